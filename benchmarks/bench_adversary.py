@@ -138,7 +138,7 @@ POOLS: dict[str, tuple[Measured, ...]] = {
 
 def cells(found: Rescored, regime: str) -> Iterator[Cell]:
     """Yield the record's cell of every task, as `compare` measures it."""
-    alarm = rule.level(len(METRICS) * len(REGIMES) * len(found.tasks))
+    alarm = rule.alarm_of_one(len(METRICS) * len(REGIMES) * len(found.tasks))
     for task in found.tasks.values():
         one = task.regimes[regime]
         few = regime in found.few_shot_k

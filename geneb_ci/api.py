@@ -40,7 +40,7 @@ STDIN = "-"
 """Name of a submission that was given as bytes, in findings."""
 
 
-def _all(results: Iterable[Any], _: int) -> Iterator[Any]:
+def _unwatched(results: Iterable[Any], _: int) -> Iterator[Any]:
     return iter(results)
 
 
@@ -69,14 +69,14 @@ class CheckReport(Report):
 
 
 @contextlib.contextmanager
-def _reported() -> Iterator[None]:
+def _notebook_report() -> Iterator[None]:
     """Let the report of SubmissionsRefused be one that a notebook shows."""
     from geneb_ci.board.board import SubmissionsRefused  # 0.3 s
 
     try:
         yield
     except SubmissionsRefused as error:
-        error.report = _as_check(error.report)
+        error.report = _check_report(error.report)
         raise
 
 
@@ -118,7 +118,7 @@ def check(
     engine: Literal["models", "jsonschema"] = "models",
     jobs: int | None = None,
     cache: bool = True,
-    progress: Progress = _all,
+    progress: Progress = _unwatched,
 ) -> CheckReport:
     """Check submissions: files, folders, or the bytes of one; without any, those of the repository.
 
@@ -142,7 +142,7 @@ def check(
         report = _check_bytes(sources, rules, find, compared, engine)
     else:
         paths = [Path(source) for source in sources if not isinstance(source, bytes)]
-        files, lost = named_files(paths or _own(layout), find)
+        files, lost = named_files(paths or _own_submissions(layout), find)
         checker = _runner(rules, find, compared, engine, cache=cache, jobs=jobs)
         report = _check_files(files, lost, checker, progress)
     report.findings.sort(key=lambda finding: finding.sort_key())
@@ -160,7 +160,7 @@ def check_branch(base: str | None = None, *, say: Say = silent) -> CheckReport:
     """
     from geneb_ci.github.verdict.branch import judge_branch  # a heavy import for a file alone
 
-    return _as_check(judge_branch(Path.cwd(), base, say).report)
+    return _check_report(judge_branch(Path.cwd(), base, say).report)
 
 
 def check_pull(number: int, *, repo: str | None = None, say: Say = silent) -> CheckReport:
@@ -172,14 +172,14 @@ def check_pull(number: int, *, repo: str | None = None, say: Say = silent) -> Ch
     from geneb_ci.github.open_pull import judge_pull  # of the extra
     from geneb_ci.github.verdict.branch import COMMENTS, report_of
 
-    return _as_check(report_of(judge_pull(number, repo, say), "main", unseen=(COMMENTS,)))
+    return _check_report(report_of(judge_pull(number, repo, say), "main", unseen=(COMMENTS,)))
 
 
-def _as_check(report: Report) -> CheckReport:
+def _check_report(report: Report) -> CheckReport:
     return CheckReport(**{field.name: getattr(report, field.name) for field in fields(Report)})
 
 
-def _own(layout: Layout) -> list[Path]:
+def _own_submissions(layout: Layout) -> list[Path]:
     """Return the folder of submissions of a repository. Raises UsageProblem without one."""
     if layout.submissions is None:
         raise UsageProblem("no submission is named", "name one: geneb-ci check submission.json")
@@ -288,7 +288,7 @@ def fix(*paths: PathLike, write: bool = True) -> "list[Fixed]":
     from geneb_ci.check.runner import Checker, files_of
 
     layout = find_layout(Path.cwd())
-    files = files_of([Path(path) for path in paths] or _own(layout))
+    files = files_of([Path(path) for path in paths] or _own_submissions(layout))
     checker = Checker(())
     repairs = [fixed_file(path, checker) for path in files]
     for repair in repairs if write else ():
@@ -304,7 +304,7 @@ def build(
     out: PathLike | None = None,
     cache: bool = True,
     jobs: int | None = None,
-    progress: Progress = _all,
+    progress: Progress = _unwatched,
 ) -> "BuiltBoard":
     """Build the board of the submissions of a folder; `out` is where to write it, with its page.
 
@@ -323,7 +323,7 @@ def build(
     if out is not None:
         boards.require_apart(Path(out), layout, paths)
     numbers = boards.Numbers.ERRORS if diagnostics else boards.Numbers.SCORES
-    with _reported():
+    with _notebook_report():
         entries = boards.entries_of(
             layout,
             paths,
@@ -353,7 +353,7 @@ def board(
     *,
     cache: bool = True,
     jobs: int | None = None,
-    progress: Progress = _all,
+    progress: Progress = _unwatched,
 ) -> "pd.DataFrame":
     """Return every score of the submissions of a folder as one long table.
 
@@ -369,7 +369,7 @@ def board(
         from geneb_ci.board.frame import score_frame  # pandas
     path = None if folder is None else Path(folder)
     layout, paths = boards.files_at(path, "geneb_ci.board(FOLDER)")
-    with _reported():
+    with _notebook_report():
         entries = boards.entries_of(layout, paths, progress, jobs=jobs, cache=cache)
     return score_frame(entries, benchmark_of(layout))
 
@@ -382,7 +382,7 @@ def verify(
     data: PathLike | None = None,
     evidence: str | None = None,
     say: Say = silent,
-    progress: Progress = _all,
+    progress: Progress = _unwatched,
 ) -> "Verifications":
     """Verify audit records, files or folders of them, from public data; all without any named.
 
@@ -498,7 +498,7 @@ def recommend(
     evidence: str | None = None,
     margin: float | None = None,
     cache: bool = True,
-    progress: Progress = _all,
+    progress: Progress = _unwatched,
 ) -> "Recommendation":
     """Recommend a model of a folder: the smallest within `margin` of the best, or else the best.
 
@@ -516,7 +516,7 @@ def recommend(
     need = model_request(category, regime, max_params, evidence, accepted)
     advice = stored_advice(path, need, accepted) if path and is_built(path) else None
     if advice is None:
-        with extra_at_hand(", which brings numpy"), _reported():
+        with extra_at_hand(", which brings numpy"), _notebook_report():
             if path is not None and is_built(path):
                 from geneb_ci.board.recommend import advise_built  # 0.3 s
 

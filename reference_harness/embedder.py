@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import environment
-from .cache import Cache, Writer
+from .cache import Cache, ShardWriter
 from .embed import Batching, budget_now, calls, cut_to
 from .errors import EmbeddingError, HarnessError
 from .extractors.base import ExtractorError
@@ -138,7 +138,7 @@ class Embedder:
         lacking = np.array([digest not in here for digest in digests], dtype=np.bool_)
         if not lacking.any():
             return
-        with Writer(cache) as writer:
+        with ShardWriter(cache) as writer:
             results = calls(self.loaded, self.batching, job.task_id, sequences, self.limit, lacking)
             for rows, values in results:
                 budget = budget_now(self.loaded, self.batching, self.limit)

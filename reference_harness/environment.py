@@ -21,7 +21,7 @@ PACKAGES = (
     "safetensors", "huggingface-hub",
 )  # fmt: skip
 """Packages whose version can move an embedding or a score, recorded wherever they are installed."""
-PLUMBING = (DISTRIBUTION, "huggingface-hub", "ray", "msgpack", "protobuf", "psutil")
+OTHER_DISTRIBUTIONS = (DISTRIBUTION, "huggingface-hub", "ray", "msgpack", "protobuf", "psutil")
 """Distributions that bring what moves files and text but no number: all that they require is left
 out, if it is not in `PACKAGES`. The Hub's client loads its own only when it downloads, and a second
 run, whose weights are here, is the same run; so is one on a cluster. Ray's own are named, for they
@@ -55,7 +55,7 @@ def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
     modules = {name.partition(".")[0] for name in sys.modules}
     used = {_canonical(owner) for module in modules for owner in owners.get(module, ())}
     versions = packages()
-    for name in sorted(used - _required(PLUMBING) - versions.keys()):
+    for name in sorted(used - _required(OTHER_DISTRIBUTIONS) - versions.keys()):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
     return versions

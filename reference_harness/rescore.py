@@ -189,7 +189,7 @@ class _Rescoring:
         results = sorted(self.copies[task_id, name, stressed], key=lambda result: result.first)
         return [copy for result in results for copy in result.copies]
 
-    def _rescored(self, matrix: noise.Rows, data: dict[str, TaskData]) -> Rescored:
+    def _rescored(self, matrix: noise.Embeddings, data: dict[str, TaskData]) -> Rescored:
         request, protocol = self.request, self.request.benchmark.protocol
         pin = request.benchmark.dataset
         loaded = {

@@ -12,7 +12,7 @@ from . import environment
 from .cache import Cache
 from .claims import Claim, Digests, claims, distinct, packed
 from .embedder import EmbedJob, EmbedResult
-from .engine import ROUNDS, Engine, Notice
+from .engine import ATTEMPTS, Engine, Notice
 from .errors import DataError, EmbeddingError, FailedTasksError, HarnessError, ProbeError
 from .formats.run_record import LibraryRef, PredictionsRef, RunRecord, TaskRecord
 from .job import Job, ProbeFailure, ProbeResult
@@ -205,7 +205,7 @@ class _Run:
     def _another_round(self, task_id: str) -> bool:
         """Count one more attempt at a task; return whether it has one left."""
         self.rounds[task_id] += 1
-        return self.rounds[task_id] < ROUNDS
+        return self.rounds[task_id] < ATTEMPTS
 
     def _fail(self, task_id: str, error: HarnessError) -> None:
         """Note that a task failed, and say so."""

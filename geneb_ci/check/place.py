@@ -110,7 +110,9 @@ def shipped_rows_text(former: str, submissions: Path, benchmark: Benchmark) -> s
         "tasks": benchmark.task_ids,
     }
     lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
-    rows_text = ",\n".join(f"  {json.dumps(model)}: {_dense(row)}" for model, row in rows.items())
+    rows_text = ",\n".join(
+        f"  {json.dumps(model)}: {_compact_json(row)}" for model, row in rows.items()
+    )
     return "{\n" + ",\n".join([*lines, f' "rows": {{\n{rows_text}\n }}']) + "\n}\n"
 
 
@@ -129,7 +131,7 @@ def row_of(raw: bytes, benchmark: Benchmark) -> _Row:
     return _Row(hashlib.sha256(raw).hexdigest(), digest, document["meta"]["display"], packed)
 
 
-def _dense(row: Mapping[str, Any]) -> str:
+def _compact_json(row: Mapping[str, Any]) -> str:
     return json.dumps(row, separators=(",", ":"))
 
 

@@ -204,7 +204,7 @@ def sample_size(
     return size
 
 
-def table_was_all(detect: int | None, sample: AnySample) -> None:
+def end_with_table(detect: int | None, sample: AnySample) -> None:
     """Print how to draw after a table. Raises UsageProblem where not even a table was asked for."""
     if isinstance(sample, EmbeddingSample):
         echo(
@@ -334,7 +334,7 @@ def plan_command(
         text = sample.power_and_cost(with_receipt(read, benchmark), commitment, benchmark)
         echo(text.removesuffix("\n"), err=to_stderr)
     if committed_at is None:
-        table_was_all(detect, sample)
+        end_with_table(detect, sample)
         return
     signer = private_key(key) if key is not None else None
     sample_drawn: Sample[Any] = sample

@@ -26,7 +26,7 @@ from geneb_ci.github.reconcile import (
     pull_with_command,
     sweep,
 )
-from geneb_ci.github.report import tell_health
+from geneb_ci.github.report import report_health
 from geneb_ci.github.verdict.handover import decode, encode
 from geneb_ci.github.verdict.model import SUCCESS
 from geneb_ci.github.wire import Etags
@@ -155,7 +155,7 @@ def report_command(repo: str | None, author_id: int, health: str | None, run: st
     """
     if health is not None:
         with connect(repo, author=author_id) as github:
-            action = tell_health(github, is_good=health == SUCCESS, run=run)
+            action = report_health(github, is_good=health == SUCCESS, run=run)
         say(f"issue {action}" if action else "nothing to write")
         return Exit.CLEAN
     with connect(repo, author=author_id) as github:

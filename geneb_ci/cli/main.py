@@ -214,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
-        return _unforeseen(error)
+        return _report_unexpected(error)
     return int(result) if isinstance(result, int) else Exit.CLEAN
 
 
@@ -242,7 +242,7 @@ _EXTRAS = {
 }
 
 
-def _unforeseen(error: Exception) -> Exit:
+def _report_unexpected(error: Exception) -> Exit:
     """Report an unexpected exception: a missing extra, a machine failure, a bug of geneb-ci."""
     name = (getattr(error, "name", "") or "").partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and name in _EXTRAS:
@@ -315,7 +315,7 @@ def say(line: str) -> None:
 T = TypeVar("T")
 
 
-def counted_aloud(items: Iterable[T], earlier: int, total: int, label: str) -> Iterator[T]:
+def counted_items(items: Iterable[T], earlier: int, total: int, label: str) -> Iterator[T]:
     """Yield the items, of which some were done before, and say now and then how many are left."""
     start = printed_at = time.monotonic()
     for number, item in enumerate(items, 1):
@@ -326,11 +326,11 @@ def counted_aloud(items: Iterable[T], earlier: int, total: int, label: str) -> I
             echo(f"{label}: {earlier + number} of {total}, about {left:.0f} s left", err=True)
 
 
-_drawing = threading.Lock()
+_output_lock = threading.Lock()
 """Held while a thread imports or writes: a process that forked then would wait for its locks."""
 
 
-class Awaited:
+class TimedWait:
     """Work without a count, shown with what is left of the time that it usually takes."""
 
     def __init__(self, label: str) -> None:
@@ -339,9 +339,9 @@ class Awaited:
         self._shown: threading.Thread | None = None
 
     def begin(self, seconds: float) -> None:
-        """Begin; on a terminal the rest of `seconds` is shown, once `PATIENCE` has passed."""
+        """Begin; on a terminal the rest of `seconds` is shown, once `SILENT_SECONDS` has passed."""
         if sys.stderr.isatty():
-            _fork_between_drawings()
+            _fork_between_writes()
             self._shown = threading.Thread(target=self._show, args=(seconds,), daemon=True)
             self._shown.start()
 
@@ -353,7 +353,7 @@ class Awaited:
 
     def _show(self, seconds: float) -> None:
         start = time.monotonic()
-        if self._ended.wait(PATIENCE):
+        if self._ended.wait(SILENT_SECONDS):
             return
 
         def text() -> str:
@@ -363,35 +363,35 @@ class Awaited:
 
         if is_plain():
             while not self._ended.wait(PAUSE):
-                with _drawing:
+                with _output_lock:
                     echo(text(), err=True)
             return
-        with _drawing:
+        with _output_lock:
             from rich.console import Console  # most runs need no progress bar
             from rich.live import Live
 
             live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
             live.start()
-        while not self._ended.wait(REDRAWN):
-            with _drawing:
+        while not self._ended.wait(REDRAW_SECONDS):
+            with _output_lock:
                 live.update(text(), refresh=True)
-        with _drawing:
+        with _output_lock:
             live.stop()
 
 
 @functools.cache
-def _fork_between_drawings() -> None:
+def _fork_between_writes() -> None:
     """Let processes part from this one only while no thread of it imports or writes."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(
-            before=_drawing.acquire,
-            after_in_parent=_drawing.release,
-            after_in_child=_drawing.release,
+            before=_output_lock.acquire,
+            after_in_parent=_output_lock.release,
+            after_in_child=_output_lock.release,
         )
 
 
-PATIENCE = 2.0  # seconds; no progress for shorter work
-REDRAWN = 0.5  # seconds between two changes of a line that is drawn again
+SILENT_SECONDS = 2.0  # seconds; no progress for shorter work
+REDRAW_SECONDS = 0.5  # seconds between two changes of a line that is drawn again
 PAUSE = 5.0  # seconds between two lines that say what is left
 INDENT = 4  # spaces before what continues a line
 NARROWEST = 40
@@ -401,7 +401,7 @@ HELP = ((), ("-h",), ("--help",))
 HARNESS = (sys.executable, "-m", "reference_harness", "--program", "geneb-ci")  # named in its help
 
 
-def hand_over(name: str, *arguments: str) -> int:
+def run_harness(name: str, *arguments: str) -> int:
     """Run a command of the harness in the place of this process, or return its exit code."""
     import subprocess  # 5 ms that `check` does not need
 

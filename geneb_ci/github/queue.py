@@ -88,7 +88,7 @@ class Queue:
         ):
             rows = [row for row in self.rows if row.turn is turn]
             if rows:
-                parts.append(f"{len(rows)} {what} (longest: {longest(rows)})")
+                parts.append(f"{len(rows)} {what} (longest: {largest_age(rows)})")
         if self.unread:
             parts.append(f"{len(self.unread)} that cannot be read")
         overdue = sum(row.is_overdue for row in self.rows)
@@ -168,13 +168,13 @@ def _row(pull: Pull, facts: PullFacts, now: dt.datetime) -> QueueRow:
         audit_tasks=known.drawn if known else 0,
         audit_sequences=known.sequences if known else 0,
         turn=turn,
-        who=_who(turn, author, assignees),
+        who=_actor(turn, author, assignees),
         action=action,
         is_overdue=turn is not Turn.CONTRIBUTOR and age is not None and age > OVERDUE_AFTER,
     )
 
 
-def _who(turn: Turn, author: str, assignees: tuple[str, ...]) -> str:
+def _actor(turn: Turn, author: str, assignees: tuple[str, ...]) -> str:
     if turn is Turn.PROGRAM:
         return "geneb-ci"
     if turn is Turn.CONTRIBUTOR:
@@ -285,7 +285,7 @@ def _known(seconds: int | None) -> float:
     return math.inf if seconds is None else seconds
 
 
-def longest(rows: Iterable[QueueRow]) -> str:
+def largest_age(rows: Iterable[QueueRow]) -> str:
     """Return the largest age of some rows, of those that are known."""
     return duration(
         max((row.age_seconds for row in rows if row.age_seconds is not None), default=None)

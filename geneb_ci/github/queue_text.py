@@ -7,7 +7,7 @@ import textwrap
 from rich.cells import cell_len
 
 from geneb_ci.github.ages import duration
-from geneb_ci.github.queue import Queue, QueueRow, Turn, longest
+from geneb_ci.github.queue import Queue, QueueRow, Turn, largest_age
 from geneb_ci.render.markdown import cell
 from geneb_ci.render.table import Table
 from geneb_ci.render.text import Part, coloured, escape
@@ -108,7 +108,7 @@ def _lines(queue: Queue, limit: int) -> list[str]:
     left = queue.rows[limit:]
     lines = []
     if left:
-        lines.append(f"not shown: {len(left)} (longest waiting: {longest(left)})")
+        lines.append(f"not shown: {len(left)} (longest waiting: {largest_age(left)})")
     lines += [f"{pull.name} cannot be read: {escape(pull.reason)}" for pull in queue.unread]
     lines.append(queue.clock)
     return lines

@@ -345,11 +345,13 @@ def _scales(
             for s in raw[part]
         ]
         if left > 1:
-            sizes = [_evened(row, scale, regimes) for row in residuals]
+            sizes = [_residuals_over_spread(row, scale, regimes) for row in residuals]
     return scale, sizes, pooled
 
 
-def _evened(row: list[float], scale: list[float], regimes: tuple[slice, ...]) -> list[float]:
+def _residuals_over_spread(
+    row: list[float], scale: list[float], regimes: tuple[slice, ...]
+) -> list[float]:
     """Return the absolute residuals of a row, divided by the row's spread."""
     sizes: list[float] = []
     for part in regimes:

@@ -84,7 +84,7 @@ def weights(subject: Subject) -> str:
             "Auto class)"
         )
         raise BrokenError(msg, f"{subject.spec}(name_model={subject.name_model!r})")
-    held = _held(extractor)
+    held = _weights_of(extractor)
     if not held:
         msg = "Where its numbers come from cannot be verified: no torch module is visible."
         raise UnverifiedError(msg)
@@ -190,7 +190,7 @@ def _of_code(inner: Any, loads: Loads) -> Any:
     return resolve
 
 
-def _held(extractor: object) -> dict[str, Any]:
+def _weights_of(extractor: object) -> dict[str, Any]:
     """Return name to tensor of all weights of the torch modules that are visible."""
     return {
         f"{root}.{name}": tensor
@@ -262,12 +262,12 @@ def _equals(weight: Any, stored: dict[str, Any]) -> list[str]:
     return [
         name
         for name, tensor in stored.items()
-        for form in _forms(tensor)
+        for form in _orientations(tensor)
         if form.shape == own.shape and bool((form.to(own.dtype) == own).all())
     ]
 
 
-def _forms(tensor: Any) -> Iterable[Any]:
+def _orientations(tensor: Any) -> Iterable[Any]:
     return (tensor, tensor.T) if len(tensor.shape) == len("ij") else (tensor,)
 
 

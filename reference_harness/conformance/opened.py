@@ -51,7 +51,7 @@ def _expected(path: Path, subject: Subject) -> bool:
         return False
     module = locate(subject.spec, subject.folder).resolve().parent
     own = [module, *named_paths(subject)]
-    return bool(endings & WEIGHTS) or is_within(path, own) or is_within(path, _elsewhere())
+    return bool(endings & WEIGHTS) or is_within(path, own) or is_within(path, _folders_outside())
 
 
 def _endings(path: Path) -> set[str]:
@@ -64,7 +64,7 @@ def named_paths(subject: Subject) -> list[Path]:
     return [Path(text).resolve() for text in texts if text and Path(text).exists()]
 
 
-def _elsewhere() -> list[Path]:
+def _folders_outside() -> list[Path]:
     """Return the system's folders, the temporary one, the user's caches, and imported code's."""
     folders = [Path(folder) for folder in (*SYSTEM, tempfile.gettempdir())]
     caches = ("HF_HOME", "HF_HUB_CACHE", "TORCH_HOME", "XDG_CACHE_HOME", "TRITON_CACHE_DIR")

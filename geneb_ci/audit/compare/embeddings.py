@@ -338,8 +338,8 @@ def _sample_of(
 
 
 def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sample]":
-    """Yield `ROWS` embeddings of each audit of a receipt, from the file beside its record."""
-    from geneb_ci.receipt.near import ROWS, ROWS_MIN, Sample
+    """Yield `EMBEDDINGS` embeddings of each audit of a receipt, from the file beside its record."""
+    from geneb_ci.receipt.near import EMBEDDINGS, EMBEDDINGS_MIN, Sample
 
     for path in repository.files:
         record = repository.parsed(path)
@@ -356,8 +356,8 @@ def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sa
             (names[task], row)
             for task, row in zip(rows.task.tolist(), rows.row.tolist(), strict=True)
         ]
-        order = sorted(range(len(places)), key=lambda at: _mixed(*places[at]))[:ROWS]
-        if len(order) >= ROWS_MIN:
+        order = sorted(range(len(places)), key=lambda at: _mixed(*places[at]))[:EMBEDDINGS]
+        if len(order) >= EMBEDDINGS_MIN:
             yield Sample(tuple(places[at] for at in order), rows.rerun[order].astype("f8"))
 
 

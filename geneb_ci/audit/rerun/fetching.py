@@ -32,10 +32,10 @@ from geneb_ci.common.download import (
     Purpose,
     delivery_error,
     keep_download,
+    named_write_errors,
     open_address,
     partial_path,
     require_whole,
-    writing,
 )
 from geneb_ci.common.download import download as download_file
 from geneb_ci.common.errors import BadConfiguration, MachineFault, WeightsRefused
@@ -271,7 +271,7 @@ def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[
                     )
                 path = waiting.pop(member.name)
                 unfinished = partial_path(path, WEIGHTS)
-                with writing(unfinished, WEIGHTS), unfinished.open("wb") as stream:
+                with named_write_errors(unfinished, WEIGHTS), unfinished.open("wb") as stream:
                     for chunk in member.chunks():
                         stream.write(chunk)
                 keep_download(

@@ -152,7 +152,11 @@ def draw(
         seed=seed,
         tickets=tickets,
         earlier=list(earlier),
-        chosen=[*_marked(chosen, "drawn"), *_marked(again, "earlier"), *_marked(aimed, "targeted")],
+        chosen=[
+            *_chosen_tasks(chosen, "drawn"),
+            *_chosen_tasks(again, "earlier"),
+            *_chosen_tasks(aimed, "targeted"),
+        ],
     )
 
 
@@ -174,7 +178,7 @@ def earlier_tasks(
     return [task for task in ranked if task in again]
 
 
-def _marked(tasks: Sequence[str], reason: Reason) -> list[ChosenTask]:
+def _chosen_tasks(tasks: Sequence[str], reason: Reason) -> list[ChosenTask]:
     return [ChosenTask(task=task, reason=reason) for task in tasks]
 
 
@@ -207,13 +211,13 @@ def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
     if isinstance(plan.beacon, DrandBeacon):
         if plan.beacon.chain != beacon.QUICKNET.hash:
             _refuse(ROUND, f"the chain {plan.beacon.chain} is not that of drand quicknet")
-        _round(plan.beacon.round, plan.committed_at)
+        _check_round(plan.beacon.round, plan.committed_at)
         beacon.verify_round(plan.beacon.round, plan.beacon.signature)
     elif isinstance(plan.beacon, PracticeBeacon):
-        _round(plan.beacon.round, plan.committed_at)
+        _check_round(plan.beacon.round, plan.committed_at)
         beacon.verify_practice(plan.beacon, plan.commitment.benchmark.sha256)
     else:
-        _due(plan.committed_at)
+        _due_round(plan.committed_at)
         beacon.verify_fallback(plan.beacon, plan.commitment_sha256)
     # 4. Seed.
     seed = seed_of(plan.commitment_sha256, beacon_value(plan.beacon), protocol)
@@ -221,13 +225,13 @@ def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
         _refuse(SEED, f"it is {plan.seed}, commitment and beacon give {seed}")
 
 
-def _round(given: int, committed_at: str) -> None:
-    expected = _due(committed_at)
+def _check_round(given: int, committed_at: str) -> None:
+    expected = _due_round(committed_at)
     if given != expected:
         _refuse(ROUND, f"it is {given}, expected {expected} for a commitment at {committed_at}")
 
 
-def _due(committed_at: str) -> int:
+def _due_round(committed_at: str) -> int:
     try:
         return beacon.round_at(seconds_of(committed_at))
     except UsageProblem as error:
@@ -269,7 +273,7 @@ def _refuse(step: str, message: str) -> NoReturn:
 CROWNS_MAX = 3
 """Tasks that categories add at most where nobody asks for more: the best public row leads six."""
 FAMILY = "plausibility"
-_DEPTH = 3  # /results/<regime>/<task>, and perhaps the metric
+_TASK_DEPTH = 3  # /results/<regime>/<task>, and perhaps the metric
 
 
 def targets_of(commitment: Commitment, count: int, submission: SubmissionFile | None) -> list[str]:
@@ -335,7 +339,7 @@ def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
         parts = finding.pointer.split("/")[1:]
         if BY_ID[finding.rule].family != FAMILY or finding.score <= 0:
             continue
-        if len(parts) >= _DEPTH and parts[0] == "results":
+        if len(parts) >= _TASK_DEPTH and parts[0] == "results":
             by_task.setdefault(parts[2], []).append(finding.score)
     return {task: math.fsum(scores) for task, scores in by_task.items()}
 

@@ -12,7 +12,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     REFITTED,
     SUPERSEDED,
     EmbeddingOutcome,
-    loose,
+    room_reason,
 )
 from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
@@ -352,7 +352,7 @@ def embedding_audit_of(
             refitted=outcome.schema_version == REFITTED,
             missing=tuple(missing_cells(outcome, inputs)),
             superseded=SUPERSEDED if outcome.schema_version == BY_EMBEDDING else "",
-            weak=weakness_of(facts.compute_dtype, tf32=facts.tf32) or loose(outcome),
+            weak=weakness_of(facts.compute_dtype, tf32=facts.tf32) or room_reason(outcome),
             gone=gone_since(
                 inputs.seen, commitment.model_id, outcome.plan.root, inputs.policy.receipt_days
             ),
