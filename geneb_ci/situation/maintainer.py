@@ -416,11 +416,11 @@ def _unpublished(state: BoardState) -> Iterator[str]:
     yield f"the commitment of {state.audit.model} is made; since when it is public is not known"
     if not state.is_asked and not state.audit.is_practice:
         yield f"statuses on GitHub: not looked at (--repo {state.repository or 'OWNER/NAME'})"
-    yield "a workflow sets the digest as a status of main; its time decides what is drawn"
+    yield "the digest becomes a status of main (GH_TOKEN); its time decides what is drawn"
 
 
 def _publish_commitment(state: BoardState) -> str:
-    words = ["gh", "workflow", "run", "audit-open.yml", "-f", f"model_id={state.audit.model}"]
+    words = ["geneb-ci", "audit", "publish", f"submissions/{state.audit.model}.json"]
     return shlex.join([*words, *(["--repo", state.repository] if state.repository else [])])
 
 

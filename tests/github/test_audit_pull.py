@@ -319,7 +319,7 @@ def merged(flow: Flow, number: int) -> Path:
     head = flow.forge.pulls[number]["head"]["sha"]
     git(flow.forge.repository, "update-ref", "refs/heads/main", head)
     flow.forge.learn(head)
-    git(flow.checkout, "fetch", "--quiet", "--unshallow", "origin", "refs/heads/main")
+    git(flow.checkout, "fetch", "--quiet", "--depth=1000", "origin", "refs/heads/main")
     git(flow.checkout, "checkout", "--quiet", "FETCH_HEAD")
     find_layout.cache_clear()
     return flow.checkout / f"leaderboard/audits/{MODEL}"

@@ -336,18 +336,18 @@ CASES = {
     "a merged commitment": Case(
         merged_commitment,
         "commitment-not-public",
-        f"gh workflow run audit-open.yml -f model_id={MODEL}",
+        f"geneb-ci audit publish submissions/{MODEL}.json",
         says="statuses on GitHub: not looked at (--repo OWNER/NAME)",
     ),
     "a commitment in a file": Case(
         commitment_here,
         "commitment-not-public",
-        f"gh workflow run audit-open.yml -f model_id={MODEL}",
+        f"geneb-ci audit publish submissions/{MODEL}.json",
     ),
     "a commitment in a work folder": Case(
         work,
         "commitment-not-public",
-        f"gh workflow run audit-open.yml -f model_id={MODEL}",
+        f"geneb-ci audit publish submissions/{MODEL}.json",
     ),
     "a draw": Case(
         start,
@@ -516,7 +516,7 @@ def test_a_commitment_that_github_does_not_show(board, forge):
     assert forge.statuses == {}
     found = step(role="maintainer", repository="org/board")
     assert found.situation == "commitment-not-public"
-    assert found.command.endswith("-f model_id=model --repo org/board")
+    assert found.command.endswith("submissions/model.json --repo org/board")
     assert "not looked at" not in found.text()
 
 
