@@ -20,6 +20,7 @@ from geneb_ci.common.finding import near
 from geneb_ci.common.shipped import read_shipped
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.statistics.reference import cell_names
+from geneb_ci.submission.other_cards import OtherCards
 from geneb_ci.submission.peers import KnownEmbedding, Peers, cell_name, peers_of, results_digest
 from geneb_ci.submission.reading import files_in, is_folder, located
 from reference_harness.formats.benchmark import Benchmark
@@ -144,6 +145,7 @@ class FolderContext:
     policy: Policy
     registry: ModelRegistry
     peers: Peers
+    cards: OtherCards
 
 
 @dataclass(frozen=True)
@@ -219,7 +221,8 @@ def folder_context(
         population = against.rows(layout, benchmark) if against is not None else ()
         peers = peers_of(given, map(_located, population))
     peers = replace(peers, known=rows_known_to(benchmark))
-    return FolderContext(layout, benchmark, policy, ModelRegistry(layout), peers)
+    cards = OtherCards(layout.cards, layout.submissions)
+    return FolderContext(layout, benchmark, policy, ModelRegistry(layout), peers, cards)
 
 
 def _located(row: Path | KnownEmbedding) -> Path | KnownEmbedding:

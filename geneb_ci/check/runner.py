@@ -181,6 +181,7 @@ class Checker:
             practice=practice,
             extractor=extractor,
             extractor_needed=names_module(document),
+            other_cards=context.cards,
             facts=_facts(document, context.registry),
             described=_upgraded_entry(document, context.registry),
         )
