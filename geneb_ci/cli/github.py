@@ -10,6 +10,7 @@ import click
 
 from geneb_ci.cli.main import echo, is_plain, say
 from geneb_ci.cli.shared import STDOUT, Output, write
+from geneb_ci.common.actions import set_output
 from geneb_ci.common.config import cache_folder, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.github import report
@@ -105,9 +106,8 @@ def reconcile_command(
     line = encode(result.verdict)
     write(Output("json", output), f"{line}\n")
     # Without anything to write, the job with write access does not start.
-    if os.environ.get("GITHUB_OUTPUT") and not result.verdict.is_empty:
-        with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as outputs:
-            outputs.write(f"verdict={line}\n")  # one line of ASCII: no delimiter to guess
+    if not result.verdict.is_empty:
+        set_output("verdict", line)
     _print_result(result, is_single=is_single)
     result.progress.require_done()
     return Exit.CLEAN

@@ -19,7 +19,7 @@ from geneb_ci.github.errors import (
     Unavailable,
     our_mistake,
 )
-from geneb_ci.github.replies import Comment, Pull
+from geneb_ci.github.replies import Comment
 from geneb_ci.github.sides import main_at
 from geneb_ci.github.verdict.model import (
     PENDING,
@@ -278,11 +278,11 @@ def _asks_for_audit(verdict: PullVerdict, comment: Comment | None) -> bool:
     return known is None or known.command != command
 
 
-def refuse_locked(pull: Pull) -> None:
+def refuse_locked(number: int, *, is_locked: bool) -> None:
     """Raise ConversationLocked where no comment could keep a draw."""
-    if pull.locked:
+    if is_locked:
         raise ConversationLocked(
-            f"the conversation of pull request {pull.number} is locked",
+            f"the conversation of pull request {number} is locked",
             f"unlock it, and set the label {ASKED} again",
         )
 

@@ -1,6 +1,7 @@
 """A generation of the board: every published file, as a function of a commit."""
 
 import contextlib
+import hashlib
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -52,6 +53,12 @@ class Generation:
     def published(self) -> dict[str, bytes]:
         """Every file by its name on the Space."""
         return {**self.files, **self.editions, NAME: encode_manifest(self.manifest)}
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """What the job that builds hands to the one that publishes: two digests."""
+        manifest = hashlib.sha256(encode_manifest(self.manifest)).hexdigest()
+        return {"generation": self.manifest.generation, "manifest": manifest}
 
     def rolled_back(self, rollback: Rollback) -> "Generation":
         """Return the same board with the record of a rollback in its manifest."""
