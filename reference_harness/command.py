@@ -150,7 +150,10 @@ def _check(options: dict[str, Any]) -> None:
     if options["submission"] and options["limit"]:
         msg = "--limit and --submission exclude each other: a submission needs all data"
         raise OptionError(msg)
-    is_of_hub = options["extractor"].removeprefix("builtin:") == "huggingface"
+    builtin = options["extractor"].removeprefix("builtin:")
+    if builtin == "kmer":
+        _refuse_without_effect(options)
+    is_of_hub = builtin == "huggingface"
     if is_of_hub and not options["name_model"]:
         msg = (
             "--extractor huggingface needs a model: add --model FOLDER, or --model OWNER/NAME "
@@ -169,6 +172,18 @@ def _check(options: dict[str, Any]) -> None:
     if options["embedders"] and options["engine"] == "local":
         msg = "--embedders is for a cluster: add --engine ray"
         raise OptionError(msg)
+
+
+def _refuse_without_effect(options: dict[str, Any]) -> None:
+    """Raise OptionError for options without effect, which the record would name all the same."""
+    given = {"--model": options["name_model"], "--device": options["device"].removeprefix("cpu")}
+    for option, value in given.items():
+        if value:
+            msg = (
+                f"{option} has no effect on the built-in kmer, which has no weights and counts on "
+                f"the CPU: leave {option} out, or name another --extractor"
+            )
+            raise OptionError(msg)
 
 
 def _spec(options: dict[str, Any], given: dict[str, str]) -> EmbedderSpec:

@@ -93,6 +93,9 @@ class _Run:
 
     def go(self) -> RunRecord:
         tasks = tasks_to_run(self.settings)
+        refusal = "" if self.harness.commit else environment.git_refusal()
+        if refusal:
+            self.listener.say(f"the record names no commit of the harness; git says: {refusal}")
         self._check(tasks)
         resumed = self.state.begin(self._identity(), resume=self.settings.resume)
         self.todo.extend(task for task in tasks if not self._restored(task, resumed=resumed))

@@ -5,7 +5,6 @@ import os
 import re
 import string
 import subprocess
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib import resources
@@ -19,6 +18,7 @@ from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import UsageProblem, unwritable
 from geneb_ci.common.shipped import shipped, shipped_files, toolkit_files
+from geneb_ci.github.answers import ANSWERS_FILE, earlier_answers
 from geneb_ci.github.api import SERVER
 from geneb_ci.github.settings.check_files import (
     FORMS,
@@ -31,7 +31,6 @@ from geneb_ci.publish.git import refusal_of
 from geneb_ci.publish.session import require_space
 from geneb_ci.render.plain import visible
 
-ANSWERS_FILE = ".github/geneb-ci.toml"
 TOOLKIT = ("geneb_ci", "reference_harness")
 """Folders of code that jobs run."""
 YOURS = frozenset(
@@ -114,18 +113,6 @@ def answers(
             "write --maintainers @ORG/TEAM, or @ACCOUNT",
         )
     return completed
-
-
-def earlier_answers(root: Path) -> dict[str, str]:
-    """Return what an earlier call wrote; empty without one. Raises UsageProblem."""
-    path = root / ANSWERS_FILE
-    if not path.is_file():
-        return {}
-    try:
-        values = tomllib.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise UsageProblem(f"{path}: {error}", "delete it, and pass the options again") from error
-    return {key: value for key, value in values.items() if isinstance(value, str)}
 
 
 def benchmark_bytes(path: Path | None) -> bytes:

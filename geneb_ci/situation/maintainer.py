@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from geneb_ci.common.finding import first_and_more
-from geneb_ci.github.queue import OVERDUE_AFTER, duration
+from geneb_ci.github.ages import OVERDUE_AFTER, duration
 from geneb_ci.publish.difference import LiveStatus
 from geneb_ci.situation.table import Situation
 from geneb_ci.situation.work_tree import WorkTree
@@ -16,6 +16,8 @@ SHOWN = 3
 """Rows and paths of a list that are named."""
 DIGITS = 12
 KEYS = "leaderboard/policy/keys.json"
+LABEL = "audit"
+"""Label of a pull request that asks for an audit of its row."""
 BRANCH = "audits"
 """Branch of statements that were committed on main."""
 TIME, COMMIT, DIR = "TIME", "COMMIT", "DIR"
@@ -124,6 +126,7 @@ class WaitingPull(NamedTuple):
     age: str
     action: str
     number_waiting: int
+    is_to_be_audited: bool = False
 
 
 @dataclass(frozen=True)
@@ -460,7 +463,8 @@ def pull_command(pull: WaitingPull, repository: str) -> str:
     """Return the command for what a pull request waits for: its action, or a look at it."""
     if pull.action.startswith("gh "):
         return f"{pull.action} --repo {repository}"
-    return shlex.join(["gh", "pr", "view", str(pull.number), "--repo", repository])
+    verb = ["edit", "--add-label", LABEL] if pull.is_to_be_audited else ["view"]
+    return shlex.join(["gh", "pr", verb[0], str(pull.number), "--repo", repository, *verb[1:]])
 
 
 def _first(state: BoardState) -> AuditCandidate | None:
