@@ -14,7 +14,8 @@ from .claims import Claim, Digests, claims, distinct, packed
 from .embedder import EmbedJob, EmbedResult
 from .engine import ATTEMPTS, Engine, Notice
 from .errors import DataError, EmbeddingError, FailedTasksError, HarnessError, ProbeError
-from .formats.run_record import LibraryRef, PredictionsRef, RunRecord, TaskRecord
+from .formats.run_record import LibraryRef, RunRecord, TaskRecord
+from .formats.submission import PredictionsFile
 from .job import Job, ProbeFailure, ProbeResult
 from .progress import Listener, Silent
 from .receipt.predictions import write_predictions
@@ -126,7 +127,7 @@ class _Run:
             token_budget=min(self.budgets, default=None),
         )
 
-    def _predictions(self) -> PredictionsRef | None:
+    def _predictions(self) -> PredictionsFile | None:
         chosen = self.settings
         if chosen.receipt is None:
             return None
