@@ -103,15 +103,33 @@ def _tracked(folder: Path) -> bool:
     return bool(_git(folder, "ls-files", "--", Path(__file__).name))
 
 
+def git_refusal() -> str:
+    """Return why git names no commit of this checkout, in its words; "" where this is none."""
+    folder = Path(__file__).resolve().parent
+    if "site-packages" in folder.parts:
+        return ""
+    refusal = _asked_git(folder, "rev-parse", "HEAD")[1]
+    return "" if "not a git repository" in refusal else refusal
+
+
 def _git(folder: Path, *words: str) -> str | None:
+    output, refusal = _asked_git(folder, *words)
+    return None if refusal else output
+
+
+def _asked_git(folder: Path, *words: str) -> tuple[str, str]:
+    """Return the output of git, and why there is none, or ""."""
     try:
         process = subprocess.run(  # noqa: S603 - fixed words, no shell
             ["git", "-C", str(folder), *words],  # noqa: S607 - git is where the user has it
-            capture_output=True, text=True, timeout=GIT_SECONDS, check=True,
+            capture_output=True, text=True, timeout=GIT_SECONDS, check=False,
+            env={**os.environ, "LC_ALL": "C"},
         )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return process.stdout.strip()
+    except (OSError, subprocess.SubprocessError) as error:
+        return "", str(error)
+    if process.returncode:
+        return "", " ".join(process.stderr.split()) or f"exit code {process.returncode}"
+    return process.stdout.strip(), ""
 
 
 def hardware(device: str) -> str:

@@ -14,7 +14,8 @@ from .claims import Claim, Digests, claims, distinct, packed
 from .embedder import EmbedJob, EmbedResult
 from .engine import ATTEMPTS, Engine, Notice
 from .errors import DataError, EmbeddingError, FailedTasksError, HarnessError, ProbeError
-from .formats.run_record import LibraryRef, PredictionsRef, RunRecord, TaskRecord
+from .formats.run_record import LibraryRef, RunRecord, TaskRecord
+from .formats.submission import PredictionsFile
 from .job import Job, ProbeFailure, ProbeResult
 from .progress import Listener, Silent
 from .receipt.predictions import write_predictions
@@ -93,6 +94,9 @@ class _Run:
 
     def go(self) -> RunRecord:
         tasks = tasks_to_run(self.settings)
+        refusal = "" if self.harness.commit else environment.git_refusal()
+        if refusal:
+            self.listener.say(f"the record names no commit of the harness; git says: {refusal}")
         self._check(tasks)
         resumed = self.state.begin(self._identity(), resume=self.settings.resume)
         self.todo.extend(task for task in tasks if not self._restored(task, resumed=resumed))
@@ -123,7 +127,7 @@ class _Run:
             token_budget=min(self.budgets, default=None),
         )
 
-    def _predictions(self) -> PredictionsRef | None:
+    def _predictions(self) -> PredictionsFile | None:
         chosen = self.settings
         if chosen.receipt is None:
             return None

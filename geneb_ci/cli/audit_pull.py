@@ -117,7 +117,7 @@ def open_command(
                 audits.tell_refused(github, target.number, text)
             raise error from None
         audits.mark(github, target.number, report.RUNNING)
-    line = encode(order, audits.AGAIN)
+    line = encode(order, _open_again(order))
     echo(line)
     set_output("order", line)
     set_output("number", str(target.number))
@@ -244,7 +244,7 @@ def job_command(**machine: Any) -> int:
     for file in order.files:
         ((_, raw),) = repository.blobs([file.blob])
         if git_sha(raw) != file.blob or len(raw) > BYTES_MAX:
-            raise Tampered(f"{file.path}: not the file that was committed to", "audit again")
+            raise Tampered(f"{file.path}: not the file that was committed to", _open_again(order))
         raws[file.path] = raw
     main = main_at(clone, clone.commit("HEAD"), further_places(layout))
     with _laid_out(layout, main, raws) as laid_out, tempfile.TemporaryDirectory() as data:
@@ -252,11 +252,17 @@ def job_command(**machine: Any) -> int:
             machine["data"] = _pulled(order, laid_out, Path(data))
         unsigned = Signing(laid_out, None, audits_of(laid_out), say)
         result = rerun_plan(order.plan, unsigned, machine_of(machine))
-    line = encode(result.outcome, audits.AGAIN)
+    line = encode(result.outcome, _open_again(order))
     for text in hub_jobs.outcome_lines(line, order.nonce):
         echo(text)
     set_output("outcome", line)
     return Exit.CLEAN
+
+
+def _open_again(order: audits.AuditOrder) -> str:
+    """Return how to begin the audit of a pull request, or of a row of main, again."""
+    subject = f"row={order.row}" if order.is_on_main else f"pr={order.number}"
+    return f"audit again: gh workflow run audit.yml -f {subject}"
 
 
 def _pulled(order: audits.AuditOrder, layout: Layout, folder: Path) -> Path:
@@ -406,18 +412,20 @@ def _deliver(
         require_trusted(signer, layout)
     line = os.environ.get(OUTCOME, "")
     if not line:
-        raise AuditRefused("the run ended without an outcome", "read its log, and audit again")
-    outcome = decode(line, AuditOutcome, "the outcome", audits.AGAIN)
+        raise AuditRefused(
+            "the run ended without an outcome", f"read its log, then {_open_again(order)}"
+        )
+    outcome = decode(line, AuditOutcome, "the outcome", _open_again(order))
     if order.repository.casefold() != github.wire.repository.casefold():
         raise AuditRefused(f"the order is for {order.repository}", "run it where it belongs")
     if outcome.plan != order.plan:
-        raise AuditRefused("the outcome is of another plan than the order", "audit again")
+        raise AuditRefused("the outcome is of another plan than the order", _open_again(order))
     main_commit = github.main()
     main = main_at(github, main_commit, further_places(layout))
     with layout_of_main(github, layout.root, main) as own:
         if not audits.is_published(github, order):
             raise AuditRefused(
-                "the head has no status with this commitment at this time", "audit again"
+                "the head has no status with this commitment at this time", _open_again(order)
             )
         raws = audits.files_at_head(github, order.files)
         with _laid_out(own, main, raws) as laid_out:
@@ -427,7 +435,7 @@ def _deliver(
             path = write_record(RerunResult(outcome), signer, find_layout(laid_out.root), folder)
             verification = AuditRepository(find_layout(laid_out.root)).verification(path)
             if wrong := audits.does_not_hold(verification):
-                raise AuditRefused(f"the record does not verify: {wrong}", audits.AGAIN)
+                raise AuditRefused(f"the record does not verify: {wrong}", _open_again(order))
             signed = {
                 file.relative_to(laid_out.root).as_posix(): file.read_bytes()
                 for file in sorted(path.parent.iterdir())

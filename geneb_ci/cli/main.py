@@ -17,6 +17,7 @@ from click.shell_completion import CompletionItem
 from geneb_ci import __version__
 from geneb_ci.common.errors import Exit, GenebError, machine_fault
 from geneb_ci.render.plain import visible
+from reference_harness.formats.bytecode import damaged_bytecode, interrupting_error
 from reference_harness.formats.text import NEXT, command_lines
 
 
@@ -204,9 +205,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error.show(shown)
         echo(shown.getvalue().removesuffix("\n"), err=True)
         return Exit.USAGE
-    except (click.Abort, KeyboardInterrupt):
-        _print_error("interrupted", "")
-        return 130
+    except (click.Abort, KeyboardInterrupt) as error:
+        return _report_interruption(error)
     except BrokenPipeError:
         # Broken pipe, as with `head`; Python must not report it at exit.
         _drop_output()
@@ -256,11 +256,29 @@ def _report_unexpected(error: Exception) -> Exit:
         _print_error(fault.message, fault.fix)
         _drop_output()
         return fault.exit_code
+    damaged = damaged_bytecode(error)
+    if damaged:
+        _print_error(
+            f"internal error: {damaged} is damaged: {error}",
+            "remove that file, which Python writes again, and run the command again",
+        )
+        return Exit.OWN_FAULT
     _print_error(
         f"internal error: {type(error).__name__}: {error}",
         f"this is a bug: report it to the maintainers with the traceback, which {DEBUG}=1 prints",
     )
     return Exit.OWN_FAULT
+
+
+def _report_interruption(error: BaseException) -> int:
+    """Report that the user stopped the command, or the end of a file that click takes for that."""
+    unexpected = interrupting_error(error)
+    if unexpected is None:
+        _print_error("interrupted", "")
+        return 130
+    if os.environ.get(DEBUG):
+        raise unexpected
+    return _report_unexpected(unexpected)
 
 
 def _drop_output() -> None:

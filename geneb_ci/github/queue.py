@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.common.types import TrustLevel
+from geneb_ci.github.ages import OVERDUE_AFTER, duration
 from geneb_ci.github.api import GitHub, numbers_by_head
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import receipt_on
@@ -23,8 +24,6 @@ from reference_harness.formats.text import plural
 # An event is answered in two minutes; after this, it was lost, and the net of sweeps may be late.
 SWEPT_AFTER = dt.timedelta(minutes=30)
 RULES_SHOWN = 2
-# A maintainer should answer within a week.
-OVERDUE_AFTER = dt.timedelta(days=7)
 ABANDONED_AFTER = dt.timedelta(days=30)
 # Sum of warning scores (each 1 to 10) from which a row is audited as soon as it is merged.
 AUDIT_WEIGHT = 10.0
@@ -329,13 +328,3 @@ def largest_age(rows: Iterable[QueueRow]) -> str:
     return duration(
         max((row.age_seconds for row in rows if row.age_seconds is not None), default=None)
     )
-
-
-def duration(seconds: int | None) -> str:
-    """Return a time span in its largest unit: "5 min", "7 h", "12 d"; "?" if it is not known."""
-    if seconds is None:
-        return "?"
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"

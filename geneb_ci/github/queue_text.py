@@ -7,7 +7,8 @@ import textwrap
 from rich.cells import cell_len
 
 from geneb_ci.common.finding import first_and_more
-from geneb_ci.github.queue import Queue, QueueRow, Step, Turn, duration, largest_age
+from geneb_ci.github.ages import duration
+from geneb_ci.github.queue import Queue, QueueRow, Step, Turn, largest_age
 from geneb_ci.render.markdown import cell
 from geneb_ci.render.table import Table
 from geneb_ci.render.text import Part, coloured, escape

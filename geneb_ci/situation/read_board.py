@@ -31,7 +31,7 @@ from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, cache_folde
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Severity
 from geneb_ci.common.types import Evidence
-from geneb_ci.github.new_repository import earlier_answers
+from geneb_ci.github.answers import earlier_answers
 from geneb_ci.github.verdict.collect import places_of
 from geneb_ci.github.verdict.decide import weight_of
 from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
@@ -47,10 +47,9 @@ from geneb_ci.situation.maintainer import (
     OpenAudit,
     PendingStatement,
 )
-from geneb_ci.situation.work_tree import WorkTree, read_work_tree
+from geneb_ci.situation.work_tree import KEYS_FOLDER, WorkTree, read_work_tree
 from geneb_ci.submission.reading import FileKind, files_in, read_bytes
 
-KEYS_FOLDER = "keys"
 COMMITS_MAX = 50
 """Commits in which a lost statement is looked for."""
 TRIED_MAX = 3

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from geneb_ci.github.ages import duration
 from geneb_ci.github.api import GitHub, connect
-from geneb_ci.github.queue import Queue, Turn, duration, read_queue
+from geneb_ci.github.queue import Queue, Step, Turn, read_queue
 from geneb_ci.publish.difference import LiveStatus, standing_of
 from geneb_ci.publish.generation import source_of
 from geneb_ci.publish.git import GitRepository
@@ -72,7 +73,9 @@ def waiting_pull(queue: Queue) -> WaitingPull | None:
     if not rows:
         return None
     row = rows[0]
-    return WaitingPull(row.number, row.name, duration(row.age_seconds), row.action, len(rows))
+    age = duration(row.age_seconds)
+    is_to_be_audited = row.step is Step.AUDIT
+    return WaitingPull(row.number, row.name, age, row.action, len(rows), is_to_be_audited)
 
 
 def live_board(name: str, clone: GitRepository) -> LiveBoard:

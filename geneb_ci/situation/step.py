@@ -10,11 +10,10 @@ from geneb_ci.audit.record.keys import KEY_VARIABLE
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.github.verdict.collect import places_of
 from geneb_ci.publish.git import BadRepository, repository_at
-from geneb_ci.situation import contributor, maintainer
-from geneb_ci.situation.read_board import KEYS_FOLDER, BoardReader, read_board
+from geneb_ci.situation import contributor
 from geneb_ci.situation.read_branch import read_branch
 from geneb_ci.situation.table import NextStep, Role, decide
-from geneb_ci.situation.work_tree import read_work_tree
+from geneb_ci.situation.work_tree import KEYS_FOLDER, read_work_tree
 
 NOTHING_TO_SUBMIT = frozenset({"nothing-changed", "no-base-branch"})
 """Situations of a contributor in which a maintainer with a key is who asks."""
@@ -89,6 +88,10 @@ def _of_contributor(layout: Layout, repository: str | None) -> NextStep:
 def _of_maintainer(
     layout: Layout, repository: str | None, space: str | None, now: dt.datetime
 ) -> NextStep:
+    # Imported here: they need the extra `records`, which a contributor does not.
+    from geneb_ci.situation import maintainer
+    from geneb_ci.situation.read_board import BoardReader, read_board
+
     state = read_board(layout, now)
     if (repository, space) != (None, None) and state.is_board and not state.refusal:
         from geneb_ci.situation.servers import seen_on  # the extras `github` and `hub`

@@ -11,6 +11,8 @@ from geneb_ci.check.change import EXECUTABLE, REGULAR, SYMLINK, Blob
 from geneb_ci.github.verdict.branch import NoBranch, known_base
 from geneb_ci.publish.git import GitRepository
 
+KEYS_FOLDER = "keys"
+"""Folder of a board's clone in which private keys lie; git ignores it."""
 _TRACKED, _RENAMED, _UNMERGED = "1", "2", "u"
 _FIELDS = {_TRACKED: 8, _RENAMED: 9, _UNMERGED: 10}
 """Kind of an entry of `git status` to the number of fields before its path."""

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from geneb_ci.common.errors import UsageProblem
+from geneb_ci.github.answers import ANSWERS_FILE
 from geneb_ci.github.new_repository import Answers, refuse_organisation
 from geneb_ci.github.settings.apply import GUARD
-from geneb_ci.github.settings.client import ANSWERS_FILE
 from geneb_ci.github.settings.diagnosis import SettingState, diagnoses_of
 from geneb_ci.github.settings.features import FeatureState, features_of, reads_of
 from tests.github.broken_settings import KEYS, changed, key_file, put

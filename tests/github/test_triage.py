@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.github.queue import PullFacts, Turn, duration, queue
+from geneb_ci.github.ages import duration
+from geneb_ci.github.queue import PullFacts, Turn, queue
 from geneb_ci.github.queue_text import as_json, markdown, terminal
 from geneb_ci.github.replies import Pull, parsed
 from geneb_ci.github.verdict.model import PullOutcome, Receipt

@@ -30,6 +30,8 @@ from geneb_ci.situation.maintainer import (
     BoardState,
     KeyFacts,
     OpenAudit,
+    WaitingPull,
+    pull_command,
 )
 from geneb_ci.situation.table import Role, decide
 from tests.audit import unboxed
@@ -528,6 +530,13 @@ def test_a_pull_request_that_waits(board, tmp_path, monkeypatch):
     assert found.situation == "pull-request-waits", found.text()
     assert found.command == f"gh pr view {number} --repo org/board"
     assert f"1 pull request for a maintainer; the oldest is {number}" in found.lines[1]
+
+
+def test_a_pull_request_whose_action_is_a_command_or_a_label():
+    pull = WaitingPull(7, "b", "2 d", "review, then set the label audit", 1, is_to_be_audited=True)
+    assert pull_command(pull, "org/board") == "gh pr edit 7 --repo org/board --add-label audit"
+    asked = pull._replace(action="gh workflow run verdict.yml -f pr=7")
+    assert pull_command(asked, "org/board") == f"{asked.action} --repo org/board"
 
 
 @pytest.fixture

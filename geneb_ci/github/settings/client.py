@@ -7,14 +7,13 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any
 
+from geneb_ci.github.answers import ALONE, ANSWERS_FILE
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import AGAIN, MissingScope, NotFound, UnexpectedReply, Unseen
 from geneb_ci.github.wire import Wire
 
 MAIN = "main"
 """Branch that the workflows publish from; its name is written in them."""
-ANSWERS_FILE, ALONE = ".github/geneb-ci.toml", "is_alone"
-"""What `geneb-ci init` was told, and its switch for a board of one maintainer."""
 PAGES_MAX = 10  # 1,000 labels, rules or rulesets: far more than a person sets by hand
 ADMINISTRATION, METADATA = "Administration: read", "Metadata: read"
 

@@ -29,9 +29,9 @@ REMOTES = ("upstream", "origin")
 """Where main is looked for, the repository that a fork was made from first."""
 MAIN_NAMES = ("main", "master")
 COMMENTS = "comments of maintainers"
-GITHUB_ONLY = ("other open pull requests (open-collision, open-copy)", COMMENTS)
+GITHUB_ONLY = ("other open pull requests", COMMENTS)
 """What a verdict on GitHub depends on beside the files of both sides."""
-GITHUB_ONLY_OF_RECORDS = "when the commitment of an audit was shown (invalid-audit-record)"
+GITHUB_ONLY_OF_RECORDS = "when the commitment of an audit was shown"
 _ADVISED = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
 _UNTRACKED, _IGNORED = "untracked", "ignored by git"
 _REASONS = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}
