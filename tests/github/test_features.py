@@ -1,6 +1,7 @@
 """What a board can do: works, not set up, or broken, with the cure; the list is the workflows'."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -11,8 +12,9 @@ from geneb_ci.github.settings.apply import GUARD
 from geneb_ci.github.settings.diagnosis import SettingState, diagnoses_of
 from geneb_ci.github.settings.features import FeatureState, features_of, reads_of
 from tests.github.broken_settings import KEYS, changed, key_file, put
+from tests.github.history import Files
 from tests.github.server import REPOSITORY
-from tests.github.settings_server import PERMISSIONS
+from tests.github.settings_server import PERMISSIONS, SettingsServer
 from tests.github.test_settings import (
     SPACE,
     apply_all,
@@ -30,28 +32,29 @@ WORKS, BROKEN = FeatureState.WORKS, FeatureState.BROKEN
 CHOICE = FeatureState.NOT_SET_UP
 RESOURCE = {"HF_OIDC_RESOURCE": "spaces/geneb/board"}
 HUB = {"AUDIT_FLAVOR": "l4x1"}
+Break = Callable[[SettingsServer, Files], None]
 FLOW = ".github/workflows/{}.yml".format
 
 
-def ready(server, **variables):
+def ready(server: SettingsServer, **variables: str) -> None:
     """Let audits run as Jobs of the Hub, with every secret."""
     server.variables[""] = RESOURCE | HUB | variables
     server.secrets["geneb-audit"] = {"AUDIT_KEY", "HF_JOBS_TOKEN", "AUDIT_TOKEN"}
 
 
-def without(name):
+def without(name: str) -> Break:
     return lambda server, _: server.secrets["geneb-audit"].discard(name)
 
 
-def alone(server, _files):
+def alone(server: SettingsServer, _files: Files) -> None:
     server.writers = ["maintainer"]
 
 
-def off(server, _files):
+def off(server: SettingsServer, _files: Files) -> None:
     server.objects[PERMISSIONS]["enabled"] = False
 
 
-CASES = {
+CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
     "no key": (
         without("AUDIT_KEY"),
         "audits",
