@@ -205,7 +205,8 @@ def _audits(board: _Board) -> str:
     if wrong := audit_key(board.client, setting):
         raise _Lacks(wrong, setting.hand)
     notes = []
-    if not flavor and not _has_runner(board):
+    is_ours = any(AUDIT_RUNNER in job.runs_on for job in jobs)
+    if not flavor and is_ours and not _has_runner(board):
         notes.append("no runner is registered now: register one for each audit")
     if not board.secret(WRITER, ENVIRONMENT):
         notes.append("records are attached, and proposed by `geneb-ci audit propose`")
