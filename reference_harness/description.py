@@ -11,6 +11,9 @@ from .formats.submission_terms import DTYPES, SOURCE_KINDS, TRUNCATIONS
 # A tokenizer without a limit has 10**30; no model reads 10**9 tokens.
 LENGTH_MAX = 10**9
 
+UNIT = "unit"
+"""The scale of an extractor whose rows the harness divides by the root mean square of each."""
+
 _MISSING = object()
 
 
@@ -27,6 +30,8 @@ def describe(extractor: object, name_model: str) -> tuple[dict[str, Any], tuple[
         "truncation": _one_of(getattr(extractor, "truncation", None), TRUNCATIONS),
         "dtype": _one_of(_dtype(getattr(extractor, "dtype", None)), DTYPES),
     }
+    if getattr(extractor, "scale", None) == UNIT:  # else the key of its cached rows would change
+        embedding["scale"] = UNIT
     model = _model(getattr(extractor, "source", None), name_model)
     undeclared = [key for key, value in embedding.items() if value == UNDECLARED]
     if model["kind"] == UNDECLARED:

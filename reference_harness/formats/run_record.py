@@ -6,7 +6,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .base import Count, Hex40, Hex64, Moment, Scores, Seconds, Signed, StrictModel, Unit
+from .measured import TaskMeasured
 from .scorer import ScorerRef
+from .submission_terms import Scale
+
+
+def is_unscaled(scale: object) -> bool:
+    """Whether a scale is that of rows as they are, which is left out."""
+    return scale == "none"
 
 
 class PerSeed(StrictModel):
@@ -113,6 +120,9 @@ class TaskRecord(StrictModel):
     embed_seconds: Seconds
     probe_seconds: Seconds
     regimes: Annotated[dict[str, Regime], Field(min_length=1)]
+    measured: Annotated[TaskMeasured | None, Field(exclude_if=operator.not_)] = None
+    """The letters read and the rows, as they were measured; left out in records of older
+    harnesses."""
     receipt: ReceiptTask | None = None
     """The receipt of the task, whose rounded rows were scored; null without one."""
 
@@ -168,6 +178,8 @@ class EmbeddingRef(StrictModel):
     max_length: int | str | None
     truncation: str
     dtype: str
+    scale: Annotated[Scale, Field(exclude_if=is_unscaled)] = "none"
+    """"unit" where the harness divided each row by the root mean square of its values."""
 
 
 class BatchingRef(StrictModel):
