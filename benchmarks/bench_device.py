@@ -28,7 +28,7 @@ from transformers import BertConfig, BertModel
 
 from benchmarks.bench_embedding import LENGTHS
 from reference_harness import environment
-from reference_harness.embed import Batching, embed_rows
+from reference_harness.embed import Batching, embed_sequences
 from reference_harness.loading import load
 from reference_harness.memory import MemoryLimit, room_of
 from tests.harness.extractors.models import tokenizer
@@ -65,7 +65,7 @@ def prepare() -> None:
     """Hold this process to one thread, as a worker is."""
     from reference_harness.engine import threads
 
-    threads.pin(array_api=True)
+    threads.hold_to_scorer(array_api=True)
 
 
 def fitted(given: tuple[str, Size]) -> float:
@@ -126,9 +126,9 @@ def embedding_table(device: str, count: int, peak: float | None) -> Iterator[str
                 dtype="bfloat16", max_length=1024, batching=batching.mode, **more,
             )  # fmt: skip
             limit = MemoryLimit(room_of(device))
-            embed_rows(loaded, batching, sequences, limit)
+            embed_sequences(loaded, batching, sequences, limit)
             began = time.perf_counter()
-            embed_rows(loaded, batching, sequences, limit)
+            embed_sequences(loaded, batching, sequences, limit)
             took = time.perf_counter() - began
             first = first or took
             used = 2 * parameters * tokens / took / 1e12

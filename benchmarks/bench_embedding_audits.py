@@ -34,7 +34,7 @@ from geneb_ci.receipt.embeddings import EFFECT, LEVEL
 from reference_harness import benchmark as harness_benchmark
 from reference_harness.data import Folder, MiniSource, Source
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.probe import few_shot_rows
+from reference_harness.probe import few_shot_indices
 from reference_harness.receipt.task_file import file_of
 from reference_harness.rescore import load
 from reference_harness.tasks import TaskData
@@ -116,7 +116,7 @@ def support_row(of: Embedded, task: str) -> Rows:
     train = of.data[task].train.labels
     if task != next(iter(of.rows)):
         return of.rows[task]
-    place = int(few_shot_rows(train, 1, of.definition.protocol.seeds[0])[0])
+    place = int(few_shot_indices(train, 1, of.definition.protocol.seeds[0])[0])
     return attacks.altered(of.rows[task], labels_of(of, task), [place], len(train))
 
 

@@ -41,7 +41,7 @@ from tests.adversary.measure import (
     Case,
     both_splits,
     decisions_of,
-    few_shot_rows,
+    few_shot_indices,
     largest_drop,
     mean_drop,
 )
@@ -172,7 +172,7 @@ def cheat_trials(work: Path) -> Iterator[Trial]:
         name: functools.partial(Memoriser, data, keys) for name, keys in KEYS.items()
     }
     two = list(filter(_has_two_classes, data))
-    cheats[FEW] = lambda: FewShotMemoriser(two, first_quarter, few_shot_rows)
+    cheats[FEW] = lambda: FewShotMemoriser(two, first_quarter, few_shot_indices)
     cheats[TUNED] = lambda: NetworkExtractor(trained(data, ("train", "test"), TEST_EPOCHS))
     for name, make in cheats.items():
         seeds = range(1 if name == TUNED else AUDITS)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from benchmarks.simulate import mcc_of
 from reference_harness.extractors.kmer import KmerExtractor
-from reference_harness.probe import few_shot_rows, fit
+from reference_harness.probe import few_shot_indices, fit
 from tests.paths import REAL_TASKS
 
 SEEDS = (13, 17, 42, 123, 997)
@@ -71,7 +71,7 @@ def main() -> int:
             middle, scale = plain[0].mean(axis=0), plain[0].std(axis=0) + 1e-9
             for x, y in (plain, [(part - middle) / scale for part in plain]):
                 for regime, shots in SHOTS.items():
-                    rows = [few_shot_rows(labels, shots, seed) for seed in SEEDS]
+                    rows = [few_shot_indices(labels, shots, seed) for seed in SEEDS]
                     said = np.array([fit(x[r], labels[r], y).predictions for r in rows])
                     found[regime].append(overlap(said, truth, rng))
     print("| regime | r: mean | greatest | error from the test set | spread between seeds |")

@@ -178,7 +178,7 @@ def planted() -> Iterator[forger.PlantedGain]:
             for one in place.tasks.values():
                 sequences = [*one.train.sequences, *one.test.sequences]
                 rows = np.asarray(make().extract_embeddings(sequences), dtype=np.float32)
-                fits = probe.rows_of_regime(
+                fits = probe.fit_indices(
                     one.train.labels, "10shot", list(protocol.seeds), dict(protocol.few_shot_k)
                 )
                 yield from (

@@ -14,7 +14,7 @@ from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files
 from reference_harness import benchmark, mini
 from reference_harness.extractors.kmer import KmerExtractor
-from reference_harness.probe import few_shot_rows
+from reference_harness.probe import few_shot_indices
 from tests.receipt import attacks
 from tests.receipt.forged import Change, rewrite
 from tools.demo_audit import COMMITTED_AT, Place
@@ -45,7 +45,7 @@ def test_row(rows: attacks.Rows, labels: Labels, train: int) -> attacks.Rows:
 
 def support_row(rows: attacks.Rows, labels: Labels, train: int) -> attacks.Rows:
     """Alter one support row of a 1shot probe."""
-    place = int(few_shot_rows(labels[:train], 1, benchmark.mini().protocol.seeds[2])[1])
+    place = int(few_shot_indices(labels[:train], 1, benchmark.mini().protocol.seeds[2])[1])
     return attacks.altered(rows, labels, [place], train)
 
 

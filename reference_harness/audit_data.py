@@ -23,9 +23,9 @@ class SplitAudit:
     length_median: float
     length_max: int
     duplicates: int
-    """Rows whose sequence occurs in an earlier row of the split, ignoring case."""
+    """Sequences that occur earlier in the split, ignoring case."""
     contradictions: int
-    """Rows of sequences with more than one label in this split."""
+    """Sequences with more than one label in this split."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class TaskAudit:
     train: SplitAudit
     test: SplitAudit
     overlap: int
-    """Test rows whose sequence is also a training row (leakage)."""
+    """Test sequences that are also training sequences (leakage)."""
     overlap_other_label: int
     """Those of them whose label differs from all labels in training."""
     overlap_reverse: int
-    """Test rows of which only the reverse complement is a training row."""
+    """Test sequences of which only the reverse complement is a training sequence."""
 
     @property
     def clean(self) -> bool:

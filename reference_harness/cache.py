@@ -4,8 +4,8 @@ There is one folder per key, the digest of everything that determines an embeddi
 sequence. It contains shards (`shard.py`), which are written under a temporary name and renamed when
 complete.
 
-A shard that a disk or a copy damaged is renamed when it is met, so that its rows count as missing
-and are computed again. Runs that share a cache may meet it at once: one of them renames it.
+A shard that a disk or a copy damaged is renamed when it is met, so that its embeddings count as
+missing and are computed again. Runs that share a cache may meet it at once: one of them renames it.
 """
 
 import hashlib
@@ -26,12 +26,12 @@ from reference_harness.formats.files import write_bytes, write_json
 from .errors import LostEmbeddingsError, OptionError, StateError
 from .mirror import SCHEME, Mirror
 from .shard import (
-    ASIDE,
+    DAMAGED_SUFFIX,
     FORMAT,
     SUFFIX,
     DamagedShardError,
+    Embeddings,
     ForeignShardError,
-    Rows,
     checksum,
     matrix_in,
     names_in,
@@ -63,8 +63,8 @@ def default_cache() -> Path:
     return folder / "geneb-harness"
 
 
-class RowPositions(NamedTuple):
-    """Location of n embeddings: (n,) index of the shard, -1 for none, and (n,) row in it."""
+class EmbeddingPositions(NamedTuple):
+    """Location of n embeddings: (n,) index of the shard, -1 for none, and (n,) index in it."""
 
     shards: list[Path]
     shard: npt.NDArray[np.int64]
@@ -93,39 +93,39 @@ class Cache:
         self.set_aside: list[str] = []
         """A sentence for each damaged shard that this object renamed."""
         self.token_budgets: set[int] = set()
-        """Budgets under which the rows were computed that this object has read."""
+        """Budgets under which the embeddings were computed that this object has read."""
 
     def find(self, digests: Iterable[bytes]) -> set[bytes]:
         """Return those of the digests whose sequences are in the cache.
 
-        Reads only headers and digests. A shard where these are damaged is set aside, so its rows
-        are computed again.
+        Reads only headers and digests. A shard where these are damaged is set aside, so its
+        embeddings are computed again.
         """
         names = list(digests)
         shard = self._locate(names).shard
         return {name for name, at in zip(names, shard.tolist(), strict=True) if at >= 0}
 
-    def _locate(self, names: Sequence[bytes]) -> RowPositions:
+    def _locate(self, names: Sequence[bytes]) -> EmbeddingPositions:
         """Return what `_search` does, once shards of other machines are here that are needed."""
         places = self._search(names)
         if self._mirror is not None and (places.shard < 0).any() and self._mirror.pull():
             return self._search(names)
         return places
 
-    def _search(self, names: Sequence[bytes]) -> RowPositions:
-        """Return for each name the shard that contains it, -1 for none, and the row in it.
+    def _search(self, names: Sequence[bytes]) -> EmbeddingPositions:
+        """Return for each name the shard that contains it, -1 for none, and the index in it.
 
         Vectorised, since a cache of the benchmark has millions of digests. The newest shard comes
         first and the search ends when all are found, so a task that was just embedded is found
         fast. Two names of one task that share eight bytes (probability 3e-10 at 100,000 names)
-        count as missing, which is an error, never a wrong row.
+        count as missing, which is an error, never a wrong embedding.
         """
         if not names:
-            return RowPositions([], np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+            return EmbeddingPositions([], np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
         keys = np.frombuffer(b"".join(names), dtype=_KEY)
         unique, inverse = np.unique(keys, return_inverse=True)
-        heads = _heads(unique)  # sorted like the keys
-        places = RowPositions(
+        heads = _key_heads(unique)  # sorted like the keys
+        places = EmbeddingPositions(
             sorted(self.folder.glob(f"*{SUFFIX}"), reverse=True),
             np.full(len(unique), -1, dtype=np.int64),
             np.zeros(len(unique), dtype=np.int64),
@@ -135,11 +135,11 @@ class Cache:
                 break
             digests = self._digests(shard)
             if len(digests):
-                at = np.minimum(np.searchsorted(heads, _heads(digests)), len(unique) - 1)
+                at = np.minimum(np.searchsorted(heads, _key_heads(digests)), len(unique) - 1)
                 rows = np.flatnonzero(unique[at] == digests)
                 places.shard[at[rows]] = number
                 places.row[at[rows]] = rows
-        return RowPositions(places.shards, places.shard[inverse], places.row[inverse])
+        return EmbeddingPositions(places.shards, places.shard[inverse], places.row[inverse])
 
     def _digests(self, shard: Path) -> npt.NDArray[np.bytes_]:
         """Return the digests in a shard: none if it is damaged, unreadable or of another format."""
@@ -159,7 +159,7 @@ class Cache:
 
         Raises StateError where it cannot be renamed: it would be met again without end.
         """
-        aside = shard.with_name(shard.name + ASIDE)
+        aside = shard.with_name(shard.name + DAMAGED_SUFFIX)
         try:
             shard.rename(aside)
         except FileNotFoundError:
@@ -171,8 +171,8 @@ class Cache:
             f"{shard}: {damage}; renamed to {aside.name}, its embeddings are computed again"
         )
 
-    def add(self, digests: Sequence[bytes], rows: Rows, token_budget: int = 0) -> None:
-        """Write one shard: (n, d) rows for n digests, and the budget they were computed under."""
+    def add(self, digests: Sequence[bytes], rows: Embeddings, token_budget: int = 0) -> None:
+        """Write a shard: (n, d) embeddings of n digests, and the budget of their batches."""
         if len(digests) != len(rows) or not digests:
             msg = f"{len(rows)} embeddings for {len(digests)} sequences"
             raise ValueError(msg)
@@ -194,7 +194,7 @@ class Cache:
         if self._mirror is not None:
             self._mirror.push(name)
 
-    def read(self, digests: Sequence[bytes]) -> Rows:
+    def read(self, digests: Sequence[bytes]) -> Embeddings:
         """Return the (n, d) embeddings of n sequences as one array.
 
         At most one shard is in memory besides the result. Raises LostEmbeddingsError if an
@@ -203,7 +203,7 @@ class Cache:
         """
         shards, shard_of, row_of = self._locate(digests)
         lacking = int((shard_of < 0).sum())
-        out: Rows | None = None
+        out: Embeddings | None = None
         for number in np.unique(shard_of[shard_of >= 0]).tolist():
             rows = np.flatnonzero(shard_of == number)
             matrix = self._matrix(shards[number])
@@ -214,8 +214,8 @@ class Cache:
                 out = np.empty((len(digests), matrix.shape[1]), dtype=matrix.dtype)
             if (matrix.shape[1], matrix.dtype) != (out.shape[1], out.dtype):
                 msg = (
-                    f"{shards[number]}: rows of {matrix.shape[1]} {matrix.dtype}, others have "
-                    f"{out.shape[1]} {out.dtype}: delete the folder and run again"
+                    f"{shards[number]}: embeddings of {matrix.shape[1]} {matrix.dtype}, others "
+                    f"have {out.shape[1]} {out.dtype}: delete the folder and run again"
                 )
                 raise StateError(msg)
             out[rows] = matrix[row_of[rows]]
@@ -227,8 +227,8 @@ class Cache:
             raise StateError(msg)
         return out
 
-    def _matrix(self, shard: Path) -> Rows | None:
-        """Return the (n, d) rows of a shard, or None if it is damaged or gone."""
+    def _matrix(self, shard: Path) -> Embeddings | None:
+        """Return the (n, d) embeddings of a shard, or None if it is damaged or gone."""
         try:
             shape = shape_of(shard)
             rows = matrix_in(shard, shape)
@@ -244,13 +244,13 @@ class Cache:
         return rows
 
 
-class Writer:
-    """Buffers rows and writes them as shards, by size and time; a context manager that flushes."""
+class ShardWriter:
+    """A buffer of embeddings, written as shards by size and time; it flushes when it is closed."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
         self._digests: list[bytes] = []
-        self._rows: list[Rows] = []
+        self._rows: list[Embeddings] = []
         self._bytes = 0
         self._budget = 0
         self._since = time.monotonic()
@@ -262,8 +262,8 @@ class Writer:
         """Write the rest, also after an error or Ctrl-C."""
         self.flush()
 
-    def add(self, digests: Sequence[bytes], rows: Rows, token_budget: int = 0) -> None:
-        """Add (n, d) rows for n digests, and the budget they were computed under."""
+    def add(self, digests: Sequence[bytes], rows: Embeddings, token_budget: int = 0) -> None:
+        """Add (n, d) embeddings for n digests, and the budget they were computed under."""
         if token_budget != self._budget:
             self.flush()  # a shard has one budget
             self._budget = token_budget
@@ -274,14 +274,14 @@ class Writer:
             self.flush()
 
     def flush(self) -> None:
-        """Write the buffered rows, if any."""
+        """Write the buffered embeddings, if any."""
         if self._digests:
             self._cache.add(self._digests, np.concatenate(self._rows), self._budget)
         self._digests, self._rows, self._bytes = [], [], 0
         self._since = time.monotonic()
 
 
-def _heads(keys: npt.NDArray[np.bytes_]) -> npt.NDArray[np.uint64]:
+def _key_heads(keys: npt.NDArray[np.bytes_]) -> npt.NDArray[np.uint64]:
     """Return the first eight bytes of each key as numbers that sort as the bytes do."""
     halves = np.ascontiguousarray(keys).view(">u8").reshape(len(keys), -1)
     return halves[:, 0].astype(np.uint64)

@@ -152,10 +152,10 @@ def _line(audit: "TaskAudit") -> str:
         f"{audit.task}\n"
         f"  labels: train {_counts(audit.train.classes)}, test {_counts(audit.test.classes)}; "
         f"majority accuracy: {audit.test.majority:.3f}; {lengths}\n"
-        f"  duplicate rows: train {audit.train.duplicates}, test {audit.test.duplicates}; with "
-        f"contradictory labels: {audit.train.contradictions}, {audit.test.contradictions}\n"
-        f"  test rows also in training: {audit.overlap}, {audit.overlap_other_label} of them with "
-        f"another label; as reverse complement: {audit.overlap_reverse}"
+        f"  duplicate sequences: train {audit.train.duplicates}, test {audit.test.duplicates}; "
+        f"with contradictory labels: {audit.train.contradictions}, {audit.test.contradictions}\n  "
+        f"test sequences also in training: {audit.overlap}, {audit.overlap_other_label} of them "
+        f"with another label; as reverse complement: {audit.overlap_reverse}"
     )
 
 

@@ -15,7 +15,7 @@ from reference_harness.formats.text import next_line, plural
 
 from . import benchmark, data, probe, progress, submission
 from .cache import default_cache
-from .embed import FILE_ROWS, Batching
+from .embed import FILE_BATCH, Batching
 from .embedder import EmbedderSpec
 from .engine import Engine
 from .engine.machine import LocalEngine
@@ -82,6 +82,8 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
     listener = context.listeners(planned, context.label)
     with _engine(options, spec, context.cluster, listener, probe_device) as engine:
         facts = engine.facts
+        if facts.note:
+            listener.say(facts.note)
         _declare(facts, texts(options["declared"], "--declare"))
         # 4. Check that the submission can be written, before the work.
         _check_declared(facts, options)
@@ -148,7 +150,10 @@ def _check(options: dict[str, Any]) -> None:
     if options["submission"] and options["limit"]:
         msg = "--limit and --submission exclude each other: a submission needs all data"
         raise OptionError(msg)
-    is_of_hub = options["extractor"].removeprefix("builtin:") == "huggingface"
+    builtin = options["extractor"].removeprefix("builtin:")
+    if builtin == "kmer":
+        _refuse_without_effect(options)
+    is_of_hub = builtin == "huggingface"
     if is_of_hub and not options["name_model"]:
         msg = (
             "--extractor huggingface needs a model: add --model FOLDER, or --model OWNER/NAME "
@@ -169,13 +174,25 @@ def _check(options: dict[str, Any]) -> None:
         raise OptionError(msg)
 
 
+def _refuse_without_effect(options: dict[str, Any]) -> None:
+    """Raise OptionError for options without effect, which the record would name all the same."""
+    given = {"--model": options["name_model"], "--device": options["device"].removeprefix("cpu")}
+    for option, value in given.items():
+        if value:
+            msg = (
+                f"{option} has no effect on the built-in kmer, which has no weights and counts on "
+                f"the CPU: leave {option} out, or name another --extractor"
+            )
+            raise OptionError(msg)
+
+
 def _spec(options: dict[str, Any], given: dict[str, str]) -> EmbedderSpec:
     if options["receipt"] and is_compiled(options["extractor"], given):
-        msg = "--receipt and --option compile=true exclude each other: an audit compares the rows "
-        msg += "with those of the model as it is"
+        msg = "--receipt and --option compile=true exclude each other: an audit compares "
+        msg += "embeddings with those of the model as it is"
         raise OptionError(msg)
     token_budget, measured = budget_of(options["token_budget"], options["device"])
-    batching = Batching(options["batching"], token_budget, options["batch_size"] or FILE_ROWS)
+    batching = Batching(options["batching"], token_budget, options["batch_size"] or FILE_BATCH)
     return EmbedderSpec(
         extractor=options["extractor"],
         name_model=options["name_model"],
@@ -183,7 +200,7 @@ def _spec(options: dict[str, Any], given: dict[str, str]) -> EmbedderSpec:
         keywords=keywords(options["extractor"], given, batching),
         batching=batching,
         measured=measured,
-        # Rows of a receipt are compared with a rerun to 1e-5; TF32 differs by 1e-3.
+        # Embeddings of a receipt are compared with a rerun to 1e-5; TF32 differs by 1e-3.
         tf32=options["receipt"] is None,
     )
 

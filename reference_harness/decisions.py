@@ -1,12 +1,12 @@
-"""Decisions of the probe on further rows: variants of a task's rows, and fresh labelled sequences.
+"""Decisions of the probe on further sequences: variants of a task's, and fresh ones with labels.
 
-The probe is fitted on the training rows as published, once. For each kind of variant of a test row
-the decisions on original and variant are counted against each other. For variants of training rows
-the probe is fitted on these rows alone, as published and as variants, and both predict the test
-rows as published.
+The probe is fitted on the training sequences as published, once. For each kind of variant of a test
+sequence the decisions on original and variant are counted against each other. For variants of
+training sequences the probe is fitted on these sequences alone, as published and as variants, and
+both predict the test sequences as published.
 
-Every probe whose scores a claim has decides: those of few-shot regimes see few rows, so that each
-can use what the others ignore.
+Every probe whose scores a claim has decides: those of few-shot regimes see few sequences, so that
+each can use what the others ignore.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,26 +23,27 @@ from .tasks import Labels
 RECORD = "record"
 """The name of the probes of record, after that of their regime."""
 FRESH = "fresh"
-"""Split of rows whose label the rows themselves bring."""
+"""Split of sequences whose label the sequences themselves bring."""
 
 Features = npt.NDArray[np.floating]
 Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class FurtherRows:
-    """(n,) rows beside those of a task, with their (n, d) embeddings."""
+class FurtherEmbeddings:
+    """(n,) sequences beside those of a task, with their (n, d) embeddings."""
 
     splits: Sequence[str]
     kinds: Sequence[str]
     rows: npt.NDArray[np.int64]
-    """Row of the split that a row is a variant of; for a fresh row its own number."""
+    """Sequence of the split that a sequence is a variant of; for a fresh sequence its own
+    number."""
     labels: Labels
-    """Labels of the fresh rows; anything for variants."""
+    """Labels of the fresh sequences; anything for variants."""
     values: Features
 
     def of(self, split: str, kind: str | None = None) -> npt.NDArray[np.int64]:
-        """Return the places of the rows of a split and kind."""
+        """Return the places of the sequences of a split and kind."""
         kinds = self.kinds
         return np.array(
             [
@@ -79,28 +80,28 @@ def score_predictions(truth: Labels, predicted: Labels) -> LabelledDecisions:
 
 
 Drawn = npt.NDArray[np.int64] | None
-"""Training rows of a fit; None for all."""
+"""Training sequences of a fit; None for all."""
 
 
 def decide(
     problem: probe.Problem,
-    further: FurtherRows,
+    further: FurtherEmbeddings,
     drawn: Mapping[str, Sequence[Drawn]] | None = None,
 ) -> Decisions:
-    """Return the decisions on the rows beside a task's; raises ProbeError.
+    """Return the decisions on the sequences beside a task's; raises ProbeError.
 
-    `drawn` has the training rows of each fit of every regime that is scored.
+    `drawn` has the training sequences of each fit of every regime that is scored.
     """
     both = np.concatenate([problem.test, further.values])
     labels = predictions(problem.train, problem.train_labels, both)
-    whole = _decided(problem, further, [labels])
+    whole = _decision_counts(problem, further, [labels])
     return Decisions(
         public=whole.public,
         kinds=whole.kinds,
         training=training_changes(problem, further),
         fresh=whole.fresh,
         others={
-            f"{regime}, {RECORD}": _decided(
+            f"{regime}, {RECORD}": _decision_counts(
                 problem, further, [_fitted(problem, rows, both) for rows in fits]
             )
             for regime, fits in (drawn or {}).items()
@@ -113,10 +114,10 @@ def _fitted(problem: probe.Problem, rows: Drawn, both: Features) -> Labels:
     return predictions(*problem.training(rows), both)
 
 
-def _decided(
-    problem: probe.Problem, further: FurtherRows, fits: Sequence[Labels]
+def _decision_counts(
+    problem: probe.Problem, further: FurtherEmbeddings, fits: Sequence[Labels]
 ) -> ProbeDecisions:
-    """Count what fits predict, test rows first and then the further rows."""
+    """Count what fits predict, test sequences first and then the further sequences."""
     truth, tests = problem.test_labels, len(problem.test_labels)
     kinds = {}
     for kind in dict.fromkeys(further.kinds[i] for i in further.of("test")):
@@ -155,17 +156,17 @@ def _summed(parts: Sequence[LabelledDecisions]) -> LabelledDecisions:
     )
 
 
-def training_changes(problem: probe.Problem, further: FurtherRows) -> ChangedDecisions | None:
-    """Return what changes on the test rows when some training rows are their variants.
+def training_changes(problem: probe.Problem, further: FurtherEmbeddings) -> ChangedDecisions | None:
+    """Return what changes on the test sequences when some training sequences are their variants.
 
-    One probe is fitted on these rows as published, one on the variants. None where a class has no
-    such row. Raises ProbeError.
+    One probe is fitted on these sequences as published, one on the variants. None where a class has
+    no such sequence. Raises ProbeError.
     """
     places = further.of("train")
     rows = further.rows[places]
     labels = problem.train_labels[rows]
     if set(labels.tolist()) != set(problem.train_labels.tolist()):
-        return None  # a class without a row: the probe could never predict it
+        return None  # a class without a sequence: the probe could never predict it
     truth = problem.test_labels
     before = predictions(problem.train[rows], labels, problem.test) == truth
     after = predictions(further.values[places], labels, problem.test) == truth

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from .extractors.base import UNDECLARED
-from .extractors.weights import digests
 from .formats.submission_terms import DTYPES, SOURCE_KINDS, TRUNCATIONS
 
 # A tokenizer without a limit has 10**30; no model reads 10**9 tokens.
 LENGTH_MAX = 10**9
 
 UNIT = "unit"
-"""The scale of an extractor whose rows the harness divides by the root mean square of each."""
+"""The scale of an extractor each of whose embeddings is divided by its root mean square."""
 
 _MISSING = object()
 
@@ -21,7 +20,7 @@ def describe(extractor: object, name_model: str) -> tuple[dict[str, Any], tuple[
     """Return `{"model": ..., "embedding": ...}` and the names of what is undeclared.
 
     Only declared words count: an attribute of another type or value, such as a pooling layer kept
-    under the name `pooling`, is undeclared.
+    under the name `pooling`, is undeclared. `loaded_model` says which weights were loaded.
     """
     embedding = {
         "layer": _text(getattr(extractor, "layer", None)),
@@ -30,7 +29,9 @@ def describe(extractor: object, name_model: str) -> tuple[dict[str, Any], tuple[
         "truncation": _one_of(getattr(extractor, "truncation", None), TRUNCATIONS),
         "dtype": _one_of(_dtype(getattr(extractor, "dtype", None)), DTYPES),
     }
-    if getattr(extractor, "scale", None) == UNIT:  # else the key of its cached rows would change
+    if (
+        getattr(extractor, "scale", None) == UNIT
+    ):  # else the key of its cached embeddings would change
         embedding["scale"] = UNIT
     model = _model(getattr(extractor, "source", None), name_model)
     undeclared = [key for key, value in embedding.items() if value == UNDECLARED]
@@ -74,12 +75,9 @@ def _model(source: object, name_model: str) -> dict[str, Any]:
     location = str(declared.get("location", folder.resolve().name if local else name_model))
     if kind == UNDECLARED and local:
         kind = "local"
-    weights = declared.get("weights")
-    if weights is None:
-        weights = digests(folder) if local else {}
     return {
         "kind": kind,
         "location": location,
         "revision": declared.get("revision"),
-        "weights": dict(weights),
+        "weights": dict(declared.get("weights") or {}),
     }

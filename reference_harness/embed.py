@@ -13,16 +13,16 @@ from . import batching as batches
 from .errors import EmbeddingError
 from .loading import LoadedExtractor
 from .memory import DoesNotFitError, MemoryLimit, attempt, is_out_of_memory, release_memory
-from .shard import Rows
+from .shard import Embeddings
 
 Mode = Literal["budget", "exact", "file"]
 
-FILE_ROWS = 8
-"""Rows of a batch in file order: upstream's loop."""
-CALL_ROWS = 2048
-"""Rows handed at once to an extractor that plans its own batches. Fixed, not timed: what shares a
-batch moves the last digits, so it may not depend on how fast a machine is."""
-SHOWN = 60  # letters of a sequence shown in an error
+FILE_BATCH = 8
+"""Sequences of a batch in file order: upstream's loop."""
+CALL_SEQUENCES = 2048
+"""Sequences handed at once to an extractor that plans its own batches. Fixed, not timed: what
+shares a batch moves the last digits, so it may not depend on how fast a machine is."""
+LETTERS_SHOWN = 60  # letters of a sequence shown in an error
 
 _FLOATS = ("float16", "float32", "float64")
 
@@ -47,7 +47,7 @@ class Batching:
     mode: Mode = "budget"
     token_budget: int = batches.TOKEN_BUDGET
     """Padded tokens of a batch, unless `MemoryLimit.room` says where to measure them."""
-    rows: int = FILE_ROWS
+    rows: int = FILE_BATCH
 
 
 BATCHING = Batching()
@@ -73,20 +73,20 @@ def plan(
     sequences: Sequence[str],
     sizes: Sequence[int] | None = None,
 ) -> list[npt.NDArray[np.int64]]:
-    """Return the rows of each call of the extractor: every row once.
+    """Return the sequences of each call of the extractor: every sequence once.
 
     A built-in plans batches by tokens within a call. For any other the call is the batch;
     `sizes` are what its `count_tokens` says, else letters. "exact" without `count_tokens` is
-    one row a call: equal letters need not be equal tokens, and then padding would be back.
+    one sequence a call: equal letters need not be equal tokens, and then padding would be back.
     """
     count = len(sequences)
     mode, own = batching.mode, loaded.path.startswith("builtin:")
     if mode == "file":
-        return batches.file_order(count, CALL_ROWS if own else batching.rows)
+        return batches.file_order(count, CALL_SEQUENCES if own else batching.rows)
     lengths = sizes_of(loaded, sequences) if sizes is None else sizes
     if own:
         order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
-        return [order[i : i + CALL_ROWS] for i in range(0, count, CALL_ROWS)]
+        return [order[i : i + CALL_SEQUENCES] for i in range(0, count, CALL_SEQUENCES)]
     if mode == "exact":
         if getattr(loaded.extractor, "count_tokens", None) is None:
             return batches.file_order(count, 1)
@@ -122,10 +122,11 @@ def calls(
     sequences: Sequence[str],
     limit: MemoryLimit | None = None,
     lacking: npt.NDArray[np.bool_] | None = None,
-) -> Iterator[tuple[npt.NDArray[np.int64], Rows]]:
-    """Call the extractor batch by batch: yields row numbers, and their (m, d) embeddings.
+) -> Iterator[tuple[npt.NDArray[np.int64], Embeddings]]:
+    """Call the extractor batch by batch: yields sequence numbers, and their (m, d) embeddings.
 
-    Only rows that `lacking` marks, (n,), are computed, in the calls that all rows are planned in.
+    Only sequences that `lacking` marks, (n,), are computed, in the calls that all sequences are
+    planned in.
 
     A batch that does not fit into memory is halved, and `limit` remembers what fits. Where it has
     a `room`, the token budget is measured there first. Raises EmbeddingError, which begins with
@@ -135,7 +136,7 @@ def calls(
     ahead: Callable[[list[str]], None] | None = getattr(loaded.extractor, "ahead", None)
     following: dict[int, npt.NDArray[np.int64]] = {}
 
-    def call(rows: npt.NDArray[np.int64]) -> Rows:
+    def call(rows: npt.NDArray[np.int64]) -> Embeddings:
         after = following.pop(int(rows[0]), None)
         if ahead is not None and after is not None:
             ahead([sequences[i] for i in after])
@@ -153,27 +154,27 @@ def calls(
     results = limit.fitting(planned, sizes, call)
     for rows, values in _named(results, label, sequences):
         batch = [sequences[i] for i in rows]
-        first = _first(label, batch)
+        first = _batch_label(label, batch)
         if values.ndim != 2 or len(values) != len(batch) or not values.shape[1]:  # noqa: PLR2004
             msg = f"{first}: an array of shape {values.shape}, expected ({len(batch)}, d)"
             raise EmbeddingError(msg)
         if dim not in (None, values.shape[1]):
-            msg = f"{first}: rows of width {values.shape[1]}, earlier ones had {dim}"
+            msg = f"{first}: sequences of width {values.shape[1]}, earlier ones had {dim}"
             raise EmbeddingError(msg)
         dim = values.shape[1]
         if not np.isfinite(values).all():
             row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-            msg = f"{label}: the embedding of {batch[row][:SHOWN]!r} is not finite"
+            msg = f"{label}: the embedding of {batch[row][:LETTERS_SHOWN]!r} is not finite"
             raise EmbeddingError(msg)
-        yield rows, unit_rows(values) if loaded.is_unit else values
+        yield rows, unit_embeddings(values) if loaded.is_unit else values
 
 
-def unit_rows(values: Rows) -> Rows:
-    """Return (n, d) rows, each divided by the root mean square of its values; zeros stay zeros."""
+def unit_embeddings(values: Embeddings) -> Embeddings:
+    """Return (n, d) embeddings, each divided by the root mean square of its values."""
     wide = values.astype(np.float64)
     size = np.sqrt(np.square(wide).mean(axis=1, keepdims=True))
     size[size == 0] = 1
-    unit: Rows = (wide / size).astype(values.dtype)
+    unit: Embeddings = (wide / size).astype(values.dtype)
     return unit
 
 
@@ -216,7 +217,7 @@ def measured(
     return replace(batching, token_budget=budget)
 
 
-def _call(loaded: LoadedExtractor, batching: Batching, label: str, batch: list[str]) -> Rows:
+def _call(loaded: LoadedExtractor, batching: Batching, label: str, batch: list[str]) -> Embeddings:
     """Return what the extractor gives for one batch. Raises EmbeddingError, or lack of memory."""
     size = batching.rows if batching.mode == "file" else len(batch)
     try:
@@ -227,13 +228,15 @@ def _call(loaded: LoadedExtractor, batching: Batching, label: str, batch: list[s
         if is_out_of_memory(error):
             raise
         cause = f"{type(error).__name__}: {error}"
-        msg = f"{_first(label, batch)}: the extractor {loaded.class_name} failed: {cause}"
+        msg = f"{_batch_label(label, batch)}: the extractor {loaded.class_name} failed: {cause}"
         raise EmbeddingError(msg) from error
 
 
 def _named(
-    results: Iterator[tuple[npt.NDArray[np.int64], Rows]], label: str, sequences: Sequence[str]
-) -> Iterator[tuple[npt.NDArray[np.int64], Rows]]:
+    results: Iterator[tuple[npt.NDArray[np.int64], Embeddings]],
+    label: str,
+    sequences: Sequence[str],
+) -> Iterator[tuple[npt.NDArray[np.int64], Embeddings]]:
     """Yield what is made; a sequence that does not fit is an EmbeddingError with its name."""
     try:
         yield from results
@@ -243,31 +246,31 @@ def _named(
 
 def _too_large(label: str, sequence: str, error: DoesNotFitError) -> EmbeddingError:
     return EmbeddingError(
-        f"{label}: the sequence {sequence[:SHOWN]!r} of {len(sequence):,} letters: {error}: use a "
-        "smaller max_length or dtype, or a device with more memory"
+        f"{label}: the sequence {sequence[:LETTERS_SHOWN]!r} of {len(sequence):,} letters: "
+        f"{error}: use a smaller max_length or dtype, or a device with more memory"
     )
 
 
-def _first(label: str, batch: Sequence[str]) -> str:
-    return f"{label}: {len(batch)} sequences from {batch[0][:SHOWN]!r}"
+def _batch_label(label: str, batch: Sequence[str]) -> str:
+    return f"{label}: {len(batch)} sequences from {batch[0][:LETTERS_SHOWN]!r}"
 
 
-def embed_rows(
+def embed_sequences(
     loaded: LoadedExtractor,
     batching: Batching,
     sequences: Sequence[str],
     limit: MemoryLimit | None = None,
-) -> Rows:
+) -> Embeddings:
     """Return the (n, d) embeddings of n sequences, computing each: no cache, no repetition spared.
 
     Raises EmbeddingError, also when there is nothing to embed.
     """
-    out: Rows | None = None
+    out: Embeddings | None = None
     for rows, values in calls(loaded, batching, "sandbox", sequences, limit):
         if out is None:
             out = np.empty((len(sequences), values.shape[1]), dtype=values.dtype)
         if values.dtype != out.dtype:
-            msg = f"sandbox: rows of {values.dtype}, earlier ones were {out.dtype}"
+            msg = f"sandbox: sequences of {values.dtype}, earlier ones were {out.dtype}"
             raise EmbeddingError(msg)
         out[rows] = values
     if out is None:
@@ -276,7 +279,7 @@ def embed_rows(
     return out
 
 
-def to_numpy(output: Any) -> Rows:  # NumPy or torch, as upstream allows
+def to_numpy(output: Any) -> Embeddings:  # NumPy or torch, as upstream allows
     """Return an extractor's output as a NumPy array of the same floating type.
 
     bfloat16, which NumPy lacks, becomes float32, which holds each of its values exactly. Raises

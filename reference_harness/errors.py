@@ -63,7 +63,7 @@ class DataError(HarnessError):
 
 
 class EmbeddingError(HarnessError):
-    """An extractor failed, or did not return one finite row per sequence."""
+    """An extractor failed, or did not return one finite embedding per sequence."""
 
 
 class ProbeError(HarnessError):

@@ -105,8 +105,8 @@ def digest(name: str) -> None:
     "--quick/--full",
     "quick",
     default=True,
-    help="quick: short sequences, about a minute; full: also a run's batches over 2,111 rows of "
-    "every length, before GPU time.  [default: quick]",
+    help="quick: short sequences, about a minute; full: also a run's batches over 2,111 sequences "
+    "of every length, before GPU time.  [default: quick]",
 )
 @click.option(
     "--batching",
@@ -192,7 +192,7 @@ def _count(results: list["PropertyResult"], outcome: str) -> int:
 
 
 def _table(spec: str, results: list["PropertyResult"]) -> None:
-    """Print one row a property; what an extractor says of itself is text, never markup."""
+    """Print one line a property; what an extractor says of itself is text, never markup."""
     from rich.console import Console  # 30 ms that --json does not need
     from rich.table import Table
     from rich.text import Text

@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 from . import metrics, probe
 from .cache import Cache
-from .embed import unit_rows
+from .embed import unit_embeddings
 from .engine.threads import Library, libraries
 from .errors import LostEmbeddingsError, OptionError, ProbeError, StateError
 from .formats.base import Scores
-from .formats.measured import RowFacts, UnitScale
+from .formats.measured import EmbeddingFacts, UnitScale
 from .formats.run_record import Kind, PerSeed, ReceiptTask, Regime, Warned
 from .formats.scorer import ScorerRef
-from .measure import row_facts
+from .measure import embedding_facts
 from .memory import is_out_of_memory, release_memory
 from .receipt.predictions import task_section
 from .receipt.rounding import Rounded, Widened, rounded
@@ -42,7 +42,7 @@ class ProbeSettings(Protocol):
 
     @property
     def few_shot_k(self) -> Mapping[str, int]:
-        """Regime to rows per class; a regime that is missing here uses all rows."""
+        """Regime to sequences per class; a regime that is missing here uses all sequences."""
 
     @property
     def device(self) -> probe.Device:
@@ -74,9 +74,10 @@ class Job:
     few_shot_k: Mapping[str, int]
     device: probe.Device = probe.CPU
     receipt: Path | None = None
-    """Folder of the receipt; the rounded rows, which are scored in any case, are written to it."""
+    """Folder of the receipt; the rounded embeddings, which are scored in any case, are written to
+    it."""
     unit_regime: str | None = None
-    """The regime that is scored a second time, with each row at unit scale."""
+    """The regime that is scored a second time, with each embedding at unit scale."""
 
     def execute(self) -> "ProbeResult | ProbeFailure":
         """Probe the task; an error is a value, so that the other tasks go their way."""
@@ -109,7 +110,7 @@ class ProbeResult:
     seconds: float
     libraries: list[Library]
     scorer: ScorerRef
-    rows: RowFacts
+    embeddings: EmbeddingFacts
     unit_scale: UnitScale | None = None
     token_budgets: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
@@ -139,7 +140,7 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
     """
     started = time.perf_counter()
     cache = cache or Cache(job.cache, job.key_parts)
-    parts = [cache.read(_cut(job.train_digests)), cache.read(_cut(job.test_digests))]
+    parts = [cache.read(_digests_in(job.train_digests)), cache.read(_digests_in(job.test_digests))]
     dtype, cut, receipt = parts[0].dtype.name, len(parts[0]), None
     try:
         rows = rounded(parts)
@@ -147,8 +148,8 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
         if job.receipt is not None:
             receipt = write_task(job.receipt, job.task_id, rows, cut)
         problem = problem_of(rows, cut, job.train_labels, job.test_labels)
-        digests = _cut(job.train_digests) + _cut(job.test_digests)
-        facts = row_facts(Widened(*rows), digests)
+        digests = _digests_in(job.train_digests) + _digests_in(job.test_digests)
+        facts = embedding_facts(Widened(*rows), digests)
         del rows
         scored = {name: regime(problem, name, job) for name in job.regimes}
         unit_scale = at_unit_scale(problem, job)
@@ -173,21 +174,21 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
 
 
 def at_unit_scale(problem: probe.Problem, job: Job) -> UnitScale | None:
-    """Return the scores of one regime with each row divided by its root mean square.
+    """Return the scores of one regime with each embedding divided by its root mean square.
 
     None where nobody asked for them, and for a task on which they would take minutes.
     """
     if job.unit_regime is None or problem.train.size > UNIT_NUMBERS:
         return None
     unit = dataclasses.replace(
-        problem, train=unit_rows(problem.train), test=unit_rows(problem.test)
+        problem, train=unit_embeddings(problem.train), test=unit_embeddings(problem.test)
     )
     scores = regime(unit, job.unit_regime, job).regime.scores
     return UnitScale(regime=job.unit_regime, scores=scores)
 
 
 def problem_of(rows: Rounded, cut: int, train_labels: Labels, test_labels: Labels) -> probe.Problem:
-    """Return what is scored: the rounded rows, of which the first `cut` are the training split's.
+    """Return what is scored: the rounded embeddings, the first `cut` of the training split.
 
     A run, an audit and the recomputation of a receipt all score what this returns.
     """
@@ -204,7 +205,7 @@ def scorer_of(device: probe.Device) -> ScorerRef:
     return found.model_copy(update={"digest": None, "reason": reason})
 
 
-def _cut(joined: bytes) -> list[bytes]:
+def _digests_in(joined: bytes) -> list[bytes]:
     return [joined[i : i + DIGEST_BYTES] for i in range(0, len(joined), DIGEST_BYTES)]
 
 
@@ -214,7 +215,7 @@ def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> Scored
     Raises ProbeError when a probe cannot be fitted.
     """
     started = time.perf_counter()
-    rows = rows_of(problem, name, settings)
+    rows = fit_indices_of(problem, name, settings)
     fits = probe.run(problem, rows, settings.device)
     warned = _warnings(problem, fits, settings, name)
     each = each_seed(fits, settings)
@@ -235,13 +236,11 @@ def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> Scored
     return ScoredRegime(result, fits, predictions)
 
 
-def rows_of(
+def fit_indices_of(
     problem: probe.Problem, name: str, settings: ProbeSettings
 ) -> list[npt.NDArray[np.int64] | None]:
-    """Return the training rows of each fit of a regime; see `probe.rows_of_regime`."""
-    return probe.rows_of_regime(
-        problem.train_labels, name, list(settings.seeds), settings.few_shot_k
-    )
+    """Return the training sequences of each fit of a regime; see `probe.fit_indices`."""
+    return probe.fit_indices(problem.train_labels, name, list(settings.seeds), settings.few_shot_k)
 
 
 def each_seed(results: list[PerFit], settings: ProbeSettings) -> list[PerFit]:
@@ -287,11 +286,13 @@ def _warnings(
         [fit.constant for fit in fits],
     )
     unseen = sorted(set(problem.test_labels.tolist()) - set(problem.train_labels.tolist()))
-    warn("untrained-class", f"test labels that no training row has: {unseen}", [bool(unseen)])
+    warn("untrained-class", f"test labels that no training sequence has: {unseen}", [bool(unseen)])
     if k := settings.few_shot_k.get(regime):
         counts = np.unique(problem.train_labels, return_counts=True)[1]
         short = int((counts < k).sum())
-        warn("small-class", f"{short} classes have fewer than {k} training rows", [bool(short)])
+        warn(
+            "small-class", f"{short} classes have fewer than {k} training sequences", [bool(short)]
+        )
     for note in sorted({note for fit in fits for note in fit.notes}):
         warn("scikit-learn", note, [note in fit.notes for fit in fits])
     return warned

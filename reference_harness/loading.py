@@ -46,7 +46,7 @@ class LoadedExtractor:
 
     @property
     def is_unit(self) -> bool:
-        """Whether the harness divides each row by the root mean square of its values."""
+        """Whether the harness divides each embedding by the root mean square of its values."""
         return bool(self.description["embedding"].get("scale") == UNIT)
 
     @property

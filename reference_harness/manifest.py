@@ -22,7 +22,7 @@ class FileFacts(StrictModel):
 
 
 class TaskFacts(StrictModel):
-    """One task: digest of its content and rows of each class."""
+    """One task: digest of its content and embeddings of each class."""
 
     sha256: Hex64
     train: dict[str, int]

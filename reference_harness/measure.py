@@ -1,4 +1,4 @@
-"""Measures what a run says of each task beside its scores: the letters read, and the rows."""
+"""Measures what a run says of each task beside its scores: the letters read, and the embeddings."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -10,16 +10,16 @@ import numpy.typing as npt
 from .embed import Batching, calls
 from .errors import HarnessError
 from .extractors.base import Reading
-from .formats.measured import REASON_MAX, LettersRead, RowFacts
+from .formats.measured import REASON_MAX, EmbeddingFacts, LettersRead
 from .loading import LoadedExtractor
 from .reach import Mover, sampled
-from .receipt.rounding import VALUES, Widened
+from .receipt.rounding import BLOCK_VALUES, Widened
 from .tasks import DIGEST_BYTES
 
 CHUNK = 2048
 """Sequences whose tokens are in memory at once."""
 DIGITS = 6
-"""Significant digits of what is measured of rows: sums of another processor may differ beyond."""
+"""Significant digits of what is measured of embeddings: beyond, processors may differ in sums."""
 
 
 class Letters(NamedTuple):
@@ -72,8 +72,8 @@ def _seen(loaded: LoadedExtractor, sequences: Sequence[str]) -> LettersRead:
     )
 
 
-def row_facts(rows: Widened, digests: Sequence[bytes]) -> RowFacts:
-    """Return what is measured of (n, d) rows as they are scored; each sequence counts once."""
+def embedding_facts(rows: Widened, digests: Sequence[bytes]) -> EmbeddingFacts:
+    """Return what is measured of (n, d) embeddings as scored; each sequence counts once."""
     own = np.array(sorted({digest: row for row, digest in enumerate(digests)}.values()))
     total = np.zeros(rows.shape[1])
     for block in _blocks(rows, own):
@@ -91,8 +91,8 @@ def row_facts(rows: Widened, digests: Sequence[bytes]) -> RowFacts:
         counts[key] = counts.get(key, 0) + 1
     norm = float(np.median(norms))
     scale = norm or 1.0
-    return RowFacts(
-        rows=len(own),
+    return EmbeddingFacts(
+        count=len(own),
         distinct=len(counts),
         most_repeated=max(counts.values()),
         norm=_short(norm),
@@ -102,7 +102,7 @@ def row_facts(rows: Widened, digests: Sequence[bytes]) -> RowFacts:
 
 
 def _blocks(rows: Widened, chosen: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.float64]]:
-    size = max(1, VALUES // rows.shape[1])
+    size = max(1, BLOCK_VALUES // rows.shape[1])
     for start in range(0, len(chosen), size):
         yield rows[chosen[start : start + size]].astype(np.float64)
 

@@ -67,7 +67,7 @@ def predictions_sha256(predictions: Sequence[Labels]) -> str:
     """Return the digest of the predicted labels of all seeds.
 
     sha256 over the labels as signed 64-bit little-endian integers, with nothing between them: the
-    seeds in the benchmark's order, within a seed the test rows in file order.
+    seeds in the benchmark's order, within a seed the test sequences in file order.
     """
     digest = hashlib.sha256()
     for labels in predictions:

@@ -1,4 +1,4 @@
-"""Newton's method for the probe's problem, in memory bounded by blocks of rows.
+"""Newton's method for the probe's problem, in memory bounded by blocks of embeddings.
 
 Minimises, over weights W (d, K) and intercepts b (K,), with Z = X W + b,
 
@@ -6,9 +6,9 @@ Minimises, over weights W (d, K) and intercepts b (K,), with Z = X W + b,
 
 which is scikit-learn's logistic regression with C = 1; two classes have one column, as there. Each
 step solves the Newton system by conjugate gradients, whose products with the Hessian are sums over
-blocks of rows: the features are converted to float64 block by block, and no matrix is larger than
-(d + 1, d + 1). The preconditioner is the Hessian of a sample of the rows, averaged over the
-classes, which leaves few steps whatever the features' scales are.
+blocks of embeddings: the features are converted to float64 block by block, and no matrix is larger
+than (d + 1, d + 1). The preconditioner is the Hessian of a sample of the embeddings, averaged over
+the classes, which leaves few steps whatever the features' scales are.
 """
 
 from collections.abc import Iterator
@@ -29,13 +29,14 @@ BLOCK_BYTES = 32 << 20
 """Size of a block of features in float64 whose Hessian is summed: large enough for BLAS, small
 beside one task."""
 HELD_BYTES = 128 << 20
-"""Size of features in float32 up to which rows that are converted when they are read are held: from
-float16 each pass takes more than twice as long."""
-SAMPLE_ROWS = 8192
-"""Rows of the preconditioner's sample, or four for each column where those are more: from four on,
-the sample's Hessian is within a factor of about two to four of the whole one in every direction."""
+"""Size of features in float32 up to which embeddings that are converted when they are read are
+held: from float16 each pass takes more than twice as long."""
+SAMPLE_EMBEDDINGS = 8192
+"""Embeddings of the preconditioner's sample, or four for each column where those are more: from
+four on, the sample's Hessian is within a factor of about two to four of the whole one in every
+direction."""
 SAMPLE_FACTOR = 4
-CHANGE = 1e-9
+CHANGE_MIN = 1e-9
 """A full step that moves no decision value by more than this share of the largest one is the last:
 the next would move it by the square. Far below the tie of a canonical prediction, 1e-6."""
 STEPS = 100
@@ -65,11 +66,11 @@ class Optimum(NamedTuple):
 def held(x: AnyMatrix) -> AnyMatrix:
     """Return (n, d) features as they are read block by block, of their own floating type."""
     if not isinstance(x, np.ndarray) and x.size * 4 <= HELD_BYTES:
-        return np.asarray(x, dtype=np.float32)  # as it gives its rows
+        return np.asarray(x, dtype=np.float32)  # as it gives its embeddings
     return x
 
 
-def wide(block: npt.NDArray[np.floating[Any]], room: Matrix | None = None) -> Matrix:
+def float64_block(block: npt.NDArray[np.floating[Any]], room: Matrix | None = None) -> Matrix:
     """Return a block in float64: itself, or a copy, in `room` where that is given."""
     if room is None or block.dtype == np.float64:
         return np.asarray(block, dtype=np.float64)
@@ -108,10 +109,10 @@ class _Problem:
         step = len(self.room)
         for start in range(0, self.rows, step):
             part = slice(start, min(start + step, self.rows))
-            yield part, wide(self.x[part], self.room)
+            yield part, float64_block(self.x[part], self.room)
 
     def values(self, solution: Matrix) -> Matrix:
-        """Return X W + b, (n, c); the last row of `solution` is b."""
+        """Return X W + b, (n, c); the last line of `solution` is b."""
         products = np.empty((self.rows, self.columns))
         for part, block in self.blocks():
             np.matmul(block, solution[:-1], out=products[part])
@@ -189,17 +190,17 @@ class _Problem:
             share, loss = self._along(solution, direction, values, change, gradient, loss)
             if share == 0.0:
                 # Nothing lowers the loss in float64 any more: the step before was the last.
-                if moved <= np.sqrt(CHANGE):
+                if moved <= np.sqrt(CHANGE_MIN):
                     return self._optimum(solution, step)
                 break
             solution += share * direction
             values += share * change
             largest = max(1.0, float(np.abs(values).max()))
             moved = share * float(np.abs(change).max()) / largest
-            if share == 1.0 and moved <= CHANGE:
+            if share == 1.0 and moved <= CHANGE_MIN:
                 return self._optimum(solution, step)
         msg = f"the last of {step} steps of Newton moved decision values by {moved:.1e} of the "
-        msg += f"largest, expected {CHANGE:.0e} at most"
+        msg += f"largest, expected {CHANGE_MIN:.0e} at most"
         raise NotSolvedError(msg)
 
     def _optimum(self, solution: Matrix, steps: int) -> Optimum:
@@ -234,7 +235,7 @@ class _Problem:
 
     @property
     def _sample_stride(self) -> int:
-        return max(1, self.rows // max(SAMPLE_ROWS, SAMPLE_FACTOR * self.width))
+        return max(1, self.rows // max(SAMPLE_EMBEDDINGS, SAMPLE_FACTOR * self.width))
 
     @property
     def _inner_steps_worth_a_factor(self) -> int:
@@ -282,7 +283,7 @@ class _Problem:
         hessian = np.zeros((self.width + 1, self.width + 1))
         picked = self.x[::stride]
         for start in range(0, len(picked), self.block):
-            block = wide(picked[start : start + self.block])
+            block = float64_block(picked[start : start + self.block])
             weight = weights[start : start + self.block, None]
             bent = block * np.sqrt(weight)
             hessian[:-1, :-1] += bent.T @ bent
@@ -291,7 +292,7 @@ class _Problem:
         hessian[-1, -1] = weights.sum()
         diagonal = np.arange(self.width)
         hessian[diagonal, diagonal] += 1.0
-        # Where every row is sure of its class, the intercept has no curvature left.
+        # Where every embedding is sure of its class, the intercept has no curvature left.
         hessian[-1, -1] += 1e-10 * self.rows + np.finfo(np.float64).tiny
         try:
             return cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
@@ -311,7 +312,7 @@ class _Curvature:
         self.variance = variance
 
     def product(self, part: slice, moved: Matrix) -> Matrix:
-        """Return the second derivative times a change of the decision values of some rows."""
+        """Return the second derivative times a change of the decision values of some embeddings."""
         if self.binary:
             return self.variance[part] * moved
         chances = self.probabilities[part]

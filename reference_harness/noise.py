@@ -1,7 +1,7 @@
 """Numeric noise: what another batch, kernel or machine does to an embedding of a declared dtype.
 
 Rounding errors are proportional to what is rounded, and a matrix product spreads those of its
-largest terms over all columns. So the noise of column j of a row x is normal with deviation
+largest terms over all columns. So the noise of column j of an embedding x is normal with deviation
 
     UNITS u sqrt(x_j^2 + mean(x^2)),    u = 2^-p, the unit roundoff of p significand bits,
 
@@ -42,7 +42,7 @@ three, so that few copies show every outcome that an honest rerun may have."""
 CHUNK_CELLS = 1 << 22
 """Cells jittered at once: 32 MiB of float64, whatever the size of the task."""
 
-Rows = npt.NDArray[np.floating[Any]]
+Embeddings = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class Noise:
     """Multiple of the plain noise."""
 
 
-def jitter(rows: Rows, noise: Noise, task_id: str) -> Rows:
-    """Return the (n, d) rows with noise, in their own type; always the same for the same words.
+def jitter(rows: Embeddings, noise: Noise, task_id: str) -> Embeddings:
+    """Return the (n, d) embeddings with noise, in their own type; the same for the same words.
 
-    The generator depends on seed, task, copy and multiple, and runs through the rows in their
-    order: noise of the first rows is the same whether or not others follow.
+    The generator depends on seed, task, copy and multiple, and runs through the embeddings in their
+    order: noise of the first embeddings is the same whether or not others follow.
     """
     words = f"{noise.seed}\n{task_id}\n{noise.copy}\n{noise.times!r}".encode()
     key = np.frombuffer(hashlib.sha256(words).digest(), dtype="<u4")

@@ -1,10 +1,11 @@
 """The probe of record solved to its optimum: what an audit by receipt judges deviations with.
 
 Default lbfgs stops early, at a point that depends on the last bit of each feature. The problem is
-strictly convex, so its optimum is unique; influence and direction of deviations of a receipt's rows
-are derivatives there. It is found in float64 by `newton`, which sums over blocks of rows and so
-takes no copy of the features. Where Newton does not get there, lbfgs with a tolerance a thousand
-times tighter than the default does. No score that a board shows is computed here.
+strictly convex, so its optimum is unique; influence and direction of deviations of a receipt's
+embeddings are derivatives there. It is found in float64 by `newton`, which sums over blocks of
+embeddings and so takes no copy of the features. Where Newton does not get there, lbfgs with a
+tolerance a thousand times tighter than the default does. No score that a board shows is computed
+here.
 """
 
 import warnings
@@ -24,15 +25,15 @@ BLAS kernels and two float32 batchings on the data sets measured; all agree with
 LBFGS_MAX_ITER = 50_000
 """Limit of iterations; the data sets measured needed up to 2,344."""
 TIE = 1e-6
-"""Relative to the largest decision value of the test split: a row whose two best classes differ by
-less gets the lower label. Few-shot probes on k-mer counts have exact ties, which rounding would
-decide. 1e-6 exceeds the effect of float32 features; about one row in a million of continuous
-features is within it."""
+"""Relative to the largest decision value of the test split: an embedding whose two best classes
+differ by less gets the lower label. Few-shot probes on k-mer counts have exact ties, which rounding
+would decide. 1e-6 exceeds the effect of float32 features; about one embedding in a million of
+continuous features is within it."""
 FLOAT64_BYTES_MAX = 1 << 28
 """Size of the features in float64, in bytes, up to which they are copied for scikit-learn: 40,000 x
 768 are, 100,000 x 768 are not."""
-PREDICTED_ROWS = 4096
-"""Test rows that are converted to float64 at once."""
+PREDICTED_EMBEDDINGS = 4096
+"""Test sequences that are converted to float64 at once."""
 
 Matrix = npt.NDArray[np.float64]
 
@@ -49,9 +50,9 @@ class Solved(NamedTuple):
     def predict(self, test: AnyMatrix) -> Labels:
         """Return the (m,) labels of (m, d) features, ties going to the lower label."""
         values = np.empty((len(test), self.weights.shape[1]))
-        for start in range(0, len(test), PREDICTED_ROWS):
-            block = np.asarray(test[start : start + PREDICTED_ROWS], dtype=np.float64)
-            np.matmul(block, self.weights, out=values[start : start + PREDICTED_ROWS])
+        for start in range(0, len(test), PREDICTED_EMBEDDINGS):
+            block = np.asarray(test[start : start + PREDICTED_EMBEDDINGS], dtype=np.float64)
+            np.matmul(block, self.weights, out=values[start : start + PREDICTED_EMBEDDINGS])
         values += self.intercepts
         best = values.max(axis=1, keepdims=True)
         scale = float(np.abs(values - values.mean(axis=1, keepdims=True)).max())
@@ -62,8 +63,9 @@ class Solved(NamedTuple):
 def solve(train: AnyMatrix, labels: Labels, solver: str | None = None) -> Solved:
     """Solve the probe on (n, d) features and (n,) labels.
 
-    With fewer rows than columns the weights are in the span of the rows, so the problem is solved
-    there exactly, with n unknowns per class instead of d. `solver` forces "newton-cg" or "lbfgs".
+    With fewer embeddings than columns the weights are in the span of the embeddings, so the problem
+    is solved there exactly, with n unknowns per class instead of d. `solver` forces "newton-cg" or
+    "lbfgs".
 
     Raises ProbeError if none reaches the optimum.
     """
@@ -89,7 +91,7 @@ class _Fitted(NamedTuple):
 
 
 def _in_span(x: AnyMatrix) -> tuple[Matrix, Matrix]:
-    """Return an orthonormal basis (d, n) of n < d rows, and the rows (n, n) in it."""
+    """Return an orthonormal basis (d, n) of n < d embeddings, and the embeddings (n, n) in it."""
     basis, triangle = np.linalg.qr(np.asarray(x, dtype=np.float64).T)
     return basis, np.ascontiguousarray(triangle.T)
 

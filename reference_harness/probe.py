@@ -20,9 +20,9 @@ from .tasks import Labels
 MAX_ITER = 1000
 """Upstream's; everything else is scikit-learn's default."""
 DEVICE_NUMBERS = 1 << 22
-"""Numbers (rows times columns of the training features) from which a fit is done on a device other
-than the CPU. In a smaller one a step takes a CPU under a millisecond, about what a GPU takes to
-start its kernels: few-shot fits stay on the CPU. An estimate, not measured on a GPU."""
+"""Numbers (sequences times columns of the training features) from which a fit is done on a device
+other than the CPU. In a smaller one a step takes a CPU under a millisecond, about what a GPU takes
+to start its kernels: few-shot fits stay on the CPU. An estimate, not measured on a GPU."""
 
 Features = npt.NDArray[np.floating[Any]]
 Weights = npt.NDArray[np.float64]
@@ -35,7 +35,7 @@ class Fit:
     predictions: Labels
     iterations: int
     rows: int
-    """Training rows it was fitted on."""
+    """Training sequences it was fitted on."""
     converged: bool = True
     """False when the solver stopped at its limit of iterations, or could not go on."""
     notes: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Fit:
 
     @property
     def constant(self) -> bool:
-        """Whether every test row got the same label."""
+        """Whether every test sequence got the same label."""
         return len(np.unique(self.predictions)) == 1
 
 
@@ -89,8 +89,8 @@ class Device:
         """Return the scikit-learn configuration under which to fit and to predict."""
         import sklearn  # see the module's docstring
 
-        # The rows were found finite when they were embedded: no need to read them all again. The
-        # parameters are constants; validating them took a third of the time of a few-shot fit.
+        # The embeddings were found finite when they were embedded: no need to read them all again.
+        # The parameters are constants; validating them took a third of the time of a few-shot fit.
         options = {"array_api_dispatch": True} if self.torch else {}
         context: AbstractContextManager[object] = sklearn.config_context(
             assume_finite=True, skip_parameter_validation=True, **options
@@ -101,8 +101,8 @@ class Device:
 CPU = Device()
 
 
-def few_shot_rows(labels: Labels, k: int, seed: int) -> npt.NDArray[np.int64]:
-    """Draw at most k training rows of each class, without replacement.
+def few_shot_indices(labels: Labels, k: int, seed: int) -> npt.NDArray[np.int64]:
+    """Draw at most k training sequences of each class, without replacement.
 
     One generator a seed runs through the classes in sorted order; the result is the draws one
     after the other, which is the order the probe sees.
@@ -190,7 +190,7 @@ class Problem:
             ("train", self.train, self.train_labels),
             ("test", self.test, self.test_labels),
         ):
-            if x.ndim != 2 or len(x) != len(y) or not len(x):  # noqa: PLR2004 - rows, columns
+            if x.ndim != 2 or len(x) != len(y) or not len(x):  # noqa: PLR2004 - sequences, columns
                 msg = f"{name}: features of shape {x.shape} for {len(y)} labels"
                 raise ProbeError(msg)
         if len(np.unique(self.train_labels)) == 1:
@@ -198,23 +198,23 @@ class Problem:
             raise ProbeError(msg)
 
     def training(self, chosen: npt.NDArray[np.int64] | None) -> tuple[Features, Labels]:
-        """Return features and labels of the training rows that are chosen: all for None."""
+        """Return features and labels of the training sequences that are chosen: all for None."""
         if chosen is None:
             return self.train, self.train_labels
         return self.train[chosen], self.train_labels[chosen]
 
 
-def rows_of_regime(
+def fit_indices(
     labels: Labels, regime: str, seeds: list[int], few_shot_k: Mapping[str, int]
 ) -> list[npt.NDArray[np.int64] | None]:
-    """Return the training rows of each fit: one entry a seed, or None once for all rows.
+    """Return the training sequences of each fit: one entry a seed, or None once for all sequences.
 
     lbfgs starts from zero and draws nothing, so five fits of the full regime agree bit for bit
     and one stands for all.
     """
     if regime not in few_shot_k:
         return [None]
-    return [few_shot_rows(labels, few_shot_k[regime], seed) for seed in seeds]
+    return [few_shot_indices(labels, few_shot_k[regime], seed) for seed in seeds]
 
 
 def run(

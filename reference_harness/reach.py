@@ -1,7 +1,7 @@
-"""Which letters of a sequence reach a model, seen by changing letters and comparing the rows.
+"""Which letters of a sequence reach a model, seen by changing letters and comparing the embeddings.
 
-What is not read can be changed without moving the row: bisection finds where the letters that are
-read begin and end.
+What is not read can be changed without moving the embedding: bisection finds where the letters
+that are read begin and end.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 Rows = npt.NDArray[np.floating]
 Embed = Callable[[list[str]], Rows]
-"""Returns the (n, d) rows of n sequences."""
+"""Returns the (n, d) embeddings of n sequences."""
 
 _NEXT = str.maketrans("ACGTacgt", "CGTAcgta")
 _OTHERS = 3
@@ -59,7 +59,7 @@ def changed_letters(sequence: str, start: int, stop: int | None = None, by: int 
 
 
 class Mover:
-    """Says whether changing letters of one sequence moves its row."""
+    """Says whether changing letters of one sequence moves its embedding."""
 
     def __init__(self, embed: Embed, sequence: str) -> None:
         self._embed = embed
@@ -68,8 +68,8 @@ class Mover:
     def moved(self, start: int, stop: int) -> float:
         """Return the largest difference that a change of these letters makes; 0 where none does.
 
-        A maximum over tokens may hide one change, so each letter becomes every other one. All rows
-        are of one call, whose two rows of the sequence itself differ by what is no change.
+        A maximum over tokens may hide one change, so each letter becomes every other one. All are
+        of one call; its two embeddings of the sequence itself differ by what is no change.
         """
         others = [changed_letters(self._sequence, start, stop, by) for by in range(1, _OTHERS + 1)]
         base, *changed, again = self._embed([self._sequence, *others, self._sequence])
@@ -111,7 +111,7 @@ def sampled(sequences: Sequence[str]) -> Iterator[str]:
 
 
 def difference(actual: npt.NDArray[np.floating], expected: npt.NDArray[np.floating]) -> float:
-    """Return the largest distance of two rows over the length of the expected one.
+    """Return the largest distance of two embeddings over the length of the expected one.
 
     Both are (n, d) or (d,). NaN, infinity, or anything where zeros are expected, gives infinity.
     """

@@ -42,13 +42,13 @@ _RECEIPT = click.option(
 @click.option(
     "--digests",
     type=_FOLDER,
-    help="Folder for digests of sequences and rows, which `receipt-equal` compares.",
+    help="Folder for digests of sequences and embeddings, which `receipt-equal` compares.",
 )
 @click.option("--workers", type=click.IntRange(min=1), help="Processes; default: one per CPU.")
 @click.option(
     "--strata",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Also write what an audit draws rows by, of each task, to this folder.",
+    help="Also write what an audit draws embeddings by, of each task, to this folder.",
 )
 @click.option(
     "--labels",
@@ -106,19 +106,19 @@ def receipt_cells(**options: Any) -> None:
 @OUTPUT
 @QUIET
 def receipt_equal(**options: Any) -> None:
-    """Compare the rows of equal sequences, over all tasks of a receipt.
+    """Compare the embeddings of equal sequences, over all tasks of a receipt.
 
     A model gives a sequence one embedding, whatever task it stands in.
     """
     from reference_harness.formats.files import write_json
 
-    from .receipt.scoring import equal_rows
+    from .receipt.scoring import equal_embeddings
 
     _, receipts = _read(options["submission"], names_of(options["tasks"]))
-    result = equal_rows(options["digests"], receipts)
+    result = equal_embeddings(options["digests"], receipts)
     write_json(options["output"], result.model_dump())
     if not options["quiet"]:
-        rows = plural(result.rows, "row")
+        rows = plural(result.rows, "embedding")
         echo(f"wrote {options['output']}: {rows} compared", err=True)
 
 
@@ -135,7 +135,10 @@ def receipt_equal(**options: Any) -> None:
     help="Variants of training sequences of the task, as `variants` writes them.",
 )
 @click.option(
-    "--further-embeddings", type=FILE, required=True, help="Their embeddings, row i for row i."
+    "--further-embeddings",
+    type=FILE,
+    required=True,
+    help="Their embeddings, embedding i of sequence i.",
 )
 @OUTPUT
 @QUIET

@@ -47,15 +47,15 @@ class RescoreRequest:
     sequences: Path
     """One sequence a line."""
     embeddings: Path
-    """`.npy` of an (n, d) matrix, row i for line i."""
+    """`.npy` of an (n, d) matrix, embedding i of line i."""
     dtype: Dtype
     seed: int
     copies: int = COPIES
     is_rounded: bool = True
-    """Whether the rows are rounded to float16 and scored by the scorer of record; not so for claims
-    of harnesses that did neither."""
+    """Whether the embeddings are rounded to float16 and scored by the scorer of record; not so for
+    claims of harnesses that did neither."""
     further: FurtherFiles | None = None
-    """Rows beside those of the one task that is asked for."""
+    """Sequences beside those of the one task that is asked for."""
     workers: int = field(default_factory=processors)
 
 
@@ -155,9 +155,9 @@ class _Rescoring:
     ) -> None:
         """Queue copies of one regime.
 
-        A fit on all rows takes many steps, and then nearly every copy ends elsewhere: their spread
-        says all, and stressed copies, which look for rare outcomes, say no more. A fit that few
-        copies move took few steps, and is cheap.
+        A fit on all sequences takes many steps, and then nearly every copy ends elsewhere: their
+        spread says all, and stressed copies, which look for rare outcomes, say no more. A fit that
+        few copies move took few steps, and is cheap.
         """
         base, scale = self.base[task_id].regimes[name], self.base[task_id].scale
         few = name in self.request.benchmark.protocol.few_shot_k
@@ -189,7 +189,7 @@ class _Rescoring:
         results = sorted(self.copies[task_id, name, stressed], key=lambda result: result.first)
         return [copy for result in results for copy in result.copies]
 
-    def _rescored(self, matrix: noise.Rows, data: dict[str, TaskData]) -> Rescored:
+    def _rescored(self, matrix: noise.Embeddings, data: dict[str, TaskData]) -> Rescored:
         request, protocol = self.request, self.request.benchmark.protocol
         pin = request.benchmark.dataset
         loaded = {

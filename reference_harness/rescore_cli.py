@@ -92,7 +92,7 @@ def sequences(**options: Any) -> None:
     "--sequences", "lines", type=FILE, required=True, help="Sequences, as `sequences` writes them."
 )
 @click.option(
-    "--embeddings", type=FILE, required=True, help="Matrix in .npy format, row i for line i."
+    "--embeddings", type=FILE, required=True, help="Matrix in .npy format, embedding i of line i."
 )
 @click.option(
     "--noise",
@@ -121,9 +121,11 @@ def sequences(**options: Any) -> None:
 @click.option(
     "--further",
     type=FILE,
-    help="Rows beside those of the task, as `variants` writes them; with one task alone.",
+    help="Sequences beside those of the task, as `variants` writes them; with one task alone.",
 )
-@click.option("--further-embeddings", type=FILE, help="Their embeddings, row i for row i.")
+@click.option(
+    "--further-embeddings", type=FILE, help="Their embeddings, embedding i of sequence i."
+)
 @click.option(
     "--workers", type=click.IntRange(min=1), help="Probe processes; default: one per CPU."
 )
@@ -182,12 +184,12 @@ def _further(options: dict[str, Any]) -> "FurtherFiles | None":
 
 @click.command()
 @click.option("--task", required=True, metavar="ID", help="The task.")
-@click.option("--seed", required=True, help="Text that decides rows and variants.")
+@click.option("--seed", required=True, help="Text that decides sequences and variants.")
 @click.option(
     "--rows",
     type=click.IntRange(min=1),
     required=True,
-    help="Test rows, and training rows, to vary; all where there are fewer.",
+    help="Test sequences, and training sequences, to vary; all where there are fewer.",
 )
 @click.option("--reverse", is_flag=True, help="Reverse complements too.")
 @DATA

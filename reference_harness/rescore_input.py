@@ -1,4 +1,4 @@
-"""The input files of a rescoring: sequences without labels, and a matrix with a row for each."""
+"""The input files of a rescoring: sequences without labels, and the matrix of embeddings."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -21,16 +21,16 @@ class EmbeddingFile(NamedTuple):
     sequences: Path
     embeddings: Path
     at: dict[bytes, int]
-    """Digest of a sequence to its row."""
+    """Digest of a sequence to its embedding."""
 
 
 def read_embedding_file(sequences: Path, embeddings: Path, rows: int) -> EmbeddingFile:
-    """Read the sequences, one per line. Raises EmbeddingError unless there is one for each row."""
+    """Read sequences, one a line. Raises EmbeddingError unless each embedding has one."""
     lines = sequences.read_text(encoding="utf-8").splitlines()
     if len(lines) != rows:
         msg = (
-            f"{embeddings}: {rows} rows, but {sequences} has {len(lines)} lines: "
-            "one row a line is expected"
+            f"{embeddings}: {rows} embeddings, but {sequences} has {len(lines)} lines: "
+            "one embedding a line is expected"
         )
         raise EmbeddingError(msg)
     return EmbeddingFile(
@@ -45,7 +45,7 @@ def task_part_of(
     *,
     is_rounded: bool = True,
 ) -> TaskPart:
-    """Find the rows of a task's sequences. Raises DataError, which names the first that lacks."""
+    """Find the embeddings of a task. Raises DataError, which names the first that is missing."""
     protocol = benchmark.protocol
     both = [*data.train.sequences, *data.test.sequences]
     digests = sequence_digests(both)
@@ -58,7 +58,7 @@ def task_part_of(
     line = np.array([given.at[digest] for digest in digests], dtype=np.int64)
     count = len(data.train.sequences)
     drawn = [
-        probe.few_shot_rows(data.train.labels, k, seed)
+        probe.few_shot_indices(data.train.labels, k, seed)
         for k in protocol.few_shot_k.values()
         for seed in protocol.seeds
     ]

@@ -16,8 +16,8 @@ from .formats.base import Scores
 from .formats.rescored import Decisions, JitteredCopy
 from .formats.scorer import ScorerRef
 from .formats.submission_terms import Dtype
-from .further import FurtherFiles, further_rows
-from .job import ScoredRegime, each_seed, metric_columns, regime, rows_of, score
+from .further import FurtherFiles, read_further_embeddings
+from .job import ScoredRegime, each_seed, fit_indices_of, metric_columns, regime, score
 from .memory import is_out_of_memory
 from .receipt.rounding import rounded_at, scale_for, widened
 from .scorer import SCORER
@@ -35,11 +35,12 @@ class TaskPart:
     embeddings: Path
     """`.npy` of an (n, d) matrix."""
     rows: Positions
-    """Rows of the matrix that the task uses, each once: first those that few-shot regimes need."""
+    """Embeddings of the matrix that the task uses, each once: first those that few-shot regimes
+    need."""
     few: int
     """How many those are."""
     train: Positions
-    """(n,) indices into `rows`, one per training row."""
+    """(n,) indices into `rows`, one per training sequence."""
     train_labels: Labels
     test: Positions
     test_labels: Labels
@@ -47,33 +48,33 @@ class TaskPart:
     seeds: tuple[int, ...]
     few_shot_k: Mapping[str, int]
     is_rounded: bool
-    """Whether rows are rounded to float16 before they are scored, as those of record are."""
+    """Whether embeddings are rounded to float16 before they are scored, as those of record are."""
     device: probe.Device = probe.CPU
 
-    def matrix(self, *, few: bool = False) -> noise.Rows:
-        """Return the rows of the matrix, in the order of `rows`; the first `few` alone if asked."""
+    def matrix(self, *, few: bool = False) -> noise.Embeddings:
+        """Return the embeddings in the order of `rows`, or the first `few` of them."""
         whole = np.load(self.embeddings, mmap_mode="r", allow_pickle=False)
         numbers = self.rows[: self.few] if few else self.rows
         return np.ascontiguousarray(whole[numbers])
 
-    def scale(self, values: noise.Rows) -> int | None:
-        """Return the scale of the task, all of whose rows are in `values`; None unrounded.
+    def scale(self, values: noise.Embeddings) -> int | None:
+        """Return the scale of the task, all of whose embeddings are in `values`; None unrounded.
 
         Raises ProbeError for values that cannot be rounded.
         """
         return scale_for([values]) if self.is_rounded else None
 
-    def problem(self, values: noise.Rows, scale: int | None) -> probe.Problem:
-        """Return the probe's problem; `values` are all rows, `scale` is what `scale` returned."""
+    def problem(self, values: noise.Embeddings, scale: int | None) -> probe.Problem:
+        """Return the probe's problem; `values` are all embeddings, `scale` comes from `scale`."""
         values = features(values, scale)
         return probe.Problem(
             values[self.train], self.train_labels, values[self.test], self.test_labels
         )
 
     def few_shot_problem(
-        self, values: noise.Rows, drawn: list[Chosen], scale: int | None
+        self, values: noise.Embeddings, drawn: list[Chosen], scale: int | None
     ) -> tuple[probe.Problem, list[Chosen]]:
-        """Return the problem cut to the training rows that a seed draws, and the draws in it."""
+        """Return the problem with the training sequences that a seed draws, and the draws in it."""
         values = features(values, scale)
         used = np.unique(np.concatenate([chosen for chosen in drawn if chosen is not None]))
         cut = probe.Problem(
@@ -85,8 +86,8 @@ class TaskPart:
         return cut, [None if chosen is None else np.searchsorted(used, chosen) for chosen in drawn]
 
 
-def features(values: noise.Rows, scale: int | None) -> noise.Rows:
-    """Return (n, d) rows as they are scored: rounded to float16 at a scale, or as they are."""
+def features(values: noise.Embeddings, scale: int | None) -> noise.Embeddings:
+    """Return (n, d) embeddings as they are scored: rounded to float16 at a scale, or not."""
     return values if scale is None else widened(rounded_at([values], scale), scale)
 
 
@@ -100,7 +101,7 @@ class BaseResult(NamedTuple):
     libraries: list[Library]
     scorer: ScorerRef
     scale: int | None
-    """Scale of the rounded rows; None where they were not rounded."""
+    """Scale of the rounded embeddings; None where they were not rounded."""
     decisions: Decisions | None
 
 
@@ -110,7 +111,7 @@ class BaseJob:
 
     part: TaskPart
     further: FurtherFiles | None = None
-    """Rows beside those of the task, and their embeddings."""
+    """Sequences beside those of the task, and their embeddings."""
 
     @property
     def task_id(self) -> str:
@@ -127,13 +128,15 @@ class BaseJob:
             del values
             scored_regimes = {name: regime(problem, name, part) for name in part.regimes}
             stops = {
-                name: halts.predictions_at_halts(problem, rows_of(problem, name, part), scored.fits)
+                name: halts.predictions_at_halts(
+                    problem, fit_indices_of(problem, name, part), scored.fits
+                )
                 for name, scored in scored_regimes.items()
             }
             decided = None
             if self.further is not None:
-                beside = further_rows(self.further, problem, scale)
-                drawn = {name: rows_of(problem, name, part) for name in part.regimes}
+                beside = read_further_embeddings(self.further, problem, scale)
+                drawn = {name: fit_indices_of(problem, name, part) for name in part.regimes}
                 decided = decisions.decide(problem, beside, drawn)
         halted = {
             name: [
@@ -193,7 +196,7 @@ class CopyJob:
         few = self.regime in part.few_shot_k
         values = part.matrix(few=few)
         seeds = list(part.seeds)
-        drawn = probe.rows_of_regime(part.train_labels, self.regime, seeds, part.few_shot_k)
+        drawn = probe.fit_indices(part.train_labels, self.regime, seeds, part.few_shot_k)
         for number in range(self.first, self.last + 1):
             times = noise.STRESS if self.stressed else 1.0
             spec = noise.Noise(self.dtype, self.seed, number, times)
@@ -202,7 +205,7 @@ class CopyJob:
                 yield part.few_shot_problem(moved, drawn, self.scale)
             else:
                 problem = part.problem(moved, self.scale)
-                yield problem, rows_of(problem, self.regime, part)
+                yield problem, fit_indices_of(problem, self.regime, part)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from . import environment
 from .cache import Cache
 from .claims import Claim, Digests, claims, distinct, packed
 from .embedder import EmbedJob, EmbedResult
-from .engine import ROUNDS, Engine, Notice
+from .engine import ATTEMPTS, Engine, Notice
 from .errors import DataError, EmbeddingError, FailedTasksError, HarnessError, ProbeError
 from .facts import ExtractorFacts
 from .formats.measured import LettersRead, TaskMeasured, share_read
@@ -97,6 +97,9 @@ class _Run:
 
     def go(self) -> RunRecord:
         tasks = tasks_to_run(self.settings)
+        refusal = "" if self.harness.commit else environment.git_refusal()
+        if refusal:
+            self.listener.say(f"the record names no commit of the harness; git says: {refusal}")
         self._check(tasks)
         resumed = self.state.begin(self._identity(), resume=self.settings.resume)
         self.todo.extend(task for task in tasks if not self._restored(task, resumed=resumed))
@@ -136,14 +139,14 @@ class _Run:
         )
 
     def _say_receipt(self) -> None:
-        """Print the rows of a receipt, and its bytes and time as soon as the width is known.
+        """Print the size of a receipt, and its bytes and time as soon as the width is known.
 
         The first task that is finished tells the width, and how long the others may take.
         """
         if self.settings.receipt is None or not (self.todo or self.open):
             return
         whole = sum(task.rows for task in self.checked.values())
-        rows = f"receipt: {plural(whole, 'row')} of {plural(len(self.checked), 'task')}"
+        rows = f"receipt: {plural(whole, 'embedding')} of {plural(len(self.checked), 'task')}"
         if not self.finished:
             self._say([f"{rows}, 2 bytes a number"])
             return
@@ -211,7 +214,7 @@ class _Run:
     def _another_round(self, task_id: str) -> bool:
         """Count one more attempt at a task; return whether it has one left."""
         self.rounds[task_id] += 1
-        return self.rounds[task_id] < ROUNDS
+        return self.rounds[task_id] < ATTEMPTS
 
     def _fail(self, task_id: str, error: HarnessError) -> None:
         """Note that a task failed, and say so."""
@@ -375,7 +378,7 @@ class _Run:
             measured=TaskMeasured(
                 letters=known.measured.read,
                 not_measured=known.measured.unknown,
-                rows=probed.rows,
+                embeddings=probed.embeddings,
                 unit_scale=probed.unit_scale,
             ),
         )

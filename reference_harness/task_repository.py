@@ -82,7 +82,7 @@ configs:
 
 {len(lines)} classification tasks on DNA sequences. `{REMOTE}/<task_id>/train.csv` and `test.csv`
 have the columns text and label;
-`{FLAT}/<task_id>.csv` holds the same rows and a third, split.
+`{FLAT}/<task_id>.csv` holds the same sequences and a third, split.
 Scores are comparable at one revision only: pin it by its commit.
 
 | task | category | train | test | classes | content sha256 |

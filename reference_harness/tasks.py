@@ -53,8 +53,8 @@ class TaskData:
     def sha256(self) -> str:
         """Digest of the content, whatever the layout of its files.
 
-        sha256 over one line a row, `<split>,<label>,<sequence>` and a line feed, train before
-        test, rows in file order.
+        sha256 over one line a sequence, `<split>,<label>,<sequence>` and a line feed, train before
+        test, sequences in file order.
         """
         digest = hashlib.sha256()
         for name, split in (("train", self.train), ("test", self.test)):

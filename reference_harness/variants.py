@@ -1,6 +1,6 @@
 """Variants of sequences that keep the label: what an extractor that computes treats alike.
 
-An extractor that looks sequences up knows the published ones and no variant. Which rows get a
+An extractor that looks sequences up knows the published ones and no variant. Which sequences get a
 variant, and which, follows from a seed; only `RandomState.random_sample` is drawn from, whose
 stream NumPy's policy keeps, so anybody who learns the seed makes the same variants.
 """
@@ -27,30 +27,33 @@ SHIFT = 3
 """Letters that a shift removes at one end and adds, at random, at the other."""
 REVERSED = "reversed"
 KINDS = ("substituted", "cropped", "shifted")
-"""Kinds of which every test row gets one each; `REVERSED` is added where strands are alike."""
-TRIES = 20
-"""Attempts at a variant that is no published sequence; a row without one gets none."""
+"""Kinds of which every test sequence gets one each; `REVERSED` is added where strands are alike."""
+ATTEMPTS = 20
+"""Attempts at a variant that is no published sequence; a sequence without one gets none."""
 
 _LETTERS = "ACGT"
 Uniform = Callable[[], float]
 
 
 @dataclass(frozen=True)
-class VariantRow:
-    """One variant of one row of a task."""
+class VariantSequence:
+    """One variant of one sequence of a task."""
 
     split: Literal["train", "test"]
     row: int
-    """Row of the split, from 0."""
+    """Sequence of the split, from 0."""
     kind: str
     sequence: str
 
 
-def variants_of(data: TaskData, seed: str, rows: int, *, reverse: bool = False) -> list[VariantRow]:
-    """Return variants of at most `rows` test rows and as many training rows.
+def variants_of(
+    data: TaskData, seed: str, rows: int, *, reverse: bool = False
+) -> list[VariantSequence]:
+    """Return variants of at most `rows` test sequences and as many training sequences.
 
-    Rows are drawn without replacement. A test row gets a variant of every kind, a training row one
-    of a kind drawn for it. `seed` is any text; `reverse` adds the reverse complement.
+    Sequences are drawn without replacement. A test sequence gets a variant of every kind, a
+    training sequence one of a kind drawn for it. `seed` is any text; `reverse` adds the reverse
+    complement.
     """
     known = {*data.train.sequences, *data.test.sequences}
     kinds = (*KINDS, REVERSED) if reverse else KINDS
@@ -60,12 +63,12 @@ def variants_of(data: TaskData, seed: str, rows: int, *, reverse: bool = False) 
         for kind in kinds:
             sequence = _variant(data.test.sequences[row], kind, known, uniform)
             if sequence is not None:
-                variants.append(VariantRow("test", row, kind, sequence))
+                variants.append(VariantSequence("test", row, kind, sequence))
     for row in _sample(len(data.train.sequences), rows, uniform):
         kind = kinds[int(uniform() * len(kinds))]
         sequence = _variant(data.train.sequences[row], kind, known, uniform)
         if sequence is not None:
-            variants.append(VariantRow("train", row, kind, sequence))
+            variants.append(VariantSequence("train", row, kind, sequence))
     return variants
 
 
@@ -85,8 +88,8 @@ def _sample(count: int, most: int, uniform: Uniform) -> list[int]:
 
 
 def _variant(sequence: str, kind: str, known: set[str], uniform: Uniform) -> str | None:
-    for _ in range(TRIES):
-        changed = MAKERS[kind](sequence, uniform)
+    for _ in range(ATTEMPTS):
+        changed = MAKER_OF_KIND[kind](sequence, uniform)
         if changed and changed not in known:
             return changed
     return None
@@ -126,7 +129,7 @@ def reversed_strand(sequence: str, uniform: Uniform) -> str:
     return reverse_complement(sequence.upper())
 
 
-MAKERS: Mapping[str, Callable[[str, Uniform], str]] = {
+MAKER_OF_KIND: Mapping[str, Callable[[str, Uniform], str]] = {
     "substituted": substituted,
     "cropped": cropped,
     "shifted": shifted,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from .batching import TOKEN_BUDGET
-from .embed import FILE_ROWS, Batching, Mode
+from .embed import FILE_BATCH, Batching, Mode
 from .errors import OptionError
 from .formats.base import StrictModel, first_error
 
@@ -30,7 +30,7 @@ class WorkerOptions(StrictModel):
     that of a machine whose memory cannot be measured."""
     memory_mib: Annotated[int, Field(ge=1)] | None = None
     """Memory above which the sandbox ends this process, where it does."""
-    rows: Annotated[int, Field(ge=1)] = FILE_ROWS
+    rows: Annotated[int, Field(ge=1)] = FILE_BATCH
     tf32: bool = True
     """Whether a GPU may multiply in TF32, as torch's defaults have it for convolutions."""
     processes: Annotated[int, Field(ge=1)]

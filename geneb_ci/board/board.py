@@ -45,6 +45,7 @@ from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProble
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.models.tasks import task_notes
 from geneb_ci.receipt.seen import published_state, seen_receipts, shared_errors
 from reference_harness.formats.benchmark import Benchmark
 
@@ -177,7 +178,7 @@ class Numbers(Enum):
     ERRORS = "standard errors, too, which need the extra `build`"
 
 
-def rows_of(
+def checked_entries(
     layout: Layout,
     files: list[Path],
     watch: Watch = lambda results, _: results,
@@ -280,9 +281,9 @@ def entries_of(
 ) -> list[Entry]:
     """Check submissions, all of which have to pass, and return them as rows.
 
-    Parameters as of `rows_of`. Raises SubmissionsRefused.
+    Parameters as of `checked_entries`. Raises SubmissionsRefused.
     """
-    report, entries = rows_of(layout, files, watch, numbers=numbers, jobs=jobs, cache=cache)
+    report, entries = checked_entries(layout, files, watch, numbers=numbers, jobs=jobs, cache=cache)
     if entries is None:
         raise SubmissionsRefused(report)
     return entries
@@ -336,7 +337,7 @@ def board_of(
     """
     benchmark = benchmark_of(layout)
     jobs = jobs or jobs_for(len(entries))
-    categories, tasks = leaderboards(entries, benchmark)
+    categories, tasks = leaderboards(entries, benchmark, task_notes(layout))
     values = {LEADERBOARD: categories, TASKS: tasks}
     unsized = unknown_sizes(benchmark) if more else []
     if more and not unsized:

@@ -132,7 +132,7 @@ def _base(
     data = values[LEADERBOARD]["data"]
     ranked = [{row["model"] for row in data[regime]} for regime in benchmark.regimes]
     return {
-        "benchmark": _benchmark(benchmark),
+        "benchmark": _benchmark(benchmark, values[TASKS]["tasks"]),
         "encoding": ENCODING,
         "columns": page_columns(),
         "models": [facts_of(entry, COLUMNS) for entry in ordered],
@@ -170,8 +170,9 @@ def all_millionths(scores: Sequence[float]) -> list[int]:
     return numbers
 
 
-def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
+def _benchmark(benchmark: Benchmark, published: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     categories = benchmark.category_order
+    tasks = ({key: task[key] for key in task if key != "cat"} for task in published)
     return {
         "name": benchmark.name,
         "sha256": benchmark.sha256,
@@ -185,13 +186,12 @@ def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
         "pages": list(slugs(categories).values()),
         "tasks": [
             {
-                "id": task.id,
-                "label": task.label,
+                **task_facts,
                 "category": categories.index(task.category),
                 "n": task.n_test,
                 "counts": task.test_class_counts,
             }
-            for task in benchmark.tasks
+            for task, task_facts in zip(benchmark.tasks, tasks, strict=True)
         ],
     }
 

@@ -19,6 +19,7 @@ from geneb_ci.check.claims import results_of
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.json_text import LARGE, is_simple, json_text, object_text
 from geneb_ci.common.types import Authorship
+from geneb_ci.models.tasks import NO_NOTES, TaskNotes
 from geneb_ci.statistics.metrics import PackedNumbers, Standings
 from reference_harness.formats.base import Signed, StrictModel, first_error
 from reference_harness.formats.benchmark import Benchmark
@@ -72,16 +73,27 @@ def _left_out(schema: dict[str, Any]) -> None:
     del schema["default"]
 
 
+def _fact(about: str) -> Any:
+    return Field(None, description=about, json_schema_extra=_left_out)
+
+
 CategoryRow = _row("CategoryRow", "One model in one regime, by category.", PUBLISHED, "cat")
 TaskRow = _row("TaskRow", "One model in one regime, by task.", BY_TASK, "task")
 
 
-class TaskName(StrictModel):
-    """A task as the page shows it."""
+class PublishedTask(StrictModel):
+    """A task as the page shows it; a fact that nobody has established is left out."""
 
     id: str
     label: str
     cat: str
+    kingdom: str = _fact("Group of species, such as plants.")
+    species: str = _fact("The species, where it is one.")
+    assay: str = _fact("Method by which the labels were measured.")
+    length: str = _fact("Length of the sequences, in words.")
+    classes: int = _fact("Number of classes.")
+    source: str = _fact("Suite that published the task.")
+    near_duplicates: list[str] = _fact("Tasks of other suites whose labels are from the same data.")
 
 
 class Leaderboard(StrictModel):
@@ -93,7 +105,7 @@ class Leaderboard(StrictModel):
 class TaskLeaderboard(StrictModel):
     """leaderboard_tasks.json: the tasks in board order, and regime to rows."""
 
-    tasks: list[TaskName]
+    tasks: list[PublishedTask]
     data: dict[str, list[TaskRow]]  # type: ignore[valid-type]  # made by create_model
 
 
@@ -226,11 +238,12 @@ def _row_text(row: Mapping[str, Any], type_: type[StrictModel], position: str) -
 
 
 def leaderboards(
-    entries: Iterable[Entry], benchmark: Benchmark
+    entries: Iterable[Entry], benchmark: Benchmark, notes: TaskNotes = NO_NOTES
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return leaderboard.json and leaderboard_tasks.json as values.
 
-    A regime with missing cells has no row: its means would not be comparable.
+    `notes` is what the policy says of the tasks. A regime with missing cells has no row: its means
+    would not be comparable.
     """
     ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
     by_category: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
@@ -257,7 +270,11 @@ def leaderboards(
                 task_row[task] = PackedNumbers(places, own)
             by_category[regime].append(category_row)
             by_task[regime].append(task_row)
-    tasks = [{"id": t.id, "label": t.label, "cat": t.category} for t in benchmark.tasks]
+    facts_by_task = notes.facts(benchmark.tasks)
+    tasks = [
+        {"id": t.id, "label": t.label, "cat": t.category} | facts_by_task[t.id]
+        for t in benchmark.tasks
+    ]
     return {"data": by_category}, {"tasks": tasks, "data": by_task}
 
 

@@ -124,7 +124,7 @@ FILE_RULES: dict[str, tuple[str, ...]] = {
         "impossible-measurement",
         "unread-letters",
         "scale-moves-scores",
-        "constant-rows",
+        "constant-embeddings",
     ),
     "card": (
         "missing-card",
@@ -132,6 +132,7 @@ FILE_RULES: dict[str, tuple[str, ...]] = {
         "incomplete-card",
         "placeholder-in-card",
         "card-disagrees",
+        "copied-card",
         "overlap-despite-zero-shot",
     ),
     "internal": ("check-crashed",),

@@ -266,7 +266,7 @@ def _proposed(base: str | None, pr: int | None, repo: str | None) -> CheckReport
 
 
 def _note(text: str) -> None:
-    say(f"note: {text}")
+    say(f"note: {escape(text)}")
 
 
 def _write(report: CheckReport, outputs: list[Output]) -> None:
@@ -276,7 +276,7 @@ def _write(report: CheckReport, outputs: list[Output]) -> None:
         write(output, text)
     if Output("text", STDOUT) not in outputs:
         for line in proposal_lines(report):
-            echo(escape(line), err=True)
+            click.echo(wrapped_text(f"{escape(line)}\n", width()), nl=False, err=True)
 
 
 def _tell(text: str, outputs: list[Output]) -> None:

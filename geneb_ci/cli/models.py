@@ -2,18 +2,19 @@
 
 import functools
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.code_digest import BUILTIN, built_in
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.fetching import lock_bytes
 from geneb_ci.audit.rerun.weights import file_sha256
 from geneb_ci.cli.check import STDIN, read_stdin
-from geneb_ci.cli.main import LazyGroup, echo, hand_over
+from geneb_ci.cli.main import LazyGroup, echo, run_harness
 from geneb_ci.cli.shared import STDOUT, format_option, row_width
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import (
@@ -34,7 +35,7 @@ from geneb_ci.submission.reading import BYTES_MAX, FileKind, located, read_bytes
 from geneb_ci.submission.structure import check_structure, model_key_of, version_of
 from reference_harness.formats.files import text_line_ends, write_whole
 from reference_harness.formats.submission_terms import BY_ENTRY, ENTRY_MEMBER
-from reference_harness.formats.text import plural, quoted
+from reference_harness.formats.text import next_line, plural, quoted
 
 FORMATS = ("text", "json")
 
@@ -299,7 +300,7 @@ def upgrade_command(
             raise click.UsageError("with --record, name FILE and --output, and leave out --undo")
         named = ["--benchmark", str(definition)] if definition else []
         words = ["--record", str(record), *named, "--output", output, *["--quiet"] * quiet]
-        return hand_over("upgrade", *words, "--", str(file))
+        return run_harness("upgrade", *words, "--", str(file))
     if definition is not None:
         raise click.UsageError("--benchmark is that of a run record: pass --record too")
     is_piped = str(file) == STDIN
@@ -307,7 +308,7 @@ def upgrade_command(
     raw = read_stdin() if is_piped else read_bytes(file)
     document = parse_document(raw, located(file), str(file))
     if has_run(document.value) and not (undo or is_piped):
-        return hand_over("upgrade", "--output", output, "--", str(file))
+        return run_harness("upgrade", "--output", output, "--", str(file))
     older = _older(document)
     if undo and older is document:
         raise UsageProblem(f"{file}: it has format 1.0 already", "leave out --undo to upgrade it")
@@ -324,6 +325,7 @@ def upgrade_command(
     if not quiet:
         entry = "" if undo else f", by the entry of {older.value['model_id']} in the model registry"
         echo(f"wrote {output}: format {'1.0' if undo else '1.1'}{entry}", err=True)
+        echo(next_line(shlex.join(["geneb-ci", "check", output])), err=True)
     return Exit.CLEAN
 
 

@@ -82,7 +82,7 @@ FEW_SHOT_FITS = 10
 """Two regimes of five seeds."""
 FEW_SHOT_STEPS = 600
 """Steps of one such fit, and of its probe at the optimum together, at most."""
-FEW_SHOT_ROWS = 10
+FEW_SHOT_SEQUENCES = 10
 """Rows a class."""
 FEW_SHOT_TIMES = 4
 """Copies of a few-shot fit, plain and stressed, as a multiple of those of the full regime."""
@@ -153,7 +153,7 @@ def honest_seconds(shape: Shape, copies: int, workers: int) -> float:
     steps = (1 + 2 * copies) * STEPS_RECORD + STEPS_OPTIMUM + STEPS_STOPS
     full = steps * (FLOPS_A_VALUE * shape.rows * columns / FLOPS + STEP_SECONDS)
     fits = FEW_SHOT_FITS * (1 + FEW_SHOT_TIMES * copies)
-    drawn = FEW_SHOT_ROWS * shape.classes
+    drawn = FEW_SHOT_SEQUENCES * shape.classes
     few = fits * FEW_SHOT_STEPS * (FLOPS_A_VALUE * drawn * columns / FLOPS + STEP_SECONDS)
     noise = fits * NOISE_FLOPS * shape.rows * shape.width / FLOPS
     return (1 + workers) * START_SECONDS + full + few + noise

@@ -1,4 +1,4 @@
-"""The model registry and the tasks: what loads one model, and what maintainers know of a task.
+"""The model registry: what loads one model, and where its weights are.
 
 docs/models.md explains each key to maintainers.
 """
@@ -11,12 +11,9 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from geneb_ci.common.config import Layout, naming, policy_bytes
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.hosts import LOOPBACK, PUBLIC_ADDRESS
-from geneb_ci.common.shipped import shipped
 from reference_harness.formats.base import Hex40, Hex64, Name, Positive, StrictModel, first_error
-from reference_harness.formats.files import lies_there
 from reference_harness.formats.submission_terms import Dtype
 
 Kind = Literal["huggingface", "zenodo", "gdrive", "dataverse", "url", "none"]
@@ -344,74 +341,3 @@ _BY_NUMBER = {
     "gdrive": "/download?id={}&export=download&confirm=t",
     "dataverse": "/api/access/datafile/{}",
 }
-
-
-FILE = "tasks.toml"
-NOTES_BYTES_MAX = 200_000
-"""The file has 7 kB; one with an entry for each of a thousand tasks would have 150 kB."""
-
-
-class TaskNote(StrictModel):
-    """The question that one or several tasks ask; a key that nobody knows is left out."""
-
-    match: Annotated[str, Field(min_length=1, max_length=200)]
-    """Id of a task; one `*` stands for any text."""
-    asks: Text
-    """The question about a sequence, after "whether" or "which"; `{}` is the text of the `*`."""
-    species: Text | None = None
-    length: Text | None = None
-    paper: str | None = None
-
-    def of(self, task: str) -> Self | None:
-        """Return the note about a task, or None if it is about others."""
-        before, star, after = self.match.partition("*")
-        pattern = f"{re.escape(before)}({'.*' if star else ''}){re.escape(after)}"
-        match = re.fullmatch(pattern, task)
-        if match is None:
-            return None
-        texts = {"asks": self.asks, "species": self.species}
-        filled = {key: text and text.replace("{}", match[1]) for key, text in texts.items()}
-        return self.model_copy(update=filled)
-
-
-class TaskNotes(StrictModel):
-    """The file leaderboard/policy/tasks.toml."""
-
-    schema_version: Literal["1.0"]
-    tasks: list[TaskNote] = []  # noqa: RUF012 (pydantic copies it)
-    papers: dict[str, Paper] = {}  # noqa: RUF012 (pydantic copies it)
-
-    @model_validator(mode="after")
-    def _papers_are_there(self) -> Self:
-        for note in self.tasks:
-            if note.paper is not None and note.paper not in self.papers:
-                raise ValueError(f"{note.match}: papers has no {note.paper!r}")
-            if note.match.count("*") > 1:
-                raise ValueError(f"{note.match}: expected at most one *")
-        return self
-
-    def of(self, task: str) -> TaskNote | None:
-        """Return the first note about a task."""
-        return next((matching for note in self.tasks if (matching := note.of(task))), None)
-
-
-def task_notes(layout: Layout) -> TaskNotes:
-    """Return what the policy of a layout says of the tasks; nothing where it has no such file.
-
-    Raises BadConfiguration, which names the file and the key, when it cannot be used.
-    """
-    policy = layout.policy or shipped("policy", "official.json").parent
-    path = policy / FILE
-    if not lies_there(path):
-        return TaskNotes(schema_version="1.0")
-    try:
-        with naming(layout, "policy"):
-            raw = policy_bytes(path, NOTES_BYTES_MAX)
-        return TaskNotes.model_validate(tomllib.loads(raw.decode()))
-    except ValidationError as error:
-        raise BadConfiguration(f"{path}: {first_error(error)}", _CORRECT_TASKS) from error
-    except (ValueError, RecursionError) as error:
-        raise BadConfiguration(f"{path}: not TOML: {error}", _CORRECT_TASKS) from error
-
-
-_CORRECT_TASKS = "correct it; docs/models.md explains each key"

@@ -23,7 +23,7 @@ from geneb_ci.receipt.source import ReceiptFiles, size_text
 from reference_harness.formats.base import Scores, StrictModel, first_error
 from reference_harness.formats.benchmark import METRICS, Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
-from reference_harness.formats.receipt_cells import EqualRows, ReceiptCells
+from reference_harness.formats.receipt_cells import EqualEmbeddings, ReceiptCells
 from reference_harness.formats.run_record import Canonical, Regime
 from reference_harness.formats.submission import (
     CanonicalEvidence,
@@ -220,7 +220,7 @@ def recompute(
             "receipt-equal", "--submission", str(submission_path), "--digests", str(digests),
             "--tasks", ",".join(tasks), "--output", str(output), "--quiet",
         ])  # fmt: skip
-        return _merged(results, _read(output, EqualRows))
+        return _merged(results, _read(output, EqualEmbeddings))
 
 
 def limits_of(
@@ -252,7 +252,7 @@ def _read(path: Path, kind: type[Read]) -> Read:
         raise NothingChecked(f"{path.name}: {first_error(error)}", fix) from error
 
 
-def _merged(parts: list[ReceiptCells], equal: EqualRows) -> ReceiptCells:
+def _merged(parts: list[ReceiptCells], equal: EqualEmbeddings) -> ReceiptCells:
     """Return the cells of several tasks as one; they were made by one process."""
     libraries = [library for part in parts for library in part.libraries]
     return parts[0].model_copy(

@@ -162,7 +162,7 @@ def proposal_lines(report: Report) -> list[str]:
             f"{first_and_more(names, UNCOMMITTED_MAX)}"
         )
     if facts.unseen:
-        lines.append(f"  not looked at, since only GitHub knows it: {'; '.join(facts.unseen)}")
+        lines.append(f"  not looked at (GitHub only): {'; '.join(facts.unseen)}")
     return lines
 
 

@@ -26,7 +26,7 @@ from reference_harness.formats.text import plural
 
 _MARK = "..."
 SAME_RULE_MAX = 5  # findings of one rule in one file that are all listed
-OF_MANY = 3  # listed ones where there are more: their cause is one, and the rest is counted
+LISTED_OF_MANY = 3  # listed ones where there are more: their cause is one, and the rest is counted
 WIDTH_MIN = 40  # columns; narrower output cannot be aligned
 WIDTH_MAX = 120  # wider, lines are hard to read
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
@@ -121,7 +121,7 @@ def _lines(report: Report, width: int) -> Iterator[Line]:
     files: dict[str, list[Finding]] = {}
     for finding in sorted_findings(report):
         files.setdefault(finding.file, []).append(finding)
-    alike = _alike(files)
+    alike = _same_finding(files)
     for file, findings in files.items():
         if file in alike.repeated:
             continue
@@ -154,7 +154,7 @@ def _proposal(report: Report, width: int) -> Iterator[Line]:
         style = ""
 
 
-class _Alike(NamedTuple):
+class _SameFinding(NamedTuple):
     """Files that are refused as a whole for one reason: it is said once."""
 
     repeated: frozenset[str]
@@ -163,14 +163,14 @@ class _Alike(NamedTuple):
     """The first file of each reason, with how many others have it."""
 
 
-def _alike(files: Mapping[str, list[Finding]]) -> _Alike:
+def _same_finding(files: Mapping[str, list[Finding]]) -> _SameFinding:
     """Return which files have nothing but the same finding of a whole file, such as logs."""
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for file, (first, *others) in files.items():
         if first.rule in OF_WHOLE_FILES and not others:
             reasons.setdefault((first.rule, first.message, first.fix), []).append(file)
     many = [names for names in reasons.values() if len(names) >= ALIKE_MIN]
-    return _Alike(
+    return _SameFinding(
         frozenset(name for names in many for name in names[1:]),
         {names[0]: f" and {plural(len(names) - 1, 'more file')}" for names in many},
     )
@@ -186,7 +186,7 @@ def _group(group: list[Finding], report: Report, width: int) -> Iterator[Line]:
     yield ()
     severity = Part(f"{first.severity}:", _STYLES[first.severity])
     yield (Part("  "), severity, Part(" "), Part(escape(first.rule), "bold"))
-    listed = group if len(group) <= SAME_RULE_MAX else group[:OF_MANY]
+    listed = group if len(group) <= SAME_RULE_MAX else group[:LISTED_OF_MANY]
     for fix, run in itertools.groupby(listed, lambda finding: finding.fix):
         for finding in run:
             yield from _place(finding, width)

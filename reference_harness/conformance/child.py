@@ -11,23 +11,23 @@ from pathlib import Path
 from typing import IO
 
 from reference_harness.extractors.base import SignatureError
+from reference_harness.file_watch import WATCH
 from reference_harness.progress import Silent
 
-from .opened import WATCH
 from .registry import BY_SLUG, LOADS
 from .result import BrokenError, Outcome, PropertyResult, UnverifiedError
 from .scale import scale_of
 from .subject import Subject
 
 
-class _Lines(Silent):
+class _LineListener(Silent):
     """Writes the progress of a full check as lines, which also show that it is alive."""
 
     def __init__(self, results: IO[str]) -> None:
         self._results = results
 
     def begin(self, task_id: str, todo: int) -> None:
-        """Write what begins and its rows."""
+        """Write what begins and its embeddings."""
         _write(self._results, {"begin": task_id, "todo": todo})
 
     def step(self, sequences: int, letters: int) -> None:
@@ -44,7 +44,7 @@ def main(request_path: str, results_path: str) -> None:
     request = json.loads(Path(request_path).read_bytes())
     slugs = request.pop("properties")
     with Path(results_path).open("a", encoding="utf-8") as results:
-        subject = Subject(**request, listener=_Lines(results))
+        subject = Subject(**request, listener=_LineListener(results))
         WATCH.start()
         for slug in slugs:
             _write(results, {"started": slug})
@@ -90,7 +90,7 @@ def attempt(slug: str, subject: Subject) -> PropertyResult:
     except SignatureError as error:
         return PropertyResult(property=slug, outcome=Outcome.FAILS, sentence=str(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the code of a stranger
-        where = _place(error)
+        where = _error_place(error)
         sentence = f"{type(error).__name__}: {error}{where}"
         return PropertyResult(property=slug, outcome=Outcome.FAILS, sentence=sentence)
     sentence, measured = seen if isinstance(seen, tuple) else (seen, None)
@@ -103,7 +103,7 @@ def attempt(slug: str, subject: Subject) -> PropertyResult:
     )
 
 
-def _place(error: BaseException) -> str:
+def _error_place(error: BaseException) -> str:
     """Return file and line of the innermost frame of the first cause."""
     while error.__cause__ is not None:
         error = error.__cause__

@@ -19,11 +19,11 @@ LETTERS = 60
 from any one token."""
 SEQUENCES = 3
 """Sequences that must all agree before a layer and a pooling count as found."""
-CLOSER = 4.0
+CLOSE_DISTANCES = 4.0
 """Distances, in units of the smallest, that still count as the same: rounding of the pooling."""
 SIGNIFICANDS_MIN = 64
-"""Distinct significands in the rows before they are compared with a half-precision grid: bfloat16
-has 128, and counts or one-hot features of short sequences have fewer than twenty."""
+"""Distinct significands in the embeddings before they are compared with a half-precision grid:
+bfloat16 has 128, and counts or one-hot features of short sequences have fewer than twenty."""
 
 POOLINGS = {"mean": "mean", "average": "mean", "avg": "mean", "cls": "cls", "first": "cls",
             "last": "last", "max": "max"}  # fmt: skip
@@ -34,7 +34,7 @@ _HALVES = ("bfloat16", "float16")
 
 @dataclass(frozen=True)
 class _Match:
-    """Hidden states of one module, pooled in one way, and their distance from the returned rows."""
+    """Hidden states of a module, pooled in one way, and their distance from the embeddings."""
 
     path: str
     pooling: str
@@ -44,7 +44,7 @@ class _Match:
 
 
 def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
-    """Check that pooling the hidden states of the declared layer gives the rows.
+    """Check that pooling the hidden states of the declared layer gives the embeddings.
 
     Where none does, nothing is verified: hidden states may be invisible to hooks, or pooled in
     another way. Nor is what was not declared, or in words that no layer or pooling is known by.
@@ -54,9 +54,11 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     tolerance = TOLERANCES["float32" if declared["dtype"] == UNDECLARED else declared["dtype"]]
     best = min((m.distance for m in matches), default=np.inf)
     if best > tolerance:
-        msg = "Layer and pooling cannot be verified: no module's hidden states match the rows."
+        msg = (
+            "Layer and pooling cannot be verified: no module's hidden states match the embeddings."
+        )
         raise UnverifiedError(msg)
-    near = [m for m in matches if m.distance <= max(TOLERANCES["float32"], CLOSER * best)]
+    near = [m for m in matches if m.distance <= max(TOLERANCES["float32"], CLOSE_DISTANCES * best)]
     layer = _index(declared["layer"], blocks)
     pooling = POOLINGS.get(declared["pooling"].lower())
     agreeing = [
@@ -69,18 +71,19 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     shown = min(named, key=lambda m: m.distance, default=shown)
     is_layer = bool(named) or None not in (layer, shown.layer)
     if agreeing and is_layer and pooling is not None:
-        return f"Rows are {_words(shown, blocks)}, as declared.", shown.distance
+        return f"Embeddings are {_description(shown, blocks)}, as declared.", shown.distance
     if agreeing:
         unclear = [f"layer {declared['layer']!r}"] if not is_layer else []
         unclear += [f"pooling {declared['pooling']!r}"] if pooling is None else []
         msg = (
-            f"Rows are {_words(shown, blocks)}; the declared {' and '.join(unclear)} cannot be "
-            "compared with that."
+            f"Embeddings are {_description(shown, blocks)}; the declared {' and '.join(unclear)} "
+            "cannot be compared with that."
         )
         raise UnverifiedError(msg, shown.distance)
-    msg = (
-        f"it declares layer {declared['layer']!r} and pooling {declared['pooling']!r}, and its "
-        f"rows are {_words(shown, blocks)}: declare what is computed, or compute what is declared"
+    msg = f"it declares layer {declared['layer']!r} and pooling {declared['pooling']!r}, and its "
+    msg += (
+        f"embeddings are {_description(shown, blocks)}: declare what is computed, or compute what "
+        "is declared"
     )
     raise BrokenError(msg, call([_sequence(subject, 0)], 1))
 
@@ -92,13 +95,13 @@ def _is_named(declared: str, path: str) -> bool:
 
 
 def computed_dtype(subject: Subject) -> str:
-    """Check that the model computes in the declared dtype, by its modules and by the rows."""
+    """Check that the model computes in the declared dtype, by its modules and by the embeddings."""
     declared = subject.loaded.description["embedding"]["dtype"]
     sequence = _sequence(subject, 0)
     with Recorder(subject.extractor, 0) as recorder:
         subject.embed([sequence], 1)
     rows = subject.embed(many_sequences())
-    grid = _grid(rows)
+    grid = _half_type(rows)
     seen = recorder.computed.most_common()
     where = ", ".join(f"{count} in {name}" for name, count in seen)
     if declared == UNDECLARED:
@@ -113,15 +116,15 @@ def computed_dtype(subject: Subject) -> str:
         raise BrokenError(msg, call([sequence], 1))
     if grid and declared not in _HALVES:
         msg = (
-            f"it declares dtype {declared!r}, and every number of {len(rows)} rows is a {grid} "
-            f"number: declare {grid!r}, or do not round the rows"
+            f"it declares dtype {declared!r}, and every number of {len(rows)} embeddings is a "
+            f"{grid} number: declare {grid!r}, or do not round the embeddings"
         )
         raise BrokenError(msg, call(many_sequences()[:1], 1))
     if seen:
         return f"Its layers compute in {declared}, as declared (outputs: {where})."
     msg = f"Whether it computes in {declared} cannot be verified: no layer is visible."
     if declared not in _HALVES:
-        msg += f" Its rows are not rounded to fewer digits than {declared} has."
+        msg += f" Its embeddings are not rounded to fewer digits than {declared} has."
     raise UnverifiedError(msg)
 
 
@@ -134,7 +137,7 @@ def _sequence(subject: Subject, salt: int) -> str:
 
 
 def _matches(subject: Subject) -> tuple[list[_Match], int | None]:
-    """Return each place and pooling with its distance from the rows, and the number of blocks."""
+    """Return each place and pooling with its distance, and the number of blocks."""
     width = subject.embed([_sequence(subject, 0)], 1).shape[1]
     worst: dict[tuple[str, str], list[float]] = {}
     recorder = Recorder(subject.extractor, width)
@@ -230,7 +233,7 @@ def _index(declared: str, blocks: int | None) -> int | None:
     return index if index >= 0 else blocks + 1 + index
 
 
-def _words(match: _Match, blocks: int | None) -> str:
+def _description(match: _Match, blocks: int | None) -> str:
     pooling = {"cls": "the first token", "last": "the last token"}.get(
         match.pooling, f"the {match.pooling} over the tokens"
     )
@@ -240,8 +243,8 @@ def _words(match: _Match, blocks: int | None) -> str:
     return f"{pooling} ({match.pooling!r}) of layer {which!r} of {blocks} (output of {match.path})"
 
 
-def _grid(rows: np.ndarray) -> str:
-    """Return the half-precision type that holds every number of the rows; "" when none does."""
+def _half_type(rows: np.ndarray) -> str:
+    """Return the half-precision type that holds all numbers of the embeddings, or ""."""
     values = rows[np.isfinite(rows) & (rows != 0)].astype(np.float64)
     if len(np.unique(np.frexp(np.abs(values))[0])) < SIGNIFICANDS_MIN:
         return ""

@@ -22,7 +22,7 @@ SPECIALS = 3
 
 
 def batch_size(subject: Subject) -> tuple[str, float]:
-    """Check that the size of the batch does not change a row."""
+    """Check that the size of the batch does not change an embedding."""
     worst = 0.0
     for sequences, sizes in (
         ([random_letters(12), random_letters(12, 1)], (2, 3, 8)),
@@ -36,34 +36,34 @@ def batch_size(subject: Subject) -> tuple[str, float]:
                 subject.same(
                     subject.embed(sequences, size),
                     alone,
-                    f"rows under batch_size={size} differ from those under batch_size=1: pool "
-                    "every record of a batch, each under its own mask",
+                    f"embeddings under batch_size={size} differ from those under batch_size=1: "
+                    "pool every record of a batch, each under its own mask",
                     f"{call(sequences, size)} against batch_size=1",
                 ),
             )
-    return f"Rows are the same under batches of 1, 2, 3, 8, 16, {MANY} and 64.", worst
+    return f"Embeddings are the same under batches of 1, 2, 3, 8, 16, {MANY} and 64.", worst
 
 
 def batch_neighbours(subject: Subject) -> tuple[str, float]:
-    """Check that other sequences of equal length in the batch do not change a row."""
+    """Check that other sequences of equal length in the batch do not change an embedding."""
     worst = 0.0
     for length in (12, 24):
         x, y, z = (random_letters(length, salt) for salt in range(3))
         alone = subject.embed([x], 1)[0]
         for sequences, row in (([x, y], 0), ([y, x], 1), ([y, x, z], 1)):
             worst = max(worst, _row(subject, sequences, row, alone, "next to others of its length"))
-    return "A sequence has the same row alone and next to others of its length.", worst
+    return "A sequence has the same embedding alone and next to others of its length.", worst
 
 
 def padding(subject: Subject) -> tuple[str, float]:
-    """Check that a longer neighbour, which makes padding necessary, does not change a row."""
+    """Check that a longer neighbour, which needs padding, does not change an embedding."""
     worst = 0.0
     for short, long in (*_PADDED, *_longer(subject)):
         x, y = random_letters(short), random_letters(long, 1)
         alone = subject.embed([x], 1)[0]
         for sequences, row in (([x, y], 0), ([y, x], 1)):
             worst = max(worst, _row(subject, sequences, row, alone, "next to a longer one"))
-    return "A sequence has the same row alone and next to a longer one.", worst
+    return "A sequence has the same embedding alone and next to a longer one.", worst
 
 
 def _longer(subject: Subject) -> Iterator[tuple[int, int]]:
@@ -76,7 +76,7 @@ def _longer(subject: Subject) -> Iterator[tuple[int, int]]:
 
 
 def order(subject: Subject) -> tuple[str, float]:
-    """Check that row i belongs to sequence i, in any order of the sequences."""
+    """Check that embedding i belongs to sequence i, in any order of the sequences."""
     sequences = mixed_lengths()
     expected = subject.embed(sequences, 2)
     worst = 0.0
@@ -87,16 +87,16 @@ def order(subject: Subject) -> tuple[str, float]:
             subject.same(
                 actual,
                 expected[rows],
-                f"rows do not follow their sequences when these come {name}: restore the order "
-                "after sorting by length",
+                f"embeddings do not follow their sequences when these come {name}: restore the "
+                "order after sorting by length",
                 f"{call(sequences, 2)}, {name}",
             ),
         )
-    return "Rows follow their sequences in every order tried.", worst
+    return "Embeddings follow their sequences in every order tried.", worst
 
 
 def repeatable_calls(subject: Subject) -> tuple[str, float]:
-    """Check that the same call gives the same rows again."""
+    """Check that the same call gives the same embeddings again."""
     expected = subject.embed(mixed_lengths())
     worst = 0.0
     for _ in range(2):
@@ -105,15 +105,15 @@ def repeatable_calls(subject: Subject) -> tuple[str, float]:
             subject.same(
                 subject.embed(mixed_lengths()),
                 expected,
-                "the same call gives different rows: the extractor is random or has a state",
+                "the same call gives different embeddings: the extractor is random or has a state",
                 f"{call(mixed_lengths())}, twice",
             ),
         )
-    return "The same call gives the same rows.", worst
+    return "The same call gives the same embeddings.", worst
 
 
 def repeatable_loads(subject: Subject) -> tuple[str, float]:
-    """Check that two loads return equal rows: no weight is random, no call affects a later one.
+    """Check that two loads give equal embeddings: no random weight, no effect of earlier calls.
 
     The first load has embedded much by now, the second nothing. Where they differ, what the second
     gives next distinguishes a first call that is special from weights that are random.
@@ -124,14 +124,14 @@ def repeatable_loads(subject: Subject) -> tuple[str, float]:
     second = subject.load().extractor
     first = subject.embed(mixed_lengths(), on=second)
     try:
-        worst = subject.same(first, expected, "two loads give different rows", example)
+        worst = subject.same(first, expected, "two loads give different embeddings", example)
     except BrokenError as error:
         if error.measured in (None, float("inf")):
             raise
         raise BrokenError(
             _why_loads_differ(subject, second, first, expected), example, error.measured
         ) from None
-    return "Two loads return equal rows.", worst
+    return "Two loads return equal embeddings.", worst
 
 
 def _why_loads_differ(
@@ -142,20 +142,20 @@ def _why_loads_differ(
 ) -> str:
     if difference(subject.embed(mixed_lengths(), on=second), expected) <= subject.tolerance:
         return (
-            "the first call after a load gives other rows than the same call later, expected the "
-            "same: something is set up while it embeds (a warm-up, a lazy conversion); do it in "
-            "the constructor"
+            "the first call after a load gives other embeddings than the same call later, "
+            "expected the same: something is set up while it embeds (a warm-up, a lazy "
+            "conversion); do it in the constructor"
         )
     _reseed(SEED + 1)
     third = subject.load().extractor
     if difference(subject.embed(mixed_lengths(), on=third), first) <= subject.tolerance:
         return (
-            "an extractor that has embedded other sequences gives other rows than a new one, "
+            "an extractor that has embedded other sequences gives other embeddings than a new one, "
             "expected the same: it keeps a state (a running mean, a cache, a counter); remove it"
         )
     return (
-        "two loads give different rows: some weights are not in the checkpoint and are initialised "
-        "at random; check the model class and the report of missing keys"
+        "two loads give different embeddings: some weights are not in the checkpoint and are "
+        "initialised at random; check the model class and the report of missing keys"
     )
 
 
@@ -172,10 +172,10 @@ def evaluation_mode(subject: Subject) -> tuple[str, float]:
     first = subject.embed(sequences)
     _reseed(2)
     seen = "Nothing is in training mode" if modules else "No torch module is visible"
-    return f"{seen}, and rows do not depend on the seed.", subject.same(
+    return f"{seen}, and embeddings do not depend on the seed.", subject.same(
         subject.embed(sequences),
         first,
-        "rows depend on the random seed, as with active dropout: call .eval() on the model",
+        "embeddings depend on the random seed, as with active dropout: call .eval() on the model",
         f"{call(sequences)}, under two random seeds",
     )
 
@@ -184,8 +184,8 @@ def _row(subject: Subject, sequences: list[str], row: int, alone: np.ndarray, wh
     return subject.same(
         subject.embed(sequences, len(sequences))[row],
         alone,
-        f"a sequence has another row {where} than alone: pool under the attention mask, pass the "
-        "mask to the model, and index tokens from the sequence's own start or end",
+        f"a sequence has another embedding {where} than alone: pool under the attention mask, "
+        "pass the mask to the model, and index tokens from the sequence's own start or end",
         f"{call(sequences, len(sequences))}[{row}] against {call([sequences[row]], 1)}[0]",
     )
 

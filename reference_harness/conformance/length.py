@@ -27,7 +27,7 @@ Text = Callable[[int], str]
 
 
 def maximum_length(subject: Subject) -> str:
-    """Check that changes within the declared length change the row, and changes beyond do not.
+    """Check that a change within the declared length, and none beyond, changes the embedding.
 
     A maximum over tokens hides changes among random letters, so where that is declared and the
     check fails, it is repeated with sequences of one letter, in which every change shows.
@@ -46,7 +46,7 @@ def _check(subject: Subject, text: Text) -> str:
     if not isinstance(limit, int) or truncation == "windows":
         return _reads_all(subject, limit, truncation, text)
     count = counter(subject)
-    sequence = _beyond(subject, limit, count, text)
+    sequence = _longer_than_limit(subject, limit, count, text)
     if truncation == "none":
         return _refuses(subject, sequence, limit)
     reach = _reach(subject, sequence)
@@ -139,7 +139,9 @@ def _refuses(subject: Subject, sequence: str, limit: int) -> str:
     raise BrokenError(msg, f"extract_embeddings({show([sequence])}, batch_size=1)")
 
 
-def _beyond(subject: Subject, limit: int, count: Callable[[str], int] | None, text: Text) -> str:
+def _longer_than_limit(
+    subject: Subject, limit: int, count: Callable[[str], int] | None, text: Text
+) -> str:
     """Return a sequence that has more tokens than the limit, for any tokenizer.
 
     Raises UnverifiedError where none of the letters to try is long enough.
@@ -167,7 +169,7 @@ def _beyond(subject: Subject, limit: int, count: Callable[[str], int] | None, te
 
 
 def _reach(subject: Subject, sequence: str) -> Reach:
-    """Find which letters move the row."""
+    """Find which letters move the embedding."""
     return Mover(lambda sequences: subject.embed(sequences, 1), sequence).reach()
 
 

@@ -16,13 +16,13 @@ def letter_case(subject: Subject) -> tuple[str, float | None]:
             msg = "a lower-case sequence gives NaN or infinity: call .upper() on each sequence"
             raise BrokenError(msg, call([sequence], 1))
     if getattr(subject.extractor, "case", None) == "sensitive":
-        return "It declares that case matters, and lower case gives finite rows.", None
+        return "It declares that case matters, and lower case gives finite embeddings.", None
     expected = subject.embed([upper], 1)
     worst = max(
         subject.same(
             subject.embed([sequence], 1),
             expected,
-            "a lower-case sequence has another row than the same one in upper case, though "
+            "a lower-case sequence has another embedding than the same one in upper case, though "
             "soft-masked repeats are the same DNA: call .upper() on each sequence, or declare "
             'case = "sensitive"',
             f"{call([sequence], 1)} against {call([upper], 1)}",
@@ -33,7 +33,7 @@ def letter_case(subject: Subject) -> tuple[str, float | None]:
 
 
 def unknown_letters(subject: Subject) -> tuple[str, float]:
-    """Check that N and the other IUPAC letters give finite rows and leave the neighbours alone."""
+    """Check that N and other IUPAC letters give finite embeddings and leave neighbours alone."""
     clean = random_letters(24)
     alone = subject.embed([clean], 1)[0]
     worst = 0.0
@@ -53,42 +53,44 @@ def unknown_letters(subject: Subject) -> tuple[str, float]:
             subject.same(
                 rows[1],
                 alone,
-                "a sequence with N or another IUPAC letter changes the row of its neighbour",
+                "a sequence with N or another IUPAC letter changes the embedding of its neighbour",
                 f"{call(sequences, 2)}[1] against {call([clean], 1)}[0]",
             ),
         )
-    return "N, the other IUPAC letters and U give finite rows.", worst
+    return "N, the other IUPAC letters and U give finite embeddings.", worst
 
 
 def empty_and_short(subject: Subject) -> str:
-    """Check that an empty or one-letter sequence gives a finite row or a clear error."""
+    """Check that an empty or one-letter sequence gives a finite embedding or a clear error."""
     clean = random_letters(24)
     alone = subject.embed([clean], 1)[0]
     outcomes = []
     for short in ("A", ""):
         kinds = set()
         for sequences, row in (([short], 0), ([clean, short, clean], 1)):
-            outcome = _row_or_refusal(subject, sequences)
-            kinds.add("a ValueError" if outcome is None else "a row")
+            outcome = _embedding_or_refusal(subject, sequences)
+            kinds.add("a ValueError" if outcome is None else "an embedding")
             if outcome is None:
                 continue
             if not np.isfinite(outcome[row]).all():
-                msg = f"{short!r} gives NaN or infinity, expected a finite row or a ValueError"
+                msg = (
+                    f"{short!r} gives NaN or infinity, expected a finite embedding or a ValueError"
+                )
                 raise BrokenError(msg, call(sequences, 8))
             for other in (0, 2):
                 if len(sequences) > other and other != row:
                     subject.same(
                         outcome[other],
                         alone,
-                        f"{short!r} in a batch changes the rows of its neighbours",
+                        f"{short!r} in a batch changes the embeddings of its neighbours",
                         f"{call(sequences, 8)}[{other}] against {call([clean], 1)}[0]",
                     )
         outcomes.append(f"{short!r} gives {' or '.join(sorted(kinds))}")
     return f"{' and '.join(outcomes)}."
 
 
-def _row_or_refusal(subject: Subject, sequences: list[str]) -> np.ndarray | None:
-    """Return rows, or None for a ValueError with a message."""
+def _embedding_or_refusal(subject: Subject, sequences: list[str]) -> np.ndarray | None:
+    """Return embeddings, or None for a ValueError with a message."""
     try:
         return subject.embed(sequences)
     except ValueError as error:
@@ -100,6 +102,6 @@ def _row_or_refusal(subject: Subject, sequences: list[str]) -> np.ndarray | None
     except Exception as error:
         msg = (
             f"{type(error).__name__} ({error}) for an empty or one-letter sequence, expected a "
-            "finite row or a ValueError that names the sequence"
+            "finite embedding or a ValueError that names the sequence"
         )
         raise BrokenError(msg, call(sequences, 8)) from error

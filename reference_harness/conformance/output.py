@@ -1,4 +1,4 @@
-"""Properties of the output: one finite row of floating-point numbers per sequence."""
+"""Properties of the output: one finite embedding of floating-point numbers per sequence."""
 
 import numpy as np
 
@@ -26,9 +26,9 @@ def one_row_a_sequence(subject: Subject) -> str:
         for batch_size in (1, 2, 8):
             widths[subject.embed(sequences, batch_size).shape[1]] = call(sequences, batch_size)
     if len(widths) > 1 or 0 in widths:
-        msg = f"the width of a row depends on the call: {sorted(widths)}; give one width above 0"
+        msg = f"the width of embeddings depends on the call: {sorted(widths)}; give one above 0"
         raise BrokenError(msg, widths[min(widths)])
-    return f"Every call gives one row a sequence, {next(iter(widths))} numbers wide."
+    return f"Every call gives one embedding a sequence, {next(iter(widths))} numbers wide."
 
 
 def floating_dtype(subject: Subject) -> str:
@@ -57,7 +57,7 @@ def floating_dtype(subject: Subject) -> str:
 
 
 def finite(subject: Subject) -> str:
-    """Check that no row holds NaN or infinity, and that the sequence matters."""
+    """Check that no embedding holds NaN or infinity, and that the sequence matters."""
     for sequences in ([random_letters(12)], mixed_lengths()):
         rows = subject.embed(sequences)
         bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
@@ -66,13 +66,15 @@ def finite(subject: Subject) -> str:
     rows = subject.embed(mixed_lengths())
     distinct = len(np.unique(rows, axis=0))
     if distinct == 1:
-        msg = "nine different sequences give the same row: the sequence is not read"
+        msg = "nine different sequences give the same embedding: the sequence is not read"
         raise BrokenError(msg, call(mixed_lengths()))
-    return f"All numbers are finite, and {len(rows)} sequences give {distinct} different rows."
+    return (
+        f"All numbers are finite, and {len(rows)} sequences give {distinct} different embeddings."
+    )
 
 
 def _say_where(subject: Subject, sequences: list[str], row: int, sentence: str) -> None:
-    """Raise BrokenError: the sequence itself has no finite row, or only in a batch."""
+    """Raise BrokenError: the sequence itself has no finite embedding, or only in a batch."""
     alone = [sequences[row]]
     if len(sequences) > 1 and np.isfinite(subject.embed(alone, 1)).all():
         sentence = (

@@ -6,7 +6,7 @@ SEED = 20261120
 IUPAC = "RYSWKMBDHVN"
 # Three, seven, ... letters: below, at and above the width of the k-mers tokenizers cut (3, 4, 6).
 LENGTHS = (7, 12, 19, 31)
-# Rows of one larger batch: more than 32, and a multiple of no usual batch size.
+# Embeddings of one larger batch: more than 32, and a multiple of no usual batch size.
 MANY = 41
 
 

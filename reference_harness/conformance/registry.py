@@ -40,32 +40,36 @@ PROPERTIES = (
     Property("device", "It runs on the device it is given.", device, needs_load=False),
     Property("weights", "No weight is missing or left over.", loads.weights),
     Property("own-code", "No code of the checkpoint is passed by.", loads.own_code),
-    Property("one-row-a-sequence", "n sequences give n rows.", output.one_row_a_sequence),
-    Property("floating-dtype", "Rows are floating-point numbers.", output.floating_dtype),
-    Property("finite", "Rows are finite, and differ.", output.finite),
+    Property("one-row-a-sequence", "n sequences give n embeddings.", output.one_row_a_sequence),
+    Property("floating-dtype", "Embeddings are floating-point numbers.", output.floating_dtype),
+    Property("finite", "Embeddings are finite, and differ.", output.finite),
     Property("batch-size", "The batch size changes nothing.", invariance.batch_size),
     Property("batch-neighbours", "Neighbours change nothing.", invariance.batch_neighbours),
     Property("padding", "A longer neighbour changes nothing.", invariance.padding),
-    Property("order", "Rows follow their sequences.", invariance.order),
+    Property("order", "Embeddings follow their sequences.", invariance.order),
     Property("repeatable-calls", "Two calls agree.", invariance.repeatable_calls),
     Property("repeatable-loads", "Two loads agree.", invariance.repeatable_loads),
     Property("evaluation-mode", "No dropout is active.", invariance.evaluation_mode),
     Property("maximum-length", "The declared length is the real one.", length.maximum_length),
     Property("letter-case", "Lower case is read as upper case.", letters.letter_case),
-    Property("unknown-letters", "N and IUPAC letters give rows.", letters.unknown_letters),
-    Property("empty-and-short", "Short sequences give a row or an error.", letters.empty_and_short),
+    Property("unknown-letters", "N and IUPAC letters give embeddings.", letters.unknown_letters),
+    Property(
+        "empty-and-short", "Short sequences give an embedding or an error.", letters.empty_and_short
+    ),
     Property("layer-and-pooling", "Layer and pooling are as declared.", declared.layer_and_pooling),
     Property("computed-dtype", "It computes in the declared dtype.", declared.computed_dtype),
     Property("files-read", "It opens weights and packages alone.", opened.files_read),
     Property("no-network", "It works without a network.", _no_network, offline=True),
     Property(
-        "run-batches", "Rows in the run's batches are as alone.", scale.run_batches, full=True
+        "run-batches", "Embeddings in the run's batches are as alone.", scale.run_batches, full=True
     ),
     Property(
-        "mixed-batches", "Rows of mixed lengths are as alone.", scale.mixed_batches, full=True
+        "mixed-batches", "Embeddings of mixed lengths are as alone.", scale.mixed_batches, full=True
     ),
-    Property("no-drift", "Thousands of rows change nothing.", scale.no_drift, full=True),
-    Property("files-read-later", "Thousands of rows open no file.", opened.files_read, full=True),
+    Property("no-drift", "Thousands of embeddings change nothing.", scale.no_drift, full=True),
+    Property(
+        "files-read-later", "Thousands of embeddings open no file.", opened.files_read, full=True
+    ),
 )
 QUICK = tuple(p for p in PROPERTIES if not p.full)
 BY_SLUG = {p.slug: p for p in PROPERTIES}

@@ -4,12 +4,13 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
-# Largest distance allowed between two rows that should be equal, over the length of the row.
+# Largest distance allowed between two embeddings that should be equal, over their length.
 # Measured on CPU, batches of mixed length against batches of one, four architectures of two and
 # four layers with random weights, three poolings: at most 1.0e-6 in float32, 2.5e-3 in float16 and
 # 1.1e-2 in bfloat16. The bounds leave a factor of ten in float32 and of four in the others for
-# deeper models. Rows that come as float64 may have been rounded to float32 (6e-8) on the way. Where
-# padding leaks into a row, or another row is taken, the distance is 0.1 and more.
+# deeper models. Embeddings that come as float64 may have been rounded to float32 (6e-8) on the way.
+# Where padding leaks into an embedding, or another embedding is taken, the distance is 0.1 and
+# more.
 TOLERANCES = {"float64": 1e-6, "float32": 1e-5, "float16": 1e-2, "bfloat16": 4e-2}
 
 
@@ -34,7 +35,7 @@ class PropertyResult:
     example: str | None = None
     """The smallest call that shows a failure."""
     measured: float | None = None
-    """Largest distance of two rows seen, over the length of the row."""
+    """Largest distance of two embeddings seen, over the length of the embedding."""
     tolerance: float | None = None
     ran: bool = True
     """False if the check could not run: not verified, and not to be taken for checked."""

@@ -1,8 +1,8 @@
-"""The full check: the run's own batches, over thousands of rows of every length.
+"""The full check: the run's own batches, over thousands of sequences of every length.
 
 A few sequences find what a few sequences can show. Some errors need the batches of a run: padding
-beyond the lengths of the quick check, statistics over a call, the 17th row of a batch, the rows
-that a batch size leaves over, a state that grows.
+beyond the lengths of the quick check, statistics over a call, the 17th sequence of a batch, the
+embeddings that a batch size leaves over, a state that grows.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from reference_harness.batching import TOKEN_BUDGET
-from reference_harness.embed import FILE_ROWS, measured, plan, sizes_of
+from reference_harness.embed import FILE_BATCH, measured, plan, sizes_of
 from reference_harness.formats.text import plural
 from reference_harness.memory import MemoryLimit, room_of
 from reference_harness.reach import difference
@@ -25,35 +25,35 @@ from .probes import SEED, random_letters
 from .result import BrokenError
 from .subject import Subject, call, not_finite
 
-ROWS = 2111
+SEQUENCES = 2111
 """Sequences: more than one call of 2,048, and a prime, so that every batch size leaves a rest."""
 SHORTEST = 7
 """Letters of the shortest, which any tokenizer of k-mers up to 6 reads as a token."""
-ROWS_MIN = 24
+SEQUENCES_MIN = 24
 """Sequences of each doubling of the length: enough for a batch of more than 17 short ones."""
-BEYOND = 1.25
+LONGEST_SHARE = 1.25
 """The longest, in units of the declared maximum, where longer ones are cut and not refused."""
 SECOND_HALF = 16
-"""Index from which a row is in the second half of a batch of 32, the 17th row."""
-PLACE_ROWS = 3
-"""Rows compared of each class of position and doubling of length."""
+"""Index from which a sequence is in the second half of a batch of 32, the 17th sequence."""
+PLACE_EMBEDDINGS = 3
+"""Sequences compared of each class of position and doubling of length."""
 CHOSEN_MIN = 96
-"""Rows compared in all, about, where places and lengths are few."""
+"""Sequences compared in all, about, where places and lengths are few."""
 LETTERS_A_TOKEN = 6
 """Letters of a token where no tokenizer says so: those of the widest common k-mers."""
 MIXED = ((8, 8), (24, 24), (64, 64), (1000, 64))
-"""Rows of a call and its `batch_size`, with lengths in no order: the first is upstream's."""
+"""Sequences of a call and its `batch_size`, with lengths in no order: the first is upstream's."""
 MIXED_LETTERS = 4 * TOKEN_BUDGET
-"""Padded letters of a mixed batch of more than eight rows: four times a run's own batches."""
+"""Padded letters of a mixed batch of more than eight sequences: four times a run's own batches."""
 
 
 @dataclass
 class Scale:
-    """The rows of a full check, their batches, and what has been computed of them."""
+    """The sequences of a full check, their batches, and what has been computed of them."""
 
     subject: Subject
     drawn: dict[int, np.ndarray] = field(default_factory=dict)
-    """Row to its embedding alone, before anything else was embedded."""
+    """Sequence to its embedding alone, before anything else was embedded."""
     replayed: bool = False
     """Whether every batch of the run has been embedded."""
 
@@ -66,7 +66,7 @@ class Scale:
 
     @cached_property
     def batches(self) -> list[np.ndarray]:
-        """The rows of each call, as a run plans them."""
+        """The sequences of each call, as a run plans them."""
         subject = self.subject
         limit = MemoryLimit(room_of(subject.device) if subject.measured else None)
         sizes = sizes_of(subject.loaded, self.sequences)
@@ -75,16 +75,16 @@ class Scale:
 
     @cached_property
     def chosen(self) -> dict[int, str]:
-        """Rows that are compared and their place in a batch: of every place and length."""
+        """Sequences that are compared and their place in a batch: of every place and length."""
         rows_of: dict[tuple[str, int], list[int]] = {}
         for number, batch in enumerate(self.batches):
             for index, row in enumerate(batch):
-                position = _place(index, len(batch), rest=number == len(self.batches) - 1)
+                position = _place_in_batch(index, len(batch), rest=number == len(self.batches) - 1)
                 key = position, int(math.log2(len(self.sequences[row]) + 1))
                 rows_of.setdefault(key, []).append(int(row))
         draw = random.Random(SEED)  # noqa: S311 - a probe, no secret
-        # A built-in takes all rows in one call, where few are the first, the last or the 17th.
-        most = max(PLACE_ROWS, CHOSEN_MIN // len(rows_of))
+        # A built-in takes all sequences in one call, where few are the first, the last or the 17th.
+        most = max(PLACE_EMBEDDINGS, CHOSEN_MIN // len(rows_of))
         return {
             row: position
             for (position, _), rows in sorted(rows_of.items())
@@ -95,15 +95,15 @@ class Scale:
         """Return what the full check embeds, before it does."""
         letters = sum(map(len, self.sequences))
         return (
-            f"full check: {plural(len(self.sequences), 'row')} of "
+            f"full check: {plural(len(self.sequences), 'sequence')} of "
             f"{min(map(len, self.sequences))} to {max(map(len, self.sequences)):,} letters "
             f"({letters:,} together) in {plural(len(self.batches), 'call')} of up to "
-            f"{plural(max(map(len, self.batches)), 'row')}, then {plural(len(self.chosen), 'row')} "
-            "alone, twice, and in mixed batches"
+            f"{plural(max(map(len, self.batches)), 'sequence')}, then "
+            f"{plural(len(self.chosen), 'sequence')} alone, twice, and in mixed batches"
         )
 
     def alone(self) -> dict[int, np.ndarray]:
-        """Return each chosen row embedded alone; the first time before all else."""
+        """Return each chosen sequence embedded alone; the first time before all else."""
         for row in self.chosen:
             if row not in self.drawn:
                 self.drawn[row] = self.subject.embed([self.sequences[row]], 1)[0]
@@ -111,7 +111,7 @@ class Scale:
         return self.drawn
 
     def replay(self) -> Iterator[tuple[np.ndarray, list[str], int, np.ndarray]]:
-        """Call as a run does: yields rows, sequences, `batch_size` and the (m, d) embeddings."""
+        """Call as a run does: yields indices, sequences, `batch_size` and the (m, d) embeddings."""
         batching = self.subject.batching
         for rows in self.batches:
             sequences = [self.sequences[row] for row in rows]
@@ -122,7 +122,7 @@ class Scale:
 
 
 def scale_of(subject: Subject) -> Scale:
-    """Return the rows that the full properties of one process share."""
+    """Return the sequences that the full properties of one process share."""
     scale = subject.shared.setdefault("scale", Scale(subject))
     if not isinstance(scale, Scale):
         raise TypeError(scale)
@@ -130,27 +130,27 @@ def scale_of(subject: Subject) -> Scale:
 
 
 def run_batches(subject: Subject) -> tuple[str, float]:
-    """Check that a row in the run's own batches is the row of the sequence alone."""
+    """Check that a sequence in the run's own batches has the embedding that it has alone."""
     scale, worst, width = scale_of(subject), 0.0, set()
     subject.listener.begin("run-batches", len(scale.chosen) + len(scale.sequences))
     scale.alone()
     for rows, sequences, size, embedded in scale.replay():
         if (fault := not_finite(embedded)) is not None:
-            raise BrokenError(fault, f"a call of {len(rows)} rows, batch_size={size}")
+            raise BrokenError(fault, f"a call of {len(rows)} sequences, batch_size={size}")
         width.add(embedded.shape[1])
         if len(width) > 1:
-            msg = f"rows are {sorted(width)} wide in different calls: give one width"
-            raise BrokenError(msg, f"a call of {len(rows)} rows, batch_size={size}")
+            msg = f"embeddings are {sorted(width)} wide in different calls: give one width"
+            raise BrokenError(msg, f"a call of {len(rows)} sequences, batch_size={size}")
         for index, row in enumerate(rows):
             if int(row) in scale.chosen:
                 worst = max(worst, _compare(scale, int(row), embedded, index, size, sequences))
-    checked = f"{len(scale.chosen)} of {plural(len(scale.sequences), 'row')}"
+    checked = f"{len(scale.chosen)} of {plural(len(scale.sequences), 'sequence')}"
     calls = plural(len(scale.batches), "call")
     return f"{checked}, in {calls} as a run makes them, are as alone.", worst
 
 
 def mixed_batches(subject: Subject) -> tuple[str, float]:
-    """Check that neither lengths in no order, nor a batch size that leaves a rest, change a row."""
+    """Check that no order of lengths, and no batch size with a rest, changes an embedding."""
     scale, worst, calls = scale_of(subject), 0.0, 0
     parts = list(_mixed_parts(scale))
     rows = sum(len(part) for part, _ in parts)
@@ -163,11 +163,11 @@ def mixed_batches(subject: Subject) -> tuple[str, float]:
         calls += 1
         for index, row in enumerate(part):
             worst = max(worst, _compare(scale, row, embedded, index, size, sequences))
-    return f"{rows} rows in {plural(calls, 'call')} of mixed lengths are as alone.", worst
+    return f"{rows} sequences in {plural(calls, 'call')} of mixed lengths are as alone.", worst
 
 
 def no_drift(subject: Subject) -> tuple[str, float]:
-    """Check that a row alone is the same before and after all other rows."""
+    """Check that an embedding alone is the same before and after all other sequences."""
     scale, worst = scale_of(subject), 0.0
     others = 0 if scale.replayed else len(scale.sequences)
     subject.listener.begin("no-drift", 2 * len(scale.chosen) - len(scale.drawn) + others)
@@ -180,18 +180,18 @@ def no_drift(subject: Subject) -> tuple[str, float]:
         now = subject.embed([sequence], 1)[0]
         subject.listener.step(1, len(sequence))
         sentence = (
-            f"the same sequence alone gives another row after {len(scale.sequences):,} others, "
-            "expected the same: the extractor keeps a state that grows (a counter, a running "
-            "mean, a cache); remove it"
+            f"the same sequence alone gives another embedding after {len(scale.sequences):,} "
+            "others, expected the same: the extractor keeps a state that grows (a counter, a "
+            "running mean, a cache); remove it"
         )
         worst = max(worst, subject.same(now, expected, sentence, call([sequence], 1)))
-    return f"{len(before)} rows are the same before and after all others.", worst
+    return f"{len(before)} embeddings are the same before and after all others.", worst
 
 
 def lengths_up_to(most: int) -> list[int]:
     """Return ROWS lengths from SHORTEST to `most`, fewer of the longer ones.
 
-    Each doubling of the length has half as many rows and a bit more (1 / sqrt(2)), at least
+    Each doubling of the length has half as many sequences and a bit more (1 / sqrt(2)), at least
     ROWS_MIN, so that a doubling costs more than the one before, but not twice as much.
     """
     edges = [SHORTEST]
@@ -202,14 +202,14 @@ def lengths_up_to(most: int) -> list[int]:
     draw = random.Random(SEED)  # noqa: S311 - a probe, no secret
     lengths = [SHORTEST, max(SHORTEST, most)]
     for (low, high), weight in list(zip(buckets, weights, strict=True))[1:]:
-        count = max(ROWS_MIN, int(ROWS * weight / sum(weights)))
+        count = max(SEQUENCES_MIN, int(SEQUENCES * weight / sum(weights)))
         lengths += [draw.randint(low, high) for _ in range(count)]
     low, high = buckets[0]
-    return [*lengths, *(draw.randint(low, high) for _ in range(ROWS - len(lengths)))]
+    return [*lengths, *(draw.randint(low, high) for _ in range(SEQUENCES - len(lengths)))]
 
 
 def longest(subject: Subject) -> int:
-    """Return the letters of the longest row: a bit beyond the declared maximum where it is cut."""
+    """Return the letters of the longest sequence, a bit beyond a declared maximum that cuts."""
     declared = subject.loaded.description["embedding"]
     limit = declared["max_length"]
     if not isinstance(limit, int):
@@ -221,31 +221,31 @@ def longest(subject: Subject) -> int:
     if count is not None:
         letters = limit
         while letters < subject.letters and count(random_letters(letters)) < limit:
-            letters = math.ceil(letters * BEYOND)
-    return max(SHORTEST, min(subject.letters, math.ceil(letters * BEYOND)))
+            letters = math.ceil(letters * LONGEST_SHARE)
+    return max(SHORTEST, min(subject.letters, math.ceil(letters * LONGEST_SHARE)))
 
 
-def _place(index: int, size: int, *, rest: bool) -> str:
+def _place_in_batch(index: int, size: int, *, rest: bool) -> str:
     """Return the class of a row's position in its batch."""
     if rest:
-        return "a row of the last batch"
+        return "a sequence of the last batch"
     if index == 0:
-        return "the first row"
+        return "the first sequence"
     if index == size - 1:
-        return "the last row"
+        return "the last sequence"
     if index == SECOND_HALF:
-        return "the 17th row"
-    return "a row behind the 17th" if index > SECOND_HALF else "a row before the 17th"
+        return "the 17th sequence"
+    return "a sequence behind the 17th" if index > SECOND_HALF else "a sequence before the 17th"
 
 
 def _mixed_parts(scale: Scale) -> Iterator[tuple[list[int], int]]:
-    """Yield rows of a call and its `batch_size`; larger batches take shorter rows alone."""
+    """Yield sequences of a call and its `batch_size`; large batches have short sequences alone."""
     most = max(len(scale.sequences[row]) for row in scale.chosen)
     for step, (rows, size) in enumerate(MIXED):
         fitting = [
             row
             for row in scale.chosen
-            if len(scale.sequences[row]) * size <= max(FILE_ROWS * most, MIXED_LETTERS)
+            if len(scale.sequences[row]) * size <= max(FILE_BATCH * most, MIXED_LETTERS)
         ]
         random.Random(SEED + step).shuffle(fitting)  # noqa: S311 - a probe, no secret
         for start in range(0, len(fitting), rows):
@@ -255,16 +255,16 @@ def _mixed_parts(scale: Scale) -> Iterator[tuple[list[int], int]]:
 def _compare(
     scale: Scale, row: int, embedded: np.ndarray, index: int, size: int, sequences: list[str]
 ) -> float:
-    """Return the distance of a row of a call from the row alone; raise BrokenError beyond."""
+    """Return the distance of an embedding of a call from that alone; raise BrokenError beyond."""
     sentence = (
-        f"row {index} of a call of {plural(len(sequences), 'sequence')} ({scale.chosen[row]} in a "
-        "run) is not the row of its sequence alone, expected the same: pool each record under its "
-        "own mask, take no statistic over the call, and write every row, those that batch_size "
-        "leaves over too"
+        f"sequence {index} of a call of {plural(len(sequences), 'sequence')} ({scale.chosen[row]} "
+        "in a run) does not have the embedding that it has alone, expected the same: pool each "
+        "record under its own mask, take no statistic over the call, and write every embedding, "
+        "those that batch_size leaves over too"
     )
     example = (
         f"a call of {len(sequences)} sequences of {min(map(len, sequences))} to "
-        f"{max(map(len, sequences))} letters, batch_size={size}, row {index} of "
+        f"{max(map(len, sequences))} letters, batch_size={size}, sequence {index} of "
         f"{len(sequences[index])} letters, against {call([sequences[index]], 1)}[0]"
     )
     before = scale.drawn[row]
@@ -275,7 +275,7 @@ def _compare(
         if error.measured is None or difference(now, before) <= scale.subject.tolerance:
             raise
         sentence = (
-            "the same sequence alone gives another row than before this call, expected the same: "
-            "the extractor keeps a state; remove it"
+            "the same sequence alone gives another embedding than before this call, expected the "
+            "same: the extractor keeps a state; remove it"
         )
         raise BrokenError(sentence, example, difference(now, before)) from None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from reference_harness.batching import TOKEN_BUDGET
-from reference_harness.embed import FILE_ROWS, Batching, to_numpy
+from reference_harness.embed import FILE_BATCH, Batching, to_numpy
 from reference_harness.extractors.base import UNDECLARED
 from reference_harness.loading import LoadedExtractor, load
 from reference_harness.progress import Listener, Silent
@@ -29,8 +29,8 @@ class Subject:
     options: dict[str, Any] = field(default_factory=dict)
     letters: int = 8192
     """The longest sequence to try."""
-    plan: list[Any] = field(default_factory=lambda: ["budget", TOKEN_BUDGET, FILE_ROWS])
-    """Mode, token budget and rows of the run's batches, which the full check repeats."""
+    plan: list[Any] = field(default_factory=lambda: ["budget", TOKEN_BUDGET, FILE_BATCH])
+    """Mode, token budget and embeddings of the run's batches, which the full check repeats."""
 
     measured: bool = False
     """Whether the token budget is measured, as a run's then is."""
@@ -94,7 +94,7 @@ class Subject:
             what = type(output).__name__ if shape is None else f"an array of shape {tuple(shape)}"
             msg = (
                 f"it gave {what} for {len(sequences)} sequences, expected a numpy array or torch "
-                f"tensor of shape ({len(sequences)}, d): return one row for each sequence"
+                f"tensor of shape ({len(sequences)}, d): return one embedding for each sequence"
             )
             raise BrokenError(msg, call(sequences, batch_size))
         return rows
@@ -102,8 +102,8 @@ class Subject:
     def same(self, actual: np.ndarray, expected: np.ndarray, sentence: str, example: str) -> float:
         """Return the difference; raise BrokenError when it is beyond the tolerance.
 
-        Rows of another width, of another type, or with NaN have sentences of their own: the advice
-        of `sentence` is about finite rows that differ.
+        Embeddings of another width, of another type, or with NaN have sentences of their own: the
+        advice of `sentence` is about finite embeddings that differ.
         """
         if actual.shape != expected.shape:
             msg = f"{sentence}; widths {actual.shape[-1]} and {expected.shape[-1]}"
@@ -133,7 +133,7 @@ def other_type(actual: object, expected: object) -> str:
 
 
 def not_finite(rows: np.ndarray) -> str | None:
-    """Return what is wrong with (n, d) or (d,) rows that hold NaN or infinity, None without."""
+    """Return what is wrong with (n, d) or (d,) embeddings with NaN or infinity, else None."""
     rows = np.atleast_2d(rows)
     if np.isfinite(rows).all():
         return None
@@ -148,7 +148,7 @@ def not_finite(rows: np.ndarray) -> str | None:
         "(NaN times zero is NaN: use where)"
     )
     return (
-        f"row {row} holds {'infinity' if infinite else 'NaN'} in {count} of {rows.shape[1]} "
+        f"embedding {row} holds {'infinity' if infinite else 'NaN'} in {count} of {rows.shape[1]} "
         f"columns, expected finite numbers: {advice}"
     )
 

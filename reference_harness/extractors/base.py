@@ -51,8 +51,8 @@ class BaseEmbeddingExtractor(ABC):
     - `dtype`: "float32", "float16", "bfloat16" or "float64", in which the model computes;
     - `source`: a mapping with `kind` ("huggingface", "url", "local", "none"), `location` and
       `revision` (40 hex digits, or None);
-    - `scale`: "none" for rows as they are, or "unit": the harness then divides each row by the root
-      mean square of its values. The probe's penalty depends on the scale, so scores do, too;
+    - `scale`: "none" for embeddings as they are, or "unit": the harness then divides each by the
+      root mean square of its values. The probe's penalty depends on the scale, so scores do, too;
     - `case`: "sensitive" when upper and lower case mean different things to the model.
     """
 

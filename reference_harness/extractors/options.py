@@ -82,8 +82,8 @@ class Options:
     pool_special: bool = True
     """Whether special tokens and the prefix count in the mean or maximum."""
     scale: str = "none"
-    """`unit`: each row is divided by the root mean square of its values; the probe's penalty, and
-    so every score, depends on the scale."""
+    """`unit`: each embedding is divided by the root mean square of its values; the probe's penalty,
+    and so every score, depends on the scale."""
     # How sequences become tokens.
     tokenizer: str = "auto"
     """`auto`, `characters`, `kmers`, `transformers:CLASS` or `repository:FILE.CLASS`."""

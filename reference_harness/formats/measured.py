@@ -1,4 +1,4 @@
-"""What a run measured of each task: the letters that the model read, and the rows it gave."""
+"""What a run measured of each task: the letters that the model read, and its embeddings."""
 
 import operator
 from typing import Annotated, Literal
@@ -19,7 +19,7 @@ class LettersRead(StrictModel):
 
     method: Literal["tokens", "changed letters"]
     """Counted from the tokens of every sequence, or seen on a few: the letters at an end of which
-    no change moves the row are not read."""
+    no change moves the embedding are not read."""
     sequences: Annotated[int, Field(ge=1)]
     """Distinct sequences that were looked at."""
     given: Annotated[int, Field(ge=1)]
@@ -34,24 +34,24 @@ class LettersRead(StrictModel):
     """Those that are the token of what is not in the vocabulary."""
 
 
-class RowFacts(StrictModel):
-    """The rows of the distinct sequences of a task, as they were scored."""
+class EmbeddingFacts(StrictModel):
+    """The embeddings of the distinct sequences of a task, as they were scored."""
 
-    rows: Annotated[int, Field(ge=1)]
+    count: Annotated[int, Field(ge=1)]
     distinct: Annotated[int, Field(ge=1)]
-    """Rows that differ from one another."""
+    """Those that differ from one another."""
     most_repeated: Annotated[int, Field(ge=1)]
-    """Sequences that share the row which most of them have."""
+    """Sequences that share the embedding which most of them have."""
     norm: Amount
-    """Median length of a row."""
+    """Median length."""
     spread: Amount
-    """Median distance of a row from the mean row, over the median length."""
+    """Median distance from the mean of all, over the median length."""
     norm_spread: Amount
     """Standard deviation of the lengths, over the median length."""
 
 
 class UnitScale(StrictModel):
-    """The scores of the full regime when each row is divided by its root mean square."""
+    """The scores of the full regime when each embedding is divided by its root mean square."""
 
     regime: str
     scores: Scores
@@ -64,7 +64,7 @@ class TaskMeasured(StrictModel):
     """null where it could not be measured."""
     not_measured: Annotated[str, Field(max_length=REASON_MAX, exclude_if=operator.not_)] = ""
     """Why, where `letters` is null."""
-    rows: RowFacts
+    embeddings: EmbeddingFacts
     unit_scale: UnitScale | None = None
     """null for a task that was not scored so: of each category the smallest task of the run is, if
     it has at most 4,194,304 numbers (rows times columns) in its training split."""

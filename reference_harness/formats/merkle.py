@@ -1,13 +1,13 @@
-"""Merkle trees of RFC 6962: of the rows and tasks of a receipt, and of a log.
+"""Merkle trees of RFC 6962: of the embeddings and tasks of a receipt, and of a log.
 
 The left subtree of n leaves has the largest power of two below n; no leaf is padded or repeated.
 Node: SHA-256(0x01 || left || right), leaf: SHA-256(0x00 || entry).
 
-    entry of row i     row || i as 8 bytes
-    entry of a task    id in UTF-8 || 0x00 || rows (8) || dim (4) || scale_log2 (4) || root of its
-                       rows
+    entry of embedding i   float16 values, little-endian || i as 8 bytes
+    entry of a task        id in UTF-8 || 0x00 || embeddings (8) || dim (4) || scale_log2 (4) ||
+                           root of its embeddings
 
-Integers are big-endian, scale_log2 in two's complement. A row is its float16 values, little-endian.
+Integers are big-endian, scale_log2 in two's complement.
 """
 
 import hashlib
@@ -55,8 +55,8 @@ def _split(leaves: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[bytes]]:
     return leaves[:at], leaves[at:]
 
 
-def row_leaf(row: bytes | memoryview, index: int) -> bytes:
-    """Return the leaf of a row."""
+def embedding_leaf(row: bytes | memoryview, index: int) -> bytes:
+    """Return the leaf of an embedding."""
     digest = hashlib.sha256(LEAF)
     digest.update(row)
     digest.update(struct.pack(">Q", index))
@@ -102,8 +102,8 @@ class Tree:
         return root
 
 
-class RowTree:
-    """The tree over the rows of one task, with all its levels."""
+class EmbeddingTree:
+    """The tree over the embeddings of one task, with all its levels."""
 
     def __init__(self, leaves: Sequence[bytes]) -> None:
         self._levels = [list(leaves)]

@@ -35,29 +35,29 @@ class ReceiptCells(StrictModel):
     """The scorer of the cells of record, or why there are none."""
     tasks: Annotated[dict[str, TaskCells], Field(min_length=1)]
     unequal: list[str]
-    """Rows of equal sequences whose bytes differ: a sentence for each scale that has some."""
+    """Embeddings of equal sequences whose bytes differ: a sentence for each scale that has some."""
     seconds: Seconds
 
 
-class EqualRows(StrictModel):
-    """Whether equal sequences have equal rows, over all tasks; the file of `receipt-equal`."""
+class EqualEmbeddings(StrictModel):
+    """Whether equal sequences have equal embeddings in all tasks; the file of `receipt-equal`."""
 
     schema_version: Literal["1.0"]
     rows: Count
     sequences: Count
     """Distinct ones."""
     unequal: list[str]
-    """Rows of equal sequences whose bytes differ: a sentence for each scale that has some."""
+    """Embeddings of equal sequences whose bytes differ: a sentence for each scale that has some."""
 
 
 class ReceiptRefit(StrictModel):
-    """Decisions on the test rows of a task, by two probes; the file of `receipt-refit`."""
+    """Decisions on the test sequences of a task, by two probes; the file of `receipt-refit`."""
 
     schema_version: Literal["1.0"]
     task: Name
     training: ChangedDecisions | None
-    """By a probe fitted on some training rows of the receipt, and by one fitted on variants of
-    these; null where a class has no such row."""
+    """By a probe fitted on some training sequences of the receipt, and by one fitted on variants of
+    these; null where a class has no such sequence."""
 
 
 def cells_schema() -> dict[str, object]:
@@ -67,7 +67,7 @@ def cells_schema() -> dict[str, object]:
 
 def equal_schema() -> dict[str, object]:
     """Return the JSON Schema of the comparison of equal sequences."""
-    return _schema(EqualRows, "GENEB rows of equal sequences of a receipt")
+    return _schema(EqualEmbeddings, "GENEB embeddings of equal sequences of a receipt")
 
 
 def refit_schema() -> dict[str, object]:

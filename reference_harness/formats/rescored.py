@@ -47,7 +47,7 @@ class RescoredRegime(StrictModel):
 
 
 class ChangedDecisions(StrictModel):
-    """Decisions that changed between rows as published and their variants."""
+    """Decisions that changed between sequences as published and their variants."""
 
     rows: Count
     worse: Count
@@ -57,7 +57,7 @@ class ChangedDecisions(StrictModel):
 
 
 class LabelledDecisions(StrictModel):
-    """Decisions on rows whose labels are known."""
+    """Decisions on sequences whose labels are known."""
 
     rows: Annotated[int, Field(ge=1)]
     right: Count
@@ -68,23 +68,24 @@ class ProbeDecisions(StrictModel):
     """Decisions of one kind of probe in one regime, summed over its fits."""
 
     fits: Annotated[int, Field(ge=1)]
-    """One a seed where rows are drawn, else 1; every number of rows counts a row once a fit."""
+    """One a seed where sequences are drawn, else 1; each number of sequences counts one once a
+    fit."""
     public: LabelledDecisions
-    """The published test rows; MCC is the mean over the fits."""
+    """The published test sequences; MCC is the mean over the fits."""
     kinds: dict[str, ChangedDecisions]
     fresh: LabelledDecisions | None
 
 
 class Decisions(StrictModel):
-    """Decisions of the probe of the full regime on rows beside those of a task."""
+    """Decisions of the probe of the full regime on sequences beside those of a task."""
 
     public: LabelledDecisions
-    """The published test rows."""
+    """The published test sequences."""
     kinds: dict[str, ChangedDecisions]
-    """Test rows against their variants, by kind of variant."""
+    """Test sequences against their variants, by kind of variant."""
     training: ChangedDecisions | None
-    """All test rows, by a probe fitted on some training rows and by one fitted on their variants;
-    null without variants of training rows."""
+    """All test sequences, by a probe fitted on some training sequences and by one fitted on their
+    variants; null without variants of training sequences."""
     fresh: LabelledDecisions | None
     """Fresh labelled sequences; null where there are none."""
     others: dict[str, ProbeDecisions]
@@ -101,7 +102,7 @@ class RescoredTask(StrictModel):
     distinct_sequences: Count
     regimes: Annotated[dict[str, RescoredRegime], Field(min_length=1)]
     decisions: Decisions | None
-    """Null when no further rows were given."""
+    """Null when no further sequences were given."""
 
 
 class Rescored(StrictModel):

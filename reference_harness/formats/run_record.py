@@ -59,9 +59,9 @@ class Regime(StrictModel):
     """One matrix per seed: rows are true classes, columns predicted ones."""
     predictions_sha256: Hex64
     """sha256 over the predicted labels as signed 64-bit little-endian integers, seeds in order,
-    test rows in file order, nothing between them."""
+    test sequences in file order, nothing between them."""
     rows: list[Count]
-    """Number of training rows, one per seed."""
+    """Number of training sequences, one per seed."""
     iterations: list[Count]
     """Iterations of the solver, one per seed."""
     warnings: list[Warned]
@@ -76,7 +76,7 @@ class ReceiptTask(StrictModel):
     """The embeddings of one task in a receipt."""
 
     train: Count
-    """Rows of the training split, which come first."""
+    """Embeddings of the training split, which come first."""
     test: Count
     dim: Annotated[int, Field(ge=1)]
     scale_log2: int
@@ -84,7 +84,7 @@ class ReceiptTask(StrictModel):
     bytes: Count
     sha256: Hex64
     root: Hex64
-    """Merkle root over the rows."""
+    """Merkle root over the embeddings."""
 
 
 class PredictionsRef(StrictModel):
@@ -100,7 +100,7 @@ class TaskRecord(StrictModel):
     data_sha256: Hex64
     """Digest over the lines `<split>,<label>,<sequence>`, train first, in file order."""
     train: dict[str, Count]
-    """Label to rows of the training split."""
+    """Label to sequences of the training split."""
     test: dict[str, Count]
     distinct_sequences: Count
     embedded_now: Count
@@ -113,7 +113,7 @@ class TaskRecord(StrictModel):
     token_budgets: list[Count]
     """Every limit of padded tokens per batch under which an embedding of this task was computed,
     ascending: smaller than the run's where memory ran out, another where the cache had the
-    embedding. 0 says that a batch was a number of rows."""
+    embedding. 0 says that a batch was a number of sequences."""
     dim: Annotated[int, Field(ge=1)]
     feature_dtype: str
     """Type that the extractor gave; what is scored was rounded to float16."""
@@ -121,10 +121,10 @@ class TaskRecord(StrictModel):
     probe_seconds: Seconds
     regimes: Annotated[dict[str, Regime], Field(min_length=1)]
     measured: Annotated[TaskMeasured | None, Field(exclude_if=operator.not_)] = None
-    """The letters read and the rows, as they were measured; left out in records of older
+    """The letters read and the embeddings, as measured; left out in records of older
     harnesses."""
     receipt: ReceiptTask | None = None
-    """The receipt of the task, whose rounded rows were scored; null without one."""
+    """The receipt of the task, whose rounded embeddings were scored; null without one."""
 
 
 class BenchmarkRef(StrictModel):
@@ -179,7 +179,7 @@ class EmbeddingRef(StrictModel):
     truncation: str
     dtype: str
     scale: Annotated[Scale, Field(exclude_if=is_unscaled)] = "none"
-    """"unit" where the harness divided each row by the root mean square of its values."""
+    """"unit" where the harness divided each embedding by the root mean square of its values."""
 
 
 class BatchingRef(StrictModel):
@@ -231,8 +231,8 @@ class ProbeRef(StrictModel):
     array_api: bool
     """Whether torch tensors were used through scikit-learn's array API, which changes the score."""
     least_numbers: Count | None = None
-    """Numbers (rows times columns) of the training features from which a fit used them; null where
-    none did, and in records of older harnesses, where all did."""
+    """Numbers (sequences times columns) of the training features from which a fit used them; null
+    where none did, and in records of older harnesses, where all did."""
     seeds: list[int]
     few_shot_k: dict[str, int]
     workers: Count

@@ -4,8 +4,8 @@
 tasks are not part of the models: they belong to the benchmark, and the coverage rules check them.
 
 The root of a receipt is that of a Merkle tree over its tasks, in the benchmark's order. The file of
-a task, `<task_id>.f16`, has the rows of the training and then of the test split, in file order of
-the pinned data: float16, little-endian, in C order, without a header.
+a task, `<task_id>.f16`, has the embeddings of the training and then of the test split, in file
+order of the pinned data: float16, little-endian, in C order, without a header.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ from reference_harness.formats.submission_terms import (
 )
 
 # A claimed size is what verifying takes: whoever verifies reads so many bytes. The largest task has
-# 336,000 rows, 44 GB at the most columns; its files end well below the limit of a download.
+# 336,000 embeddings, 44 GB at the most columns; its files end well below the limit of a download.
 ROWS_MAX, COLUMNS_MAX, ROWS_BYTES_MAX = 10_000_000, 1 << 16, 1 << 36
 SECONDS_MAX = 1e9  # 30 years
 
@@ -158,7 +158,7 @@ class Embedding(StrictModel):
     truncation: Truncation
     dtype: Dtype
     scale: Scale = "none"
-    """`unit` where the harness divided each row by the root mean square of its values."""
+    """`unit` where the harness divided each embedding by the root mean square of its values."""
 
 
 class Hardware(StrictModel):
@@ -313,7 +313,7 @@ class ReceiptLocation(StrictModel):
 
 
 class ReceiptTask(StrictModel):
-    """The file of one task: rows of train, then test, in file order of the pinned data."""
+    """The file of one task: embeddings of train, then test, in file order of the pinned data."""
 
     train: TaskRows
     test: TaskRows
@@ -322,7 +322,7 @@ class ReceiptTask(StrictModel):
     bytes: TaskBytes
     sha256: Hex64
     root: Hex64
-    """Merkle root over the rows."""
+    """Merkle root over the embeddings."""
 
 
 class PredictionsFile(StrictModel):
@@ -377,7 +377,7 @@ class SubmissionV12(SubmissionV11):
     evidence: dict[str, dict[str, CellEvidenceV12]]  # type: ignore[assignment]  # a narrower cell
     """Regime, then task, as in `results`."""
     measured: dict[str, TaskMeasured] = {}  # noqa: RUF012 (pydantic copies it)
-    """Task to what the run measured: letters read, rows, scores at unit scale."""
+    """Task to what the run measured: letters read, embeddings, scores at unit scale."""
     receipt: EmbeddingReceipt | None = None
 
 

@@ -8,7 +8,7 @@ __all__ = ["KINDS", "WHAT"]
 WHAT = {
     "logistic": "the benchmark's probe at its optimum",
     "ridge": "ridge regression on the classes",
-    "knn": "the nearest rows by angle vote",
+    "knn": "the nearest embeddings by angle vote",
     "mlp": "a network of one hidden layer",
 }
 """Every kind of probe, and what it is."""

@@ -10,10 +10,11 @@ from reference_harness.formats.text import plural
 from .kinds import HIDDEN, epochs, is_seeded
 
 PICOSECONDS = {"logistic": 170, "ridge": 40, "knn": 60, "mlp": 150}
-"""Time of one step of the work below on one core, measured on 3,000 to 8,000 rows of 256 to 768
-columns; other processors, and features that are hard to separate, differ by a factor of three."""
+"""Time of one step of the work below on one core, measured on 3,000 to 8,000 embeddings of 256 to
+768 columns; other processors, and features that are hard to separate, differ by a factor of
+three."""
 FEATURE_BYTES = 4 * 2
-"""Bytes of memory for each number of a task: the rows as float32, and one copy of them."""
+"""Bytes of memory for each number of a task: the embeddings as float32, and one copy of them."""
 MINUTE, HOUR = 60, 3600
 
 

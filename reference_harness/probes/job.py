@@ -18,7 +18,7 @@ from reference_harness.formats.files import sha256
 from reference_harness.formats.run_record import ReceiptTask
 from reference_harness.job import metric_columns as per_seed
 from reference_harness.memory import is_out_of_memory
-from reference_harness.receipt.rounding import ROWS, Widened
+from reference_harness.receipt.rounding import BLOCK_EMBEDDINGS, Widened
 from reference_harness.receipt.scoring import values_of
 from reference_harness.rescore import load
 from reference_harness.tasks import Labels, TaskData
@@ -78,8 +78,8 @@ class ProbeJob:
             msg = f"{self.file}: its sha256 is {digest}, the submission's receipt has "
             msg += f"{self.receipt.sha256}: use the folder that was written with it"
             raise DataError([msg])
-        for start in range(0, len(values), ROWS):
-            if not np.isfinite(values[start : start + ROWS]).all():
+        for start in range(0, len(values), BLOCK_EMBEDDINGS):
+            if not np.isfinite(values[start : start + BLOCK_EMBEDDINGS]).all():
                 raise DataError([f"{self.file}: a value is NaN or infinite, expected finite ones"])
 
     def _cell(
@@ -93,7 +93,7 @@ class ProbeJob:
     ) -> ProbeScores:
         started = time.perf_counter()
         labels, shots = data.train.labels, self.benchmark.protocol.few_shot_k
-        drawn = probe.rows_of_regime(labels, regime, list(self.seeds), shots)
+        drawn = probe.fit_indices(labels, regime, list(self.seeds), shots)
         if is_seeded(kind) and len(drawn) == 1:
             drawn *= len(self.seeds)
         predictions: list[Labels] = []

@@ -1,4 +1,4 @@
-"""The kinds of probe: each is fitted on training rows and gives a label to every test row.
+"""The kinds of probe: fitted on training sequences, each gives labels to test sequences.
 
 Every seed is given; none is taken from the clock or from a generator that other code shares.
 """
@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from reference_harness import optimum
 from reference_harness.errors import ProbeError
-from reference_harness.receipt.rounding import ROWS, Widened
+from reference_harness.receipt.rounding import BLOCK_EMBEDDINGS, Widened
 from reference_harness.tasks import Labels
 
 NEIGHBOURS = 5
-"""Rows that vote; fewer where a regime has fewer rows of a class, so that one class cannot fill the
-vote of a few-shot sample. An odd number leaves no tie of two classes."""
+"""Embeddings that vote; fewer where a regime has fewer embeddings of a class, so that one class
+cannot fill the vote of a few-shot sample. An odd number leaves no tie of two classes."""
 RIDGE_ALPHA = 1.0
 """scikit-learn's default."""
 HIDDEN = 64
@@ -27,23 +27,23 @@ BATCH = 200
 CONSTANT = 1e-6
 """Deviation of a column relative to its mean up to which it is constant but for rounding."""
 EPOCHS, STEPS_MIN = 30, 300
-"""Passes over the training rows; more where these give fewer steps, as in few-shot regimes."""
+"""Passes over the training sequences; more where these give fewer steps, as in few-shot regimes."""
 
 Rows = npt.NDArray[np.float32]
 
 
 class Fitted(NamedTuple):
-    """The data that a probe is fitted on: (n, d) rows, (n,) labels."""
+    """The data that a probe is fitted on: (n, d) embeddings, (n,) labels."""
 
     train: Widened
     labels: Labels
 
 
 class Columns(NamedTuple):
-    """Mean and deviation of each column over all training rows of a task, (d,) each.
+    """Mean and deviation of each column over all training sequences of a task, (d,) each.
 
-    Few-shot probes are prepared with them, too: two rows have no deviation worth the name, and no
-    label is read for it.
+    Few-shot probes are prepared with them, too: two embeddings have no deviation worth the name,
+    and no label is read for it.
     """
 
     mean: npt.NDArray[np.float64]
@@ -51,21 +51,21 @@ class Columns(NamedTuple):
     """1 where a column is constant."""
 
     def standardised(self, rows: Widened) -> Rows:
-        """Return rows of mean 0 and deviation 1 in each column."""
+        """Return embeddings of mean 0 and deviation 1 in each column."""
         standard = np.subtract(rows[:], self.mean, dtype=np.float32, casting="same_kind")
         standard /= self.deviation.astype(np.float32)
         return standard
 
 
 def columns_of(train: Widened) -> Columns:
-    """Return mean and deviation of the columns, over blocks of rows."""
+    """Return mean and deviation of the columns, over blocks of embeddings."""
     total = np.zeros(train.shape[1])
-    for start in range(0, len(train), ROWS):
-        total += train[start : start + ROWS].sum(axis=0, dtype=np.float64)
+    for start in range(0, len(train), BLOCK_EMBEDDINGS):
+        total += train[start : start + BLOCK_EMBEDDINGS].sum(axis=0, dtype=np.float64)
     mean = total / len(train)
     squares = np.zeros(train.shape[1])
-    for start in range(0, len(train), ROWS):
-        squares += ((train[start : start + ROWS] - mean) ** 2).sum(axis=0)
+    for start in range(0, len(train), BLOCK_EMBEDDINGS):
+        squares += ((train[start : start + BLOCK_EMBEDDINGS] - mean) ** 2).sum(axis=0)
     deviation = np.sqrt(squares / len(train))
     return Columns(mean, np.where(deviation > CONSTANT * np.abs(mean), deviation, 1.0))
 
@@ -73,10 +73,10 @@ def columns_of(train: Widened) -> Columns:
 def predict(
     kind: str, fit: Fitted, test: Widened, columns: Columns, *, seed: int, shot: int | None
 ) -> Labels:
-    """Fit a probe of a kind on training rows, and return the labels of (m, d) test rows.
+    """Fit a probe of a kind on training sequences, and return the labels of (m, d) test sequences.
 
-    `shot` is the number of rows of each class in a few-shot regime. Raises ProbeError where the
-    probe cannot be fitted.
+    `shot` is the number of embeddings of each class in a few-shot regime. Raises ProbeError where
+    the probe cannot be fitted.
     """
     train, labels = fit
     if kind == "logistic":
@@ -95,12 +95,12 @@ def predict(
 
 
 def is_seeded(kind: str) -> bool:
-    """Whether two fits of a kind on the same rows differ when their seeds do."""
+    """Whether two fits of a kind on the same embeddings differ when their seeds do."""
     return kind == "mlp"
 
 
 def epochs(rows: int) -> int:
-    """Return the passes of an MLP over so many training rows."""
+    """Return the passes of an MLP over so many training sequences."""
     return max(EPOCHS, math.ceil(STEPS_MIN / math.ceil(rows / BATCH)))
 
 
@@ -115,7 +115,7 @@ def _knn(train: Rows, labels: Labels, test: Rows, shot: int | None) -> Labels:
     from sklearn.preprocessing import normalize
 
     near = min(NEIGHBOURS, shot or NEIGHBOURS, len(train))
-    # Of rows of length 1 the nearest by Euclidean distance are the nearest by angle.
+    # Of embeddings of length 1 the nearest by Euclidean distance are the nearest by angle.
     train, test = normalize(train, copy=False), normalize(test, copy=False)
     classifier = KNeighborsClassifier(near, algorithm="brute").fit(train, labels)
     return _labels(classifier.predict(test))

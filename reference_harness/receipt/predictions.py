@@ -48,7 +48,7 @@ def section(classes: Labels, truth: Labels, fits: Sequence[Labels]) -> bytes:
 def task_section(problem: "Problem", scored: Iterable["ScoredRegime"]) -> bytes:
     """Return the part of a task that was scored: its fits of record.
 
-    A regime has one fit a seed where rows are drawn, else one for all seeds.
+    A regime has one fit a seed where embeddings are drawn, else one for all seeds.
     """
     fits = [(part, len(part.fits)) for part in scored]
     of_record = [labels for part, count in fits for labels in part.predictions[:count]]

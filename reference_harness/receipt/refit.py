@@ -1,7 +1,7 @@
 """Decisions of a probe that is fitted on variants of a task's training sequences.
 
-The other probe of the comparison is fitted on the rows of the receipt. Both predict the test rows
-of the receipt, as in an audit of tasks.
+The other probe of the comparison is fitted on the embeddings of the receipt. Both predict the test
+sequences of the receipt, as in an audit of tasks.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.receipt_cells import ReceiptRefit
 from reference_harness.formats.rescored import ChangedDecisions
 from reference_harness.formats.run_record import ReceiptTask
-from reference_harness.further import FurtherFiles, further_rows
+from reference_harness.further import FurtherFiles, read_further_embeddings
 from reference_harness.job import problem_of
 from reference_harness.rescore import Lend, load
 
@@ -37,14 +37,14 @@ class RefitJob:
     """Variants of training sequences, and their embeddings."""
 
     def execute(self) -> ChangedDecisions | None:
-        """Return the decisions that changed; None where a class has no varied row.
+        """Return the decisions that changed; None where a class has no varied sequence.
 
         Raises a HarnessError, which names task or file.
         """
         data = load(self.benchmark, self.source, self.task_id)
         rows = Rounded(values_of(self.file, self.receipt, data), self.receipt.scale_log2)
         problem = problem_of(rows, self.receipt.train, data.train.labels, data.test.labels)
-        further = further_rows(self.further, problem, self.receipt.scale_log2)
+        further = read_further_embeddings(self.further, problem, self.receipt.scale_log2)
         try:
             return training_changes(problem, further)
         except ProbeError as error:

@@ -1,7 +1,7 @@
 """Rounds embeddings to what is scored, and to what a receipt holds, which is the same.
 
-That is float16, with one power of two as scale for a task. Every score is computed from such rows,
-so that whoever has the receipt computes the same predictions, bit for bit.
+That is float16, with one power of two as scale for a task. Every score is computed from such
+embeddings, so that whoever has the receipt computes the same predictions, bit for bit.
 """
 
 import math
@@ -22,14 +22,14 @@ from reference_harness.formats.submission_terms import (
 
 Half = npt.NDArray[np.float16]
 
-ROWS = 4096
-"""Rows of a task that other probes read at once; their sums depend on it."""
-VALUES = 1 << 20
-"""Values converted at once, or a row: 8 MiB in float64."""
+BLOCK_EMBEDDINGS = 4096
+"""Embeddings of a task that other probes read at once; their sums depend on it."""
+BLOCK_VALUES = 1 << 20
+"""Values converted at once, or an embedding: 8 MiB in float64."""
 
 
 class Rounded(NamedTuple):
-    """The rows of a task as they are scored and as a receipt holds them."""
+    """The embeddings of a task as they are scored and as a receipt holds them."""
 
     values: Half
     """(n, d), C-ordered; never -0.0, NaN or infinite."""
@@ -37,7 +37,7 @@ class Rounded(NamedTuple):
 
 
 class Widened:
-    """Rounded rows as the probe sees them, widened when they are read.
+    """Rounded embeddings as the probe sees them, widened when they are read.
 
     It answers what `optimum.solve` asks of a matrix, so that a task which is mapped from its file
     need not be in memory.
@@ -52,16 +52,16 @@ class Widened:
         self.size = values.size
 
     def __len__(self) -> int:
-        """Return the number of rows."""
+        """Return the number of embeddings."""
         return len(self.values)
 
     def __getitem__(self, rows: Any) -> npt.NDArray[np.float32]:  # slice or array
-        """Return rows as float32."""
+        """Return embeddings as float32."""
         return widened(self.values[rows], self.scale_log2)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """Return all rows, of a type that is asked for."""
-        del copy  # widened rows are always new
+        """Return all embeddings, of a type that is asked for."""
+        del copy  # widened embeddings are always new
         rows = self[:]
         return rows if dtype is None else rows.astype(dtype)
 
@@ -83,7 +83,7 @@ def scale_of(largest: float) -> int:
 
 
 def rounded(parts: list[npt.NDArray[Any]]) -> Rounded:
-    """Return the rows of all parts, (n_i, d) each, one after the other.
+    """Return the embeddings of all parts, (n_i, d) each, one after the other.
 
     Raises ProbeError for a value that is not finite, or too large or small for any scale.
     """
@@ -92,7 +92,7 @@ def rounded(parts: list[npt.NDArray[Any]]) -> Rounded:
 
 
 def scale_for(parts: list[npt.NDArray[Any]]) -> int:
-    """Return the scale of a task whose rows are in these parts; raises as `rounded` does."""
+    """Return the scale of a task whose embeddings are in these parts; raises as `rounded` does."""
     largest = 0.0
     for part in parts:
         for block in _blocks(part):
@@ -110,7 +110,7 @@ def scale_for(parts: list[npt.NDArray[Any]]) -> int:
 
 
 def rounded_at(parts: list[npt.NDArray[Any]], scale: int) -> Half:
-    """Return the rows of all parts as float16, divided by 2^scale.
+    """Return the embeddings of all parts as float16, divided by 2^scale.
 
     What is larger than float16 holds at a scale that is not its own becomes its largest value.
     """
@@ -128,6 +128,6 @@ def rounded_at(parts: list[npt.NDArray[Any]], scale: int) -> Half:
 
 
 def _blocks(part: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
-    rows = max(1, VALUES // max(1, part.shape[1]))
+    rows = max(1, BLOCK_VALUES // max(1, part.shape[1]))
     for start in range(0, len(part), rows):
         yield part[start : start + rows]

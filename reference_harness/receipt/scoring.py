@@ -24,7 +24,7 @@ from reference_harness.errors import (
 from reference_harness.formats.base import Scores
 from reference_harness.formats.benchmark import Benchmark, Protocol
 from reference_harness.formats.files import NotReadable, read_json, read_text, write_bytes
-from reference_harness.formats.receipt_cells import EqualRows, ReceiptCells, TaskCells
+from reference_harness.formats.receipt_cells import EqualEmbeddings, ReceiptCells, TaskCells
 from reference_harness.formats.run_record import (
     BenchmarkRef,
     Canonical,
@@ -47,11 +47,11 @@ from .strata import FittedRegime, write_labels, write_strata
 from .task_file import file_of
 
 DIGESTS = ".digests"
-"""Ending of a task's file of digests: of each sequence and of its row, 16 bytes each."""
+"""Ending of a task's file of digests: of each sequence and of its embedding, 16 bytes each."""
 
 
 class Named(NamedTuple):
-    """The digests that tell whether equal sequences have equal rows: (n, 16) of both."""
+    """The digests that tell whether equal sequences have equal embeddings: (n, 16) of both."""
 
     sequences: npt.NDArray[np.uint8]
     rows: npt.NDArray[np.uint8]
@@ -71,7 +71,7 @@ class ReceiptProbes:
 
     @property
     def few_shot_k(self) -> Mapping[str, int]:
-        """Regime to rows per class."""
+        """Regime to embeddings per class."""
         return self.protocol.few_shot_k
 
 
@@ -98,7 +98,7 @@ class CellsJob:
     canonical: bool
     """Whether cells are computed at the optimum of their probes, too."""
     strata: Path | None = None
-    """Folder for what rows are drawn by; None where nothing is drawn."""
+    """Folder for what embeddings are drawn by; None where nothing is drawn."""
     labels: Path | None = None
     """Folder for the labels of both splits."""
 
@@ -139,7 +139,7 @@ class CellsJob:
             regimes={name: cell for name, (_, cell) in fitted.items() if self.canonical},
             seconds=round(time.perf_counter() - started, 6),
         )
-        return Celled(self.task_id, cells, digested_rows(values, data), libraries(), scorer)
+        return Celled(self.task_id, cells, digested_embeddings(values, data), libraries(), scorer)
 
     def _of_record(self, problem: probe.Problem) -> dict[str, ScoredRegime]:
         settings = ReceiptProbes(self.benchmark.protocol)
@@ -148,7 +148,7 @@ class CellsJob:
     def _cell(self, problem: probe.Problem, regime: str) -> tuple[FittedRegime, Canonical]:
         started = time.perf_counter()
         protocol = self.benchmark.protocol
-        drawn = probe.rows_of_regime(
+        drawn = probe.fit_indices(
             problem.train_labels, regime, list(protocol.seeds), protocol.few_shot_k
         )
         solved = [optimum.solve(*problem.training(rows)) for rows in drawn]
@@ -168,14 +168,14 @@ class CellsJob:
 
 
 def values_of(file: Path, receipt: ReceiptTask, data: TaskData) -> npt.NDArray[np.float16]:
-    """Map the rows of a task from its file.
+    """Map the embeddings of a task from its file.
 
-    Raises EmbeddingError when the file or the receipt does not have the rows of the data.
+    Raises EmbeddingError when the file or the receipt does not have the embeddings of the data.
     """
     counts = (len(data.train.labels), len(data.test.labels))
     if counts != (receipt.train, receipt.test):
-        msg = f"{data.id}: the receipt has {receipt.train} training and {receipt.test} test rows, "
-        msg += f"the data have {counts[0]} and {counts[1]}"
+        msg = f"{data.id}: the receipt has {receipt.train} training and {receipt.test} test "
+        msg += f"embeddings, the data have {counts[0]} and {counts[1]}"
         raise EmbeddingError(msg)
     size, expected = file.stat().st_size, 2 * receipt.dim * sum(counts)
     if size != expected:
@@ -184,7 +184,7 @@ def values_of(file: Path, receipt: ReceiptTask, data: TaskData) -> npt.NDArray[n
     return np.memmap(file, dtype="<f2", mode="r", shape=(sum(counts), receipt.dim))
 
 
-def digested_rows(values: npt.NDArray[np.float16], data: TaskData) -> Named:
+def digested_embeddings(values: npt.NDArray[np.float16], data: TaskData) -> Named:
     """Return digests of every sequence and of its row's bytes."""
     sequences = b"".join(sequence_digests([*data.train.sequences, *data.test.sequences]))
     rows = b"".join(hashlib.sha256(row.data).digest()[:DIGEST_BYTES] for row in values)
@@ -194,10 +194,10 @@ def digested_rows(values: npt.NDArray[np.float16], data: TaskData) -> Named:
     return Named(digests, row_digests)
 
 
-def unequal_rows(digests: Mapping[str, Named], tasks: Mapping[str, ReceiptTask]) -> list[str]:
-    """Return a sentence for each scale at which equal sequences have rows that differ.
+def unequal_embeddings(digests: Mapping[str, Named], tasks: Mapping[str, ReceiptTask]) -> list[str]:
+    """Return a sentence for each scale at which equal sequences have embeddings that differ.
 
-    Bytes of tasks with different scales are not compared. Takes 32 bytes a row, twice.
+    Bytes of tasks with different scales are not compared. Takes 32 bytes an embedding, twice.
     """
     sentences = []
     for scale in sorted({tasks[name].scale_log2 for name in digests}):
@@ -212,37 +212,39 @@ def unequal_rows(digests: Mapping[str, Named], tasks: Mapping[str, ReceiptTask])
         if other.any():
             where = sorted({names[i] for i in (*task[1:][other], *task[:-1][other])})
             has = "sequence has" if other.sum() == 1 else "sequences have"
-            sentences.append(f"{other.sum()} {has} rows that differ, in {first_and_more(where)}")
+            sentences.append(
+                f"{other.sum()} {has} embeddings that differ, in {first_and_more(where)}"
+            )
     return sentences
 
 
 def write_digests(folder: Path, task_id: str, digests: Named) -> None:
-    """Write the digests of a task, 32 bytes a row."""
+    """Write the digests of a task, 32 bytes an embedding."""
     write_bytes(folder / f"{task_id}{DIGESTS}", np.hstack(digests).tobytes())
 
 
-def equal_rows(folder: Path, tasks: Mapping[str, ReceiptTask]) -> EqualRows:
-    """Compare the rows of equal sequences over all tasks whose digests lie in a folder.
+def equal_embeddings(folder: Path, tasks: Mapping[str, ReceiptTask]) -> EqualEmbeddings:
+    """Compare the embeddings of equal sequences over all tasks whose digests lie in a folder.
 
-    Raises DataError when a task has none, or another number of rows than the receipt says.
+    Raises DataError when a task has none, or another number of embeddings than the receipt says.
     """
     named_rows = {}
     for name, receipt in tasks.items():
         path = folder / f"{name}{DIGESTS}"
         raw = path.read_bytes() if path.is_file() else b""
         if len(raw) != 2 * DIGEST_BYTES * (receipt.train + receipt.test):
-            msg = f"{path}: expected the digests of {plural(receipt.train + receipt.test, 'row')}: "
+            msg = f"{path}: expected {plural(receipt.train + receipt.test, 'digest')}: "
             raise DataError([f"{msg}run receipt-cells --digests for this task"])
         pairs = np.frombuffer(raw, np.uint8).reshape(-1, 2 * DIGEST_BYTES)
         named_rows[name] = Named(pairs[:, :DIGEST_BYTES], pairs[:, DIGEST_BYTES:])
     first = [
         np.ascontiguousarray(digests.sequences).view("<u8")[:, 0] for digests in named_rows.values()
     ]
-    return EqualRows(
+    return EqualEmbeddings(
         schema_version="1.0",
         rows=sum(len(digests.rows) for digests in named_rows.values()),
         sequences=len(np.unique(np.concatenate(first))),
-        unequal=unequal_rows(named_rows, tasks),
+        unequal=unequal_embeddings(named_rows, tasks),
     )
 
 
@@ -259,13 +261,13 @@ class CellsRequest:
     canonical: bool = False
     """Whether the claims have canonical cells, as those of earlier runs do."""
     strata: Path | None = None
-    """Folder for what an audit draws rows by."""
+    """Folder for what an audit draws embeddings by."""
     labels: Path | None = None
     """Folder for the labels of the tasks."""
     of_record: bool = False
     """Whether a machine that cannot compute the cells of record is refused."""
     digests: Path | None = None
-    """Folder to write the digests of sequences and rows into."""
+    """Folder to write the digests of sequences and embeddings into."""
 
 
 def cells(request: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
@@ -321,7 +323,7 @@ def cells(request: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
         libraries=[used[key] for key in sorted(used)],
         scorer=scorer,
         tasks={name: cells_of[name] for name in request.tasks},
-        unequal=unequal_rows(rows, request.tasks),
+        unequal=unequal_embeddings(rows, request.tasks),
         seconds=round(time.perf_counter() - started, 6),
     )
 

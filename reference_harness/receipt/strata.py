@@ -1,10 +1,11 @@
-"""Strata of a draw of rows: labels, support rows, probes at their optimum.
+"""Strata of a draw of embeddings: labels, support sequences, probes at their optimum.
 
-`<task_id>.npz` has these arrays, `<task_id>.txt` the sequences, one a line, training rows first:
+`<task_id>.npz` has these arrays, `<task_id>.txt` the sequences, one a line, training sequences
+first:
 
     train_labels, test_labels    (n,) and (m,) int64
-    predicted_<regime>           (s, m) int64: a row for each probe, one where all seeds agree
-    support_<regime>             training rows of the probes of a few-shot regime, ascending
+    predicted_<regime>           (s, m) int64: by each probe in turn, one where all seeds agree
+    support_<regime>             training sequences of the probes of a few-shot regime, ascending
     weights_<regime>             (s, d, c) float64: the probes of a few-shot regime
     intercepts_<regime>          (s, c) float64
     weights, intercepts          (d, c) and (c,) float64: the probe of the full regime
@@ -36,7 +37,7 @@ class FittedRegime(NamedTuple):
 
     solved: list[Solved]
     rows: list[npt.NDArray[np.int64]]
-    """Training rows of each; none where all rows are used."""
+    """Training sequences of each; none where all sequences are used."""
     predicted: list[Labels]
     """(m,) labels of each."""
 

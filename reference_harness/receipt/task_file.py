@@ -1,7 +1,7 @@
-"""The file of one task in a receipt: `<task_id>.f16`, rows of train and then test.
+"""The file of one task in a receipt: `<task_id>.f16`, embeddings of train and then test.
 
-Little-endian float16 in C order, no header, so 2 x dim x rows bytes; rows in file order of the
-pinned data set, repeated sequences included.
+Little-endian float16 in C order, no header, so 2 x dim x embeddings bytes; embeddings in file order
+of the pinned data set, repeated sequences included.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ import numpy as np
 
 from reference_harness.errors import StateError
 from reference_harness.formats.files import sha256, write_bytes
-from reference_harness.formats.merkle import Tree, row_leaf
+from reference_harness.formats.merkle import Tree, embedding_leaf
 from reference_harness.formats.run_record import ReceiptTask
 from reference_harness.formats.submission_terms import SUFFIX
 
@@ -26,13 +26,13 @@ def file_of(folder: Path, task_id: str) -> Path:
 def write_task(folder: Path, task_id: str, rows: Rounded, train: int) -> ReceiptTask:
     """Write the file of a task in one step, and return what the receipt says of it.
 
-    The first `train` rows are the training split's. Raises StateError when the folder cannot be
-    written.
+    The first `train` embeddings are the training split's. Raises StateError when the folder cannot
+    be written.
     """
     values = np.ascontiguousarray(rows.values, dtype="<f2")
     tree, digest = Tree(), hashlib.sha256()
     for index, row in enumerate(values):
-        tree.add(row_leaf(row.data, index))
+        tree.add(embedding_leaf(row.data, index))
     digest.update(values.data)
     path = file_of(folder, task_id)
     try:

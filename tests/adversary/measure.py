@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference_harness import benchmark, probe
-from reference_harness.decisions import FRESH, Drawn, FurtherRows, decide
+from reference_harness.decisions import FRESH, Drawn, FurtherEmbeddings, decide
 from reference_harness.formats.rescored import Decisions
 from reference_harness.tasks import Split, TaskData
 from reference_harness.variants import variants_of
@@ -28,7 +28,7 @@ def decisions_of(extractor: Any, case: Case, seed: str, rows: int) -> Decisions:
     parts = (data.train.sequences, data.test.sequences, beside)
     train, test, values = (np.asarray(extractor.extract_embeddings(one)) for one in parts)
     count = len(fresh.sequences)
-    further = FurtherRows(
+    further = FurtherEmbeddings(
         [*(one.split for one in variants), *[FRESH] * count],
         [*(one.kind for one in variants), *[FRESH] * count],
         np.array([*(one.row for one in variants), *range(count)], dtype=np.int64),
@@ -44,7 +44,7 @@ def _drawn(data: TaskData) -> dict[str, list[Drawn]]:
     bench = benchmark.mini()
     seeds, shots = list(bench.protocol.seeds), bench.protocol.few_shot_k
     return {
-        regime: probe.rows_of_regime(data.train.labels, regime, seeds, shots)
+        regime: probe.fit_indices(data.train.labels, regime, seeds, shots)
         for regime in bench.regimes
     }
 
@@ -57,7 +57,7 @@ def both_splits(data: TaskData) -> Split:
     )
 
 
-def few_shot_rows(data: TaskData) -> set[int]:
+def few_shot_indices(data: TaskData) -> set[int]:
     """Return the training rows that some few-shot regime of the benchmark draws."""
     return {
         int(row)

@@ -167,7 +167,7 @@ def bound_within(
     rows: Rows, data: TaskData, shots: Mapping[str, int], seeds: Sequence[int], regime: str
 ) -> float:
     """Return by how much MCC of one task can rise within the tolerances, in the mean of seeds."""
-    fits = probe.rows_of_regime(data.train.labels, regime, list(seeds), dict(shots))
+    fits = probe.fit_indices(data.train.labels, regime, list(seeds), dict(shots))
     return float(np.mean([reach_of(rows, data, fit).gain(data.test.labels) for fit in fits]))
 
 

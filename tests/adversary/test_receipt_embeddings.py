@@ -27,7 +27,7 @@ from geneb_ci.receipt.influence import (
 from geneb_ci.receipt.rounding import rounding, scaled
 from reference_harness import benchmark
 from reference_harness.optimum import solve
-from reference_harness.probe import few_shot_rows
+from reference_harness.probe import few_shot_indices
 from reference_harness.receipt.rounding import widened
 from tests.receipt import attacks, audited
 from tests.receipt.audited import Found, Scored, audit, scored
@@ -60,7 +60,7 @@ def without(name: str, value: Any) -> Off:
 def support_of(task: str, shots: int) -> Rows:
     """Return the training embeddings of the few-shot probes."""
     labels, seeds = data_of(task).train.labels, benchmark.mini().protocol.seeds
-    return np.unique(np.concatenate([few_shot_rows(labels, shots, seed) for seed in seeds]))
+    return np.unique(np.concatenate([few_shot_indices(labels, shots, seed) for seed in seeds]))
 
 
 def weights_of(rows: Rows, task: str) -> Rows:

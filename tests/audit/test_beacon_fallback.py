@@ -5,8 +5,8 @@ import hmac
 
 import pytest
 
-from geneb_ci.audit.canonical import AuditRefused, StepMismatch
 from geneb_ci.audit.commitment import BenchmarkPin
+from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.sampling.beacon import (
     fallback_value,
     is_key_unrevealed,

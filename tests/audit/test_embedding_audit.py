@@ -16,7 +16,7 @@ import pytest
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files
 from reference_harness import benchmark
-from reference_harness.probe import few_shot_rows
+from reference_harness.probe import few_shot_indices
 from tests.audit.installed import Installed
 from tests.harness.extractors.models import save
 from tests.receipt import attacks
@@ -274,7 +274,7 @@ def test_an_altered_test_row_disputes_the_row(kmers, copied):
 
 def support_row(rows: np.ndarray, labels: np.ndarray, train: int) -> np.ndarray:
     """Alter a support embedding of a 1shot probe."""
-    place = int(few_shot_rows(labels[:train], 1, benchmark.mini().protocol.seeds[2])[1])
+    place = int(few_shot_indices(labels[:train], 1, benchmark.mini().protocol.seeds[2])[1])
     return attacks.altered(rows, labels, [place], train)
 
 

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_COLUMN,
     BY_EMBEDDING,
@@ -25,6 +24,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     reasons_of,
     verdict_by,
 )
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.keys import TrustedKey
 from geneb_ci.audit.record.statement import parse_record, record_of
 from geneb_ci.audit.record.verify import verify_record

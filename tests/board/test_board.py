@@ -88,6 +88,7 @@ def test_rows_have_upstreams_keys_in_upstreams_order(board):
         "id": "InstaDeepAI_nucleotide_transformer_downstream_tasks_H3",
         "label": "NT H3",
         "cat": "Histone Mod.",
+        "classes": 2,
     }
     upstreams = [
         *("model", "disp", "params"),

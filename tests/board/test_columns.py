@@ -17,7 +17,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from geneb_ci.audit.trust.level import Summary
-from geneb_ci.board.board import board_of, rows_of
+from geneb_ci.board.board import board_of, checked_entries
 from geneb_ci.board.columns import COLUMNS, PUBLISHED, Column, Kind, facts_of, page_columns
 from geneb_ci.board.diff import FACTS, Estimate, Side, board_diff
 from geneb_ci.board.rows import encode, leaderboards
@@ -25,6 +25,7 @@ from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.types import TrustLevel
+from geneb_ci.models.tasks import task_notes
 from reference_harness.formats.submission import SubmissionV11, SubmissionV12
 from tests.board.board import entries, entry
 from tests.paths import ROOT, outside_rows
@@ -107,7 +108,7 @@ def test_the_bytes_of_the_public_board(update_golden):
     """What any Python from 3.11 to 3.13 must give for the 41 public submissions."""
     values = zip(
         ("leaderboard.json", "leaderboard_tasks.json"),
-        leaderboards(entries(), shipped_benchmark()),
+        leaderboards(entries(), shipped_benchmark(), task_notes(find_layout(ROOT))),
         strict=True,
     )
     lines = [
@@ -221,7 +222,7 @@ def repository(tmp_path: Path) -> Path:
 
 def test_the_registry_speaks_of_contributed_rows_too(repository):
     layout = find_layout(repository)
-    report, found = rows_of(layout, files_of([repository / "submissions"]))
+    report, found = checked_entries(layout, files_of([repository / "submissions"]))
     assert found is not None, report.findings
     known, unknown = found
     assert [str(known.level), str(known.authorship)] == ["self-reported", "contributed"]

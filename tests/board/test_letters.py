@@ -6,7 +6,7 @@ import pytest
 
 from geneb_ci.board.marks import letters_read
 from reference_harness.formats.submission import SubmissionV10, SubmissionV12
-from tests.rules.fixtures.measured import LETTERS, ROWS
+from tests.rules.fixtures.measured import EMBEDDINGS, LETTERS
 from tests.small import BENCHMARK, small, small_v12
 
 
@@ -14,7 +14,7 @@ def said(*read: int, tasks: tuple[str, ...] = BENCHMARK.task_ids) -> str | None:
     """Return the text of a row whose tasks were read so far, of 1,000 letters each."""
     document: dict[str, Any] = small_v12("model")
     document["measured"] = {
-        task: {"letters": LETTERS | {"given": 1000, "read": letters}, "rows": ROWS}
+        task: {"letters": LETTERS | {"given": 1000, "read": letters}, "embeddings": EMBEDDINGS}
         for task, letters in zip(tasks, read, strict=False)
     }
     return letters_read(SubmissionV12.model_validate(document), BENCHMARK)

@@ -71,6 +71,7 @@ ELSEWHERE = {
     "geneb-harness variants": {"--task"},
     "geneb-harness probe": {"--tasks", "--regimes"},
     "geneb-ci audit send": {"--flavor"},
+    "geneb-ci audit open": {"--row"},
     "geneb-ci audit commit": {"--extractor"},
 }
 """Names that are compared with what a receipt, an order or a matrix has, by the tests of those."""

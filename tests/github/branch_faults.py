@@ -13,6 +13,7 @@ from tests.github.conftest import REGULAR, encoded, of_module, sound
 from tests.github.history import Files
 from tests.github.test_motion import NOTE, OFFICIAL
 from tests.hostile.cases_bytes import POINTER
+from tests.paths import SUBMISSIONS
 from tests.small import CARD, small, small_v11, small_v12
 
 RECORD = "leaderboard/audits/alpha/2026-11-20.json"
@@ -137,7 +138,7 @@ def deleted(*paths: str) -> Fault:
 
 def _percent(draft: Draft) -> None:
     for cell in draft.cells():
-        cell["Acc"] *= 100
+        cell.update({metric: value * 100 for metric, value in cell.items()})
 
 
 def _missing_task(draft: Draft) -> None:
@@ -238,7 +239,7 @@ def _copied_card(draft: Draft) -> None:
     draft.files[draft.card_path] = (REGULAR, card.encode())
 
 
-KINDS: dict[str, Fault] = {
+ROW_KINDS: dict[str, Fault] = {
     # What the row says.
     "wrong-id": in_document(lambda d: d.document.update(model_id="another-model")),
     "impossible-id": in_document(lambda d: d.document.update(model_id="../model")),
@@ -271,6 +272,26 @@ KINDS: dict[str, Fault] = {
     "no-extractor": left_out("module_path"),
     "wrong-signature": _wrong_signature,
     "changed-extractor": lambda d: d.rewrite(d.module_path, lambda raw: raw + b"x = 1\n"),
+    # What the files are.
+    "symbolic-link": mode("120000"),
+    "executable": mode("100755"),
+    "submodule": added("submissions/extractors/lib", b"1" * 40, "160000"),
+    "big-file": lambda d: d.rewrite(d.any_path(), lambda raw: raw + b" " * 1_000_001),
+    "windows-line-ends": _windows,
+    "pointer": replaced(POINTER),
+    "conflict": _conflict,
+    "web-page": replaced(HTML),
+    "archive": replaced(b"PK\x03\x04" + bytes(60)),
+    "utf-16": lambda d: d.rewrite(
+        d.any_path(), lambda raw: raw.decode(errors="replace").encode("utf-16")
+    ),
+    "byte-order-mark": lambda d: d.rewrite(d.any_path(), lambda raw: b"\xef\xbb\xbf" + raw),
+    "empty-file": replaced(b""),
+    "half-a-file": _truncated,
+    "member-twice": _twice,
+}
+"""Name to what it does to a draft: faults in its own row, card and extractor."""
+KINDS: dict[str, Fault] = ROW_KINDS | {
     # What lies where.
     "row-in-root": moved("row_path", ""),
     "row-in-results": moved("row_path", "results/"),
@@ -302,23 +323,6 @@ KINDS: dict[str, Fault] = {
     "line-end-in-name": added("submissions/extractors/a\nb.py", b"x = 1\n"),
     "not-utf-8-name": added("submissions/mod\udce8le.json", b"{}\n"),
     "not-utf-8-extractor-name": added("submissions/extractors/\udcff.py", b"x = 1\n"),
-    # What the files are.
-    "symbolic-link": mode("120000"),
-    "executable": mode("100755"),
-    "submodule": added("submissions/extractors/lib", b"1" * 40, "160000"),
-    "big-file": lambda d: d.rewrite(d.any_path(), lambda raw: raw + b" " * 1_000_001),
-    "windows-line-ends": _windows,
-    "pointer": replaced(POINTER),
-    "conflict": _conflict,
-    "web-page": replaced(HTML),
-    "archive": replaced(b"PK\x03\x04" + bytes(60)),
-    "utf-16": lambda d: d.rewrite(
-        d.any_path(), lambda raw: raw.decode(errors="replace").encode("utf-16")
-    ),
-    "byte-order-mark": lambda d: d.rewrite(d.any_path(), lambda raw: b"\xef\xbb\xbf" + raw),
-    "empty-file": replaced(b""),
-    "half-a-file": _truncated,
-    "member-twice": _twice,
     # What is signed.
     "changed-record": _record_changed,
     "deleted-record": _record_deleted,
@@ -332,7 +336,8 @@ KINDS: dict[str, Fault] = {
     "overtaken-name": lambda d: d.later.update(sound(d.name.upper())),
     "stacked": _stacked,
 }
-"""Name to what it does to a draft."""
+"""The same with faults in what lies beside them."""
+PUBLIC_ROW = "splicebert-1024nt"
 FORMATS = (small, small_v11, small_v12)
 
 
@@ -343,12 +348,26 @@ def faulty_branch(seed: int) -> tuple[list[str], Case]:
     comes once among as many seeds as there are kinds.
     """
     rng = random.Random(seed)
-    kinds = [list(KINDS)[seed % len(KINDS)]]
-    if rng.random() < 0.5:
-        kinds.append(rng.choice([kind for kind in KINDS if kind not in kinds]))
     draft = new_row(rng) if rng.random() < 0.8 else correction(rng)
+    return _with_faults(draft, KINDS, seed)
+
+
+def faulty_public_row(seed: int) -> tuple[list[str], Case]:
+    """Return the same of the addition of a public row to the others."""
+    raw = (SUBMISSIONS / f"{PUBLIC_ROW}.json").read_bytes()
+    draft = Draft(PUBLIC_ROW, json.loads(raw), random.Random(seed))
+    draft.files[draft.module_path] = (REGULAR, EXTRACTOR.encode())
+    draft.write()
+    draft.files[draft.row_path] = (REGULAR, raw)
+    return _with_faults(draft, ROW_KINDS, seed)
+
+
+def _with_faults(draft: Draft, known: dict[str, Fault], seed: int) -> tuple[list[str], Case]:
+    kinds = [list(known)[seed % len(known)]]
+    if draft.random.random() < 0.5:
+        kinds.append(draft.random.choice([kind for kind in known if kind not in kinds]))
     for kind in kinds:
-        KINDS[kind](draft)
+        known[kind](draft)
     return kinds, Case(draft.files, draft.main, tuple(draft.gone), draft.later)
 
 

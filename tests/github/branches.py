@@ -1,6 +1,7 @@
 """Pull requests as branches of a clone, and the same on the loopback server."""
 
 import subprocess
+from pathlib import Path
 
 from geneb_ci.github.reconcile import sweep
 from geneb_ci.github.verdict.handover import decode, encode
@@ -21,6 +22,29 @@ class Case:
         later: Files | None = None,
     ):
         self.changes, self.main, self.gone, self.later = changes, main or {}, gone, later or {}
+
+
+MOVED = {"submissions/cards/": "cards/", "submissions/extractors/": "harness/code/"}
+"""Folders of a board that has them elsewhere, by its settings."""
+MOVED_SETTINGS = b'[tool.geneb-ci]\ncards = "cards"\nextractors = "harness/code"\n'
+
+
+def moved_path(path: str) -> str:
+    """Return where a path of a usual board is in one with other folders."""
+    for folder, other in MOVED.items():
+        if path.startswith(folder):
+            return f"{other}{path.removeprefix(folder)}"
+    return path
+
+
+def moved_files(files: Files) -> Files:
+    return {moved_path(path): entry for path, entry in files.items()}
+
+
+def moved_case(case: Case) -> Case:
+    """Return a case with its files where a board with other folders has them."""
+    gone = tuple(map(moved_path, case.gone))
+    return Case(moved_files(case.changes), moved_files(case.main), gone, moved_files(case.later))
 
 
 def quoted(path: str) -> bytes:
@@ -62,11 +86,11 @@ def fast_import(base: Files, cases: dict[str, Case]) -> bytes:
     return bytes(out)
 
 
-def import_cases(world: World, cases: dict[str, Case]) -> None:
-    """Make the branches `main-NAME` and `pull-NAME` of each case in the folder of a world."""
+def import_cases(world: World, clone: Path, cases: dict[str, Case]) -> None:
+    """Make the branches `main-NAME` and `pull-NAME` of each case in a clone of a world."""
     first = next(iter(world.server.commits))
     stream = fast_import(world.files(first), cases)
-    command = ["git", "-C", str(world.folder), "fast-import", "--quiet", "--force"]
+    command = ["git", "-C", str(clone), "fast-import", "--quiet", "--force"]
     subprocess.run(command, input=stream, check=True)
 
 

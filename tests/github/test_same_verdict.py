@@ -5,12 +5,14 @@ import os
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from geneb_ci.cli.board import diff_command
 from geneb_ci.cli.check import check_command
+from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github import open_pull
@@ -22,14 +24,22 @@ from geneb_ci.github.verdict.branch import judge_branch
 from geneb_ci.github.verdict.model import PullVerdict, listed_findings
 from geneb_ci.github.verdict.words import TITLES
 from tests.git import git
-from tests.github.branch_faults import KINDS, faulty_branch
-from tests.github.branches import Case, import_cases, remote
-from tests.github.conftest import MODULE, REGULAR, ROW, encoded, of_module, sound
+from tests.github.branch_faults import KINDS, PUBLIC_ROW, faulty_branch, faulty_public_row
+from tests.github.branches import (
+    MOVED_SETTINGS,
+    Case,
+    import_cases,
+    moved_case,
+    moved_files,
+    remote,
+)
+from tests.github.conftest import MODULE, PEERS, REGULAR, ROW, encoded, of_module, sound
 from tests.github.history import Files
 from tests.github.test_handover import many, pull_of
 from tests.github.test_motion import NOTE, OFFICIAL, copied, corrected
 from tests.github.world import World
 from tests.hostile.cases_bytes import POINTER
+from tests.paths import ROOT, SUBMISSIONS
 from tests.rules.fixtures import FAMILIES
 from tests.small import CARD, small, small_v11, small_v12
 
@@ -153,7 +163,7 @@ CASES = of_rules() | CHANGES
 def board(tmp_path_factory) -> World:
     world = World(tmp_path_factory.mktemp("same") / "board")
     git(world.folder, "init", "--quiet")
-    import_cases(world, CASES)
+    import_cases(world, world.folder, CASES)
     return world
 
 
@@ -193,7 +203,7 @@ def test_there_are_enough_of_them():
 def test_the_verdict_on_this_machine_is_that_of_the_server(board, name, monkeypatch):
     monkeypatch.chdir(board.folder)
     enter(board, name)
-    found = judge_branch(Path.cwd(), f"main-{name}").verdict
+    found = judge_branch(Path.cwd(), f"main-{name}", ranks=True).verdict
     here = found.model_dump(exclude=OF_THE_PULL)
     there = remote(board, CASES[name]).model_dump(exclude=OF_THE_PULL)
     assert here == there
@@ -274,55 +284,97 @@ def test_an_option_that_a_whole_pull_request_does_not_take_is_refused(words):
             )
 
 
-GATE, NIGHT = 25, 200
+GATE, NIGHT, PUBLIC_NIGHT = 25, 200, 20
 SEEDS = [
     seed if seed < GATE else pytest.param(seed, marks=pytest.mark.nightly) for seed in range(NIGHT)
 ]
 
 
+class Clone:
+    """A board, whose server has a checkout of main, and a clone of it with branches."""
+
+    def __init__(self, folder: Path, rows: Files | None = None) -> None:
+        self.world = World(folder / "board", rows)
+        self.folder = folder / "clone"
+        git(folder, "init", "--quiet", str(self.folder))
+
+    def check_out(self, name: str, case: Case) -> None:
+        """Check out the branch of a case; main of `origin` is that of the case."""
+        import_cases(self.world, self.folder, {name: case})
+        git(self.folder, "update-ref", "refs/remotes/origin/main", f"refs/heads/main-{name}")
+        git(self.folder, "checkout", "--quiet", "--force", f"pull-{name}")
+        find_layout.cache_clear()  # a command is a process of its own, in which nothing is known
+
+
 @pytest.fixture(scope="module")
-def clone(tmp_path_factory) -> World:
-    """A clone in which each branch is checked out before it is checked."""
-    world = World(tmp_path_factory.mktemp("faulty") / "board")
-    git(world.folder, "init", "--quiet")
-    return world
+def clone(tmp_path_factory) -> Clone:
+    return Clone(tmp_path_factory.mktemp("faulty"))
 
 
-def check_out(world: World, name: str) -> None:
-    """Check out the branch of a case; main of `origin` is that of the case."""
-    git(world.folder, "update-ref", "refs/remotes/origin/main", f"refs/heads/main-{name}")
-    git(world.folder, "checkout", "--quiet", "--force", f"pull-{name}")
+@pytest.fixture(scope="module")
+def moved_clone(tmp_path_factory) -> Clone:
+    """A board whose settings have cards and extractors elsewhere."""
+    files: Files = {"pyproject.toml": (REGULAR, MOVED_SETTINGS)}
+    for peer in PEERS:
+        files |= moved_files(sound(peer))
+    return Clone(tmp_path_factory.mktemp("moved"), files)
+
+
+@pytest.fixture(scope="module")
+def public_clone(tmp_path_factory) -> Clone:
+    """40 of the public rows."""
+    rows = [path for path in SUBMISSIONS.glob("*.json") if path.stem != PUBLIC_ROW]
+    files: Files = {f"submissions/{path.name}": (REGULAR, path.read_bytes()) for path in rows}
+    files["schemas/benchmark.json"] = (REGULAR, (ROOT / "schemas/benchmark.json").read_bytes())
+    return Clone(tmp_path_factory.mktemp("public"), files)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_branch_with_faults_has_the_verdict_of_the_server(seed, clone, monkeypatch, tmp_path):
-    """Findings, state, exit code and words of `geneb-ci check`, in the JSON and in the text."""
+def test_a_branch_with_faults_has_the_verdict_of_the_server(
+    seed, clone, moved_clone, monkeypatch, tmp_path
+):
     kinds, case = faulty_branch(seed)
-    import_cases(clone, {f"{seed}": case})
-    check_out(clone, f"{seed}")
+    if seed % 5 == 3:
+        compare(moved_clone, seed, kinds, moved_case(case), monkeypatch, tmp_path)
+    else:
+        compare(clone, seed, kinds, case, monkeypatch, tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(PUBLIC_NIGHT))
+def test_a_faulty_row_among_the_public_ones_has_it_too(seed, public_clone, monkeypatch, tmp_path):
+    """As many rows as the rules need that compare a row with the others."""
+    compare(public_clone, seed, *faulty_public_row(seed), monkeypatch, tmp_path)
+
+
+def compare(
+    clone: Clone, seed: int, kinds: list[str], case: Case, monkeypatch: Any, tmp_path: Path
+) -> None:
+    """Hold findings, state, exit code and words of `geneb-ci check`, in JSON and in the text."""
+    clone.check_out(f"{seed}", case)
     folder = clone.folder / "submissions"
     monkeypatch.chdir(folder if seed % 4 == 0 and folder.is_dir() else clone.folder)
     text = tmp_path / "report.txt"
     words = ["--format", "json", "--format", "text", "--output", str(text)]
     done = CliRunner().invoke(check_command, words, standalone_mode=False)
     assert done.exception is None, (kinds, done.exception)
-    here, there = json.loads(done.stdout), remote(clone, case)
+    here, there = json.loads(done.stdout), remote(clone.world, case)
     findings = [
-        Finding(**one | {"severity": Severity(one["severity"])}) for one in here["findings"]
+        Finding(**entry | {"severity": Severity(entry["severity"])}) for entry in here["findings"]
     ]
     assert listed_findings(findings) == there.findings, kinds
-    assert Counter(one.rule for one in findings) == there.places, kinds
+    assert Counter(finding.rule for finding in findings) == there.places, kinds
     facts = here["pull_request"]
     assert facts["outcome"] == there.outcome, kinds
     assert (facts["status"], facts["description"]) == (there.state, there.description), kinds
     assert (facts["title"], facts["model"]) == (TITLES[there.outcome], there.model), kinds
     assert done.return_value == exit_of(there), kinds
-    assert here["verdict"] == {0: "clean", 3: "not-checked", 11: "errors"}[done.return_value] or (
-        (here["verdict"], there.outcome) == ("warnings", "warnings")
-    )
-    for said in (done.stderr, text.read_text(encoding="utf-8")):
-        assert f"verdict on the pull request: {facts['title']}\n" in said
-        assert f"  status {there.state}: {there.description}\n" in said
+    verdicts = {0: {"clean", "warnings"}, 3: {"not-checked"}, 11: {"errors"}}
+    assert here["verdict"] in verdicts[done.return_value]
+    assert (here["verdict"] == "warnings") == (there.outcome == "warnings")
+    for words_of in (done.stderr, text.read_text(encoding="utf-8")):
+        assert f"verdict on the pull request: {facts['title']}\n" in words_of
+        assert f"  status {there.state}: {there.description}\n" in words_of
 
 
 def exit_of(verdict: PullVerdict) -> int:

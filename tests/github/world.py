@@ -70,11 +70,12 @@ class DirectWire(Wire):
 class World:
     """One board in a folder of the given name, and its GitHub."""
 
-    def __init__(self, folder: Path) -> None:
-        files: Files = {}
-        for peer in PEERS:
+    def __init__(self, folder: Path, rows: Files | None = None) -> None:
+        """`rows` are the files of main beside the policy; by default four rows of a small board."""
+        files = dict(rows or {})
+        for peer in () if rows else PEERS:
             files |= sound(peer)
-        files["schemas/benchmark.json"] = (REGULAR, BENCHMARK_FILE.read_bytes())
+        files.setdefault("schemas/benchmark.json", (REGULAR, BENCHMARK_FILE.read_bytes()))
         files["leaderboard/policy/official.json"] = (REGULAR, b'{"files": {}}\n')
         for path, (_, raw) in files.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)

@@ -29,6 +29,13 @@ MINE = ("--extractor", "mine.py:Composition", "--declare")
         (("run", "--output", "r", "--extractor", "x:Y"), NOTHING, "no such file"),
         (("run", "--output", "r", "--option", "k"), USAGE, "'k': expected KEY=VALUE"),
         (("run", "--output", "r", "--option", "k=99"), NOTHING, "k is 99, expected"),
+        (("run", "--output", "r", "--model", "x"), USAGE, "--model has no effect on the built-in"),
+        (("run", "--output", "r", "--device", "foo:1"), USAGE, "--device has no effect on the"),
+        (
+            ("run", "--output", "r", "--extractor", "builtin:kmer", "--device", "cuda"),
+            USAGE,
+            "leave --device out",
+        ),
         (("run", "--output", "r", "--declare", "a=b"), USAGE, "expected one of layer"),
         (("run", "--output", "r", "--declare", "layer=1"), USAGE, "the extractor declares 'none'"),
         (("run", "--output", "r", *MINE, "dtype=int"), USAGE, "dtype=int: expected one of float"),

@@ -73,9 +73,9 @@ def test_gzip_is_read(tmp_path: Path) -> None:
         (GOOD + "ACGT-A,1,train\n", ":6: character '-' at position 5 of the sequence is not IUPAC"),
         (GOOD + "ACGÜ,1,train\n", ":6: character 'Ü' at position 4 of the sequence is not IUPAC"),
         (GOOD + "ACGT,1\n", ":6: 2 values, expected 3"),
-        (GOOD.replace("1,train", "0,train"), ": every train row has the label 0, expected two"),
-        (GOOD.replace("1,test", "0,test"), ": every test row has the label 0, expected two"),
-        (GOOD.replace("train", "test"), ": no train row"),
+        (GOOD.replace("1,train", "0,train"), ": every train sequence has the label 0,"),
+        (GOOD.replace("1,test", "0,test"), ": every test sequence has the label 0,"),
+        (GOOD.replace("train", "test"), ": no train sequence"),
     ],
     ids=[
         "columns", "empty file", "word as label", "float as label", "split", "empty sequence",
@@ -130,7 +130,7 @@ def test_half_a_remote_task_is_refused(tmp_path: Path) -> None:
 def test_other_data_than_the_benchmark_says_are_refused(tmp_path: Path) -> None:
     made = mini.load(TASK.id)
     write_flat(TaskData(TASK.id, made.train, made.test.head(50)), tmp_path)
-    with pytest.raises(DataError, match="50 test rows, the benchmark has 160"):
+    with pytest.raises(DataError, match="50 test sequences, the benchmark has 160"):
         data.Folder(tmp_path, BENCH).load(TASK)
 
 

@@ -152,7 +152,7 @@ def test_an_unknown_commit_is_a_sentence(hub: Hub, tmp_path: Path) -> None:
 def test_data_that_are_not_the_benchmarks_leave_no_manifest(hub: Hub, tmp_path: Path) -> None:
     name = "tasks/mini_tf/test.csv"
     hub.files[name] = b"\n".join(hub.files[name].splitlines()[:-1]) + b"\n"
-    with pytest.raises(DataError, match="159 test rows, the benchmark has 160"):
+    with pytest.raises(DataError, match="159 test sequences, the benchmark has 160"):
         download.pull(BENCH, tmp_path / "here", endpoint=hub.endpoint)
     assert not (tmp_path / "here" / NAME).exists()
 
@@ -191,7 +191,7 @@ def test_a_hub_that_cannot_be_reached_is_named_with_what_to_do():
         "Error closing client: none",
     ]
     records = [logging.LogRecord("hub", 30, "", 0, line, (), None) for line in lines]
-    once = storage._Once()
+    once = storage._OneLineFilter()
     assert [one.getMessage() for one in records if once.filter(one)] == [
         "the Hub does not answer; trying again, for half a minute",
         "Error closing client: none",

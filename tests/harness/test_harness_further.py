@@ -12,7 +12,7 @@ from reference_harness.cli import cli
 from reference_harness.decisions import decide
 from reference_harness.errors import DataError, EmbeddingError, OptionError
 from reference_harness.extractors.kmer import KmerExtractor
-from reference_harness.further import FurtherFiles, further_rows, read_further
+from reference_harness.further import FurtherFiles, read_further, read_further_embeddings
 from reference_harness.rescore_cli import rescore
 
 DATA = mini.load("mini_splice")
@@ -50,7 +50,7 @@ def test_rows_as_published_change_no_decision(tmp_path):
         for i, (s, label) in enumerate(zip(DATA.test.sequences, DATA.test.labels, strict=True))
     ]
     whole = problem()
-    found = decide(whole, further_rows(files(tmp_path, rows), whole))
+    found = decide(whole, read_further_embeddings(files(tmp_path, rows), whole))
     count = len(DATA.test.labels)
     assert found.kinds["same"].model_dump() == {"rows": count, "worse": 0, "better": 0}
     assert found.training is not None
@@ -61,7 +61,7 @@ def test_rows_as_published_change_no_decision(tmp_path):
 def test_a_fresh_set_alone_has_no_variants(tmp_path):
     whole = problem()
     rows = [row("fresh", 0, "ACGTACGTAC", label=0)]
-    found = decide(whole, further_rows(files(tmp_path, rows), whole))
+    found = decide(whole, read_further_embeddings(files(tmp_path, rows), whole))
     assert (found.kinds, found.training) == ({}, None)
     assert found.fresh is not None
     assert found.fresh.rows == 1
@@ -70,21 +70,26 @@ def test_a_fresh_set_alone_has_no_variants(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([row("fresh", 0, "ACGT", label=7)], "row 0: label 7 is not of the task"),
-        ([row("fresh", 0, "ACGT")], "row 0: label None is not of the task"),
-        ([row("test", 160, "ACGT")], "row 0: is of row 160 of test, which has 160 rows"),
+        ([row("fresh", 0, "ACGT", label=7)], "sequence 0: label 7 is not of the task"),
+        ([row("fresh", 0, "ACGT")], "sequence 0: label None is not of the task"),
+        (
+            [row("test", 160, "ACGT")],
+            "sequence 0: is of sequence 160 of test, which has 160 sequences",
+        ),
     ],
 )
 def test_a_row_that_the_task_does_not_have_is_refused(tmp_path, rows, said):
     with pytest.raises(DataError, match=said):
-        further_rows(files(tmp_path, rows), problem())
+        read_further_embeddings(files(tmp_path, rows), problem())
 
 
 def test_files_that_do_not_fit_are_refused(tmp_path):
     made = files(tmp_path, [row("test", 0, "ACGT")])
     np.save(made.embeddings, np.zeros((2, 16)))
-    with pytest.raises(EmbeddingError, match=r"shape \(2, 16\), expected 1 row of 16 columns"):
-        further_rows(made, problem())
+    with pytest.raises(
+        EmbeddingError, match=r"shape \(2, 16\), expected 1 embedding of 16 columns"
+    ):
+        read_further_embeddings(made, problem())
     made.rows.write_text(json.dumps({"schema_version": "1.0", "rows": [{"split": "other"}]}))
     with pytest.raises(DataError, match=r"rows\.json: rows/0/split"):
         read_further(made.rows)

@@ -22,7 +22,7 @@ def word_counts(task_id: str) -> probe.Problem:
 
 
 def found(problem: probe.Problem, regime: str) -> tuple[list[probe.Fit], list[list[np.ndarray]]]:
-    rows = probe.rows_of_regime(problem.train_labels, regime, SEEDS, {"10shot": 10, "1shot": 1})
+    rows = probe.fit_indices(problem.train_labels, regime, SEEDS, {"10shot": 10, "1shot": 1})
     fits = probe.run(problem, rows)
     return fits, halts.predictions_at_halts(problem, rows, fits)
 

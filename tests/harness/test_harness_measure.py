@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reference_harness.embed import unit_rows
+from reference_harness.embed import unit_embeddings
 from reference_harness.extractors.base import Reading
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.loading import load
-from reference_harness.measure import letters_of, row_facts
+from reference_harness.measure import embedding_facts, letters_of
 from reference_harness.receipt.rounding import Widened, rounded
 from tests.harness.support import Harness
 
@@ -141,12 +141,12 @@ def test_built_in_extractors_count_every_sequence():
 def facts(rows: Any, digests: Sequence[bytes] | None = None) -> Any:
     values = np.asarray(rows, dtype=np.float32)
     names = [bytes([n]) for n in range(len(values))] if digests is None else digests
-    return row_facts(Widened(*rounded([values])), names)
+    return embedding_facts(Widened(*rounded([values])), names)
 
 
 def test_rows_are_measured_as_they_are_scored():
     found = facts([[3.0, 4.0], [3.0, 4.0], [-3.0, -4.0], [0.0, 10.0]])
-    assert (found.rows, found.distinct, found.most_repeated) == (4, 3, 2)
+    assert (found.count, found.distinct, found.most_repeated) == (4, 3, 2)
     assert found.norm == 5.0
     mean, norms = np.array([0.75, 3.5]), np.array([5, 5, 5, 10])
     rows = np.array([[3, 4], [3, 4], [-3, -4], [0, 10]])
@@ -156,7 +156,7 @@ def test_rows_are_measured_as_they_are_scored():
 
 def test_a_sequence_that_occurs_twice_counts_once():
     found = facts([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0]], [b"a", b"a", b"b"])
-    assert (found.rows, found.distinct, found.most_repeated) == (2, 2, 1)
+    assert (found.count, found.distinct, found.most_repeated) == (2, 2, 1)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 3e4])
@@ -176,11 +176,11 @@ def test_rows_of_zeros_are_measured():
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_unit_scale_takes_any_factor_away(factor, dtype):
     rows = np.random.default_rng(1).normal(size=(20, 16))
-    unit, other = (unit_rows(np.asarray(x, dtype=dtype)) for x in (rows, factor * rows))
+    unit, other = (unit_embeddings(np.asarray(x, dtype=dtype)) for x in (rows, factor * rows))
     assert unit.dtype == other.dtype == dtype
     np.testing.assert_allclose(unit, other, rtol=1e-5, atol=2e-3 if dtype == "float16" else 0)
     np.testing.assert_allclose(np.square(unit.astype(float)).mean(axis=1), 1, rtol=5e-3)
-    assert not unit_rows(np.zeros((2, 3), dtype)).any()
+    assert not unit_embeddings(np.zeros((2, 3), dtype)).any()
 
 
 TASKS = "mini_histone,mini_splice"

@@ -77,7 +77,7 @@ def test_blocks_of_any_size_give_the_same_predictions(monkeypatch: pytest.Monkey
     monkeypatch.setattr(newton, "HELD_BYTES", 0)
     for name in ("BLOCK_BYTES", "PASS_BYTES"):
         monkeypatch.setattr(newton, name, 20 * 8 * 7)  # seven rows
-    monkeypatch.setattr(newton, "SAMPLE_ROWS", 50)
+    monkeypatch.setattr(newton, "SAMPLE_EMBEDDINGS", 50)
     parts = newton.minimise(x, y, 3)
     assert np.allclose(whole.weights, parts.weights, rtol=0, atol=1e-9)
     assert np.allclose(whole.intercepts, parts.intercepts, rtol=0, atol=1e-8)

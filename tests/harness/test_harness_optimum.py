@@ -61,7 +61,7 @@ def test_word_counts_do_not_move(task_id: str, k: int | None) -> None:
     ]
     seeds = [0] if k is None else [13, 17, 42, 123, 997]
     for seed in seeds:
-        rows = slice(None) if k is None else probe.few_shot_rows(task.train.labels, k, seed)
+        rows = slice(None) if k is None else probe.few_shot_indices(task.train.labels, k, seed)
         labels = task.train.labels[rows]
         first = optimum.solve(train[rows], labels).predict(test)
         second = optimum.solve(moved[0][rows], labels).predict(moved[1])

@@ -50,8 +50,8 @@ def test_five_full_fits_agree_bit_for_bit(task_id: str, scale: float) -> None:
 
 def test_the_full_regime_is_fitted_once() -> None:
     labels = np.array([0, 1, 1, 0])
-    assert probe.rows_of_regime(labels, "full", SEEDS, FEW) == [None]
-    assert len(probe.rows_of_regime(labels, "1shot", SEEDS, FEW)) == 5
+    assert probe.fit_indices(labels, "full", SEEDS, FEW) == [None]
+    assert len(probe.fit_indices(labels, "1shot", SEEDS, FEW)) == 5
 
 
 @given(
@@ -66,7 +66,7 @@ def test_few_shot_draws_as_upstream(labels: list[int], k: int, seed: int) -> Non
     for label in sorted(set(labels)):
         indices = [i for i, one in enumerate(labels) if one == label]
         expected += list(rng.choice(indices, min(k, len(indices)), replace=False))
-    drawn = probe.few_shot_rows(values, k, seed)
+    drawn = probe.few_shot_indices(values, k, seed)
     assert drawn.tolist() == expected
     assert len(set(drawn.tolist())) == len(drawn)
 
@@ -138,7 +138,7 @@ for task_id in ("mini_promoter", "mini_species"):
     data = mini.load(task_id)
     problem = probe.Problem(embed(data.train.sequences), data.train.labels,
                             embed(data.test.sequences), data.test.labels)
-    few = probe.few_shot_rows(data.train.labels, 10, 13)
+    few = probe.few_shot_indices(data.train.labels, 10, 13)
     large = probe.Device("cpu", torch=True, least=problem.train.size)
     assert (large.takes(problem.train), large.takes(problem.train[few])) == (True, False)
     small = [probe.run(problem, [few], one)[0].predictions for one in (large, probe.CPU)]

@@ -19,7 +19,7 @@ from reference_harness.formats.run_record import ReceiptTask
 from reference_harness.formats.submission_terms import LARGEST, SMALL
 from reference_harness.receipt import rounding
 from reference_harness.receipt.rounding import Widened, rounded, widened
-from reference_harness.receipt.scoring import Named, unequal_rows
+from reference_harness.receipt.scoring import Named, unequal_embeddings
 from tests.harness.support import COMMAND_SECONDS, Harness
 
 VECTOR = "ec627aacc4f7aaae01b58dc67db233af66888a5cc8c51a61582cd67e15b95364"
@@ -41,7 +41,7 @@ def root_by_recursion(leaves: list[bytes]) -> bytes:
 
 def test_the_published_vector() -> None:
     rows = np.array([[1, 2], [0.5, -1], [0, 65504]], dtype="<f2")
-    leaves = [merkle.row_leaf(row.data, index) for index, row in enumerate(rows)]
+    leaves = [merkle.embedding_leaf(row.data, index) for index, row in enumerate(rows)]
     assert [leaf.hex()[:8] for leaf in leaves] == ["b77527f5", "be4a1cf7", "57496d6c"]
     assert merkle.Tree(leaves).root().hex() == VECTOR
 
@@ -122,7 +122,7 @@ def test_a_run_writes_what_its_submission_says(made: Harness) -> None:
         assert hashlib.sha256(raw).hexdigest() == task["sha256"]
         rows = np.frombuffer(raw, "<f2").reshape(-1, receipt["dim"])
         assert len(rows) == task["train"] + task["test"]
-        found = merkle.Tree(merkle.row_leaf(row.data, i) for i, row in enumerate(rows)).root()
+        found = merkle.Tree(merkle.embedding_leaf(row.data, i) for i, row in enumerate(rows)).root()
         assert found.hex() == task["root"]
         leaves.append(merkle.task_leaf(name, len(rows), 256, task["scale_log2"], found))
     assert merkle.Tree(leaves).root().hex() == receipt["root"]
@@ -145,7 +145,7 @@ def test_what_a_receipt_takes_is_said_before_it_is_spent(tmp_path: Path) -> None
     """Rows at once, bytes and time with the first of the tasks."""
     words = [word for word in WRITTEN if word != "--quiet"]
     said = Harness(tmp_path)(*words, "--workers", "1").stderr.splitlines()
-    rows = "receipt: 1,040 rows of 2 tasks"
+    rows = "receipt: 1,040 embeddings of 2 tasks"
     before, after = (place for place, line in enumerate(said) if line.startswith(rows))
     assert (before, said[0]) == (0, f"{rows}, 2 bytes a number")
     assert re.fullmatch(
@@ -206,9 +206,9 @@ def test_equal_sequences_with_unequal_rows_are_counted() -> None:
         for name, scale in (("a", 0), ("b", 0), ("c", 1))
     }
     found = {"a": named([1, 1], [5, 5]), "b": named([1, 2], [5, 6]), "c": named([1, 3], [9, 9])}
-    assert unequal_rows(found, said) == []
+    assert unequal_embeddings(found, said) == []
     found["b"] = named([1, 2], [6, 6])
-    assert unequal_rows(found, said) == ["1 sequence has rows that differ, in a, b"]
+    assert unequal_embeddings(found, said) == ["1 sequence has embeddings that differ, in a, b"]
 
 
 def test_a_stopped_run_goes_on_and_repairs_what_is_gone(tmp_path: Path) -> None:

@@ -144,8 +144,11 @@ def not_finite(path: Path) -> None:
         (lambda path: np.save(path, np.ones((1040, 0))), "shape (1040, 0), expected"),
         (lambda path: np.save(path, np.ones((1040, 4), ">f4")), "numbers of type >f4"),
         (lambda path: np.save(path, np.ones((1040, 4), int)), "numbers of type <i8"),
-        (lambda path: np.save(path, np.ones((1039, 4))), "1039 rows, but sequences.txt has 1040"),
-        (not_finite, "row 840 holds a number that is not finite"),
+        (
+            lambda path: np.save(path, np.ones((1039, 4))),
+            "1039 embeddings, but sequences.txt has 1040",
+        ),
+        (not_finite, "embedding 840 holds a number that is not finite"),
     ],
     ids=["pickle", "empty", "cut", "flat", "no-columns", "byte-order", "integers", "rows", "nan"],
 )

@@ -1,11 +1,13 @@
 """What the policy says of the tasks."""
 
+from collections import Counter
+
 import pytest
 
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.errors import BadConfiguration
-from geneb_ci.models.entry import TaskNote, TaskNotes, task_notes
+from geneb_ci.models.tasks import TaskNote, TaskNotes, task_notes
 from tests.paths import ROOT
 
 HEAD = 'schema_version = "1.0"\n'
@@ -21,8 +23,35 @@ def test_every_task_of_the_benchmark_is_described():
     found = {task: notes.of(task) for task in shipped_benchmark().task_ids}
     assert [task for task, note in found.items() if note is None or not note.asks] == []
     assert [task for task, note in found.items() if note and "{" in note.asks] == []
+    mini = shipped_benchmark("benchmark-mini.json").task_ids
     used = {note.match for note in found.values() if note}
+    used |= {note.match for task in mini if (note := notes.of(task))}
     assert {note.match for note in notes.tasks} == used
+
+
+def test_a_visitor_finds_the_tasks_of_his_species():
+    tasks = shipped_benchmark().tasks
+    facts = task_notes(find_layout(ROOT)).facts(tasks)
+    assert {task for task, known in facts.items() if not known.get("source")} == set()
+    kingdoms = Counter(known.get("kingdom") for known in facts.values())
+    assert kingdoms == {"animals": 56, "fungi": 21, "plants": 10, "bacteria": 5} | {
+        "viruses": 3,
+        None: 5,
+    }
+    plants = {known["species"] for known in facts.values() if known.get("kingdom") == "plants"}
+    assert plants == {"Arabidopsis", "cassava", "maize", "sorghum", "soybean", "tomato", "wheat"}
+    # A species belongs to one kingdom, and no name is of both.
+    of = {known["species"]: known["kingdom"] for known in facts.values() if "species" in known}
+    assert {(k["species"], k["kingdom"]) for k in facts.values() if "species" in k} == set(
+        of.items()
+    )
+    assert not set(of) & set(kingdoms)
+    # The same histone marks of yeast are in two suites.
+    twins = {
+        t: known["near_duplicates"] for t, known in facts.items() if "near_duplicates" in known
+    }
+    assert len(twins) == 20
+    assert {task: twins[other] for task, [other] in twins.items()} == {t: [t] for t in twins}
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,11 @@ from geneb_ci.board.recommend import recommendations
 from geneb_ci.board.rows import encode, leaderboards
 from geneb_ci.board.texts import ascii_text, part_of, script_of
 from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import find_layout
 from geneb_ci.common.files import write_files
+from geneb_ci.models.tasks import task_notes
 from tests.board.board import entries, found_diagnostics, found_intervals
+from tests.paths import ROOT
 
 REGIMES = 3
 EVENT = {
@@ -36,7 +39,8 @@ EVENT = {
 @functools.cache
 def tables() -> dict[str, dict[str, Any]]:
     """Return the two files of scores: what tests may ask for when they are collected."""
-    categories, tasks = leaderboards(entries(), shipped_benchmark())
+    benchmark, notes = shipped_benchmark(), task_notes(find_layout(ROOT))
+    categories, tasks = leaderboards(entries(), benchmark, notes)
     return {"leaderboard.json": categories, "leaderboard_tasks.json": tasks}
 
 

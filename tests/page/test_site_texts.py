@@ -17,10 +17,9 @@ from geneb_ci.models.entry import (
     Paper,
     PublishedRun,
     Sources,
-    TaskNote,
-    TaskNotes,
     WeightsSource,
 )
+from geneb_ci.models.tasks import TaskNote, TaskNotes
 from reference_harness.formats.submission import Meta, SubmissionV10
 from tests.board.board import entry
 from tests.page.boards import EVENT

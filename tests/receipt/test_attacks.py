@@ -111,9 +111,9 @@ def test_an_altered_support_row_differs_and_is_named(tmp_path: Path) -> None:
     """Every support embedding of one shot is embedded again, whatever is drawn."""
     labels = data_of("mini_tf").train.labels
     bench = benchmark.mini()
-    from reference_harness.probe import few_shot_rows
+    from reference_harness.probe import few_shot_indices
 
-    place = int(few_shot_rows(labels, 1, bench.protocol.seeds[2])[1])
+    place = int(few_shot_indices(labels, 1, bench.protocol.seeds[2])[1])
 
     def change(_task: str, rows: np.ndarray, truth: np.ndarray, train: int) -> np.ndarray:
         return attacks.altered(rows, truth, [place], train)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_harness.formats.merkle import RowTree, inclusion_proof, root_by, root_of
+from reference_harness.formats.merkle import EmbeddingTree, inclusion_proof, root_by, root_of
 
 
 def leaves(size: int) -> list[bytes]:
@@ -16,7 +16,7 @@ def leaves(size: int) -> list[bytes]:
 @pytest.mark.parametrize("size", range(1, 71))
 def test_every_row_of_a_tree_is_proved(size: int) -> None:
     found = leaves(size)
-    made = RowTree(found)
+    made = EmbeddingTree(found)
     assert made.root == root_of(found)
     for index, leaf in enumerate(found):
         proof = made.proof(index)
@@ -27,7 +27,7 @@ def test_every_row_of_a_tree_is_proved(size: int) -> None:
 @given(st.integers(1, 40), st.data())
 def test_what_is_changed_is_not_proved(size: int, data: st.DataObject) -> None:
     found = leaves(size)
-    made = RowTree(found)
+    made = EmbeddingTree(found)
     index = data.draw(st.integers(0, size - 1))
     proof = made.proof(index)
     assert root_by(b"x" * 32, index, size, proof) != made.root

@@ -166,7 +166,7 @@ def test_unequal_rows_of_equal_sequences(
     step, found = written.refused()
     assert step == "equality"
     where = "first, second" if kind == "small" else REAL
-    assert found == f"1 sequence has rows that differ, in {where}"
+    assert found == f"1 sequence has embeddings that differ, in {where}"
 
 
 def test_rows_that_the_data_have_not(of_small: Written, tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_rows_that_the_data_have_not(of_small: Written, tmp_path: Path) -> None:
     written.sealed("first", np.vstack([written.rows("first")[:1], written.rows("first")]))
     step, found = written.refused(apart=True)
     assert step == "cells"
-    assert "the receipt has 61 training and 41 test rows, the data have 60 and 41" in found
+    assert "the receipt has 61 training and 41 test embeddings, the data have 60 and 41" in found
 
 
 def another_row(written: Written) -> None:

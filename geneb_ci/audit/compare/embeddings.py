@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from geneb_ci.audit.canonical import AuditRefused, StepMismatch
 from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
 from geneb_ci.audit.compare.embedding_outcome import (
     ComparedCells,
@@ -22,6 +21,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     FailedEmbedding,
     PartEffect,
 )
+from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import RERUN, Record
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, STRONGEST_PART, read_rerun
@@ -50,7 +50,7 @@ from geneb_ci.receipt.rounding import recorded, rounding, scaled
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files, size_text
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
-from reference_harness.formats.merkle import RowTree, row_leaf
+from reference_harness.formats.merkle import EmbeddingTree, embedding_leaf
 from reference_harness.formats.receipt_cells import ReceiptCells
 from reference_harness.formats.submission import EmbeddingReceipt, ReceiptTask, SubmissionV12
 from reference_harness.formats.text import Say
@@ -196,7 +196,7 @@ def drawn_task(
 
     entry = receipt.tasks[task]
     values = np.fromfile(file, dtype="<f2").reshape(-1, receipt.dim)
-    tree = RowTree([row_leaf(row.tobytes(), i) for i, row in enumerate(values)])
+    tree = EmbeddingTree([embedding_leaf(row.tobytes(), i) for i, row in enumerate(values)])
     if tree.root.hex() != entry.root:
         raise AuditRefused(
             f"{file}: its embeddings have the Merkle root {tree.root.hex()[:16]}..., the "
@@ -338,8 +338,8 @@ def _sample_of(
 
 
 def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sample]":
-    """Yield `ROWS` embeddings of each audit of a receipt, from the file beside its record."""
-    from geneb_ci.receipt.near import ROWS, ROWS_MIN, Sample
+    """Yield `EMBEDDINGS` embeddings of each audit of a receipt, from the file beside its record."""
+    from geneb_ci.receipt.near import EMBEDDINGS, EMBEDDINGS_MIN, Sample
 
     for path in repository.files:
         record = repository.parsed(path)
@@ -356,8 +356,8 @@ def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sa
             (names[task], row)
             for task, row in zip(rows.task.tolist(), rows.row.tolist(), strict=True)
         ]
-        order = sorted(range(len(places)), key=lambda at: _mixed(*places[at]))[:ROWS]
-        if len(order) >= ROWS_MIN:
+        order = sorted(range(len(places)), key=lambda at: _mixed(*places[at]))[:EMBEDDINGS]
+        if len(order) >= EMBEDDINGS_MIN:
             yield Sample(tuple(places[at] for at in order), rows.rerun[order].astype("f8"))
 
 

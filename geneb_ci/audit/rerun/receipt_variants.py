@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from geneb_ci.audit.compare.embedding_outcome import RefitTask, training_of
 from geneb_ci.audit.rerun.honesty import (
     KIND,
-    ROWS_MIN,
+    VARIED_MIN,
     VariantDecisions,
     VariantResult,
     is_flagged,
@@ -26,13 +26,14 @@ from geneb_ci.audit.rerun.honesty import (
     summed_decisions,
 )
 from geneb_ci.audit.rerun.scoring import variants_of
-from geneb_ci.audit.rerun.task_embedding import FurtherSequences, read_further, variant_seed
+from geneb_ci.audit.rerun.task_embedding import read_further, variant_seed
 from geneb_ci.audit.sampling.embedding_draw import refit_tasks
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import HarnessProcess, ScoringLimits, TaskSource
 from reference_harness.formats.base import first_error
 from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.further import FurtherSequences
 from reference_harness.formats.receipt_cells import ReceiptRefit
 from reference_harness.formats.rescored import ChangedDecisions
 
@@ -90,7 +91,7 @@ def sample_variants(
 ) -> SampleVariants:
     """Return the variants that plan and nonce decide; `folder` is one to write to.
 
-    Of test sequences `ROWS_MIN` a task, or all. Records before version 2.1 have none of training
+    Of test sequences `VARIED_MIN` a task, or all. Records before version 2.1 have none of training
     sequences. Raises NothingChecked, with what the harness said, when it cannot make them.
     """
     seed, path = variant_seed(plan.seed, nonce), folder / "variants.json"
@@ -110,7 +111,7 @@ def sample_variants(
 
     again = refit_tasks(plan, tasks) if with_training else []
     return SampleVariants(
-        {task: varied(task, TEST, ROWS_MIN) for task in tasks},
+        {task: varied(task, TEST, VARIED_MIN) for task in tasks},
         {task: varied(task, TRAIN, sequences_varied(len(again))) for task in again},
     )
 
@@ -233,7 +234,7 @@ def receipt_variant_result(
     training = training_of(refits)
     return VariantResult(
         nonce=nonce,
-        rows=ROWS_MIN,
+        rows=VARIED_MIN,
         reversed=False,
         kinds=own,
         training=training,

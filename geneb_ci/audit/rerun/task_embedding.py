@@ -8,9 +8,9 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from geneb_ci.audit.rerun.decoys import (
     SequencesWithDecoys,
@@ -38,34 +38,18 @@ from geneb_ci.audit.rerun.workspace import (
     EmbeddedTask,
     Work,
 )
-from geneb_ci.audit.sampling.plan import Plan
+from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked, ResultRefused
 from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.sandbox.limits import Limits, advice
 from geneb_ci.sandbox.run import Batching, ExtractorSpec
-from reference_harness.formats.base import Count, Name, StrictModel, first_error
+from reference_harness.formats.base import first_error
+from reference_harness.formats.further import FurtherSequence, FurtherSequences
 from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.text import Say, plural
 
 if TYPE_CHECKING:
     import numpy as np
-
-
-class FurtherSequence(StrictModel):
-    """One sequence beside those of a task, as schemas of the harness have it."""
-
-    split: Literal["train", "test", "fresh"]
-    row: Count
-    kind: Name
-    sequence: Annotated[str, Field(min_length=1)]
-    label: int | None = None
-
-
-class FurtherSequences(StrictModel):
-    """All of a task."""
-
-    schema_version: Literal["1.0"]
-    rows: list[FurtherSequence]
 
 
 def variant_seed(plan_seed: str, nonce: str) -> str:
@@ -162,7 +146,7 @@ def matrix_of(
 class TaskRuns:
     """The tasks of one plan, each embedded and scored, or found in the work folder."""
 
-    def __init__(self, plan: Plan, here: Ready, say: Say) -> None:
+    def __init__(self, plan: TaskPlan, here: Ready, say: Say) -> None:
         self.plan = plan
         self.names = [choice.task for choice in plan.chosen]
         self.here = here

@@ -9,7 +9,8 @@ from collections.abc import Collection
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.canonical import ROUND, SIGNATURE, AuditRefused, StepMismatch
+from geneb_ci.audit.canonical import ROUND, SIGNATURE
+from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.sampling.plan import FallbackBeacon, PracticeBeacon
 from geneb_ci.common.config import is_practice
 from geneb_ci.common.errors import BrokenInstallation, UsageProblem

@@ -10,15 +10,9 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from geneb_ci.audit.canonical import (
-    ROUND,
-    SIGNATURE,
-    AuditRefused,
-    StepMismatch,
-    moment_of,
-    seconds_of,
-)
+from geneb_ci.audit.canonical import ROUND, SIGNATURE, moment_of, seconds_of
 from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.sampling.beacon import (
     OUTAGE,
     QUICKNET,

@@ -13,8 +13,8 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import AliasChoices, Field, ValidationError, model_validator
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import PROTOCOL, Commitment
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.sampling.plan import Ticket
 from geneb_ci.audit.trust.level import Demands, Versions
 from geneb_ci.common.config import Layout, benchmark_of, naming
@@ -368,7 +368,7 @@ def needed_sample_size(
     return low
 
 
-class PowerRow(NamedTuple):
+class PowerLine(NamedTuple):
     """One row of the table of detection."""
 
     drawn: int
@@ -381,11 +381,11 @@ def detection_table(
     drawn: Sequence[int] = SHOWN_DRAWN,
     fabricated: Sequence[int] = SHOWN_FABRICATED,
     power: Fraction = CERTAIN,
-) -> list[PowerRow]:
+) -> list[PowerLine]:
     """Return the table of detection: one row a possible sample size, ascending."""
     sizes = sorted({k for k in drawn if max(1, design.guaranteed) <= k <= design.tasks})
     return [
-        PowerRow(k, tuple(detection_probability(design, m, k, power) for m in fabricated))
+        PowerLine(k, tuple(detection_probability(design, m, k, power) for m in fabricated))
         for k in sizes
     ]
 

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from geneb_ci.board.columns import Entry
@@ -29,7 +30,7 @@ from geneb_ci.board.site.model import (
     snippet_of,
 )
 from geneb_ci.check.registry import BY_ID
-from geneb_ci.models.entry import task_notes
+from geneb_ci.models.tasks import task_notes
 from reference_harness.formats.benchmark import Task
 
 BOARD = "GENEB leaderboard"
@@ -41,22 +42,22 @@ class TaskFacts(NamedTuple):
     """The question of a task and its sequences; all empty where nobody wrote it down."""
 
     description: str = ""
-    species: str = ""
-    length: str = ""
+    known: Mapping[str, Any] = MappingProxyType({})
+    """What is published of the task: `models.tasks.TaskNotes.facts`."""
     links: tuple[Link, ...] = ()
 
 
 def task_facts(site: Site) -> Mapping[str, TaskFacts]:
     """Return the facts of tasks by id, from the maintainers' file."""
     notes = task_notes(site.layout)
-    facts = {}
+    known, facts = notes.facts(site.benchmark.tasks), {}
     for task in site.benchmark.task_ids:
         note = notes.of(task)
         if note is not None:
             paper = notes.papers[note.paper] if note.paper else None
             is_link = paper is not None and safe_address(paper.address)
             links = (Link(f"Paper: {paper.title}", paper.address),) if paper and is_link else ()
-            facts[task] = TaskFacts(note.asks, note.species or "", note.length or "", links)
+            facts[task] = TaskFacts(note.asks, known[task], links)
     return facts
 
 

@@ -1,4 +1,4 @@
-"""Rules on what the harness measured of a run: letters read, the scale of rows, their variety."""
+"""Rules on what the harness measured of a run: letters read, embeddings and their scale."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -10,10 +10,10 @@ from reference_harness.formats.text import plural
 
 # Mean difference of the scores: that of two layers of one model is 0.03 to 0.04.
 SCALE = 0.02
-# Distance of a row from the mean row over its length: float16, in which rows are scored, has steps
-# of 0.001 of a value.
+# Distance of an embedding from the mean over its length: float16, in which they are scored, has
+# steps of 0.001 of a value.
 SPREAD_MIN = 0.002
-# Share of the distinct sequences that have a row of their own.
+# Share of the distinct sequences that have an embedding of their own.
 DISTINCT_MIN = 0.9
 
 
@@ -21,7 +21,7 @@ class _Part(NamedTuple):
     """A number of the file that is part of another one."""
 
     of: str
-    """The object that has both, letters or rows."""
+    """The object that has both, letters or embeddings."""
     part: str
     whole: str
 
@@ -30,8 +30,8 @@ _PARTS = (
     _Part("letters", "read", "given"),
     _Part("letters", "cut", "sequences"),
     _Part("letters", "unknown", "tokens"),
-    _Part("rows", "distinct", "rows"),
-    _Part("rows", "most_repeated", "rows"),
+    _Part("embeddings", "distinct", "count"),
+    _Part("embeddings", "most_repeated", "count"),
 )
 
 
@@ -56,7 +56,7 @@ def impossible_measurement(context: Context) -> Iterator[Fault]:
                 yield Fault(
                     IMPOSSIBLE_MEASUREMENT.id,
                     ("measured", task, name, part),
-                    f"{part} is {numbers[part]:,}, of {numbers.get(whole, 0):,} {whole}",
+                    f"{part} is {numbers[part]:,}, and {whole} is {numbers.get(whole, 0):,}",
                     f"{numbers[part]:,}",
                     f"at most {numbers.get(whole, 0):,}",
                 )
@@ -67,8 +67,8 @@ IMPOSSIBLE_MEASUREMENT = Rule(
     severity=Severity.ERROR,
     what="What was measured of a task cannot be.",
     why=(
-        "The harness counts letters, tokens and rows: a part is never more than its whole. Such "
-        "numbers were not written by it."
+        "The harness counts letters, tokens and embeddings: a part is never more than its whole. "
+        "Such numbers were not written by it."
     ),
     fix="Write the submission again from the run record: `geneb-harness run --submission FILE`.",
     check=impossible_measurement,
@@ -113,7 +113,7 @@ UNREAD_LETTERS = Rule(
 
 
 def scale_moves_scores(context: Context) -> Iterator[Fault]:
-    """Report an extractor of a contributor whose scores depend on the scale of its rows."""
+    """Report an extractor of a contributor whose scores depend on the scale of its embeddings."""
     own = context.text("run", "extractor", "path").startswith("builtin:")
     if own or context.text("run", "embedding", "scale") == "unit":
         return
@@ -132,7 +132,7 @@ def scale_moves_scores(context: Context) -> Iterator[Fault]:
             SCALE_MOVES_SCORES.id,
             ("run", "embedding"),
             f"the mean {metric} of {plural(len(pairs), 'task')} is {record:.3f}, and {unit:.3f} "
-            "with each row at unit scale",
+            "with each embedding at unit scale",
             f"{record:.3f}",
             f"{unit:.3f}, within {SCALE}",
             on_key=True,
@@ -142,48 +142,48 @@ def scale_moves_scores(context: Context) -> Iterator[Fault]:
 SCALE_MOVES_SCORES = Rule(
     id="scale-moves-scores",
     severity=Severity.WARNING,
-    what="The scores depend on the scale of the rows.",
+    what="The scores depend on the scale of the embeddings.",
     why=(
         "The probe's penalty is fixed, so a factor moves scores without a better model. Built-in "
         "extractors have none; a contributor's code may have any."
     ),
     fix=(
-        'Declare scale = "unit" in the extractor and run again: the harness then divides each row '
-        "by its root mean square. Else explain the scale in the card."
+        'Declare scale = "unit" in the extractor and run again: the harness then divides each '
+        "embedding by its root mean square. Else explain the scale in the card."
     ),
     check=scale_moves_scores,
 )
 
 
-def constant_rows(context: Context) -> Iterator[Fault]:
-    """Report each task whose sequences have nearly one row, or share a few."""
+def constant_embeddings(context: Context) -> Iterator[Fault]:
+    """Report each task whose sequences have nearly one embedding, or share a few."""
     for task, facts in _tasks(context):
-        rows = facts["rows"]
-        if rows["rows"] == 1:
+        found = facts["embeddings"]
+        if found["count"] == 1:
             continue
-        share = rows["distinct"] / rows["rows"]
-        if rows["spread"] < SPREAD_MIN or share < DISTINCT_MIN:
+        share = found["distinct"] / found["count"]
+        if found["spread"] < SPREAD_MIN or share < DISTINCT_MIN:
             yield Fault(
-                CONSTANT_ROWS.id,
-                ("measured", task, "rows"),
-                f"{rows['distinct']:,} of {rows['rows']:,} sequences of {task} have a row of their "
-                f"own, and a row differs from the mean by {rows['spread']:.2g} of its length",
-                f"{percent(share)}, {rows['spread']:.2g}",
+                CONSTANT_EMBEDDINGS.id,
+                ("measured", task, "embeddings"),
+                f"{found['distinct']:,} different embeddings of {found['count']:,} sequences of "
+                f"{task}, which differ from their mean by {found['spread']:.2g} of their length",
+                f"{percent(share)}, {found['spread']:.2g}",
                 f"at least {percent(DISTINCT_MIN)}, and {SPREAD_MIN}",
             )
 
 
-CONSTANT_ROWS = Rule(
-    id="constant-rows",
+CONSTANT_EMBEDDINGS = Rule(
+    id="constant-embeddings",
     severity=Severity.WARNING,
-    what="The rows of a task are nearly constant.",
+    what="The embeddings of a task are nearly constant.",
     why=(
-        "Different sequences that have one row are the same to every probe: the model read "
+        "Different sequences that have one embedding are the same to every probe: the model read "
         "too little of them, or its output is mostly an offset."
     ),
     fix=(
         "Look at what the extractor pools, and at its maximum length; `geneb-harness extractors "
         "check` tries both."
     ),
-    check=constant_rows,
+    check=constant_embeddings,
 )

@@ -278,7 +278,7 @@ def test_the_command_prints_json():
                 "property": "finite",
                 "outcome": "holds",
                 "ran": True,
-                "sentence": "All numbers are finite, and 9 sequences give 9 different rows.",
+                "sentence": "All numbers are finite, and 9 sequences give 9 different embeddings.",
                 "example": None,
                 "measured": None,
                 "tolerance": None,

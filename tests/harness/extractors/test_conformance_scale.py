@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reference_harness.conformance import PROPERTIES, QUICK, Outcome, check, scale
 from reference_harness.conformance.child import attempt
 from reference_harness.conformance.result import PropertyResult
-from reference_harness.conformance.scale import ROWS, SHORTEST, lengths_up_to, scale_of
+from reference_harness.conformance.scale import SEQUENCES, SHORTEST, lengths_up_to, scale_of
 from reference_harness.conformance.subject import Subject
 from reference_harness.embed import calls
 from reference_harness.loading import load
@@ -21,15 +21,15 @@ from tests.harness.extractors.models import KINDS
 FAULTY = Path(__file__).parents[1] / "faulty"
 PROCESS = {"undefined-names", "weights", "no-network", "files-read", "files-read-later"}
 """Properties that change or watch the process they run in."""
-FEWER_ROWS = {"ROWS": 127, "ROWS_MIN": 8, "PLACE_ROWS": 1, "CHOSEN_MIN": 24}
-"""Of what there is less where no row is wrong: half precision is slow on a CPU."""
+FEWER_ROWS = {"ROWS": 127, "ROWS_MIN": 8, "PLACE_EMBEDDINGS": 1, "CHOSEN_MIN": 24}
+"""Of what there is less where no embedding is wrong: half precision is slow on a CPU."""
 BY_DAY = ("bert",)
-"""An encoder; rows of both kinds are computed by hand in test_huggingface.py."""
+"""An encoder; embeddings of both kinds are computed by hand in test_huggingface.py."""
 SCALE = ("run-batches", "mixed-batches", "no-drift")
 
 
 def with_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a full check try fewer rows in this test."""
+    """Let a full check try fewer embeddings in this test."""
     for name, number in FEWER_ROWS.items():
         monkeypatch.setattr(scale, name, number)
 
@@ -71,11 +71,15 @@ def test_the_batches_of_a_run_show_what_a_few_sequences_do_not(class_name, expec
 @pytest.mark.parametrize(
     ("class_name", "slug", "sentence"),
     [
-        ("ClsAsMean", "layer-and-pooling", "its rows are the first token ('cls') of layer 'last'"),
+        (
+            "ClsAsMean",
+            "layer-and-pooling",
+            "its embeddings are the first token ('cls') of layer 'last'",
+        ),
         (
             "OtherLayer",
             "layer-and-pooling",
-            "its rows are the mean over the tokens ('mean') of layer '2' of 3",
+            "its embeddings are the mean over the tokens ('mean') of layer '2' of 3",
         ),
         ("OtherNumber", "layer-and-pooling", "of layer '1' of 3"),
         ("HalfAsFloat", "computed-dtype", "most layers compute in bfloat16"),
@@ -87,7 +91,7 @@ def test_the_batches_of_a_run_show_what_a_few_sequences_do_not(class_name, expec
 def test_a_wrong_declaration_is_found_and_named(class_name, slug, sentence):
     found = failed(subject("misdeclared", class_name), "layer-and-pooling", "computed-dtype")
     assert sentence in found[slug]
-    if class_name != "RoundedRows":  # rounding moves rows away from their mean, too
+    if class_name != "RoundedRows":  # rounding moves embeddings away from their mean, too
         assert set(found) == {slug}
 
 
@@ -110,10 +114,10 @@ def test_what_cannot_be_verified_is_said_and_no_failure():
     assert {r.outcome for r in found.values()} == {Outcome.NOT_VERIFIED}
     assert not any(r.is_refused() for r in found.values())
     assert [r.sentence for r in found.values()] == [
-        "Layer and pooling cannot be verified: no module's hidden states match the rows.",
+        "Layer and pooling cannot be verified: no module's hidden states match the embeddings.",
         (
-            "Whether it computes in float32 cannot be verified: no layer is visible. Its rows are "
-            "not rounded to fewer digits than float32 has."
+            "Whether it computes in float32 cannot be verified: no layer is visible. Its "
+            "embeddings are not rounded to fewer digits than float32 has."
         ),
     ]
 
@@ -136,12 +140,12 @@ def test_what_cannot_be_compared_is_not_said_to_hold(class_name, slug, letters, 
 @pytest.mark.parametrize(
     ("class_name", "slug", "sentence"),
     [
-        ("WarmUp", "repeatable-loads", "the first call after a load gives other rows"),
+        ("WarmUp", "repeatable-loads", "the first call after a load gives other embeddings"),
         ("ChangingType", "floating-dtype", "one call gives float16 and another float32"),
         ("ChangingType", "batch-neighbours", "one call gives float16 and another float32"),
         ("PaddingNan", "finite", "alone the same sequence is finite, so padding"),
-        ("PaddingNan", "batch-size", "row 0 holds NaN in 8 of 8 columns"),
-        ("Overflow", "finite", "row 0 holds infinity in 1 of 8 columns"),
+        ("PaddingNan", "batch-size", "embedding 0 holds NaN in 8 of 8 columns"),
+        ("Overflow", "finite", "embedding 0 holds infinity in 1 of 8 columns"),
         ("Remembers", "repeatable-loads", "it keeps a state"),
     ],
 )
@@ -185,7 +189,7 @@ def test_a_transformer_passes_the_full_check(saved, kind, monkeypatch):
     one = Subject(spec="huggingface", name_model=str(saved(kind)), device="cpu")
     assert failed(one, *(each.slug for each in PROPERTIES if each.slug not in PROCESS)) == {}
     said = attempt("layer-and-pooling", one).sentence
-    assert said.startswith("Rows are the mean over the tokens ('mean') of layer 'last' of 2")
+    assert said.startswith("Embeddings are the mean over the tokens ('mean') of layer 'last' of 2")
 
 
 @pytest.mark.parametrize(
@@ -206,10 +210,10 @@ def test_a_file_of_labels_that_is_read_is_named(class_name, slug):
 @given(st.integers(SHORTEST, 20_000))
 def test_the_rows_reach_from_the_shortest_to_the_longest(most):
     lengths = lengths_up_to(most)
-    assert len(lengths) == ROWS
+    assert len(lengths) == SEQUENCES
     assert (min(lengths), max(lengths)) == (SHORTEST, most)
     counts = np.histogram(lengths, [SHORTEST * 2**i for i in range(14)])[0]
-    # The last doubling may be incomplete; each whole one has its rows.
+    # The last doubling may be incomplete; each whole one has its embeddings.
     assert all(n >= 17 for i, n in enumerate(counts) if SHORTEST * 2 ** (i + 1) <= most)
 
 

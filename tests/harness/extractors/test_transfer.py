@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from reference_harness import mini
-from reference_harness.embed import Batching, embed_rows
+from reference_harness.embed import Batching, embed_sequences
 from reference_harness.extractors.transfer import (
     AHEAD,
     EncodedAhead,
@@ -89,7 +89,7 @@ def test_without_a_thread_calls_encode_for_themselves(monkeypatch):
 
 @pytest.mark.parametrize("mode", ["budget", "exact"])
 def test_embeddings_are_those_of_calls_one_after_another(tmp_path, monkeypatch, mode):
-    monkeypatch.setattr("reference_harness.embed.CALL_ROWS", 16)
+    monkeypatch.setattr("reference_harness.embed.CALL_SEQUENCES", 16)
     save("bert", tmp_path / "model")
     loaded = load("huggingface", str(tmp_path / "model"), "cpu", batching=mode)
     extractor = loaded.extractor
@@ -103,11 +103,11 @@ def test_embeddings_are_those_of_calls_one_after_another(tmp_path, monkeypatch, 
         ahead(rows)
 
     monkeypatch.setattr(extractor, "ahead", counted)
-    found = embed_rows(loaded, batching, sequences)
+    found = embed_sequences(loaded, batching, sequences)
     assert begun == [16, 16, 16, 12]
     monkeypatch.setattr(type(extractor), "ahead", None)
     monkeypatch.delattr(extractor, "ahead")
-    assert np.array_equal(embed_rows(loaded, batching, sequences), found)
+    assert np.array_equal(embed_sequences(loaded, batching, sequences), found)
 
 
 class OnGpu:

@@ -1,0 +1,119 @@
+"""What the policy says of the tasks: what they ask, of which species, how that was measured."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from geneb_ci.common.config import Layout, naming, policy_bytes
+from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.common.shipped import shipped
+from geneb_ci.models.entry import Paper, Text
+from reference_harness.formats.base import StrictModel, first_error
+from reference_harness.formats.benchmark import Task
+from reference_harness.formats.files import lies_there
+
+FILE = "tasks.toml"
+NOTES_BYTES_MAX = 200_000
+"""The file has 14 kB; one with an entry for each of a thousand tasks would have 200 kB."""
+FACTS = ("kingdom", "species", "assay", "length", "source")
+"""What is published of a task as the file has it."""
+
+
+class TaskNote(StrictModel):
+    """The question that one or several tasks ask; a key that nobody knows is left out."""
+
+    match: Annotated[str, Field(min_length=1, max_length=200)]
+    """Id of a task; one `*` stands for any text."""
+    asks: Text
+    """The question about a sequence, after "whether" or "which"; `{}` is the text of the `*`."""
+    kingdom: Text | None = None
+    """A group of species, such as plants."""
+    species: Text | None = None
+    """One species; left out where there are many."""
+    assay: Text | None = None
+    """The method by which the labels were measured."""
+    length: Text | None = None
+    classes: Annotated[int, Field(ge=2)] | None = None
+    """Number of classes, where the benchmark does not know how large they are."""
+    measures: Text | None = None
+    """The experiments that the labels are from: tasks with the same ones are near-duplicates."""
+    source: Text | None = None
+    """The suite that published the task."""
+    paper: str | None = None
+
+    def of(self, task: str) -> Self | None:
+        """Return the note about a task, or None if it is about others."""
+        before, star, after = self.match.partition("*")
+        pattern = f"{re.escape(before)}({'.*' if star else ''}){re.escape(after)}"
+        match = re.fullmatch(pattern, task)
+        if match is None:
+            return None
+        texts = {"asks": self.asks, "species": self.species, "measures": self.measures}
+        filled = {key: text and text.replace("{}", match[1]) for key, text in texts.items()}
+        return self.model_copy(update=filled)
+
+
+class TaskNotes(StrictModel):
+    """The file leaderboard/policy/tasks.toml."""
+
+    schema_version: Literal["1.0"]
+    tasks: list[TaskNote] = []  # noqa: RUF012 (pydantic copies it)
+    papers: dict[str, Paper] = {}  # noqa: RUF012 (pydantic copies it)
+
+    @model_validator(mode="after")
+    def _papers_are_there(self) -> Self:
+        for note in self.tasks:
+            if note.paper is not None and note.paper not in self.papers:
+                raise ValueError(f"{note.match}: papers has no {note.paper!r}")
+            if note.match.count("*") > 1:
+                raise ValueError(f"{note.match}: expected at most one *")
+        return self
+
+    def of(self, task: str) -> TaskNote | None:
+        """Return the first note about a task."""
+        return next((matching for note in self.tasks if (matching := note.of(task))), None)
+
+    def facts(self, tasks: Sequence[Task]) -> dict[str, dict[str, Any]]:
+        """Return the facts of each task that are published; what nobody knows is left out."""
+        notes = {task.id: self.of(task.id) for task in tasks}
+        facts_of: dict[str, dict[str, Any]] = {}
+        for task in tasks:
+            note, counts = notes[task.id], task.test_class_counts
+            facts = {key: getattr(note, key, None) for key in FACTS}
+            facts["classes"] = len(counts) if counts else note and note.classes
+            facts["near_duplicates"] = [
+                other
+                for other, own in notes.items()
+                if other != task.id and note and note.measures and own
+                if own.measures == note.measures
+            ]
+            facts_of[task.id] = {key: value for key, value in facts.items() if value}
+        return facts_of
+
+
+NO_NOTES = TaskNotes(schema_version="1.0")
+
+
+def task_notes(layout: Layout) -> TaskNotes:
+    """Return what the policy of a layout says of the tasks; nothing where it has no such file.
+
+    Raises BadConfiguration, which names the file and the key, when it cannot be used.
+    """
+    policy = layout.policy or shipped("policy", "official.json").parent
+    path = policy / FILE
+    if not lies_there(path):
+        return NO_NOTES
+    try:
+        with naming(layout, "policy"):
+            raw = policy_bytes(path, NOTES_BYTES_MAX)
+        return TaskNotes.model_validate(tomllib.loads(raw.decode()))
+    except ValidationError as error:
+        raise BadConfiguration(f"{path}: {first_error(error)}", _CORRECT_TASKS) from error
+    except (ValueError, RecursionError) as error:
+        raise BadConfiguration(f"{path}: not TOML: {error}", _CORRECT_TASKS) from error
+
+
+_CORRECT_TASKS = "correct it; docs/models.md explains each key"
