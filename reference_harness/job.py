@@ -17,7 +17,7 @@ from .engine.threads import Library, libraries
 from .errors import LostEmbeddingsError, OptionError, ProbeError, StateError
 from .formats.base import Scores
 from .formats.measured import EmbeddingFacts, UnitScale
-from .formats.run_record import Kind, PerSeed, ReceiptTask, Regime, Warned
+from .formats.run_record import Kind, PerSeed, Regime, TaskReceipt, Warned
 from .formats.scorer import ScorerRef
 from .measure import embedding_facts
 from .memory import is_out_of_memory, release_memory
@@ -115,7 +115,7 @@ class ProbeResult:
     token_budgets: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     """A sentence for each damaged shard that was set aside."""
-    receipt: ReceiptTask | None = None
+    receipt: TaskReceipt | None = None
     predictions: bytes | None = None
     """The task's part of `predictions.bin`, for a run with a receipt."""
 

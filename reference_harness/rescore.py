@@ -17,7 +17,8 @@ from .engine.local import Pool
 from .errors import DataError, ScorerError
 from .formats.processes import processors
 from .formats.rescored import JitteredCopy, NoiseRef, Rescored, RescoredRegime, RescoredTask
-from .formats.run_record import BenchmarkRef, DatasetRef, LibraryRef
+from .formats.run_record import DatasetRef, LibraryRef
+from .formats.submission import BenchmarkRef
 from .formats.submission_terms import Dtype
 from .further import FurtherFiles
 from .matrix import open_matrix

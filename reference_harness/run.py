@@ -16,7 +16,8 @@ from .engine import ATTEMPTS, Engine, Notice
 from .errors import DataError, EmbeddingError, FailedTasksError, HarnessError, ProbeError
 from .facts import ExtractorFacts
 from .formats.measured import LettersRead, TaskMeasured, share_read
-from .formats.run_record import LibraryRef, PredictionsRef, RunRecord, TaskRecord
+from .formats.run_record import LibraryRef, RunRecord, TaskRecord
+from .formats.submission import PredictionsFile
 from .job import Job, ProbeFailure, ProbeResult
 from .measure import NOT_MEASURED, Letters
 from .progress import Listener, Silent
@@ -130,7 +131,7 @@ class _Run:
             token_budget=min(self.budgets, default=None),
         )
 
-    def _predictions(self) -> PredictionsRef | None:
+    def _predictions(self) -> PredictionsFile | None:
         chosen = self.settings
         if chosen.receipt is None:
             return None

@@ -196,8 +196,11 @@ class Format(NamedTuple):
     """For whom it is, in the help of the command."""
 
 
+WHOLE = "full"
+"""The format that sums nothing up."""
 FORMATS: dict[str, Format] = {
-    "text": Format("text", "txt", "for a terminal"),
+    "text": Format("text", "txt", "for a terminal; many files are summed up by rule"),
+    WHOLE: Format("whole_text", "txt", "the same, with every finding of every file"),
     "json": Format("findings_json", "json", "for programs: schemas/findings-1.0.schema.json"),
     "sarif": Format("sarif", "sarif", "for code scanning and editors"),
     "github": Format("annotations", "txt", "annotations of a GitHub Actions run"),

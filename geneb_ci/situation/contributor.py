@@ -149,8 +149,10 @@ def _outside(state: BranchState) -> Iterator[str]:
     yield "this folder is in no clone of a board: it has no submissions/ and no benchmark"
     if state.submission_file:
         yield f"{state.submission_file} may be a submission, and is checked anywhere"
-    yield "a contributor forks the repository of a board on GitHub, and clones the fork;"
-    yield "who runs a board makes one: geneb-ci init . --repo OWNER/NAME"
+    yield (
+        "a contributor forks the repository of a board on GitHub, and clones the fork; who runs a "
+        "board makes one: geneb-ci init . --repo OWNER/NAME"
+    )
 
 
 def _clone(state: BranchState) -> str:
@@ -160,7 +162,7 @@ def _clone(state: BranchState) -> str:
 
 
 def _refused(state: BranchState) -> Iterator[str]:
-    yield "git does not read this clone, and without it nothing is known of the branch"
+    yield "contributor: git does not read this clone, and without it nothing is known of the branch"
     yield state.refusal
     yield f"fix: {state.refusal_fix}"
 
@@ -276,8 +278,10 @@ def _check_row(state: BranchState) -> str:
 def _no_card(state: BranchState) -> Iterator[str]:
     yield state.title
     yield f"{state.row} passes, and has no card: the server refuses a row without one"
-    yield "write what readers need: architecture, weights, input, pooling, layer, training data,"
-    yield "zero-shot, known overlap; `geneb-ci explain incomplete-card` shows how"
+    yield (
+        "write what readers need: architecture, weights, input, pooling, layer, training data, "
+        "zero-shot, known overlap; `geneb-ci explain incomplete-card` shows how"
+    )
 
 
 def _write_card(state: BranchState) -> str:

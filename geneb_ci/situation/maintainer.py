@@ -16,6 +16,7 @@ SHOWN = 3
 """Rows and paths of a list that are named."""
 DIGITS = 12
 KEYS = "leaderboard/policy/keys.json"
+WITHDRAW = "geneb-ci audit withdraw RECORD --reason WHY"
 LABEL = "audit"
 """Label of a pull request that asks for an audit of its row."""
 BRANCH = "audits"
@@ -268,8 +269,10 @@ def _differs(state: BoardState) -> Iterator[str]:
     yield state.title
     model = state.pending.differs if state.pending is not None else ""
     yield f"an audit of {model} differs: merge its record, and not the row"
-    yield "the board then says disputed; its author may correct the row, and if the audit was"
-    yield "wrong, `geneb-ci audit withdraw RECORD --reason WHY` takes it back"
+    yield (
+        "the board then says disputed; its author may correct the row, and if the audit was wrong, "
+        f"`{WITHDRAW}` takes it back"
+    )
 
 
 def _pending(state: BoardState) -> Iterator[str]:
@@ -501,11 +504,10 @@ def _refusals(state: BoardState) -> Iterator[str]:
 
 
 def _not_looked(state: BoardState) -> Iterator[str]:
-    unseen = [] if state.is_asked else ["pull requests"]
-    unseen += ["the published board"] if state.live is None else []
-    if unseen:
-        options = f"--repo {state.repository or 'OWNER/NAME'} --space {state.space or 'OWNER/NAME'}"
-        yield f"not looked at: {' and '.join(unseen)} ({options})"
+    if not state.is_asked:
+        yield f"not looked at: pull requests (--repo {state.repository or 'OWNER/NAME'})"
+    if state.live is None:
+        yield f"not looked at: the published board (--space {state.space or 'OWNER/NAME'})"
 
 
 def _audit_first(state: BoardState) -> str:
@@ -518,8 +520,7 @@ def _audit_first(state: BoardState) -> str:
 def _disputed(state: BoardState) -> Iterator[str]:
     yield state.title
     yield f"{state.disputed[0]} is disputed: an audit found other scores than it claims"
-    yield "its author may correct the row; if the audit was wrong, withdraw it, with a reason:"
-    yield "geneb-ci audit withdraw RECORD --reason WHY"
+    yield f"its author may correct the row; if the audit was wrong, `{WITHDRAW}` takes it back"
     yield from _refusals(state)
 
 

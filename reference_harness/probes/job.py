@@ -15,7 +15,7 @@ from reference_harness.errors import DataError, ProbeError
 from reference_harness.formats.base import Scores
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import sha256
-from reference_harness.formats.run_record import ReceiptTask
+from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.job import metric_columns as per_seed
 from reference_harness.memory import is_out_of_memory
 from reference_harness.receipt.rounding import BLOCK_EMBEDDINGS, Widened
@@ -43,7 +43,7 @@ class ProbeJob:
     model_id: str
     task_id: str
     file: Path
-    receipt: ReceiptTask
+    receipt: TaskReceipt
     benchmark: Benchmark
     source: Source
     kinds: tuple[str, ...]

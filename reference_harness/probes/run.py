@@ -11,7 +11,8 @@ from reference_harness.data import Source
 from reference_harness.engine.local import Pool
 from reference_harness.errors import OptionError
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.run_record import BenchmarkRef, DatasetRef, LibraryRef, ReceiptTask
+from reference_harness.formats.run_record import DatasetRef, LibraryRef, TaskReceipt
+from reference_harness.formats.submission import BenchmarkRef
 from reference_harness.progress import Listener
 from reference_harness.receipt.scoring import receipt_in
 from reference_harness.receipt.task_file import file_of
@@ -33,7 +34,7 @@ class Receipt(NamedTuple):
     benchmark: str
     """Digest of the benchmark definition."""
     root: str
-    tasks: dict[str, ReceiptTask]
+    tasks: dict[str, TaskReceipt]
     folder: Path
 
 
