@@ -360,10 +360,17 @@ def _older(document: Document) -> Document:
 
 
 def _by_entry(document: Document) -> str:
-    """Return the text of format 1.1. Raises UsageProblem where the entry does not suffice."""
+    """Return the text of format 1.1.
+
+    Raises NothingChecked without an entry of the model, UsageProblem where it does not suffice.
+    """
     model_id = document.value["model_id"]
     models = ModelRegistry(find_layout(document.path.parent))
-    if lacks := required_entry(models, model_id).entry.lacks:
+    try:
+        entry = required_entry(models, model_id).entry
+    except UsageProblem as error:  # the file names the model, not the command line
+        raise NothingChecked(error.message, error.fix) from error
+    if lacks := entry.lacks:
         raise UsageProblem(
             f"the entry of {model_id} in the model registry is not complete: {'; '.join(lacks)}",
             f"complete {models.path(model_id)} (docs/models.md), then upgrade the file",
