@@ -20,6 +20,7 @@ from .embedder import EmbedderSpec
 from .engine import Engine
 from .engine.machine import LocalEngine
 from .errors import OptionError, known_name, unknown_name
+from .extractors.base import ExtractorError
 from .extractors_cli import budget_of
 from .facts import ExtractorFacts
 from .formats.processes import processors
@@ -33,6 +34,7 @@ from .formats.submission_terms import (
     TRUNCATIONS,
 )
 from .keywords import is_compiled, keywords, texts
+from .loading import locate
 from .replace import refuse_loss
 from .run import run
 from .settings import Settings, missing_tasks, task_names
@@ -75,6 +77,10 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
     tasks = task_names([name for words in options["tasks"] for name in _names(words)], bench)
     # 3. The extractor, which may take minutes to load.
     keywords = texts(options["options"], "--option")
+    try:
+        locate(options["extractor"])
+    except ExtractorError as error:
+        raise OptionError(str(error)) from error
     spec = _spec(options, keywords)
     probe_device = _probe_device(options)
     requested = set(tasks) or source.available()

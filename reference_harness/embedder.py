@@ -11,8 +11,8 @@ import numpy as np
 from . import environment
 from .cache import Cache, ShardWriter
 from .embed import Batching, budget_now, calls, cut_to
-from .errors import EmbeddingError, HarnessError
-from .extractors.base import ExtractorError
+from .errors import EmbeddingError, HarnessError, OptionError
+from .extractors.base import ExtractorError, UnknownOptionError
 from .facts import ExtractorFacts, facts_of
 from .file_watch import WATCH
 from .loaded_model import loaded_model, without_unused
@@ -73,7 +73,11 @@ class EmbedderSpec:
     """Whether a GPU may multiply in TF32."""
 
     def load(self) -> "Embedder":
-        """Load it here, which may take minutes. Raises EmbeddingError, which says what failed."""
+        """Load it here, which may take minutes.
+
+        Raises EmbeddingError, which says what failed, and OptionError for an option that the
+        extractor has not.
+        """
         try:
             with WATCH.recording() as opened:
                 loaded = load(self.extractor, self.name_model, self.device, **self.keywords)
@@ -85,6 +89,8 @@ class EmbedderSpec:
                 facts = facts_of(loaded, self.device)
             of = without_unused if loaded.path.startswith("builtin:") else loaded_model
             model = of(facts.description["model"], self.name_model, opened.values())
+        except UnknownOptionError as error:
+            raise OptionError(str(error)) from error
         except ExtractorError as error:
             raise EmbeddingError(str(error)) from error
         return Embedder(

@@ -46,10 +46,10 @@ def registry() -> ModelRegistry:
 
 
 def required_entry(models: ModelRegistry, model_id: str) -> ReadEntry:
-    """Return the entry of a model. Raises NothingChecked where there is none."""
+    """Return the entry of a model. Raises UsageProblem where there is none."""
     entry = models.entry(model_id) or models.entry(known_name(model_id, models) or model_id)
     if entry is None:
-        raise NothingChecked(
+        raise UsageProblem(
             f"the model registry has no entry for {quoted(model_id)}{near(model_id, list(models))}",
             f"list the entries by `geneb-ci models list`; a new one is a file in {models.folder}",
         )
@@ -205,7 +205,7 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
     registered = ModelRegistry(layout)
     if weights is not None and len(models) != 1:
         raise click.UsageError("--weights takes the files of one model: name it")
-    if not registered:
+    if not registered and not models:
         raise NothingChecked(
             "the registry has no model, so nothing was verified",
             "run this in a repository with leaderboard/policy/models/",
@@ -216,7 +216,7 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
         try:
             read_entry = required_entry(registered, name)
         except GenebError as error:
-            if models and isinstance(error, NothingChecked):
+            if models and isinstance(error, UsageProblem):
                 raise
             echo(f"{name}: {_shown(error.message)}")
             wrong += 1
@@ -360,10 +360,17 @@ def _older(document: Document) -> Document:
 
 
 def _by_entry(document: Document) -> str:
-    """Return the text of format 1.1. Raises UsageProblem where the entry does not suffice."""
+    """Return the text of format 1.1.
+
+    Raises NothingChecked without an entry of the model, UsageProblem where it does not suffice.
+    """
     model_id = document.value["model_id"]
     models = ModelRegistry(find_layout(document.path.parent))
-    if lacks := required_entry(models, model_id).entry.lacks:
+    try:
+        entry = required_entry(models, model_id).entry
+    except UsageProblem as error:  # the file names the model, not the command line
+        raise NothingChecked(error.message, error.fix) from error
+    if lacks := entry.lacks:
         raise UsageProblem(
             f"the entry of {model_id} in the model registry is not complete: {'; '.join(lacks)}",
             f"complete {models.path(model_id)} (docs/models.md), then upgrade the file",

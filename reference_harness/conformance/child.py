@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import IO
 
-from reference_harness.extractors.base import SignatureError
+from reference_harness.extractors.base import SignatureError, UnknownOptionError
 from reference_harness.file_watch import WATCH
 from reference_harness.progress import Silent
 
@@ -50,7 +50,11 @@ def main(request_path: str, results_path: str) -> None:
             _write(results, {"started": slug})
             if BY_SLUG[slug].full:
                 _say_cost(subject)
-            result = attempt(slug, subject)
+            try:
+                result = attempt(slug, subject)
+            except UnknownOptionError as error:
+                _write(results, {"usage": str(error)})
+                return
             _write(results, result.as_dict())
             if slug == LOADS and result.is_refused():
                 return
@@ -64,7 +68,10 @@ def _say_cost(subject: Subject) -> None:
 
 
 def attempt(slug: str, subject: Subject) -> PropertyResult:
-    """Check one property; any exception of the extractor is a failure of the property."""
+    """Check one property; any exception of the extractor is a failure of the property.
+
+    Raises UnknownOptionError for an option that the extractor has not: no property is at fault.
+    """
     check = BY_SLUG[slug].check
     if check is None:
         raise AssertionError(slug)
@@ -87,6 +94,8 @@ def attempt(slug: str, subject: Subject) -> PropertyResult:
             measured=error.measured,
             tolerance=None if error.measured is None else subject.tolerance,
         )
+    except UnknownOptionError:
+        raise
     except SignatureError as error:
         return PropertyResult(property=slug, outcome=Outcome.FAILS, sentence=str(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the code of a stranger

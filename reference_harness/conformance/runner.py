@@ -64,7 +64,8 @@ def check(
     receives their cost and progress, and each result.
     `options` go to the constructor and have to be JSON. A property that takes longer than
     `seconds`, or in which the process dies, has failed; the next one gets a fresh process.
-    Raises UnknownPropertyError for a slug that names no property.
+    Raises UnknownPropertyError for a slug that names no property, OptionError for an option that
+    the extractor has not.
     """
     try:
         select = [known_name(f"no such property: {slug}", slug, tuple(BY_SLUG)) for slug in select]
@@ -217,13 +218,18 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _read(results_file: Path) -> tuple[dict[str, PropertyResult], str | None]:
-    """Return the results that were written whole, and the property that was started last."""
+    """Return the results that were written whole, and the property that was started last.
+
+    Raises OptionError where an option is not one of the extractor.
+    """
     results: dict[str, PropertyResult] = {}
     running = None
     for line in results_file.read_text(encoding="utf-8").splitlines(keepends=True):
         if not line.endswith("\n"):
             break
         value = json.loads(line)
+        if "usage" in value:
+            raise OptionError(value["usage"])
         if "started" in value:
             running = value["started"]
         elif "property" in value:
