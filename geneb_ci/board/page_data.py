@@ -310,7 +310,7 @@ def _shared(
 def _advised(
     advice: list[dict[str, Any]], columns: Sequence[Standings], ids: Ids
 ) -> dict[str, Any]:
-    """Return the standings by column of each model that advice names, by its place."""
+    """Return the standings of each advised model in every column, by its place."""
     named = {advised["recommended"] for advised in advice} - {None}
     for advised in advice:
         named |= {
