@@ -246,7 +246,7 @@ def test_hundreds_of_files_of_each_layout_are_read(layout, tmp_path, monkeypatch
     assert count == len([*folder.rglob("*.json")]) - len([*folder.rglob("model_meta.json")])
     assert count >= 307
     given = ("--model-id", "m", "--display", "M", "--params", "150000000")
-    assert main(["import", "results", *given, "--output", "out.json"]) == 0
+    assert main(["pack", "results", *given, "--output", "out.json"]) == 0
     document = json.loads(Path("out.json").read_bytes())
     assert document["results"] == files.cells
     assert document["meta"]["params"] == 150_000_000
@@ -262,7 +262,7 @@ def test_an_experiment_of_other_settings_is_refused_by_its_name(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     files = MtebFiles(shipped_benchmark(), "2", seed=41)
     assert files.write_experiment(tmp_path / "r", 8) == 100
-    assert main(["import", "r/experiments/samples_per_label_8"]) == 3
+    assert main(["pack", "r/experiments/samples_per_label_8"]) == 3
     messages = " ".join(capsys.readouterr().err.split())
     assert " and 95 more cannot be used: it was trained on 8 samples a label" in messages
     assert not list(tmp_path.glob("*.json"))
