@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+LOG := $(VENV)/install.log
 SYSTEM := bwrap=bubblewrap chromium-headless-shell,chromium=chromium-headless-shell
 
 # A thousand processes of the tests would otherwise compile the same modules, each for itself.
@@ -26,35 +27,42 @@ new-venv:
 	@tools/new-venv $(PYTHON) $(VENV)
 
 $(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/system-packages $(if $(KEPT),,new-venv)
-	@tools/system-packages $(SYSTEM)
-	$(BIN)/python -m pip install -q --require-hashes --no-deps -r requirements/dev.txt
-	$(BIN)/python -m pip install -q -r requirements/torch.txt
-	$(BIN)/python -m pip install -q --no-deps --no-build-isolation --editable .
+	@tools/system-packages $(LOG) $(SYSTEM)
+	@tools/quietly $(LOG) "installing $$(grep -c == requirements/dev.txt) packages in $(VENV) (0.5 GB)" \
+	  $(BIN)/python -m pip install -q --require-hashes --no-deps -r requirements/dev.txt
+	@tools/quietly $(LOG) "installing torch for the CPU in $(VENV) (0.8 GB)" \
+	  $(BIN)/python -m pip install -q -r requirements/torch.txt
+	@tools/quietly $(LOG) "installing geneb-ci from this folder in $(VENV)" \
+	  $(BIN)/python -m pip install -q --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # Validators of others, which cannot be installed beside the package.
 VALIDATORS := $(VENV)/validators
 
 $(VALIDATORS)/.ready: requirements/validators.txt requirements/validators-alone.txt | $(READY)
-	$(BIN)/python -m venv --clear $(VALIDATORS)
-	$(VALIDATORS)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/validators.txt
-	$(VALIDATORS)/bin/python -m pip install -q --require-hashes --no-deps --ignore-requires-python -r requirements/validators-alone.txt
+	@$(BIN)/python -m venv --clear $(VALIDATORS)
+	@tools/quietly $(LOG) "installing $$(grep -c == requirements/validators.txt) packages in $(VALIDATORS) (0.6 GB): validators of others" \
+	  $(VALIDATORS)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/validators.txt
+	@tools/quietly $(LOG) "installing $$(grep -c == requirements/validators-alone.txt) more of them, whatever Python they name" \
+	  $(VALIDATORS)/bin/python -m pip install -q --require-hashes --no-deps --ignore-requires-python -r requirements/validators-alone.txt
 	@touch $@
 
 # What builds the site, which nothing else needs.
 SITE := $(VENV)/site
 
 $(SITE)/.ready: requirements/docs.txt | $(READY)
-	$(BIN)/python -m venv --clear $(SITE)
-	$(SITE)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/docs.txt
+	@$(BIN)/python -m venv --clear $(SITE)
+	@tools/quietly $(LOG) "installing $$(grep -c == requirements/docs.txt) packages in $(SITE): the site of the pages" \
+	  $(SITE)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/docs.txt
 	@touch $@
 
 # What makes wrong changes to the code.
 MUTANTS := $(VENV)/mutants
 
 $(MUTANTS)/.ready: requirements/mutants.txt | $(READY)
-	$(BIN)/python -m venv --clear $(MUTANTS)
-	$(MUTANTS)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/mutants.txt
+	@$(BIN)/python -m venv --clear $(MUTANTS)
+	@tools/quietly $(LOG) "installing $$(grep -c == requirements/mutants.txt) packages in $(MUTANTS): what makes wrong changes" \
+	  $(MUTANTS)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/mutants.txt
 	@touch $@
 
 demo: $(READY)  ## check the public submissions, rebuild the board, audit an honest and a forged row

@@ -138,7 +138,7 @@ POOLS: dict[str, tuple[Measured, ...]] = {
 
 def cells(found: Rescored, regime: str) -> Iterator[Cell]:
     """Yield the record's cell of every task, as `compare` measures it."""
-    alarm = rule.level(len(METRICS) * len(REGIMES) * len(found.tasks))
+    alarm = rule.alarm_of_one(len(METRICS) * len(REGIMES) * len(found.tasks))
     for task in found.tasks.values():
         one = task.regimes[regime]
         few = regime in found.few_shot_k
@@ -169,7 +169,7 @@ def claims(measured: rule.MeasuredScore, centre: float) -> tuple[float, ...]:
     )
     own = np.var(plain, ddof=1)
     if own:
-        wider = math.sqrt(rule.spread(plain, stressed) / own / (1 + 1 / len(plain)))
+        wider = math.sqrt(rule.claim_variance(plain, stressed) / own / (1 + 1 / len(plain)))
         return tuple(centre + wider * (one - centre) for one in plain)
     rare = round(len(stressed) * rule.STRESS / rule.GROWTH) - len(stressed)
     return (*stressed, *[centre] * max(rare, 1))

@@ -65,7 +65,7 @@ def prepare() -> None:
     """Hold this process to one thread, as a worker is."""
     from reference_harness.engine import threads
 
-    threads.pin(array_api=True)
+    threads.hold_to_scorer(array_api=True)
 
 
 def fitted(given: tuple[str, Size]) -> float:

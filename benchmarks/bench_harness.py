@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from reference_harness.engine import threads  # noqa: E402 - after the path
 
-threads.pin()
+threads.hold_to_scorer()
 
 from benchmarks.bench_embedding import batching_table  # noqa: E402
 from reference_harness import benchmark, data, environment, job, loading  # noqa: E402

@@ -27,11 +27,11 @@ RAISES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 SEED = 20261120
 CACHES = (
     reference.reference_of,
-    neighbours._best,
+    neighbours._best_scores,
     view._profiles,
     neighbours._regimes,
     neighbours._sorted_cells,
-    neighbours._gaps,
+    neighbours._relation_gaps,
 )
 RULES = select(["plausibility"], [])
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.sampling.beacon import QUICKNET
-from geneb_ci.audit.sampling.plan import DrandBeacon, Plan
+from geneb_ci.audit.sampling.plan import DrandBeacon, TaskPlan
 from geneb_ci.audit.sampling.task_draw import draw
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.audit import recorded
@@ -39,7 +39,7 @@ def weights_of(name: str) -> dict[str, str]:
     return {"model.safetensors": hashlib.sha256(name.encode()).hexdigest()}
 
 
-def _plan(name: str, raw: bytes) -> Plan:
+def _plan(name: str, raw: bytes) -> TaskPlan:
     benchmark = shipped_benchmark()
     pins: dict[str, Any] = {
         "model_id": name,

@@ -72,7 +72,7 @@ def single_flips(seed: int) -> Iterator[str]:
         alarms = []
         for copies, margin in (
             (rule.COPIES_MIN, rule.MARGIN_FEW),
-            (rule.MANY, rule.MARGIN_MANY),
+            (rule.MANY_COPIES, rule.MARGIN_MANY),
         ):
             far = np.maximum(
                 _farthest(rng, rule.STRESS * rate, copies),

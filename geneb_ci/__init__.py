@@ -1,8 +1,8 @@
 """Checks, audits and publishes the GENEB leaderboard of DNA foundation models.
 
-`import geneb_ci` gives `check`, `check_branch`, `rules`, `fix`, `build`, `board`, `verify`,
-`audit`, `recommend`, and what they take, return and raise: docs/python.md. They are imported when
-they are first used; `__init__.pyi` has their types.
+`import geneb_ci` gives `next_step`, `check`, `check_branch`, `rules`, `fix`, `build`, `board`,
+`verify`, `audit`, `recommend`, and what they take, return and raise: docs/python.md. They are
+imported when they are first used; `__init__.pyi` has their types.
 """
 
 import importlib
@@ -14,7 +14,8 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "geneb_ci.api": (
-        *("CheckReport", "build", "check_branch", "fix", "recommend", "rules", "verify"),
+        *("CheckReport", "build", "check_branch", "fix", "next_step", "recommend", "rules"),
+        "verify",
     ),
     "geneb_ci.audit.record.verify": ("Verification",),
     "geneb_ci.audit.rerun.prepare": ("Machine",),
@@ -30,6 +31,7 @@ _PUBLIC = {
     "geneb_ci.common.finding": ("Finding", "Severity"),
     "geneb_ci.render.results": ("AuditResult", "BuiltBoard", "Recommendation", "Verifications"),
     "geneb_ci.sandbox.limits": ("Limits",),
+    "geneb_ci.situation.table": ("NextStep",),
 }
 """Module to the names that it gives to this package."""
 _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}

@@ -5,6 +5,7 @@ from geneb_ci.api import build as build
 from geneb_ci.api import check as check
 from geneb_ci.api import check_branch as check_branch
 from geneb_ci.api import fix as fix
+from geneb_ci.api import next_step as next_step
 from geneb_ci.api import recommend as recommend
 from geneb_ci.api import rules as rules
 from geneb_ci.api import verify as verify
@@ -29,6 +30,7 @@ from geneb_ci.render.results import BuiltBoard as BuiltBoard
 from geneb_ci.render.results import Recommendation as Recommendation
 from geneb_ci.render.results import Verifications as Verifications
 from geneb_ci.sandbox.limits import Limits as Limits
+from geneb_ci.situation.table import NextStep as NextStep
 
 __version__: str
 

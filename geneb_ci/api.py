@@ -6,6 +6,7 @@ relative to the current folder, whose repository and settings are used, as on th
 """
 
 import contextlib
+import datetime as dt
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from geneb_ci.check.report import Outcome, Report, Verdict, named_files, outcome_of, read_baseline
-from geneb_ci.common.config import Finder, Layout, benchmark_of, find_layout, finder
+from geneb_ci.common.config import Finder, Layout, benchmark_of, find_layout, layout_finder
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
 from geneb_ci.render.formats import WIDTH, render, verdict
 from reference_harness.formats.text import Say, silent
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from geneb_ci.check.rule import Rule
     from geneb_ci.check.runner import Checker
     from geneb_ci.render.results import AuditResult, BuiltBoard, Recommendation, Verifications
+    from geneb_ci.situation.table import NextStep
 
 PathLike = str | os.PathLike[str]
 Progress = Callable[[Iterable[Any], int], Iterator[Any]]
@@ -38,7 +40,7 @@ STDIN = "-"
 """Name of a submission that was given as bytes, in findings."""
 
 
-def _all(results: Iterable[Any], _: int) -> Iterator[Any]:
+def _unwatched(results: Iterable[Any], _: int) -> Iterator[Any]:
     return iter(results)
 
 
@@ -67,15 +69,42 @@ class CheckReport(Report):
 
 
 @contextlib.contextmanager
-def _reported() -> Iterator[None]:
+def _notebook_report() -> Iterator[None]:
     """Let the report of SubmissionsRefused be one that a notebook shows."""
     from geneb_ci.board.board import SubmissionsRefused  # 0.3 s
 
     try:
         yield
     except SubmissionsRefused as error:
-        error.report = _as_check(error.report)
+        error.report = _check_report(error.report)
         raise
+
+
+def next_step(
+    role: str | None = None,
+    *,
+    repository: str | None = None,
+    space: str | None = None,
+    now: dt.datetime | None = None,
+) -> "NextStep":
+    """Return where things stand in the current folder, and the one command that comes next.
+
+    `role` is "contributor" or "maintainer"; None: whose work the folder has. Nothing is written, no
+    code of a submission is run, and no server is asked but those that are named: `repository` on
+    GitHub, by the token in GH_TOKEN, and `space` on the Hub. `now` is the time; None: that of the
+    clock. Raises UsageProblem for another role, or without a token; BadConfiguration where settings
+    or policy cannot be used; and another GenebError where a server does not answer.
+    """
+    from geneb_ci.common.finding import exact_name
+    from geneb_ci.situation.step import step_in
+    from geneb_ci.situation.table import Role
+
+    asked = None
+    if role is not None:
+        known = [str(value) for value in Role]
+        fix = "pass contributor or maintainer"
+        asked = Role(exact_name(role, known, "role", fix))
+    return step_in(Path.cwd(), asked, repository, space, now or dt.datetime.now(dt.UTC))
 
 
 def check(
@@ -89,7 +118,7 @@ def check(
     engine: Literal["models", "jsonschema"] = "models",
     jobs: int | None = None,
     cache: bool = True,
-    progress: Progress = _all,
+    progress: Progress = _unwatched,
 ) -> CheckReport:
     """Check submissions: files, folders, or the bytes of one; without any, those of the repository.
 
@@ -102,7 +131,9 @@ def check(
     from geneb_ci.check.place import against_of
     from geneb_ci.check.registry import chosen_rule_ids
 
-    find = finder(isolated=isolated, config_from=None if config_from is None else Path(config_from))
+    find = layout_finder(
+        isolated=isolated, config_from=None if config_from is None else Path(config_from)
+    )
     layout = find(Path.cwd())
     rules = chosen_rule_ids((*layout.select, *select), (*layout.ignore, *ignore))
     known = None if baseline is None else read_baseline(Path(baseline))
@@ -111,7 +142,7 @@ def check(
         report = _check_bytes(sources, rules, find, compared, engine)
     else:
         paths = [Path(source) for source in sources if not isinstance(source, bytes)]
-        files, lost = named_files(paths or _own(layout), find)
+        files, lost = named_files(paths or _own_submissions(layout), find)
         checker = _runner(rules, find, compared, engine, cache=cache, jobs=jobs)
         report = _check_files(files, lost, checker, progress)
     report.findings.sort(key=lambda finding: finding.sort_key())
@@ -129,7 +160,7 @@ def check_branch(base: str | None = None, *, say: Say = silent) -> CheckReport:
     """
     from geneb_ci.github.verdict.branch import judge_branch  # a heavy import for a file alone
 
-    return _as_check(judge_branch(Path.cwd(), base, say).report)
+    return _check_report(judge_branch(Path.cwd(), base, say).report)
 
 
 def check_pull(number: int, *, repo: str | None = None, say: Say = silent) -> CheckReport:
@@ -141,14 +172,14 @@ def check_pull(number: int, *, repo: str | None = None, say: Say = silent) -> Ch
     from geneb_ci.github.open_pull import judge_pull  # of the extra
     from geneb_ci.github.verdict.branch import COMMENTS, report_of
 
-    return _as_check(report_of(judge_pull(number, repo, say), "main", unseen=(COMMENTS,)))
+    return _check_report(report_of(judge_pull(number, repo, say), "main", unseen=(COMMENTS,)))
 
 
-def _as_check(report: Report) -> CheckReport:
+def _check_report(report: Report) -> CheckReport:
     return CheckReport(**{field.name: getattr(report, field.name) for field in fields(Report)})
 
 
-def _own(layout: Layout) -> list[Path]:
+def _own_submissions(layout: Layout) -> list[Path]:
     """Return the folder of submissions of a repository. Raises UsageProblem without one."""
     if layout.submissions is None:
         raise UsageProblem("no submission is named", "name one: geneb-ci check submission.json")
@@ -257,7 +288,7 @@ def fix(*paths: PathLike, write: bool = True) -> "list[Fixed]":
     from geneb_ci.check.runner import Checker, files_of
 
     layout = find_layout(Path.cwd())
-    files = files_of([Path(path) for path in paths] or _own(layout))
+    files = files_of([Path(path) for path in paths] or _own_submissions(layout))
     checker = Checker(())
     repairs = [fixed_file(path, checker) for path in files]
     for repair in repairs if write else ():
@@ -273,7 +304,7 @@ def build(
     out: PathLike | None = None,
     cache: bool = True,
     jobs: int | None = None,
-    progress: Progress = _all,
+    progress: Progress = _unwatched,
 ) -> "BuiltBoard":
     """Build the board of the submissions of a folder; `out` is where to write it, with its page.
 
@@ -292,7 +323,7 @@ def build(
     if out is not None:
         boards.require_apart(Path(out), layout, paths)
     numbers = boards.Numbers.ERRORS if diagnostics else boards.Numbers.SCORES
-    with _reported():
+    with _notebook_report():
         entries = boards.entries_of(
             layout,
             paths,
@@ -322,7 +353,7 @@ def board(
     *,
     cache: bool = True,
     jobs: int | None = None,
-    progress: Progress = _all,
+    progress: Progress = _unwatched,
 ) -> "pd.DataFrame":
     """Return every score of the submissions of a folder as one long table.
 
@@ -338,7 +369,7 @@ def board(
         from geneb_ci.board.frame import score_frame  # pandas
     path = None if folder is None else Path(folder)
     layout, paths = boards.files_at(path, "geneb_ci.board(FOLDER)")
-    with _reported():
+    with _notebook_report():
         entries = boards.entries_of(layout, paths, progress, jobs=jobs, cache=cache)
     return score_frame(entries, benchmark_of(layout))
 
@@ -351,7 +382,7 @@ def verify(
     data: PathLike | None = None,
     evidence: str | None = None,
     say: Say = silent,
-    progress: Progress = _all,
+    progress: Progress = _unwatched,
 ) -> "Verifications":
     """Verify audit records, files or folders of them, from public data; all without any named.
 
@@ -379,12 +410,12 @@ def verify(
     receipts, tasks = (None if path is None else Path(path) for path in (receipt, data))
     again = from_receipt(repository.layout, receipts, tasks, say) if cells else None
 
-    def each() -> Iterator[Any]:
+    def verified_files() -> Iterator[Any]:
         for path in files:
             name = str(path) if records else os.path.relpath(path)
             yield with_embeddings(repository, located(path), name, again, named=bool(records))
 
-    verifications = Verifications([*progress(each(), len(files)), *lost])
+    verifications = Verifications([*progress(verified_files(), len(files)), *lost])
     verifications.rated = rated_submissions(repository, verifications, evidence) if evidence else ()
     return verifications
 
@@ -469,7 +500,7 @@ def recommend(
     evidence: str | None = None,
     margin: float | None = None,
     cache: bool = True,
-    progress: Progress = _all,
+    progress: Progress = _unwatched,
 ) -> "Recommendation":
     """Return the models of a folder that meet a need, by their mean over the matching tasks.
 
@@ -487,7 +518,7 @@ def recommend(
     path = None if folder is None else Path(folder)
     accepted = MARGIN if margin is None else margin
     need = model_request(category, species, regime, max_params, memory, evidence, accepted)
-    with extra_at_hand(", which brings numpy"), _reported():
+    with extra_at_hand(", which brings numpy"), _notebook_report():
         if path is not None and is_built(path):
             from geneb_ci.board.recommend import advise_built  # 0.3 s
 

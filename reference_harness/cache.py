@@ -26,12 +26,12 @@ from reference_harness.formats.files import write_bytes, write_json
 from .errors import LostEmbeddingsError, OptionError, StateError
 from .mirror import SCHEME, Mirror
 from .shard import (
-    ASIDE,
+    DAMAGED_SUFFIX,
     FORMAT,
     SUFFIX,
     DamagedShardError,
+    Embeddings,
     ForeignShardError,
-    Rows,
     checksum,
     matrix_in,
     names_in,
@@ -124,7 +124,7 @@ class Cache:
             return EmbeddingPositions([], np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
         keys = np.frombuffer(b"".join(names), dtype=_KEY)
         unique, inverse = np.unique(keys, return_inverse=True)
-        heads = _heads(unique)  # sorted like the keys
+        heads = _key_heads(unique)  # sorted like the keys
         places = EmbeddingPositions(
             sorted(self.folder.glob(f"*{SUFFIX}"), reverse=True),
             np.full(len(unique), -1, dtype=np.int64),
@@ -135,7 +135,7 @@ class Cache:
                 break
             digests = self._digests(shard)
             if len(digests):
-                at = np.minimum(np.searchsorted(heads, _heads(digests)), len(unique) - 1)
+                at = np.minimum(np.searchsorted(heads, _key_heads(digests)), len(unique) - 1)
                 rows = np.flatnonzero(unique[at] == digests)
                 places.shard[at[rows]] = number
                 places.row[at[rows]] = rows
@@ -159,7 +159,7 @@ class Cache:
 
         Raises StateError where it cannot be renamed: it would be met again without end.
         """
-        aside = shard.with_name(shard.name + ASIDE)
+        aside = shard.with_name(shard.name + DAMAGED_SUFFIX)
         try:
             shard.rename(aside)
         except FileNotFoundError:
@@ -171,7 +171,7 @@ class Cache:
             f"{shard}: {damage}; renamed to {aside.name}, its embeddings are computed again"
         )
 
-    def add(self, digests: Sequence[bytes], rows: Rows, token_budget: int = 0) -> None:
+    def add(self, digests: Sequence[bytes], rows: Embeddings, token_budget: int = 0) -> None:
         """Write a shard: (n, d) embeddings of n digests, and the budget of their batches."""
         if len(digests) != len(rows) or not digests:
             msg = f"{len(rows)} embeddings for {len(digests)} sequences"
@@ -194,7 +194,7 @@ class Cache:
         if self._mirror is not None:
             self._mirror.push(name)
 
-    def read(self, digests: Sequence[bytes]) -> Rows:
+    def read(self, digests: Sequence[bytes]) -> Embeddings:
         """Return the (n, d) embeddings of n sequences as one array.
 
         At most one shard is in memory besides the result. Raises LostEmbeddingsError if an
@@ -203,7 +203,7 @@ class Cache:
         """
         shards, shard_of, row_of = self._locate(digests)
         lacking = int((shard_of < 0).sum())
-        out: Rows | None = None
+        out: Embeddings | None = None
         for number in np.unique(shard_of[shard_of >= 0]).tolist():
             rows = np.flatnonzero(shard_of == number)
             matrix = self._matrix(shards[number])
@@ -227,7 +227,7 @@ class Cache:
             raise StateError(msg)
         return out
 
-    def _matrix(self, shard: Path) -> Rows | None:
+    def _matrix(self, shard: Path) -> Embeddings | None:
         """Return the (n, d) embeddings of a shard, or None if it is damaged or gone."""
         try:
             shape = shape_of(shard)
@@ -244,13 +244,13 @@ class Cache:
         return rows
 
 
-class Writer:
+class ShardWriter:
     """A buffer of embeddings, written as shards by size and time; it flushes when it is closed."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
         self._digests: list[bytes] = []
-        self._rows: list[Rows] = []
+        self._rows: list[Embeddings] = []
         self._bytes = 0
         self._budget = 0
         self._since = time.monotonic()
@@ -262,7 +262,7 @@ class Writer:
         """Write the rest, also after an error or Ctrl-C."""
         self.flush()
 
-    def add(self, digests: Sequence[bytes], rows: Rows, token_budget: int = 0) -> None:
+    def add(self, digests: Sequence[bytes], rows: Embeddings, token_budget: int = 0) -> None:
         """Add (n, d) embeddings for n digests, and the budget they were computed under."""
         if token_budget != self._budget:
             self.flush()  # a shard has one budget
@@ -281,7 +281,7 @@ class Writer:
         self._since = time.monotonic()
 
 
-def _heads(keys: npt.NDArray[np.bytes_]) -> npt.NDArray[np.uint64]:
+def _key_heads(keys: npt.NDArray[np.bytes_]) -> npt.NDArray[np.uint64]:
     """Return the first eight bytes of each key as numbers that sort as the bytes do."""
     halves = np.ascontiguousarray(keys).view(">u8").reshape(len(keys), -1)
     return halves[:, 0].astype(np.uint64)

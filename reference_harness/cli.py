@@ -18,6 +18,7 @@ from .elsewhere_cli import elsewhere
 from .errors import FailedRunsError, FailedTasksError, HarnessError, OptionError
 from .extractors import BUILTINS, DEFAULT
 from .extractors_cli import TokenBudget, extractors
+from .formats.bytecode import damaged_bytecode, interrupting_error
 from .formats.submission_terms import UNNAMED, VERSIONS
 from .probe_cli import probe
 from .receipt_cli import receipt_cells, receipt_equal, receipt_refit, receipt_rescore
@@ -260,7 +261,14 @@ def main() -> None:
         error.show(shown)
         echo(shown.getvalue().removesuffix("\n"), err=True)
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
+        unexpected = interrupting_error(error)
+        if unexpected is not None:
+            damaged = damaged_bytecode(unexpected)
+            if not damaged:
+                raise unexpected from None
+            echo(f"error: {damaged} is damaged: remove it and run the command again", err=True)
+            sys.exit(FAULT)
         echo("stopped; finished work is kept: continue with --resume", err=True)
         sys.exit(INTERRUPTED)
     except HarnessError as error:

@@ -20,6 +20,7 @@ from .embedder import EmbedderSpec
 from .engine import Engine
 from .engine.machine import LocalEngine
 from .errors import OptionError, known_name, unknown_name
+from .extractors.base import ExtractorError
 from .extractors_cli import budget_of
 from .facts import ExtractorFacts
 from .formats.processes import processors
@@ -33,6 +34,7 @@ from .formats.submission_terms import (
     TRUNCATIONS,
 )
 from .keywords import is_compiled, keywords, texts
+from .loading import locate
 from .replace import refuse_loss
 from .run import run
 from .settings import Settings, missing_tasks, task_names
@@ -75,6 +77,10 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
     tasks = task_names([name for words in options["tasks"] for name in _names(words)], bench)
     # 3. The extractor, which may take minutes to load.
     keywords = texts(options["options"], "--option")
+    try:
+        locate(options["extractor"])
+    except ExtractorError as error:
+        raise OptionError(str(error)) from error
     spec = _spec(options, keywords)
     probe_device = _probe_device(options)
     requested = set(tasks) or source.available()
@@ -82,6 +88,8 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
     listener = context.listeners(planned, context.label)
     with _engine(options, spec, context.cluster, listener, probe_device) as engine:
         facts = engine.facts
+        if facts.note:
+            listener.say(facts.note)
         _declare(facts, texts(options["declared"], "--declare"))
         # 4. Check that the submission can be written, before the work.
         _check_declared(facts, options)
@@ -148,7 +156,10 @@ def _check(options: dict[str, Any]) -> None:
     if options["submission"] and options["limit"]:
         msg = "--limit and --submission exclude each other: a submission needs all data"
         raise OptionError(msg)
-    is_of_hub = options["extractor"].removeprefix("builtin:") == "huggingface"
+    builtin = options["extractor"].removeprefix("builtin:")
+    if builtin == "kmer":
+        _refuse_without_effect(options)
+    is_of_hub = builtin == "huggingface"
     if is_of_hub and not options["name_model"]:
         msg = (
             "--extractor huggingface needs a model: add --model FOLDER, or --model OWNER/NAME "
@@ -167,6 +178,18 @@ def _check(options: dict[str, Any]) -> None:
     if options["embedders"] and options["engine"] == "local":
         msg = "--embedders is for a cluster: add --engine ray"
         raise OptionError(msg)
+
+
+def _refuse_without_effect(options: dict[str, Any]) -> None:
+    """Raise OptionError for options without effect, which the record would name all the same."""
+    given = {"--model": options["name_model"], "--device": options["device"].removeprefix("cpu")}
+    for option, value in given.items():
+        if value:
+            msg = (
+                f"{option} has no effect on the built-in kmer, which has no weights and counts on "
+                f"the CPU: leave {option} out, or name another --extractor"
+            )
+            raise OptionError(msg)
 
 
 def _spec(options: dict[str, Any], given: dict[str, str]) -> EmbedderSpec:

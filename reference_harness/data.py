@@ -32,7 +32,7 @@ FIELD_MAX = 10_000_000
 LABEL_DIGITS = 9
 
 _SEQUENCE = re.compile(f"[{IUPAC}{IUPAC.lower()}]+")
-_STRANGE = re.compile(f"[^{IUPAC}{IUPAC.lower()}]")
+_OTHER_LETTERS = re.compile(f"[^{IUPAC}{IUPAC.lower()}]")
 _LABEL = re.compile(rf"-?[0-9]{{1,{LABEL_DIGITS}}}")
 _ENDINGS = (".csv", ".csv.gz")
 
@@ -152,7 +152,7 @@ def read_task(task_id: str, files: tuple[Path, ...]) -> TaskData:
     faults: list[str] = []
     rows: dict[str, tuple[list[str], list[int]]] = {split: ([], []) for split in SPLITS}
     for file, split in zip(files, SPLITS if len(files) > 1 else (None,), strict=True):
-        for sequence, label, where in _rows(file, split, faults):
+        for sequence, label, where in _sequences_in(file, split, faults):
             rows[where][0].append(sequence)
             rows[where][1].append(label)
     if faults:
@@ -170,7 +170,9 @@ def read_task(task_id: str, files: tuple[Path, ...]) -> TaskData:
     return TaskData(task_id, splits["train"], splits["test"])
 
 
-def _rows(file: Path, split: str | None, faults: list[str]) -> Iterator[tuple[str, int, str]]:
+def _sequences_in(
+    file: Path, split: str | None, faults: list[str]
+) -> Iterator[tuple[str, int, str]]:
     """Yield (sequence, label, split) of each valid line; add errors of the others to `faults`."""
     header = ["text", "label"] if split else ["text", "label", "split"]
     csv.field_size_limit(FIELD_MAX)
@@ -208,7 +210,7 @@ def _fault(row: list[str], header: list[str]) -> str | None:
     if not sequence:
         return "the sequence is empty"
     if not _SEQUENCE.fullmatch(sequence):
-        strange = _STRANGE.search(sequence)
+        strange = _OTHER_LETTERS.search(sequence)
         at = strange.start() if strange else 0
         return f"character {sequence[at]!r} at position {at + 1} of the sequence is not IUPAC"
     return None

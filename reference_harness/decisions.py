@@ -94,14 +94,14 @@ def decide(
     """
     both = np.concatenate([problem.test, further.values])
     labels = predictions(problem.train, problem.train_labels, both)
-    whole = _decided(problem, further, [labels])
+    whole = _decision_counts(problem, further, [labels])
     return Decisions(
         public=whole.public,
         kinds=whole.kinds,
         training=training_changes(problem, further),
         fresh=whole.fresh,
         others={
-            f"{regime}, {RECORD}": _decided(
+            f"{regime}, {RECORD}": _decision_counts(
                 problem, further, [_fitted(problem, rows, both) for rows in fits]
             )
             for regime, fits in (drawn or {}).items()
@@ -114,7 +114,7 @@ def _fitted(problem: probe.Problem, rows: Drawn, both: Features) -> Labels:
     return predictions(*problem.training(rows), both)
 
 
-def _decided(
+def _decision_counts(
     problem: probe.Problem, further: FurtherEmbeddings, fits: Sequence[Labels]
 ) -> ProbeDecisions:
     """Count what fits predict, test sequences first and then the further sequences."""

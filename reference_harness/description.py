@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from .extractors.base import UNDECLARED
-from .extractors.weights import digests
 from .formats.submission_terms import DTYPES, SOURCE_KINDS, TRUNCATIONS
 
 # A tokenizer without a limit has 10**30; no model reads 10**9 tokens.
@@ -18,7 +17,7 @@ def describe(extractor: object, name_model: str) -> tuple[dict[str, Any], tuple[
     """Return `{"model": ..., "embedding": ...}` and the names of what is undeclared.
 
     Only declared words count: an attribute of another type or value, such as a pooling layer kept
-    under the name `pooling`, is undeclared.
+    under the name `pooling`, is undeclared. `loaded_model` says which weights were loaded.
     """
     embedding = {
         "layer": _text(getattr(extractor, "layer", None)),
@@ -69,12 +68,9 @@ def _model(source: object, name_model: str) -> dict[str, Any]:
     location = str(declared.get("location", folder.resolve().name if local else name_model))
     if kind == UNDECLARED and local:
         kind = "local"
-    weights = declared.get("weights")
-    if weights is None:
-        weights = digests(folder) if local else {}
     return {
         "kind": kind,
         "location": location,
         "revision": declared.get("revision"),
-        "weights": dict(weights),
+        "weights": dict(declared.get("weights") or {}),
     }

@@ -14,9 +14,9 @@ import click
 
 from .text import echo
 
-NOTHING = 3
+NOTHING_DONE = 3
 """Exit code where the command could not be carried out."""
-PASSED = ("GENEB_", "PYTHONSAFEPATH")
+PASSED_VARIABLES = ("GENEB_", "PYTHONSAFEPATH")
 """Beginnings of the variables that a command takes along; tokens are the machine's own."""
 
 
@@ -27,12 +27,14 @@ def elsewhere(words: tuple[str, ...], *, gpu: bool) -> None:
     """Run a command on a machine of the Ray cluster, in this folder."""
     from .engine.cluster import connected  # Ray need not be installed
 
-    variables = {name: value for name, value in os.environ.items() if name.startswith(PASSED)}
+    variables = {
+        name: value for name, value in os.environ.items() if name.startswith(PASSED_VARIABLES)
+    }
     with connected(start=False) as cluster:  # one of its own would not know the others' GPUs
         ray = cluster.ray
         needs = {"num_cpus": 1, "num_gpus": int(gpu), "max_retries": 0}
         remote = ray.remote(num_returns="streaming", **needs)(lines_of)
-        code = NOTHING
+        code = NOTHING_DONE
         try:
             for ref in remote.remote(words, os.getcwd(), variables):  # noqa: PTH109 - it is a word
                 output = ray.get(ref)
@@ -58,4 +60,4 @@ def lines_of(words: tuple[str, ...], folder: str, variables: dict[str, str]) -> 
         yield process.returncode
     except OSError as error:
         yield f"geneb-ci: cannot be started: {error.filename}: {error.strerror}"
-        yield NOTHING
+        yield NOTHING_DONE

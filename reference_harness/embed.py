@@ -13,7 +13,7 @@ from . import batching as batches
 from .errors import EmbeddingError
 from .loading import LoadedExtractor
 from .memory import DoesNotFitError, MemoryLimit, attempt, is_out_of_memory, release_memory
-from .shard import Rows
+from .shard import Embeddings
 
 Mode = Literal["budget", "exact", "file"]
 
@@ -22,7 +22,7 @@ FILE_BATCH = 8
 CALL_SEQUENCES = 2048
 """Sequences handed at once to an extractor that plans its own batches. Fixed, not timed: what
 shares a batch moves the last digits, so it may not depend on how fast a machine is."""
-SHOWN = 60  # letters of a sequence shown in an error
+LETTERS_SHOWN = 60  # letters of a sequence shown in an error
 
 _FLOATS = ("float16", "float32", "float64")
 
@@ -122,7 +122,7 @@ def calls(
     sequences: Sequence[str],
     limit: MemoryLimit | None = None,
     lacking: npt.NDArray[np.bool_] | None = None,
-) -> Iterator[tuple[npt.NDArray[np.int64], Rows]]:
+) -> Iterator[tuple[npt.NDArray[np.int64], Embeddings]]:
     """Call the extractor batch by batch: yields sequence numbers, and their (m, d) embeddings.
 
     Only sequences that `lacking` marks, (n,), are computed, in the calls that all sequences are
@@ -136,7 +136,7 @@ def calls(
     ahead: Callable[[list[str]], None] | None = getattr(loaded.extractor, "ahead", None)
     following: dict[int, npt.NDArray[np.int64]] = {}
 
-    def call(rows: npt.NDArray[np.int64]) -> Rows:
+    def call(rows: npt.NDArray[np.int64]) -> Embeddings:
         after = following.pop(int(rows[0]), None)
         if ahead is not None and after is not None:
             ahead([sequences[i] for i in after])
@@ -154,7 +154,7 @@ def calls(
     results = limit.fitting(planned, sizes, call)
     for rows, values in _named(results, label, sequences):
         batch = [sequences[i] for i in rows]
-        first = _first(label, batch)
+        first = _batch_label(label, batch)
         if values.ndim != 2 or len(values) != len(batch) or not values.shape[1]:  # noqa: PLR2004
             msg = f"{first}: an array of shape {values.shape}, expected ({len(batch)}, d)"
             raise EmbeddingError(msg)
@@ -164,7 +164,7 @@ def calls(
         dim = values.shape[1]
         if not np.isfinite(values).all():
             row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-            msg = f"{label}: the embedding of {batch[row][:SHOWN]!r} is not finite"
+            msg = f"{label}: the embedding of {batch[row][:LETTERS_SHOWN]!r} is not finite"
             raise EmbeddingError(msg)
         yield rows, values
 
@@ -208,7 +208,7 @@ def measured(
     return replace(batching, token_budget=budget)
 
 
-def _call(loaded: LoadedExtractor, batching: Batching, label: str, batch: list[str]) -> Rows:
+def _call(loaded: LoadedExtractor, batching: Batching, label: str, batch: list[str]) -> Embeddings:
     """Return what the extractor gives for one batch. Raises EmbeddingError, or lack of memory."""
     size = batching.rows if batching.mode == "file" else len(batch)
     try:
@@ -219,13 +219,15 @@ def _call(loaded: LoadedExtractor, batching: Batching, label: str, batch: list[s
         if is_out_of_memory(error):
             raise
         cause = f"{type(error).__name__}: {error}"
-        msg = f"{_first(label, batch)}: the extractor {loaded.class_name} failed: {cause}"
+        msg = f"{_batch_label(label, batch)}: the extractor {loaded.class_name} failed: {cause}"
         raise EmbeddingError(msg) from error
 
 
 def _named(
-    results: Iterator[tuple[npt.NDArray[np.int64], Rows]], label: str, sequences: Sequence[str]
-) -> Iterator[tuple[npt.NDArray[np.int64], Rows]]:
+    results: Iterator[tuple[npt.NDArray[np.int64], Embeddings]],
+    label: str,
+    sequences: Sequence[str],
+) -> Iterator[tuple[npt.NDArray[np.int64], Embeddings]]:
     """Yield what is made; a sequence that does not fit is an EmbeddingError with its name."""
     try:
         yield from results
@@ -235,13 +237,13 @@ def _named(
 
 def _too_large(label: str, sequence: str, error: DoesNotFitError) -> EmbeddingError:
     return EmbeddingError(
-        f"{label}: the sequence {sequence[:SHOWN]!r} of {len(sequence):,} letters: {error}: use a "
-        "smaller max_length or dtype, or a device with more memory"
+        f"{label}: the sequence {sequence[:LETTERS_SHOWN]!r} of {len(sequence):,} letters: "
+        f"{error}: use a smaller max_length or dtype, or a device with more memory"
     )
 
 
-def _first(label: str, batch: Sequence[str]) -> str:
-    return f"{label}: {len(batch)} sequences from {batch[0][:SHOWN]!r}"
+def _batch_label(label: str, batch: Sequence[str]) -> str:
+    return f"{label}: {len(batch)} sequences from {batch[0][:LETTERS_SHOWN]!r}"
 
 
 def embed_sequences(
@@ -249,12 +251,12 @@ def embed_sequences(
     batching: Batching,
     sequences: Sequence[str],
     limit: MemoryLimit | None = None,
-) -> Rows:
+) -> Embeddings:
     """Return the (n, d) embeddings of n sequences, computing each: no cache, no repetition spared.
 
     Raises EmbeddingError, also when there is nothing to embed.
     """
-    out: Rows | None = None
+    out: Embeddings | None = None
     for rows, values in calls(loaded, batching, "sandbox", sequences, limit):
         if out is None:
             out = np.empty((len(sequences), values.shape[1]), dtype=values.dtype)
@@ -268,7 +270,7 @@ def embed_sequences(
     return out
 
 
-def to_numpy(output: Any) -> Rows:  # NumPy or torch, as upstream allows
+def to_numpy(output: Any) -> Embeddings:  # NumPy or torch, as upstream allows
     """Return an extractor's output as a NumPy array of the same floating type.
 
     bfloat16, which NumPy lacks, becomes float32, which holds each of its values exactly. Raises

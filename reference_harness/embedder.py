@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import environment
-from .cache import Cache, Writer
+from .cache import Cache, ShardWriter
 from .embed import Batching, budget_now, calls, cut_to
-from .errors import EmbeddingError, HarnessError
-from .extractors.base import ExtractorError
+from .errors import EmbeddingError, HarnessError, OptionError
+from .extractors.base import ExtractorError, UnknownOptionError
 from .facts import ExtractorFacts, facts_of
+from .file_watch import WATCH
+from .loaded_model import loaded_model, without_unused
 from .loading import LoadedExtractor, load
 from .memory import MemoryLimit, peak_memory, room_of
 from .tasks import sequence_digests
@@ -71,18 +73,29 @@ class EmbedderSpec:
     """Whether a GPU may multiply in TF32."""
 
     def load(self) -> "Embedder":
-        """Load it here, which may take minutes. Raises EmbeddingError, which says what failed."""
+        """Load it here, which may take minutes.
+
+        Raises EmbeddingError, which says what failed, and OptionError for an option that the
+        extractor has not.
+        """
         try:
-            loaded = load(self.extractor, self.name_model, self.device, **self.keywords)
+            with WATCH.recording() as opened:
+                loaded = load(self.extractor, self.name_model, self.device, **self.keywords)
+                if not self.tf32:
+                    environment.set_tf32(allowed=False)
+                if self.batching.mode == "exact" and self.device.startswith("cuda"):
+                    environment.set_exact()
+                room = room_of(self.device) if self.measured else None
+                facts = facts_of(loaded, self.device)
+            of = without_unused if loaded.path.startswith("builtin:") else loaded_model
+            model = of(facts.description["model"], self.name_model, opened.values())
+        except UnknownOptionError as error:
+            raise OptionError(str(error)) from error
         except ExtractorError as error:
             raise EmbeddingError(str(error)) from error
-        if not self.tf32:
-            environment.set_tf32(allowed=False)
-        if self.batching.mode == "exact" and self.device.startswith("cuda"):
-            environment.set_exact()
-        room = room_of(self.device) if self.measured else None
-        facts = facts_of(loaded, self.device)
-        return Embedder(loaded, facts, self.batching, MemoryLimit(room), self.device)
+        return Embedder(
+            loaded, facts.of_model(*model), self.batching, MemoryLimit(room), self.device
+        )
 
 
 @dataclass(frozen=True)
@@ -131,7 +144,7 @@ class Embedder:
         lacking = np.array([digest not in here for digest in digests], dtype=np.bool_)
         if not lacking.any():
             return
-        with Writer(cache) as writer:
+        with ShardWriter(cache) as writer:
             results = calls(self.loaded, self.batching, job.task_id, sequences, self.limit, lacking)
             for rows, values in results:
                 budget = budget_now(self.loaded, self.batching, self.limit)

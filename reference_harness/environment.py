@@ -21,7 +21,7 @@ PACKAGES = (
     "safetensors", "huggingface-hub",
 )  # fmt: skip
 """Packages whose version can move an embedding or a score, recorded wherever they are installed."""
-PLUMBING = (DISTRIBUTION, "huggingface-hub", "ray", "msgpack", "protobuf", "psutil")
+OTHER_DISTRIBUTIONS = (DISTRIBUTION, "huggingface-hub", "ray", "msgpack", "protobuf", "psutil")
 """Distributions that bring what moves files and text but no number: all that they require is left
 out, if it is not in `PACKAGES`. The Hub's client loads its own only when it downloads, and a second
 run, whose weights are here, is the same run; so is one on a cluster. Ray's own are named, for they
@@ -55,7 +55,7 @@ def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
     modules = {name.partition(".")[0] for name in sys.modules}
     used = {_canonical(owner) for module in modules for owner in owners.get(module, ())}
     versions = packages()
-    for name in sorted(used - _required(PLUMBING) - versions.keys()):
+    for name in sorted(used - _required(OTHER_DISTRIBUTIONS) - versions.keys()):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
     return versions
@@ -103,15 +103,33 @@ def _tracked(folder: Path) -> bool:
     return bool(_git(folder, "ls-files", "--", Path(__file__).name))
 
 
+def git_refusal() -> str:
+    """Return why git names no commit of this checkout, in its words; "" where this is none."""
+    folder = Path(__file__).resolve().parent
+    if "site-packages" in folder.parts:
+        return ""
+    refusal = _asked_git(folder, "rev-parse", "HEAD")[1]
+    return "" if "not a git repository" in refusal else refusal
+
+
 def _git(folder: Path, *words: str) -> str | None:
+    output, refusal = _asked_git(folder, *words)
+    return None if refusal else output
+
+
+def _asked_git(folder: Path, *words: str) -> tuple[str, str]:
+    """Return the output of git, and why there is none, or ""."""
     try:
         process = subprocess.run(  # noqa: S603 - fixed words, no shell
             ["git", "-C", str(folder), *words],  # noqa: S607 - git is where the user has it
-            capture_output=True, text=True, timeout=GIT_SECONDS, check=True,
+            capture_output=True, text=True, timeout=GIT_SECONDS, check=False,
+            env={**os.environ, "LC_ALL": "C"},
         )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return process.stdout.strip()
+    except (OSError, subprocess.SubprocessError) as error:
+        return "", str(error)
+    if process.returncode:
+        return "", " ".join(process.stderr.split()) or f"exit code {process.returncode}"
+    return process.stdout.strip(), ""
 
 
 def hardware(device: str) -> str:

@@ -1,7 +1,7 @@
 """The facts of an extractor that a run needs; it may be loaded in another process or machine."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from . import environment
 from .loading import LoadedExtractor
@@ -24,6 +24,12 @@ class ExtractorFacts:
     tf32: bool
     numerics: dict[str, Any]
     """As `environment.numerics` has them; empty without a torch module."""
+    note: str = ""
+    """What the user should know of the weights; "" for nothing."""
+
+    def of_model(self, model: dict[str, Any], note: str) -> Self:
+        """Return the facts of an extractor that loaded another model than it declares."""
+        return replace(self, description=self.description | {"model": model}, note=note)
 
 
 def facts_of(loaded: LoadedExtractor, device: str) -> ExtractorFacts:

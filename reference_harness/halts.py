@@ -40,12 +40,12 @@ def predictions_at_halts(
     ProbeError when a fit fails.
     """
     return [
-        _Path(problem, chosen).stops() if fit.iterations <= STEPS_MAX else []
+        _FitSteps(problem, chosen).stops() if fit.iterations <= STEPS_MAX else []
         for chosen, fit in zip(rows, fits, strict=True)
     ]
 
 
-class _Path:
+class _FitSteps:
     """The steps of one fit in float64."""
 
     def __init__(self, problem: Problem, chosen: npt.NDArray[np.int64] | None) -> None:

@@ -14,7 +14,7 @@ from .cache import Cache
 from .engine.threads import Library, libraries
 from .errors import LostEmbeddingsError, OptionError, ProbeError, StateError
 from .formats.base import Scores
-from .formats.run_record import Kind, PerSeed, ReceiptTask, Regime, Warned
+from .formats.run_record import Kind, PerSeed, Regime, TaskReceipt, Warned
 from .formats.scorer import ScorerRef
 from .memory import is_out_of_memory, release_memory
 from .receipt.predictions import task_section
@@ -104,7 +104,7 @@ class ProbeResult:
     token_budgets: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     """A sentence for each damaged shard that was set aside."""
-    receipt: ReceiptTask | None = None
+    receipt: TaskReceipt | None = None
     predictions: bytes | None = None
     """The task's part of `predictions.bin`, for a run with a receipt."""
 
@@ -129,7 +129,7 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
     """
     started = time.perf_counter()
     cache = cache or Cache(job.cache, job.key_parts)
-    parts = [cache.read(_cut(job.train_digests)), cache.read(_cut(job.test_digests))]
+    parts = [cache.read(_digests_in(job.train_digests)), cache.read(_digests_in(job.test_digests))]
     dtype, cut, receipt = parts[0].dtype.name, len(parts[0]), None
     try:
         rows = rounded(parts)
@@ -175,7 +175,7 @@ def scorer_of(device: probe.Device) -> ScorerRef:
     return found.model_copy(update={"digest": None, "reason": reason})
 
 
-def _cut(joined: bytes) -> list[bytes]:
+def _digests_in(joined: bytes) -> list[bytes]:
     return [joined[i : i + DIGEST_BYTES] for i in range(0, len(joined), DIGEST_BYTES)]
 
 

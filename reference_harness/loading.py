@@ -20,7 +20,12 @@ from typing import Any, NamedTuple
 
 from .description import describe
 from .extractors import BUILTINS, base
-from .extractors.base import BaseEmbeddingExtractor, ExtractorError, SignatureError
+from .extractors.base import (
+    BaseEmbeddingExtractor,
+    ExtractorError,
+    SignatureError,
+    UnknownOptionError,
+)
 
 FOLDERS = ("submissions/extractors", "harness/extractors", ".")
 """Where a dotted `module:Class` is looked for: this repository, an upstream checkout, here."""
@@ -230,7 +235,7 @@ def _build(cls: Any, path: str, **keywords: Any) -> BaseEmbeddingExtractor:
 
 
 def _refuse_unknown(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
-    """Raise ExtractorError for an option that the constructor does not take."""
+    """Raise UnknownOptionError for an option that the constructor does not take."""
     try:
         parameters = inspect.signature(cls).parameters
     except (TypeError, ValueError):  # a class of C says nothing: its constructor will
@@ -244,7 +249,7 @@ def _refuse_unknown(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
                 f"{path}:{cls.__name__} has no option {name!r}; "
                 f"its options are: {', '.join(known) or 'none'}"
             )
-            raise ExtractorError(msg)
+            raise UnknownOptionError(msg)
 
 
 _EMBED = "def extract_embeddings(self, sequences, batch_size=1):"

@@ -42,7 +42,7 @@ class AnyMatrix(Protocol):
 _FLOATS = ("float16", "float32", "float64")
 
 
-def open_matrix(path: Path) -> noise.Rows:
+def open_matrix(path: Path) -> noise.Embeddings:
     """Map an (n, d) matrix of finite floating numbers; nothing in the file is ever run.
 
     Raises EmbeddingError, which says what the file is instead.

@@ -43,11 +43,11 @@ class MiniTask:
     n_test: int = 160
 
 
-def _put(letters: Letters, word: str, at: int) -> None:
+def _write_word(letters: Letters, word: str, at: int) -> None:
     letters[at : at + len(word)] = np.frombuffer(word.encode(), dtype=np.uint8)
 
 
-def _place(rng: np.random.RandomState, low: int, high: int) -> int:
+def _random_position(rng: np.random.RandomState, low: int, high: int) -> int:
     return low + int(rng.random_sample() * (high - low))
 
 
@@ -67,9 +67,9 @@ def motif(*words: str, copies: int = 1, chance: float = 0.9) -> Plant:
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         for _ in range(copies):
-            at = _place(rng, 0, len(letters) - len(words[label]))
+            at = _random_position(rng, 0, len(letters) - len(words[label]))
             if rng.random_sample() < chance:
-                _put(letters, words[label], at)
+                _write_word(letters, words[label], at)
 
     return plant
 
@@ -78,7 +78,7 @@ def rhythm(period: int, letter: str, chance: float) -> Plant:
     """Class 1 has `letter` at every `period`-th place with probability `chance`."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
-        phase = _place(rng, 0, period)
+        phase = _random_position(rng, 0, period)
         hit = rng.random_sample(len(letters)) < chance
         places = np.arange(len(letters)) % period == phase
         if label:
@@ -94,7 +94,7 @@ def order(first: str, second: str) -> Plant:
         words = (first, second) if label else (second, first)
         middle = len(letters) // 2
         for word, low, high in zip(words, (0, middle), (middle, len(letters)), strict=True):
-            _put(letters, word, _place(rng, low, high - len(word)))
+            _write_word(letters, word, _random_position(rng, low, high - len(word)))
 
     return plant
 
@@ -161,7 +161,7 @@ def _split(rng: np.random.RandomState, task: MiniTask, count: int) -> Split:
     for row in range(count):
         truth = row % task.classes
         low, high = task.length
-        length = _place(rng, low, high + 1)
+        length = _random_position(rng, low, high + 1)
         letters = _ALPHABET[(rng.random_sample(length) * 4).astype(np.int64)]
         task.plant(rng, letters, truth)
         noisy, drawn = rng.random_sample(2)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import OptionError, StateError
-from .shard import ASIDE, SUFFIX
+from .shard import DAMAGED_SUFFIX, SUFFIX
 
 SCHEME = "://"
 """The mark that tells an address of fsspec from a path."""
@@ -43,7 +43,7 @@ class Mirror:
         is_new = False
         with self._explained():
             for name in sorted(self._names() - self._here):
-                paths = (self._folder / name, self._folder / f"{name}{ASIDE}")
+                paths = (self._folder / name, self._folder / f"{name}{DAMAGED_SUFFIX}")
                 if not any(path.exists() for path in paths):
                     self._fetch(name)
                     is_new = True

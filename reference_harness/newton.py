@@ -36,7 +36,7 @@ SAMPLE_EMBEDDINGS = 8192
 four on, the sample's Hessian is within a factor of about two to four of the whole one in every
 direction."""
 SAMPLE_FACTOR = 4
-CHANGE = 1e-9
+CHANGE_MIN = 1e-9
 """A full step that moves no decision value by more than this share of the largest one is the last:
 the next would move it by the square. Far below the tie of a canonical prediction, 1e-6."""
 STEPS = 100
@@ -70,7 +70,7 @@ def held(x: AnyMatrix) -> AnyMatrix:
     return x
 
 
-def wide(block: npt.NDArray[np.floating[Any]], room: Matrix | None = None) -> Matrix:
+def float64_block(block: npt.NDArray[np.floating[Any]], room: Matrix | None = None) -> Matrix:
     """Return a block in float64: itself, or a copy, in `room` where that is given."""
     if room is None or block.dtype == np.float64:
         return np.asarray(block, dtype=np.float64)
@@ -109,7 +109,7 @@ class _Problem:
         step = len(self.room)
         for start in range(0, self.rows, step):
             part = slice(start, min(start + step, self.rows))
-            yield part, wide(self.x[part], self.room)
+            yield part, float64_block(self.x[part], self.room)
 
     def values(self, solution: Matrix) -> Matrix:
         """Return X W + b, (n, c); the last line of `solution` is b."""
@@ -190,17 +190,17 @@ class _Problem:
             share, loss = self._along(solution, direction, values, change, gradient, loss)
             if share == 0.0:
                 # Nothing lowers the loss in float64 any more: the step before was the last.
-                if moved <= np.sqrt(CHANGE):
+                if moved <= np.sqrt(CHANGE_MIN):
                     return self._optimum(solution, step)
                 break
             solution += share * direction
             values += share * change
             largest = max(1.0, float(np.abs(values).max()))
             moved = share * float(np.abs(change).max()) / largest
-            if share == 1.0 and moved <= CHANGE:
+            if share == 1.0 and moved <= CHANGE_MIN:
                 return self._optimum(solution, step)
         msg = f"the last of {step} steps of Newton moved decision values by {moved:.1e} of the "
-        msg += f"largest, expected {CHANGE:.0e} at most"
+        msg += f"largest, expected {CHANGE_MIN:.0e} at most"
         raise NotSolvedError(msg)
 
     def _optimum(self, solution: Matrix, steps: int) -> Optimum:
@@ -283,7 +283,7 @@ class _Problem:
         hessian = np.zeros((self.width + 1, self.width + 1))
         picked = self.x[::stride]
         for start in range(0, len(picked), self.block):
-            block = wide(picked[start : start + self.block])
+            block = float64_block(picked[start : start + self.block])
             weight = weights[start : start + self.block, None]
             bent = block * np.sqrt(weight)
             hessian[:-1, :-1] += bent.T @ bent

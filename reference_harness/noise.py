@@ -42,7 +42,7 @@ three, so that few copies show every outcome that an honest rerun may have."""
 CHUNK_CELLS = 1 << 22
 """Cells jittered at once: 32 MiB of float64, whatever the size of the task."""
 
-Rows = npt.NDArray[np.floating[Any]]
+Embeddings = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Noise:
     """Multiple of the plain noise."""
 
 
-def jitter(rows: Rows, noise: Noise, task_id: str) -> Rows:
+def jitter(rows: Embeddings, noise: Noise, task_id: str) -> Embeddings:
     """Return the (n, d) embeddings with noise, in their own type; the same for the same words.
 
     The generator depends on seed, task, copy and multiple, and runs through the embeddings in their

@@ -16,7 +16,7 @@ from .text import echo
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .formats.run_record import ReceiptTask
+    from .formats.run_record import TaskReceipt
 
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -228,7 +228,7 @@ def _has_canonical(document: "dict[str, Any]") -> bool:
         return False  # no submission that passes a check: its claims are not compared
 
 
-def _read(path: Path, names: tuple[str, ...]) -> "tuple[dict[str, Any], Mapping[str, ReceiptTask]]":
+def _read(path: Path, names: tuple[str, ...]) -> "tuple[dict[str, Any], Mapping[str, TaskReceipt]]":
     """Return a submission, and what its receipt says of these tasks. Raises OptionError."""
     from .errors import known_name  # see cli.py
     from .receipt.scoring import receipt_in

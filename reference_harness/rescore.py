@@ -17,7 +17,8 @@ from .engine.local import Pool
 from .errors import DataError, ScorerError
 from .formats.processes import processors
 from .formats.rescored import JitteredCopy, NoiseRef, Rescored, RescoredRegime, RescoredTask
-from .formats.run_record import BenchmarkRef, DatasetRef, LibraryRef
+from .formats.run_record import DatasetRef, LibraryRef
+from .formats.submission import BenchmarkRef
 from .formats.submission_terms import Dtype
 from .further import FurtherFiles
 from .matrix import open_matrix
@@ -189,7 +190,7 @@ class _Rescoring:
         results = sorted(self.copies[task_id, name, stressed], key=lambda result: result.first)
         return [copy for result in results for copy in result.copies]
 
-    def _rescored(self, matrix: noise.Rows, data: dict[str, TaskData]) -> Rescored:
+    def _rescored(self, matrix: noise.Embeddings, data: dict[str, TaskData]) -> Rescored:
         request, protocol = self.request, self.request.benchmark.protocol
         pin = request.benchmark.dataset
         loaded = {

@@ -51,20 +51,20 @@ class TaskPart:
     """Whether embeddings are rounded to float16 before they are scored, as those of record are."""
     device: probe.Device = probe.CPU
 
-    def matrix(self, *, few: bool = False) -> noise.Rows:
+    def matrix(self, *, few: bool = False) -> noise.Embeddings:
         """Return the embeddings in the order of `rows`, or the first `few` of them."""
         whole = np.load(self.embeddings, mmap_mode="r", allow_pickle=False)
         numbers = self.rows[: self.few] if few else self.rows
         return np.ascontiguousarray(whole[numbers])
 
-    def scale(self, values: noise.Rows) -> int | None:
+    def scale(self, values: noise.Embeddings) -> int | None:
         """Return the scale of the task, all of whose embeddings are in `values`; None unrounded.
 
         Raises ProbeError for values that cannot be rounded.
         """
         return scale_for([values]) if self.is_rounded else None
 
-    def problem(self, values: noise.Rows, scale: int | None) -> probe.Problem:
+    def problem(self, values: noise.Embeddings, scale: int | None) -> probe.Problem:
         """Return the probe's problem; `values` are all embeddings, `scale` comes from `scale`."""
         values = features(values, scale)
         return probe.Problem(
@@ -72,7 +72,7 @@ class TaskPart:
         )
 
     def few_shot_problem(
-        self, values: noise.Rows, drawn: list[Chosen], scale: int | None
+        self, values: noise.Embeddings, drawn: list[Chosen], scale: int | None
     ) -> tuple[probe.Problem, list[Chosen]]:
         """Return the problem with the training sequences that a seed draws, and the draws in it."""
         values = features(values, scale)
@@ -86,7 +86,7 @@ class TaskPart:
         return cut, [None if chosen is None else np.searchsorted(used, chosen) for chosen in drawn]
 
 
-def features(values: noise.Rows, scale: int | None) -> noise.Rows:
+def features(values: noise.Embeddings, scale: int | None) -> noise.Embeddings:
     """Return (n, d) embeddings as they are scored: rounded to float16 at a scale, or not."""
     return values if scale is None else widened(rounded_at([values], scale), scale)
 

@@ -12,9 +12,10 @@ from . import environment
 from .cache import Cache
 from .claims import Claim, Digests, claims, distinct, packed
 from .embedder import EmbedJob, EmbedResult
-from .engine import ROUNDS, Engine, Notice
+from .engine import ATTEMPTS, Engine, Notice
 from .errors import DataError, EmbeddingError, FailedTasksError, HarnessError, ProbeError
-from .formats.run_record import LibraryRef, PredictionsRef, RunRecord, TaskRecord
+from .formats.run_record import LibraryRef, RunRecord, TaskRecord
+from .formats.submission import PredictionsFile
 from .job import Job, ProbeFailure, ProbeResult
 from .progress import Listener, Silent
 from .receipt.predictions import write_predictions
@@ -93,6 +94,9 @@ class _Run:
 
     def go(self) -> RunRecord:
         tasks = tasks_to_run(self.settings)
+        refusal = "" if self.harness.commit else environment.git_refusal()
+        if refusal:
+            self.listener.say(f"the record names no commit of the harness; git says: {refusal}")
         self._check(tasks)
         resumed = self.state.begin(self._identity(), resume=self.settings.resume)
         self.todo.extend(task for task in tasks if not self._restored(task, resumed=resumed))
@@ -123,7 +127,7 @@ class _Run:
             token_budget=min(self.budgets, default=None),
         )
 
-    def _predictions(self) -> PredictionsRef | None:
+    def _predictions(self) -> PredictionsFile | None:
         chosen = self.settings
         if chosen.receipt is None:
             return None
@@ -205,7 +209,7 @@ class _Run:
     def _another_round(self, task_id: str) -> bool:
         """Count one more attempt at a task; return whether it has one left."""
         self.rounds[task_id] += 1
-        return self.rounds[task_id] < ROUNDS
+        return self.rounds[task_id] < ATTEMPTS
 
     def _fail(self, task_id: str, error: HarnessError) -> None:
         """Note that a task failed, and say so."""

@@ -18,6 +18,6 @@ def scorer() -> None:
     from .scorer import SCORER  # NumPy: see cli.py
 
     echo(SCORER.description)
-    threads.pin()
+    threads.hold_to_scorer()
     SCORER.check()
     echo("this machine computes scores of record")

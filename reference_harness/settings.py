@@ -15,7 +15,6 @@ from .facts import ExtractorFacts
 from .formats.processes import processors
 from .formats.run_record import (
     BatchingRef,
-    BenchmarkRef,
     DatasetRef,
     EmbeddingRef,
     ExtractorRef,
@@ -25,12 +24,12 @@ from .formats.run_record import (
     Missing,
     ModelRef,
     NumericsRef,
-    PredictionsRef,
     ProbeRef,
     RunRecord,
     TaskRecord,
 )
 from .formats.scorer import ScorerRef
+from .formats.submission import BenchmarkRef, PredictionsFile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +141,7 @@ def record_of(
     started_at: str,
     resumed: bool,
     scorer: ScorerRef,
-    predictions: PredictionsRef | None,
+    predictions: PredictionsFile | None,
     token_budget: int | None,
 ) -> RunRecord:
     """Return the record of a run that ends now; `token_budget` is the one that was measured."""

@@ -19,8 +19,8 @@ TOML_MAX = 1_000_000
 """Bytes of a list: 1,000 models have 200 kB."""
 AT_ONCE = 2
 """Models that share a cluster: when the last embedders of one are busy, the next has begun."""
-OF_THE_CALL = ("listed", "engine", "quiet")
-FORM = 'write it as [[run]] with output = "M.json" and other options of `geneb-harness run`'
+CALL_OPTIONS = ("listed", "engine", "quiet")
+LIST_FORM = 'write it as [[run]] with output = "M.json" and other options of `geneb-harness run`'
 
 
 def listed_runs(path: Path, context: click.Context, common: dict[str, Any]) -> list[dict[str, Any]]:
@@ -33,10 +33,10 @@ def listed_runs(path: Path, context: click.Context, common: dict[str, Any]) -> l
     except NotReadable as error:
         raise OptionError(f"{path}: {error.reason}") from error
     except ValueError as error:
-        raise OptionError(f"{path}: not a TOML file: {error}: {FORM}") from error
+        raise OptionError(f"{path}: not a TOML file: {error}: {LIST_FORM}") from error
     tables = document.get("run")
     if not isinstance(tables, list) or not tables or document.keys() != {"run"}:
-        raise OptionError(f"{path}: expected tables [[run]] and nothing else: {FORM}")
+        raise OptionError(f"{path}: expected tables [[run]] and nothing else: {LIST_FORM}")
     runs = [
         common | _options(table, context, f"{path}: run {number}")
         for number, table in enumerate(tables, 1)
@@ -54,7 +54,7 @@ def _options(table: Any, context: click.Context, label: str) -> dict[str, Any]:
     known = {
         name.removeprefix("--"): option
         for option in context.command.params
-        if option.name not in OF_THE_CALL
+        if option.name not in CALL_OPTIONS
         for name in option.opts
     }
     options = {}

@@ -16,10 +16,10 @@ from .tasks import DIGEST_BYTES
 
 FORMAT = 2
 SUFFIX = ".shard"
-ASIDE = ".damaged"
+DAMAGED_SUFFIX = ".damaged"
 """Appended to the name of a damaged shard. It is kept, since it may help to find the cause."""
 _HEADER_MAX = 4096  # a header has about 150 bytes
-Rows = npt.NDArray[np.floating[Any]]
+Embeddings = npt.NDArray[np.floating[Any]]
 
 
 class Shape(NamedTuple):
@@ -88,12 +88,12 @@ def names_in(shard: Path) -> bytes:
     return names
 
 
-def matrix_in(shard: Path, shape: Shape) -> Rows:
+def matrix_in(shard: Path, shape: Shape) -> Embeddings:
     """Return the (n, d) matrix of a shard. Raises DamagedShardError."""
     values = np.fromfile(
         shard, dtype=shape.dtype, offset=shape.start + shape.rows * DIGEST_BYTES
     ).reshape(shape.rows, shape.dim)
     if zlib.crc32(values.data) != shape.crc:
         raise DamagedShardError("the embeddings are damaged")
-    rows: Rows = values
+    rows: Embeddings = values
     return rows

@@ -10,7 +10,7 @@ from .formats.hub_storage import DOWNLOAD_LIMITS, StorageFailure, limit_storage,
 _ADDRESS = re.compile(r"https?://[^\s)?#]+")
 _AGAIN = "run the command again: complete files are not downloaded again"
 _CONNECT = f"check the network, or name a Hub that it reaches with --endpoint; then {_AGAIN}"
-_PUT_RIGHT = f"free disk space or check permissions, also of HF_HOME, then {_AGAIN}"
+_DISK_ADVICE = f"free disk space or check permissions, also of HF_HOME, then {_AGAIN}"
 _TRANSIENT = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _LINE_MAX = 200  # characters of the client's own words
 SILENCE_SECONDS = 30
@@ -23,10 +23,10 @@ def limit() -> None:
     Of the lines that the Hub's own client logs when it tries again, one is left.
     """
     limit_storage(DOWNLOAD_LIMITS | {"HF_XET_CLIENT_READ_TIMEOUT": f"{SILENCE_SECONDS}s"})
-    logging.getLogger("huggingface_hub.utils._http").addFilter(_Once())
+    logging.getLogger("huggingface_hub.utils._http").addFilter(_OneLineFilter())
 
 
-class _Once(logging.Filter):
+class _OneLineFilter(logging.Filter):
     """Replaces two lines a try, with an address of 80 letters each, by one for all."""
 
     was_printed = False
@@ -54,7 +54,7 @@ def reason(error: BaseException) -> str:
         return f"{failure.what}; {_AGAIN}"
     if isinstance(failure, OSError) and failure.errno is not None:
         where = f"{failure.filename}: " if failure.filename else ""
-        return f"this machine failed, not the Hub: {where}{failure.strerror}; {_PUT_RIGHT}"
+        return f"this machine failed, not the Hub: {where}{failure.strerror}; {_DISK_ADVICE}"
     answered = getattr(error, "response", None)
     if answered is not None:
         status, path = answered.status_code, urlsplit(str(answered.url)).path

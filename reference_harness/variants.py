@@ -28,7 +28,7 @@ SHIFT = 3
 REVERSED = "reversed"
 KINDS = ("substituted", "cropped", "shifted")
 """Kinds of which every test sequence gets one each; `REVERSED` is added where strands are alike."""
-TRIES = 20
+ATTEMPTS = 20
 """Attempts at a variant that is no published sequence; a sequence without one gets none."""
 
 _LETTERS = "ACGT"
@@ -88,8 +88,8 @@ def _sample(count: int, most: int, uniform: Uniform) -> list[int]:
 
 
 def _variant(sequence: str, kind: str, known: set[str], uniform: Uniform) -> str | None:
-    for _ in range(TRIES):
-        changed = MAKERS[kind](sequence, uniform)
+    for _ in range(ATTEMPTS):
+        changed = MAKER_OF_KIND[kind](sequence, uniform)
         if changed and changed not in known:
             return changed
     return None
@@ -129,7 +129,7 @@ def reversed_strand(sequence: str, uniform: Uniform) -> str:
     return reverse_complement(sequence.upper())
 
 
-MAKERS: Mapping[str, Callable[[str, Uniform], str]] = {
+MAKER_OF_KIND: Mapping[str, Callable[[str, Uniform], str]] = {
     "substituted": substituted,
     "cropped": cropped,
     "shifted": shifted,

@@ -51,7 +51,7 @@ NOT_COMPILED = b"compile=true was left out: the model is run as it is\n"
 """Printed for a run whose model torch compiled: a sandbox has no compiler, and what compiling moves
 is rounding, which the tolerance of an audit covers."""
 
-NOTED = frozenset({
+NOTED_EVENTS = frozenset({
     "socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto",
     "subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.kill",
 })  # fmt: skip
@@ -65,13 +65,13 @@ def main(arguments: list[str]) -> NoReturn:
     os.dup2(2, 1)
     try:
         options, sequences = read_options(Path(arguments[0])), read_sequences(Path(arguments[1]))
-        limit(options)
+        limit_process(options)
         note_attempts()
         values = embed(options, sequences)
     except HarnessError as error:
-        leave(str(error), FAILED)
+        exit_with(str(error), FAILED)
     except BaseException:  # noqa: BLE001 - foreign code raises what it likes
-        leave(traceback.format_exc(), BROKEN)
+        exit_with(traceback.format_exc(), BROKEN)
     with contextlib.suppress(BrokenPipeError):  # the reader refused the header and went away
         write(result, values)
     sys.stderr.flush()
@@ -83,7 +83,7 @@ def read_sequences(file: Path) -> list[str]:
     return file.read_text(encoding="ascii").split("\n")[:-1]
 
 
-def limit(options: WorkerOptions) -> None:
+def limit_process(options: WorkerOptions) -> None:
     """Bound processes and threads, for good: only root of the host is not held by this.
 
     Set here and not by the launcher, since the kernel counts those of a user namespace from
@@ -101,7 +101,7 @@ def note_attempts() -> None:
     seen: set[str] = set()
 
     def hook(event: str, _: tuple[object, ...]) -> None:
-        if event in NOTED and event not in seen:
+        if event in NOTED_EVENTS and event not in seen:
             seen.add(event)
             os.write(2, f"attempt: {event}\n".encode())
 
@@ -125,9 +125,9 @@ def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
     if options.batching == "exact" and options.device.startswith("cuda"):
         set_exact()
     allowed = None if options.memory_mib is None else options.memory_mib << 20
-    limit = MemoryLimit(room_of(options.device, allowed) if options.measure else None)
-    values = embed_sequences(loaded, options.plan, sequences, limit)
-    os.write(2, f"{BUDGET}{budget_now(loaded, options.plan, limit)}\n".encode())
+    limit_process = MemoryLimit(room_of(options.device, allowed) if options.measure else None)
+    values = embed_sequences(loaded, options.plan, sequences, limit_process)
+    os.write(2, f"{BUDGET}{budget_now(loaded, options.plan, limit_process)}\n".encode())
     little = values.dtype.newbyteorder("<")
     return np.ascontiguousarray(values, dtype=little)
 
@@ -142,7 +142,7 @@ def write(stream: int, values: np.ndarray) -> None:
     os.close(stream)
 
 
-def leave(text: str, code: int) -> NoReturn:
+def exit_with(text: str, code: int) -> NoReturn:
     """Print why and exit at once, without running handlers that foreign code installed."""
     os.write(2, text.encode("utf-8", "backslashreplace") + b"\n")
     os._exit(code)

@@ -45,6 +45,7 @@ from tools.generated_pages import (
     evidence_script,
     lists,
     models_page,
+    situations,
     with_attestation,
     with_columns,
 )
@@ -260,7 +261,7 @@ def generated() -> dict[str, str]:
         for name, schema in schemas.items()
     }
     rows = f"schemas/{place.FILE}"
-    numbers = place.population_text(
+    numbers = place.shipped_rows_text(
         (ROOT / rows).read_text(encoding="utf-8"), ROOT / "submissions", benchmark
     )
     by_harness = {
@@ -272,6 +273,7 @@ def generated() -> dict[str, str]:
         | {
             "RULES.md": rules_markdown(),
             **lists(),
+            **situations(),
             rows: numbers,
             f"schemas/{shipped.FIT_FILE}": fit_of(numbers, benchmark),
             f"schemas/{shipped.KNOWN_FILE}": known_files(),

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from geneb_ci.audit.trust.attestation import (
     FIELD_GROUPS,
@@ -14,6 +15,8 @@ from geneb_ci.common.config import find_layout
 from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, EVIDENCE_ORDER
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.render.formats import FORMATS
+from geneb_ci.situation import contributor, maintainer
+from geneb_ci.situation.table import Role, Situation
 from reference_harness.extractors import BUILTINS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,13 +34,28 @@ def lists() -> dict[str, str]:
     }
 
 
-def between(page: str, name: str, text: str) -> str:
+def situations() -> dict[str, str]:
+    """Return the page that lists the situations of `geneb-ci next`, by role."""
+    tables: dict[Role, tuple[Situation[Any], ...]] = {
+        Role.CONTRIBUTOR: contributor.TABLE,
+        Role.MAINTAINER: maintainer.TABLE,
+    }
+    text = (ROOT / "docs/next.md").read_text(encoding="utf-8")
+    for role, table in tables.items():
+        rows = "".join(f"| `{entry.name}` | {entry.about} |\n" for entry in table)
+        lines = f"\n| situation | when |\n|---|---|\n{rows}"
+        text = between("docs/next.md", role, lines, text)
+    return {"docs/next.md": text}
+
+
+def between(page: str, name: str, text: str, found: str | None = None) -> str:
     """Return a page with the text between its marks `<!-- name -->` and `<!-- /name -->`.
 
-    Raises ValueError unless both marks stand there once.
+    `found` is the page where it was changed already. Raises ValueError unless both marks stand
+    there once.
     """
     begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-    found = (ROOT / page).read_text(encoding="utf-8")
+    found = found or (ROOT / page).read_text(encoding="utf-8")
     if not found.count(begin) == found.count(end) == 1:
         raise ValueError(f"{page} lacks {begin}...{end}: put both marks where the list belongs")
     head, _, rest = found.partition(begin)
@@ -104,6 +122,7 @@ def with_columns() -> str:
 LAYERS = (
     ("cli", "one function for each command, imported when it is called"),
     ("api", "what the commands do, as functions: the Python interface"),
+    ("situation", "where a branch or a board stands, and the one command that comes next"),
     ("github", "pull requests, their verdicts and queue; new repositories and their settings"),
     ("render", "findings, audits and boards in every format that they are read in"),
     ("publish", "git history, ledger, generations of the board, one commit to the Space"),

@@ -1,12 +1,12 @@
-"""Canonical JSON, its digest and times; and the errors of steps that are computed again."""
+"""Canonical JSON, its digest, times, and the steps of a draw."""
 
 import hashlib
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any
 
 import rfc8785
 
-from geneb_ci.common.errors import Exit, GenebError, UsageProblem
+from geneb_ci.common.errors import UsageProblem
 
 COMMITMENT = "commitment"
 ROUND = "round"
@@ -16,29 +16,6 @@ TICKETS = "tickets"
 SAMPLE = "sample"
 STEPS = (COMMITMENT, ROUND, SIGNATURE, SEED, TICKETS, SAMPLE)
 """The steps of a draw, in the order in which each follows from the one before."""
-
-
-class StepMismatch(GenebError):  # noqa: N818 (named after what is wrong)
-    """A step of a plan or a record that gives another result when it is computed again."""
-
-    exit_code: ClassVar[Exit] = Exit.ERRORS
-
-    def __init__(self, step: str, message: str, fix: str = "") -> None:
-        super().__init__(
-            f"{step}: {message}",
-            fix or "do not trust this file; take it from where it was published",
-        )
-        self.step = step
-
-
-class MissingInput(StepMismatch):
-    """A step that cannot be computed, because something it needs is missing here."""
-
-
-class AuditRefused(GenebError):  # noqa: N818
-    """A submission or a request for which no audit may begin."""
-
-    exit_code: ClassVar[Exit] = Exit.ERRORS
 
 
 def canonical(value: Any) -> bytes:

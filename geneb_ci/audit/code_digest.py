@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import ExtractorCode
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.common.config import Layout
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.reading import read_bytes

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.code_digest import (
     BUILTIN,
     ExtractorFolder,
@@ -23,6 +22,7 @@ from geneb_ci.audit.commitment import (
     claims_of,
 )
 from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.sources import DeclaredRun, sources_of
 from geneb_ci.audit.sampling.design import audit_policy, drawable_cells, strata_of
 from geneb_ci.check.registry import RULES

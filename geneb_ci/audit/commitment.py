@@ -13,7 +13,8 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from geneb_ci.audit.canonical import COMMITMENT, StepMismatch, digest
+from geneb_ci.audit.canonical import COMMITMENT, digest
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.models.entry import Kind
 from geneb_ci.statistics.neighbours import COUNT_MIN, NEAR, near_cells_of_copy
 from reference_harness.formats.base import Hex40, Hex64, Name, Positive, StrictModel

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.decoys import FRESH, TRIANGLES, TWICE
 from geneb_ci.audit.rerun.honesty import sequences_varied
 from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.scoring import sequences_of
 from geneb_ci.audit.sampling.design import allocation, parts_of
-from geneb_ci.audit.sampling.plan import Plan
+from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
 from geneb_ci.sandbox.limits import MIB, advice
 from reference_harness.formats.base import Count, Positive, StrictModel
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 SAMPLE = 256
 """Sequences that are timed."""
-FEW = 8
+START_SEQUENCES = 8
 """Sequences of the run whose time is taken for the start."""
 TIMED_MIN = 2.0
 """Seconds by which the sample has to take longer than the start, or as long as the start where that
@@ -57,7 +57,7 @@ and at most for each sequence of a task, all of them being test sequences."""
 FINE, MINUTES = 10, 120
 """Seconds below which a time is shown with tenths, and from which in minutes."""
 SAMPLED = "sample.json"
-_SEED = 20261122  # of the choice of the sample, which is not secret
+_SAMPLE_SEED = 20261122  # of the choice of the sample, which is not secret
 
 
 class TaskSize(StrictModel):
@@ -129,11 +129,11 @@ def measurements_of(here: Ready, weights: Mapping[str, float], say: Say) -> Meas
     started = time.monotonic()
     sizes, samples = {}, {}
     for task in weights:
-        sizes[task], samples[task] = _read(here, task)
+        sizes[task], samples[task] = _size_and_sample(here, task)
     reading = (time.monotonic() - started) / len(weights)
-    chosen = _chosen(sizes, samples)
+    chosen = _sampled_sequences(sizes, samples)
     say(f"timing the extractor on {len(chosen)} sequences")
-    timed = _timed(here, chosen, _ahead(sizes, weights))
+    timed = _timed(here, chosen, _expected_work(sizes, weights))
     values = timed.values
     smallest = min(sizes, key=lambda task: (sizes[task].sequences, task))
     say(f"timing the scoring on {smallest}")
@@ -151,19 +151,21 @@ def measurements_of(here: Ready, weights: Mapping[str, float], say: Say) -> Meas
     return measurements
 
 
-def _read(here: Ready, task: str) -> tuple[TaskSize, list[str]]:
+def _size_and_sample(here: Ready, task: str) -> tuple[TaskSize, list[str]]:
     """Return the size of a task and up to `SAMPLE` of its sequences."""
     file = sequences_of([task], here.source, here.runner.sandbox.scratch, here.runner.harness)
     sequences = file.read_text(encoding="ascii").splitlines()
     if not sequences:
         raise NothingChecked(f"task {task} has no sequence", "pull its data again")
-    some = random.Random(_SEED).sample(sequences, min(SAMPLE, len(sequences)))  # noqa: S311
+    some = random.Random(_SAMPLE_SEED).sample(sequences, min(SAMPLE, len(sequences)))  # noqa: S311
     known = here.subject.benchmark.by_id[task].n_test
     size = TaskSize(sequences=len(sequences), letters=sum(map(len, sequences)), test=known)
     return size, some
 
 
-def _chosen(sizes: Mapping[str, TaskSize], samples: Mapping[str, list[str]]) -> list[str]:
+def _sampled_sequences(
+    sizes: Mapping[str, TaskSize], samples: Mapping[str, list[str]]
+) -> list[str]:
     """Return up to `SAMPLE` sequences, of each task in proportion to its size, one at least."""
     total = sum(size.sequences for size in sizes.values())
     shares = {t: max(1, round(SAMPLE * size.sequences / total)) for t, size in sizes.items()}
@@ -201,7 +203,7 @@ class ExpectedWork(NamedTuple):
     """In the mean of all draws, or of the largest task where that has more."""
 
 
-def _ahead(sizes: Mapping[str, TaskSize], weights: Mapping[str, float]) -> ExpectedWork:
+def _expected_work(sizes: Mapping[str, TaskSize], weights: Mapping[str, float]) -> ExpectedWork:
     tasks = sum(weights.values())
     letters = {task: _letters(sizes[task], max(1, round(tasks))) for task in weights}
     mean = sum(weight * letters[task] for task, weight in weights.items())
@@ -228,7 +230,7 @@ def rate_of(
     another program delays changes it little, and a load that both have cancels. What is ahead
     limits the precision: where all its letters were timed, the error is that of a start.
     """
-    few = sequences[: min(FEW, len(sequences))]
+    few = sequences[: min(START_SEQUENCES, len(sequences))]
     spent = [run(few).seconds]  # the first start also reads libraries and weights from disk
     start, sample, times = run(few).seconds, run(sequences), 1
     spent += [start, sample.seconds]
@@ -263,7 +265,7 @@ def _scoring(here: Ready, task: str, values: "np.ndarray") -> float:
     folder = here.runner.sandbox.scratch
     file = sequences_of([task], here.source, folder, here.runner.harness)
     count = len(file.read_text(encoding="ascii").splitlines())
-    draw = np.random.default_rng(_SEED)
+    draw = np.random.default_rng(_SAMPLE_SEED)
     rows = values[draw.integers(len(values), size=count)]
     # Other rows than those of the sample, so that the probe has to separate as many as in earnest.
     mixed = (rows + values[draw.integers(len(values), size=count)]) / 2
@@ -337,7 +339,7 @@ def draw_probabilities(commitment: Commitment) -> dict[str, float]:
     }
 
 
-def remaining_tasks(plan: Plan, here: Ready) -> dict[str, float]:
+def remaining_tasks(plan: TaskPlan, here: Ready) -> dict[str, float]:
     """Return the tasks of a plan that are not embedded yet, each with weight 1."""
     return {choice.task: 1.0 for choice in plan.chosen if here.work.embedded(choice.task) is None}
 

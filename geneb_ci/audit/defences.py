@@ -44,8 +44,8 @@ class Defence:
 _OUTCOME = "geneb_ci.audit.compare.outcome"
 _EMBEDDINGS = "geneb_ci.audit.compare.embedding_outcome"
 _ATTACKS = "tests/adversary/test_attacks.py"
-_ROW_AUDIT = "tests/audit/test_embedding_audit.py"
-_ROW_ATTACKS = (
+_EMBEDDING_AUDIT = "tests/audit/test_embedding_audit.py"
+_EMBEDDING_ATTACKS = (
     "tests/adversary/test_receipt_embeddings.py"
     "::test_each_attack_passes_without_its_defence_and_is_found_by_it"
 )
@@ -62,7 +62,7 @@ DEFENCES = (
         ),
         embeddings=Use(
             f"{_EMBEDDINGS}:reasons_of",
-            f"{_ROW_AUDIT}::test_an_altered_test_row_disputes_the_row",
+            f"{_EMBEDDING_AUDIT}::test_an_altered_test_row_disputes_the_row",
         ),
     ),
     Defence(
@@ -72,7 +72,7 @@ DEFENCES = (
         tasks=Unused("no embeddings are published; every drawn cell is scored again"),
         embeddings=Use(
             "geneb_ci.audit.compare.embeddings:compared_cells",
-            f"{_ROW_AUDIT}::test_a_claim_that_the_rows_do_not_give_differs",
+            f"{_EMBEDDING_AUDIT}::test_a_claim_that_the_rows_do_not_give_differs",
         ),
     ),
     Defence(
@@ -92,7 +92,7 @@ DEFENCES = (
         tasks=Unused(_WHOLE),
         embeddings=Use(
             "geneb_ci.receipt.direction:direction_test",
-            f"{_ROW_AUDIT}::test_what_moves_within_the_tolerance_is_found_by_its_direction",
+            f"{_EMBEDDING_AUDIT}::test_what_moves_within_the_tolerance_is_found_by_its_direction",
         ),
     ),
     Defence(
@@ -100,28 +100,28 @@ DEFENCES = (
         against="a column of large values that makes room for changes elsewhere",
         needs="several drawn embeddings of a task",
         tasks=Unused(_WHOLE),
-        embeddings=Use("geneb_ci.receipt.column_rule:tolerances", _ROW_ATTACKS),
+        embeddings=Use("geneb_ci.receipt.column_rule:tolerances", _EMBEDDING_ATTACKS),
     ),
     Defence(
         name="pooled rounding",
         against="features on the borders of float16, so that many coordinates may round otherwise",
         needs="all drawn embeddings together",
         tasks=Unused(_WHOLE),
-        embeddings=Use("geneb_ci.receipt.embeddings:allowed_pooled", _ROW_ATTACKS),
+        embeddings=Use("geneb_ci.receipt.embeddings:allowed_pooled", _EMBEDDING_ATTACKS),
     ),
     Defence(
         name="rare rescue",
         against="altered embeddings that the contributor's own code gives in float64",
         needs="failed sequences that are embedded again, alone",
         tasks=Unused("no embedding is compared, so none can be rescued"),
-        embeddings=Use("geneb_ci.receipt.embeddings:allowed_rescued", _ROW_ATTACKS),
+        embeddings=Use("geneb_ci.receipt.embeddings:allowed_rescued", _EMBEDDING_ATTACKS),
     ),
     Defence(
         name="effect on the loss",
         against="training and support embeddings altered within their tolerance so that it pays",
         needs="the probe of the full regime",
         tasks=Unused(_WHOLE),
-        embeddings=Use("geneb_ci.receipt.influence:influence_on_loss", _ROW_ATTACKS),
+        embeddings=Use("geneb_ci.receipt.influence:influence_on_loss", _EMBEDDING_ATTACKS),
     ),
     Defence(
         name=ORDER,
@@ -224,7 +224,7 @@ DEFENCES = (
         ),
         embeddings=Use(
             "geneb_ci.audit.sampling.embedding_draw:weakness_of",
-            f"{_ROW_AUDIT}::test_a_receipt_in_bfloat16_is_never_drawn_from",
+            f"{_EMBEDDING_AUDIT}::test_a_receipt_in_bfloat16_is_never_drawn_from",
         ),
     ),
     Defence(
@@ -237,7 +237,7 @@ DEFENCES = (
         ),
         embeddings=Use(
             "geneb_ci.audit.sampling.task_draw:require_one_draw",
-            f"{_ROW_AUDIT}::test_a_second_draw_of_one_commitment_is_refused",
+            f"{_EMBEDDING_AUDIT}::test_a_second_draw_of_one_commitment_is_refused",
         ),
     ),
     Defence(

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 from geneb_ci.audit import cost
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commit import AuditSubject, SubmissionFile
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import EmbeddingOutcome, RerunResult
 from geneb_ci.audit.compare.embeddings import OwnReceipt, near_roots
 from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX
 from geneb_ci.audit.rerun.embedder import rerun_cost, rerun_cost_lines
-from geneb_ci.audit.rerun.embeddings import RERUN_EMBEDDINGS, rows_of
+from geneb_ci.audit.rerun.embeddings import RERUN_EMBEDDINGS, rerun_embeddings
 from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.tasks import check_outcome, outcome_of
 from geneb_ci.audit.rerun.workspace import Work
@@ -38,7 +38,7 @@ from geneb_ci.audit.sampling.embedding_draw import (
     require_not_lowered,
 )
 from geneb_ci.audit.sampling.embedding_power import power_lines
-from geneb_ci.audit.sampling.plan import Beacon, EmbeddingPlan, Plan
+from geneb_ci.audit.sampling.plan import Beacon, EmbeddingPlan, TaskPlan
 from geneb_ci.audit.sampling.task_draw import (
     CROWNS_MAX,
     crowns_of,
@@ -59,7 +59,7 @@ from reference_harness.formats.text import Say
 OUTCOME = "outcome.json"
 """File of the work folder: the outcome of a finished rerun."""
 
-_P = TypeVar("_P", Plan, EmbeddingPlan)
+_P = TypeVar("_P", TaskPlan, EmbeddingPlan)
 
 
 class Committed(NamedTuple):
@@ -144,7 +144,7 @@ class TaskSample:
     """Whole tasks: every sequence is embedded again, and every cell scored."""
 
     name: ClassVar[str] = "tasks"
-    kind: ClassVar[type[Plan]] = Plan
+    kind: ClassVar[type[TaskPlan]] = TaskPlan
     cache: ClassVar[str] = "audits"
 
     drawn: int | None = None
@@ -171,8 +171,8 @@ class TaskSample:
         return {}
 
     def drawing(
-        self, committed: Committed, plans: Sequence[Plan], near: Collection[str]
-    ) -> Callable[[str, Beacon], Plan]:
+        self, committed: Committed, plans: Sequence[TaskPlan], near: Collection[str]
+    ) -> Callable[[str, Beacon], TaskPlan]:
         """Return the draw of tasks, with targeted ones and those of earlier draws."""
         commitment, submission, _ = committed
         if self.targeted is None:
@@ -190,11 +190,11 @@ class TaskSample:
             targeted_max=count,
         )
 
-    def drawn_names(self, plan: Plan) -> str:
+    def drawn_names(self, plan: TaskPlan) -> str:
         """Return the names of the tasks to rerun."""
         return ", ".join(choice.task for choice in plan.chosen)
 
-    def cost(self, here: Ready, plan: Plan | None, setup: float, say: Say) -> str:
+    def cost(self, here: Ready, plan: TaskPlan | None, setup: float, say: Say) -> str:
         """Measure, and return as text, what is left to pay on this machine."""
         commitment = here.commitment
         if plan is None:
@@ -210,11 +210,13 @@ class TaskSample:
         cost.refuse_too_large(here, sampled, tasks, drawn)
         return cost.cost_text(expected, here, drawn=plan is not None)
 
-    def rerun(self, plan: Plan, here: Ready, clock: Callable[[], float], say: Say) -> RerunResult:
+    def rerun(
+        self, plan: TaskPlan, here: Ready, clock: Callable[[], float], say: Say
+    ) -> RerunResult:
         """Embed and score the drawn tasks again, and compare every cell of them."""
         return RerunResult(outcome_of(plan, here, clock, say))
 
-    def finished(self, plan: Plan, subject: AuditSubject, work: Work) -> RerunResult | None:
+    def finished(self, plan: TaskPlan, subject: AuditSubject, work: Work) -> RerunResult | None:
         """Return the outcome of the folder, computed again from the scores beside it."""
         outcome = work.read_as(OUTCOME, AuditOutcome) if work.has_result(OUTCOME) else None
         if outcome is None:
@@ -322,7 +324,7 @@ class EmbeddingSample:
     ) -> RerunResult:
         """Recompute every cell from the receipt, embed the drawn sequences again, and compare."""
         files = functools.partial(receipt_files, folder=self.receipt, say=say)
-        return rows_of(plan, here, files, clock, say)
+        return rerun_embeddings(plan, here, files, clock, say)
 
     def finished(
         self, plan: EmbeddingPlan, subject: AuditSubject, work: Work
@@ -407,7 +409,7 @@ def sample_by_name(
     return sample
 
 
-def sample_of(plan: Plan | EmbeddingPlan, receipt: Path | None = None) -> AnySample:
+def sample_of(plan: TaskPlan | EmbeddingPlan, receipt: Path | None = None) -> AnySample:
     """Return the kind of sample that a plan draws; `receipt` is the folder of its receipt.
 
     Raises UsageProblem for a receipt where tasks are drawn.

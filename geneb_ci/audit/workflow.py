@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from geneb_ci.audit.canonical import AuditRefused, moment_of
+from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commit import (
     AuditSubject,
     SubmissionFile,
@@ -32,6 +32,7 @@ from geneb_ci.audit.commit import (
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
 from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.envelope import key_id
 from geneb_ci.audit.record.keys import private_key
 from geneb_ci.audit.record.repository import AuditRepository, earlier_plans
@@ -52,7 +53,7 @@ from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.sampling.embedding_draw import recompute_any
 from geneb_ci.audit.sampling.plan import (
     EmbeddingPlan,
-    Plan,
+    TaskPlan,
     committed_text,
     encoded,
     read_any_plan,
@@ -77,7 +78,7 @@ DIGITS = 16
 """Hex digits of a commitment that name its folder."""
 EXAMPLE_TIME = "2026-11-20T08:30:00Z"
 
-_P = TypeVar("_P", Plan, EmbeddingPlan)
+_P = TypeVar("_P", TaskPlan, EmbeddingPlan)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,12 +127,12 @@ class Signing:
     shown_on: str | None = None
     """Commit whose status shows the commitment."""
 
-    def start(self, plan: Plan | EmbeddingPlan) -> None:
+    def start(self, plan: TaskPlan | EmbeddingPlan) -> None:
         """Sign that a drawn sample is about to be rerun, so that its draw is not forgotten."""
         if self.key is not None:
             sign_start(plan, self.key, self.layout, self.audits, self.say, self.shown_on)
 
-    def abort(self, error: ExtractorRefused, plan: Plan | EmbeddingPlan) -> None:
+    def abort(self, error: ExtractorRefused, plan: TaskPlan | EmbeddingPlan) -> None:
         """Sign that the extractor ended a rerun, so that its draw is not forgotten."""
         if self.key is not None:
             sign_abort(error, plan, self.key, self.layout, self.audits, self.say)
@@ -213,7 +214,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
 def _shown_cost(
     request: AuditRequest,
     here: Ready,
-    plan: Plan | EmbeddingPlan | None,
+    plan: TaskPlan | EmbeddingPlan | None,
     setup: float,
     say: Say,
     show: Say,
@@ -251,7 +252,7 @@ def draw_plan(
 
 
 def rerun_plan(
-    plan: Plan | EmbeddingPlan,
+    plan: TaskPlan | EmbeddingPlan,
     signing: Signing,
     machine: Machine,
     *,
@@ -499,7 +500,7 @@ def _published_and_drawn(
     here: Ready,
     signing: Signing,
     show: Say,
-) -> Plan | EmbeddingPlan | AuditProgress:
+) -> TaskPlan | EmbeddingPlan | AuditProgress:
     """Publish the commitment, unless that is done; draw, and keep the plan before any rerun.
 
     Returns the plan, or the state of the audit where the caller has to publish the commitment.
@@ -513,7 +514,7 @@ def _published_and_drawn(
     if request.work is None:
         plans = _plans_here(work.folder, here.commitment, sample.kind, signing.say)
         sample = sample.with_earlier(plans)
-    plan: Plan | EmbeddingPlan = draw_plan(
+    plan: TaskPlan | EmbeddingPlan = draw_plan(
         here.commitment,
         committed_at,
         submission,
@@ -528,7 +529,7 @@ def _published_and_drawn(
 
 
 def _plans_here(
-    folder: Path, commitment: Commitment, kind: type[Plan | EmbeddingPlan], say: Say
+    folder: Path, commitment: Commitment, kind: type[TaskPlan | EmbeddingPlan], say: Say
 ) -> Iterable[Path]:
     """Yield the paths of all other plans for the model in this cache, signed as records or not.
 

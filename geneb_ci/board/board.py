@@ -188,7 +188,7 @@ class Numbers(Enum):
     ERRORS = "standard errors, too, which need the extra `build`"
 
 
-def rows_of(
+def checked_entries(
     layout: Layout,
     files: list[Path],
     watch: Watch = lambda results, _: results,
@@ -291,9 +291,9 @@ def entries_of(
 ) -> list[Entry]:
     """Check submissions, all of which have to pass, and return them as rows.
 
-    Parameters as of `rows_of`. Raises SubmissionsRefused.
+    Parameters as of `checked_entries`. Raises SubmissionsRefused.
     """
-    report, entries = rows_of(layout, files, watch, numbers=numbers, jobs=jobs, cache=cache)
+    report, entries = checked_entries(layout, files, watch, numbers=numbers, jobs=jobs, cache=cache)
     if entries is None:
         raise SubmissionsRefused(report)
     return entries

@@ -83,7 +83,7 @@ class Regime:
         return {model: first[score] for model, score in self.scores.items()}
 
     @functools.cached_property
-    def _decided(self) -> "tuple[ScoreColumn, float]":
+    def _scores_and_limit(self) -> "tuple[ScoreColumn, float]":
         import numpy as np  # of the extra `build`
 
         from geneb_ci.board.decisions import ScoreColumn, critical_value, rounded_up
@@ -98,7 +98,7 @@ class Regime:
     def _stood(self) -> "RankRanges":
         from geneb_ci.board.decisions import ranks
 
-        return ranks(*self._decided)
+        return ranks(*self._scores_and_limit)
 
     def rank(self, model: str) -> int:
         """Return the rank of a row."""
@@ -108,14 +108,14 @@ class Regime:
         """Whether one of two rows scores significantly higher than the other."""
         from geneb_ci.board.decisions import compare_pair
 
-        scores, c = self._decided
+        scores, c = self._scores_and_limit
         return compare_pair(scores, self._place[model], self._place[other], c).is_significant
 
     def half_width(self, model: str) -> float:
         """Return how far the ends of a row's interval are from its score."""
         from geneb_ci.board.decisions import intervals_of
 
-        low, high = intervals_of(self._decided[0])
+        low, high = intervals_of(self._scores_and_limit[0])
         k = self._place[model]
         return float(high[k] - low[k]) / 2
 

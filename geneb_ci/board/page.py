@@ -59,26 +59,25 @@ def assembled_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 def _script(source: Mapping[str, bytes]) -> str:
     order = _ordered(MAIN_SCRIPT, source, ())
-    parts = "\n".join(_part(name, _text(name, source)) for name in order)
+    parts = "\n".join(_module_function(name, _text(name, source)) for name in order)
     return f'/* {_NOTE} */\n"use strict";\n(() => {{\n\n{parts}\n}})();\n'
 
 
-def _part(name: str, text: str) -> str:
+def _module_function(name: str, text: str) -> str:
     """Return a module as a function that is called once and gives what the module exports."""
     taken = "".join(
-        f"const {{ {', '.join(_split(names))} }} = {_variable(_path(name, path))};\n"
+        f"const {{ {', '.join(_split(names))} }} = {_module_variable(_path(name, path))};\n"
         for names, path in _IMPORT.findall(text)
     )
     body = _EXPORT.sub("", _IMPORT.sub("", text)).strip()
     if left := _LEFT.search(body):
         raise _broken(name, f"has an import or export that the bundler does not know: {left[0]}")
     given = f"return {{ {', '.join(_exports(text))} }};"
-    return (
-        f"/* {name} */\nconst {_variable(name)} = (() => {{\n{taken}\n{body}\n\n{given}\n}})();\n"
-    )
+    begin = f"/* {name} */\nconst {_module_variable(name)} = (() => {{\n"
+    return f"{begin}{taken}\n{body}\n\n{given}\n}})();\n"
 
 
-def _variable(name: str) -> str:
+def _module_variable(name: str) -> str:
     return "$" + re.sub(r"\W", "_", name.removeprefix(SOURCE).removesuffix(".js"))
 
 

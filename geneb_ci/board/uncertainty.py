@@ -170,7 +170,7 @@ def _regime_intervals(
         macro=by_score["macro"],
         micro=by_score["micro"],
         categories={name: by_score[name] for name in benchmark.category_order},
-        tasks={task: _limits(places, scores) for task, scores in board.tasks.items()},
+        tasks={task: _interval_limits(places, scores) for task, scores in board.tasks.items()},
         draw_variance=draw_variance(regime, benchmark),
     )
 
@@ -229,13 +229,13 @@ def regime_scores(
     """Return what decisions in a regime are made from: the rows that have every task of it.
 
     `noted` is what errors of rows with published predictions share, `packed` gives the
-    scores of a row as bytes where that is not `_packed`.
+    scores of a row as bytes where that is not `_packed_scores`.
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
     ranked = [row for row in rows if regime in ranked_regimes(row, benchmark)]
     ranked.sort(key=lambda row: (row.model_id.lower(), row.model_id))
     names, tasks = names_of(benchmark), benchmark.task_ids
-    raw = b"".join((packed or _packed)(row, regime, benchmark) for row in ranked)
+    raw = b"".join((packed or _packed_scores)(row, regime, benchmark) for row in ranked)
     whole = np.frombuffer(raw, dtype=float).reshape(len(ranked), _width(benchmark)).T.copy()
     by_name, (has_seeds,), by_task = np.split(whole, [3 * len(names), 3 * len(names) + 1])
     places = noted.places(ranked) if noted is not None else [None] * len(ranked)
@@ -298,7 +298,9 @@ def row_scores(
     """
     cells = cells_of(submission, regime, benchmark, results)
     values = weighted_sums(cells.scores.tolist(), benchmark)
-    variance = [_of_error(part) for part in weighted_sums(cells.variance.tolist(), benchmark, 2)]
+    variance = [
+        _squared_error(part) for part in weighted_sums(cells.variance.tolist(), benchmark, 2)
+    ]
     freedom, alone = [math.inf] * len(values), np.full(len(cells.seeds), np.inf)
     if cells.seeds.any():
         # Satterthwaite: what is uncertain of a variance adds up with the squares of its parts.
@@ -322,20 +324,20 @@ def _kept_scores(
     regime: str,
     benchmark: Benchmark,
 ) -> bytes:
-    """Return what `_packed` gives of a row, from its numbers if they have that."""
+    """Return what `_packed_scores` gives of a row, from its numbers if they have that."""
     own = numbers[id(submission)]
     if own is not None and regime in own.errors:
         return own.errors[regime]
-    return _packed(submission, regime, benchmark)
+    return _packed_scores(submission, regime, benchmark)
 
 
 def row_errors(submission: Submission, results: Results, benchmark: Benchmark) -> dict[str, bytes]:
     """Return what `row_scores` gives in every regime in which a row is ranked, as numbers."""
     regimes = ranked_regimes(submission, benchmark)
-    return {regime: _packed(submission, regime, benchmark, results) for regime in regimes}
+    return {regime: _packed_scores(submission, regime, benchmark, results) for regime in regimes}
 
 
-def _packed(
+def _packed_scores(
     submission: Submission, regime: str, benchmark: Benchmark, results: Results | None = None
 ) -> bytes:
     scores = row_scores(submission, regime, benchmark, results)
@@ -344,11 +346,11 @@ def _packed(
 
 
 def _width(benchmark: Benchmark) -> int:
-    """Return how many numbers `_packed` writes: of scores, whether there are seeds, of tasks."""
+    """Return how many numbers `_packed_scores` writes of scores, of seeds, and of tasks."""
     return 3 * len(names_of(benchmark)) + 1 + 3 * len(benchmark.tasks)
 
 
-def _of_error(variance: float) -> float:
+def _squared_error(variance: float) -> float:
     """Return a variance as the square of the standard error, which is what is published."""
     error = math.sqrt(variance)
     return error * error
@@ -375,6 +377,6 @@ def standings(board: RegimeScores, name: str, stood: RankRanges | None = None) -
     )
 
 
-def _limits(places: Mapping[str, int], scores: ScoreColumn) -> PackedNumbers:
+def _interval_limits(places: Mapping[str, int], scores: ScoreColumn) -> PackedNumbers:
     numbers = np.stack((*intervals_of(scores), np.sqrt(scores.variance), spread_of(scores)), axis=1)
     return PackedNumbers(places, array.array("d", numbers.tobytes()), width=numbers.shape[1])

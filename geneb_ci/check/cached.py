@@ -95,7 +95,7 @@ class CachedChecker:
         whole = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
         crashed = any(finding.rule == CRASHED for outcome in whole for finding in outcome.findings)
         if len(whole) == len(outcomes) and not crashed:
-            value = {"files": list(map(_written, whole)), "benchmarks": self.benchmarks}
+            value = {"files": list(map(_outcome_json, whole)), "benchmarks": self.benchmarks}
             self.cache.save(key, json.dumps(value, separators=(",", ":")).encode())
 
     def _key(self, files: Sequence[Path]) -> str:
@@ -118,13 +118,13 @@ class CachedChecker:
         facts = [self.rules, str(Path.cwd()), repr(self.against), list(map(str, files))]
         digest.update(json.dumps([*facts, sorted(map(_facts, layouts.values()))]).encode())
         for path in (*files, *rows):
-            _add(digest, path, SUBMISSION_BYTES_MAX)
+            _digest_file(digest, path, SUBMISSION_BYTES_MAX)
         for path in sorted({path for layout in layouts.values() for path in _settings(layout)}):
-            _add(digest, path, _POLICY_BYTES_MAX)
+            _digest_file(digest, path, _POLICY_BYTES_MAX)
         return digest.hexdigest()
 
 
-def _add(digest: "hashlib._Hash", path: Path, limit: int) -> None:
+def _digest_file(digest: "hashlib._Hash", path: Path, limit: int) -> None:
     """Add name, place and bytes of a regular file to a digest. Raises NotReadable."""
     raw = read_regular(path, limit)
     parts = (os.fsencode(path), os.fsencode(path.resolve()), raw)
@@ -153,7 +153,7 @@ def _settings(layout: Layout) -> Iterator[Path]:
             yield from folder.glob(f"*.{end}")
 
 
-def _written(outcome: Outcome) -> list[Any]:
+def _outcome_json(outcome: Outcome) -> list[Any]:
     """Return an outcome as a value for JSON."""
     findings = [
         [*dataclasses.astuple(finding), outcome.frames.get(finding)] for finding in outcome.findings
@@ -162,7 +162,7 @@ def _written(outcome: Outcome) -> list[Any]:
 
 
 def _read_outcome(value: Any) -> Outcome:
-    """Return the outcome that `_written` gave. Raises ValueError or TypeError for other values."""
+    """Return the outcome of `_outcome_json`. Raises ValueError or TypeError for other values."""
     name, sha256, listed, skipped = value
     findings, frames = [], {}
     for rule, severity, *texts, frame in listed:
@@ -178,9 +178,9 @@ def code_digest() -> str:
     """Return a digest of the code of the rules, the shipped data, Python and installed packages."""
     digest = hashlib.sha256(sys.version.encode())
     for path in sorted(path for part in _PARTS for path in (_PACKAGE / part).rglob("*.py")):
-        _add(digest, path, _POLICY_BYTES_MAX)
+        _digest_file(digest, path, _POLICY_BYTES_MAX)
     for path in sorted(shipped("schemas", KNOWN_FILE).parent.glob("*.json")):
-        _add(digest, path, _POLICY_BYTES_MAX)
+        _digest_file(digest, path, _POLICY_BYTES_MAX)
     digest.update("\0".join(sorted(_distributions())).encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 

@@ -20,6 +20,7 @@ from geneb_ci.common.finding import near
 from geneb_ci.common.shipped import read_shipped
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.statistics.reference import cell_names
+from geneb_ci.submission.other_cards import OtherCards
 from geneb_ci.submission.peers import KnownEmbedding, Peers, cell_name, peers_of, results_digest
 from geneb_ci.submission.reading import files_in, is_folder, located
 from reference_harness.formats.benchmark import Benchmark
@@ -90,7 +91,7 @@ def _doubles(text: str) -> "array.array[float]":
     return array.array("d", struct.unpack(f"<{len(raw) // 8}d", raw))
 
 
-def population_text(former: str, submissions: Path, benchmark: Benchmark) -> str:
+def shipped_rows_text(former: str, submissions: Path, benchmark: Benchmark) -> str:
     """Return the new text of `shipped-rows.json`, from its old text and the submissions.
 
     The set of models does not change. A row is kept as it was if its submission has changed or is
@@ -110,7 +111,9 @@ def population_text(former: str, submissions: Path, benchmark: Benchmark) -> str
         "tasks": benchmark.task_ids,
     }
     lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
-    rows_text = ",\n".join(f"  {json.dumps(model)}: {_dense(row)}" for model, row in rows.items())
+    rows_text = ",\n".join(
+        f"  {json.dumps(model)}: {_compact_json(row)}" for model, row in rows.items()
+    )
     return "{\n" + ",\n".join([*lines, f' "rows": {{\n{rows_text}\n }}']) + "\n}\n"
 
 
@@ -129,7 +132,7 @@ def row_of(raw: bytes, benchmark: Benchmark) -> _Row:
     return _Row(hashlib.sha256(raw).hexdigest(), digest, document["meta"]["display"], packed)
 
 
-def _dense(row: Mapping[str, Any]) -> str:
+def _compact_json(row: Mapping[str, Any]) -> str:
     return json.dumps(row, separators=(",", ":"))
 
 
@@ -142,6 +145,7 @@ class FolderContext:
     policy: Policy
     registry: ModelRegistry
     peers: Peers
+    cards: OtherCards
 
 
 @dataclass(frozen=True)
@@ -217,7 +221,8 @@ def folder_context(
         population = against.rows(layout, benchmark) if against is not None else ()
         peers = peers_of(given, map(_located, population))
     peers = replace(peers, known=rows_known_to(benchmark))
-    return FolderContext(layout, benchmark, policy, ModelRegistry(layout), peers)
+    cards = OtherCards(layout.cards, layout.submissions)
+    return FolderContext(layout, benchmark, policy, ModelRegistry(layout), peers, cards)
 
 
 def _located(row: Path | KnownEmbedding) -> Path | KnownEmbedding:

@@ -126,6 +126,7 @@ FILE_RULES: dict[str, tuple[str, ...]] = {
         "incomplete-card",
         "placeholder-in-card",
         "card-disagrees",
+        "copied-card",
         "overlap-despite-zero-shot",
     ),
     "internal": ("check-crashed",),

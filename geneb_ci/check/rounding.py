@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from geneb_ci.statistics.metrics import is_long
+from geneb_ci.statistics.metrics import is_unrounded
 
 # Not accuracy: 0.75 is likely with 1,000 sequences. MCC and F1 are seldom round.
 DECIMAL_METRICS = ("MCC", "F1")
@@ -41,7 +41,7 @@ class Rounding(NamedTuple):
 def rounding_of(cells: Iterable[Mapping[str, float]]) -> Rounding | None:
     """Return the decimals of the scores of cells; None where next to none are few."""
     values = [cell[metric] for cell in cells for metric in DECIMAL_METRICS if metric in cell]
-    doubtful = [decimals(value) for value in values if value and not is_long(value)]
+    doubtful = [decimals(value) for value in values if value and not is_unrounded(value)]
     if sum(n is not None and n <= FULL_DECIMALS for n in doubtful) < SHORT_MAX:
         return None  # the file is unrounded, and nearly all of its values are
     lengths = [n for value in values if value and (n := decimals(value)) is not None]

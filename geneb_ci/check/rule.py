@@ -22,6 +22,7 @@ from geneb_ci.statistics.reference import Vector, vector
 from geneb_ci.statistics.view import RowView, view_of
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.names import Card
+from geneb_ci.submission.other_cards import OtherCards
 from geneb_ci.submission.peers import Peers, results_digest
 from reference_harness.formats.benchmark import Benchmark
 
@@ -72,6 +73,8 @@ class Context:
     """The extractor file that `run` names, if it is available."""
     extractor_needed: bool = False
     """Whether `run` names an extractor that must be in the repository."""
+    other_cards: OtherCards = field(default_factory=OtherCards)
+    """The cards in the repository, and its rows."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """The model registry's facts about the model; empty where it has no entry."""
     described: Mapping[str, Any] = field(default_factory=dict)

@@ -181,8 +181,9 @@ class Checker:
             practice=practice,
             extractor=extractor,
             extractor_needed=names_module(document),
+            other_cards=context.cards,
             facts=_facts(document, context.registry),
-            described=_described(document, context.registry),
+            described=_upgraded_entry(document, context.registry),
         )
 
 
@@ -192,7 +193,7 @@ def _facts(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
     return registry.get(model_id, {}) if isinstance(model_id, str) else {}
 
 
-def _described(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
+def _upgraded_entry(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
     """Return what upgrading would write of the model's entry, for a file that was upgraded."""
     value = document.value
     if not isinstance(value, dict) or ENTRY_MEMBER not in value:

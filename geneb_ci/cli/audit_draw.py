@@ -32,7 +32,7 @@ from geneb_ci.audit.sampling.design import (
     parse_probability,
     probability_text,
 )
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, Plan, encoded
+from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan, encoded
 from geneb_ci.audit.sampling.task_draw import CROWNS_MAX
 from geneb_ci.audit.workflow import draw_plan, practice_time
 from geneb_ci.cli.main import echo, say
@@ -204,7 +204,7 @@ def sample_size(
     return size
 
 
-def table_was_all(detect: int | None, sample: AnySample) -> None:
+def end_with_table(detect: int | None, sample: AnySample) -> None:
     """Print how to draw after a table. Raises UsageProblem where not even a table was asked for."""
     if isinstance(sample, EmbeddingSample):
         echo(
@@ -334,11 +334,11 @@ def plan_command(
         text = sample.power_and_cost(with_receipt(read, benchmark), commitment, benchmark)
         echo(text.removesuffix("\n"), err=to_stderr)
     if committed_at is None:
-        table_was_all(detect, sample)
+        end_with_table(detect, sample)
         return
     signer = private_key(key) if key is not None else None
     sample_drawn: Sample[Any] = sample
-    plan: Plan | EmbeddingPlan = draw_plan(
+    plan: TaskPlan | EmbeddingPlan = draw_plan(
         commitment, committed_at, read, sample_drawn, layout, BeaconSource(**options), say
     )
     write(Output("json", output), encoded(plan))

@@ -26,6 +26,7 @@ from geneb_ci.cli.shared import (
     watched,
     write,
 )
+from geneb_ci.common.actions import set_output
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.finding import Severity, exact_name, first_and_more
 from geneb_ci.common.parallel import MANY_FILES
@@ -218,6 +219,8 @@ def _at(commit: str, out: Path) -> int:
         return code
     write_page(out, generation.published)
     drop_former(out, generation.published)
+    for name, value in generation.outputs.items():
+        set_output(name, value)
     echo(
         f"built {len(generation.published)} files in {out}: generation "
         f"{generation.manifest.generation} of commit {generation.manifest.source_commit}, "

@@ -143,10 +143,11 @@ def check_command(
     jobs: int | None,
     no_cache: bool,
 ) -> int:
-    """Check submissions: files or folders; without a path, the branch, as the server does.
+    """Check submissions: files or folders; without a path, the branch of a clone.
 
-    The path - stands for standard input. Without a path and outside of a clone, on main, or with an
-    option about files, it checks all submissions of the repository.
+    Without a path it is the server's verdict on the commit HEAD as a pull request to main. Outside
+    of a clone, on main, or with an option about files, it checks all submissions of the repository.
+    The path - stands for standard input.
     """
     require_pull_for_repository(repo, pulls=pr is not None)
     other = None if engine == "models" else engine
@@ -266,7 +267,7 @@ def _proposed(base: str | None, pr: int | None, repo: str | None) -> CheckReport
 
 
 def _note(text: str) -> None:
-    say(f"note: {text}")
+    say(f"note: {escape(text)}")
 
 
 def _write(report: CheckReport, outputs: list[Output]) -> None:
@@ -276,7 +277,7 @@ def _write(report: CheckReport, outputs: list[Output]) -> None:
         write(output, text)
     if Output("text", STDOUT) not in outputs:
         for line in proposal_lines(report):
-            echo(escape(line), err=True)
+            click.echo(wrapped_text(f"{escape(line)}\n", width()), nl=False, err=True)
 
 
 def _tell(text: str, outputs: list[Output]) -> None:

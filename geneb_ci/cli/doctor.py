@@ -73,7 +73,7 @@ def show_machine(*, network: bool) -> None:
     say(f"GPU devices: {', '.join(mounts.gpu_devices()) or 'none'}")
     say(f"left from an earlier audit: {_left()}")
     say("packages: " + ", ".join(f"{name} {_version(name)}" for name in PACKAGES))
-    say(f"public beacon: {_beacon() if network else 'not tested (pass --network)'}")
+    say(f"public beacon: {_beacon_state() if network else 'not tested (pass --network)'}")
 
 
 def say(line: str) -> None:
@@ -105,7 +105,7 @@ def _version(name: str) -> str:
         return "(not installed)"
 
 
-def _beacon() -> str:
+def _beacon_state() -> str:
     try:
         with opener(Reach(own=False)).open(BEACON, timeout=BEACON_SECONDS) as answer:
             return f"reached, status {answer.status}"

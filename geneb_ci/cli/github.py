@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
-from geneb_ci.cli.main import is_plain, say
+from geneb_ci.cli.main import echo, is_plain, say
 from geneb_ci.cli.shared import STDOUT, Output, write
+from geneb_ci.common.actions import set_output
 from geneb_ci.common.config import cache_folder, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.github import report
@@ -26,12 +27,14 @@ from geneb_ci.github.reconcile import (
     pull_with_command,
     sweep,
 )
-from geneb_ci.github.report import tell_health
+from geneb_ci.github.report import report_health
 from geneb_ci.github.verdict.handover import decode, encode
 from geneb_ci.github.verdict.model import SUCCESS
 from geneb_ci.github.wire import Etags
 from geneb_ci.render.plain import visible
-from reference_harness.formats.text import plural, quoted
+from geneb_ci.situation.maintainer import pull_command
+from geneb_ci.situation.servers import waiting_pull
+from reference_harness.formats.text import next_line, plural, quoted
 
 _SHA = re.compile(r"[0-9a-f]{40}")
 
@@ -103,9 +106,8 @@ def reconcile_command(
     line = encode(result.verdict)
     write(Output("json", output), f"{line}\n")
     # Without anything to write, the job with write access does not start.
-    if os.environ.get("GITHUB_OUTPUT") and not result.verdict.is_empty:
-        with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as outputs:
-            outputs.write(f"verdict={line}\n")  # one line of ASCII: no delimiter to guess
+    if not result.verdict.is_empty:
+        set_output("verdict", line)
     _print_result(result, is_single=is_single)
     result.progress.require_done()
     return Exit.CLEAN
@@ -153,7 +155,7 @@ def report_command(repo: str | None, author_id: int, health: str | None, run: st
     """
     if health is not None:
         with connect(repo, author=author_id) as github:
-            action = tell_health(github, is_good=health == SUCCESS, run=run)
+            action = report_health(github, is_good=health == SUCCESS, run=run)
         say(f"issue {action}" if action else "nothing to write")
         return Exit.CLEAN
     with connect(repo, author=author_id) as github:
@@ -231,4 +233,7 @@ def triage_command(
         color = is_terminal and not is_plain()
         text = terminal(queue, limit, color=color, width=width)
     write(Output("text", STDOUT), text)
+    pull = waiting_pull(queue)
+    if style is None and pull is not None:
+        echo(next_line(pull_command(pull, github.wire.repository)))
     return Exit.NOT_CHECKED if queue.unread else Exit.CLEAN

@@ -7,14 +7,14 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from geneb_ci.cli.main import HARNESS, HELP, echo, hand_over, say
+from geneb_ci.cli.main import HARNESS, HELP, echo, run_harness, say
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.finding import first_and_more
 from reference_harness.formats.text import plural
 
 
-def _completed(words: dict[str, str], incomplete: str) -> list[CompletionItem]:
+def _completions(words: dict[str, str], incomplete: str) -> list[CompletionItem]:
     """Return the subcommands that begin so, for a shell."""
     return [
         CompletionItem(name, help=text)
@@ -23,7 +23,9 @@ def _completed(words: dict[str, str], incomplete: str) -> list[CompletionItem]:
     ]
 
 
-def handed_over(name: str, help_text: str, words: dict[str, str] | None = None) -> click.Command:
+def harness_command(
+    name: str, help_text: str, words: dict[str, str] | None = None
+) -> click.Command:
     """Return a command that runs `geneb-harness` with its arguments.
 
     The process is replaced (exec), so that stopping the command stops the work. Only --help runs in
@@ -35,7 +37,7 @@ def handed_over(name: str, help_text: str, words: dict[str, str] | None = None) 
         param: click.Parameter,  # noqa: ARG001 (click's own signature)
         incomplete: str,
     ) -> list[CompletionItem]:
-        return [] if ctx.params.get("arguments") else _completed(words or {}, incomplete)
+        return [] if ctx.params.get("arguments") else _completions(words or {}, incomplete)
 
     @click.command(
         name,
@@ -47,7 +49,7 @@ def handed_over(name: str, help_text: str, words: dict[str, str] | None = None) 
     )
     @click.pass_context
     def run(ctx: click.Context, arguments: tuple[str, ...]) -> int:
-        return hand_over(ctx.info_name or name, *arguments)
+        return run_harness(ctx.info_name or name, *arguments)
 
     return run
 
@@ -68,7 +70,7 @@ EXTRACTOR_WORDS = {
 }
 """Subcommands of the harness, which this program does not import, for completion in a shell."""
 DATA_HELP = "Pull, verify, audit and stage the pinned task data, or push a new revision of them."
-_harness = handed_over("data", DATA_HELP)
+_harness = harness_command("data", DATA_HELP)
 
 
 class _Data(click.Group):
@@ -90,7 +92,7 @@ class _Data(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         """Return the subcommands of both programs that begin so."""
-        return _completed(DATA_WORDS | {"push": f"{PUSH_HELP}."}, incomplete)
+        return _completions(DATA_WORDS | {"push": f"{PUSH_HELP}."}, incomplete)
 
 
 @click.group("data", cls=_Data, invoke_without_command=True, help=DATA_HELP, add_help_option=False)
@@ -146,10 +148,12 @@ def _is_in(folder: Path, task: str) -> bool:
     return any(path.exists() for path in (*files, folder / "tasks" / task, folder / task))
 
 
-extractor_command = handed_over(
+extractor_command = harness_command(
     "extractor", "Check an extractor, or list those that are built in.", EXTRACTOR_WORDS
 )
-probe_command = handed_over(
+probe_command = harness_command(
     "probe", "Fit other probes on receipts, and compare the ranks that follow."
 )
-run_command = handed_over("run", "Run a model on the tasks; write a run record and a submission.")
+run_command = harness_command(
+    "run", "Run a model on the tasks; write a run record and a submission."
+)

@@ -17,6 +17,7 @@ from click.shell_completion import CompletionItem
 from geneb_ci import __version__
 from geneb_ci.common.errors import Exit, GenebError, machine_fault
 from geneb_ci.render.plain import visible
+from reference_harness.formats.bytecode import damaged_bytecode, interrupting_error
 from reference_harness.formats.text import NEXT, command_lines
 
 
@@ -126,6 +127,7 @@ os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
 DEBUG = "GENEB_CI_DEBUG"
 # Each command is imported when it is called, which keeps `check` fast.
 COMMANDS = {
+    "next": ("next", "say where things stand, and the one command that comes next"),
     "check": ("check", "check submissions, and show how to fix errors"),
     "rules": ("check", "list every rule"),
     "explain": ("check", "explain a rule, or the trust level and history of a row"),
@@ -203,9 +205,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error.show(shown)
         echo(shown.getvalue().removesuffix("\n"), err=True)
         return Exit.USAGE
-    except (click.Abort, KeyboardInterrupt):
-        _print_error("interrupted", "")
-        return 130
+    except (click.Abort, KeyboardInterrupt) as error:
+        return _report_interruption(error)
     except BrokenPipeError:
         # Broken pipe, as with `head`; Python must not report it at exit.
         _drop_output()
@@ -213,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
-        return _unforeseen(error)
+        return _report_unexpected(error)
     return int(result) if isinstance(result, int) else Exit.CLEAN
 
 
@@ -241,7 +242,7 @@ _EXTRAS = {
 }
 
 
-def _unforeseen(error: Exception) -> Exit:
+def _report_unexpected(error: Exception) -> Exit:
     """Report an unexpected exception: a missing extra, a machine failure, a bug of geneb-ci."""
     name = (getattr(error, "name", "") or "").partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and name in _EXTRAS:
@@ -255,11 +256,29 @@ def _unforeseen(error: Exception) -> Exit:
         _print_error(fault.message, fault.fix)
         _drop_output()
         return fault.exit_code
+    damaged = damaged_bytecode(error)
+    if damaged:
+        _print_error(
+            f"internal error: {damaged} is damaged: {error}",
+            "remove that file, which Python writes again, and run the command again",
+        )
+        return Exit.OWN_FAULT
     _print_error(
         f"internal error: {type(error).__name__}: {error}",
         f"this is a bug: report it to the maintainers with the traceback, which {DEBUG}=1 prints",
     )
     return Exit.OWN_FAULT
+
+
+def _report_interruption(error: BaseException) -> int:
+    """Report that the user stopped the command, or the end of a file that click takes for that."""
+    unexpected = interrupting_error(error)
+    if unexpected is None:
+        _print_error("interrupted", "")
+        return 130
+    if os.environ.get(DEBUG):
+        raise unexpected
+    return _report_unexpected(unexpected)
 
 
 def _drop_output() -> None:
@@ -314,7 +333,7 @@ def say(line: str) -> None:
 T = TypeVar("T")
 
 
-def counted_aloud(items: Iterable[T], earlier: int, total: int, label: str) -> Iterator[T]:
+def counted_items(items: Iterable[T], earlier: int, total: int, label: str) -> Iterator[T]:
     """Yield the items, of which some were done before, and say now and then how many are left."""
     start = printed_at = time.monotonic()
     for number, item in enumerate(items, 1):
@@ -325,11 +344,11 @@ def counted_aloud(items: Iterable[T], earlier: int, total: int, label: str) -> I
             echo(f"{label}: {earlier + number} of {total}, about {left:.0f} s left", err=True)
 
 
-_drawing = threading.Lock()
+_output_lock = threading.Lock()
 """Held while a thread imports or writes: a process that forked then would wait for its locks."""
 
 
-class Awaited:
+class TimedWait:
     """Work without a count, shown with what is left of the time that it usually takes."""
 
     def __init__(self, label: str) -> None:
@@ -338,9 +357,9 @@ class Awaited:
         self._shown: threading.Thread | None = None
 
     def begin(self, seconds: float) -> None:
-        """Begin; on a terminal the rest of `seconds` is shown, once `PATIENCE` has passed."""
+        """Begin; on a terminal the rest of `seconds` is shown, once `SILENT_SECONDS` has passed."""
         if sys.stderr.isatty():
-            _fork_between_drawings()
+            _fork_between_writes()
             self._shown = threading.Thread(target=self._show, args=(seconds,), daemon=True)
             self._shown.start()
 
@@ -352,7 +371,7 @@ class Awaited:
 
     def _show(self, seconds: float) -> None:
         start = time.monotonic()
-        if self._ended.wait(PATIENCE):
+        if self._ended.wait(SILENT_SECONDS):
             return
 
         def text() -> str:
@@ -362,35 +381,35 @@ class Awaited:
 
         if is_plain():
             while not self._ended.wait(PAUSE):
-                with _drawing:
+                with _output_lock:
                     echo(text(), err=True)
             return
-        with _drawing:
+        with _output_lock:
             from rich.console import Console  # most runs need no progress bar
             from rich.live import Live
 
             live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
             live.start()
-        while not self._ended.wait(REDRAWN):
-            with _drawing:
+        while not self._ended.wait(REDRAW_SECONDS):
+            with _output_lock:
                 live.update(text(), refresh=True)
-        with _drawing:
+        with _output_lock:
             live.stop()
 
 
 @functools.cache
-def _fork_between_drawings() -> None:
+def _fork_between_writes() -> None:
     """Let processes part from this one only while no thread of it imports or writes."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(
-            before=_drawing.acquire,
-            after_in_parent=_drawing.release,
-            after_in_child=_drawing.release,
+            before=_output_lock.acquire,
+            after_in_parent=_output_lock.release,
+            after_in_child=_output_lock.release,
         )
 
 
-PATIENCE = 2.0  # seconds; no progress for shorter work
-REDRAWN = 0.5  # seconds between two changes of a line that is drawn again
+SILENT_SECONDS = 2.0  # seconds; no progress for shorter work
+REDRAW_SECONDS = 0.5  # seconds between two changes of a line that is drawn again
 PAUSE = 5.0  # seconds between two lines that say what is left
 INDENT = 4  # spaces before what continues a line
 NARROWEST = 40
@@ -400,7 +419,7 @@ HELP = ((), ("-h",), ("--help",))
 HARNESS = (sys.executable, "-m", "reference_harness", "--program", "geneb-ci")  # named in its help
 
 
-def hand_over(name: str, *arguments: str) -> int:
+def run_harness(name: str, *arguments: str) -> int:
     """Run a command of the harness in the place of this process, or return its exit code."""
     import subprocess  # 5 ms that `check` does not need
 

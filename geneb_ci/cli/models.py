@@ -2,18 +2,19 @@
 
 import functools
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.code_digest import BUILTIN, built_in
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.fetching import lock_bytes
 from geneb_ci.audit.rerun.weights import file_sha256
 from geneb_ci.cli.check import STDIN, read_stdin
-from geneb_ci.cli.main import LazyGroup, echo, hand_over
+from geneb_ci.cli.main import LazyGroup, echo, run_harness
 from geneb_ci.cli.shared import STDOUT, format_option, row_width
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import (
@@ -34,7 +35,7 @@ from geneb_ci.submission.reading import BYTES_MAX, FileKind, located, read_bytes
 from geneb_ci.submission.structure import check_structure, model_key_of, version_of
 from reference_harness.formats.files import text_line_ends, write_whole
 from reference_harness.formats.submission_terms import BY_ENTRY, ENTRY_MEMBER
-from reference_harness.formats.text import plural, quoted
+from reference_harness.formats.text import next_line, plural, quoted
 
 FORMATS = ("text", "json")
 
@@ -45,10 +46,10 @@ def registry() -> ModelRegistry:
 
 
 def required_entry(models: ModelRegistry, model_id: str) -> ReadEntry:
-    """Return the entry of a model. Raises NothingChecked where there is none."""
+    """Return the entry of a model. Raises UsageProblem where there is none."""
     entry = models.entry(model_id) or models.entry(known_name(model_id, models) or model_id)
     if entry is None:
-        raise NothingChecked(
+        raise UsageProblem(
             f"the model registry has no entry for {quoted(model_id)}{near(model_id, list(models))}",
             f"list the entries by `geneb-ci models list`; a new one is a file in {models.folder}",
         )
@@ -204,7 +205,7 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
     registered = ModelRegistry(layout)
     if weights is not None and len(models) != 1:
         raise click.UsageError("--weights takes the files of one model: name it")
-    if not registered:
+    if not registered and not models:
         raise NothingChecked(
             "the registry has no model, so nothing was verified",
             "run this in a repository with leaderboard/policy/models/",
@@ -215,7 +216,7 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
         try:
             read_entry = required_entry(registered, name)
         except GenebError as error:
-            if models and isinstance(error, NothingChecked):
+            if models and isinstance(error, UsageProblem):
                 raise
             echo(f"{name}: {_shown(error.message)}")
             wrong += 1
@@ -299,7 +300,7 @@ def upgrade_command(
             raise click.UsageError("with --record, name FILE and --output, and leave out --undo")
         named = ["--benchmark", str(definition)] if definition else []
         words = ["--record", str(record), *named, "--output", output, *["--quiet"] * quiet]
-        return hand_over("upgrade", *words, "--", str(file))
+        return run_harness("upgrade", *words, "--", str(file))
     if definition is not None:
         raise click.UsageError("--benchmark is that of a run record: pass --record too")
     is_piped = str(file) == STDIN
@@ -307,7 +308,7 @@ def upgrade_command(
     raw = read_stdin() if is_piped else read_bytes(file)
     document = parse_document(raw, located(file), str(file))
     if has_run(document.value) and not (undo or is_piped):
-        return hand_over("upgrade", "--output", output, "--", str(file))
+        return run_harness("upgrade", "--output", output, "--", str(file))
     older = _older(document)
     if undo and older is document:
         raise UsageProblem(f"{file}: it has format 1.0 already", "leave out --undo to upgrade it")
@@ -324,6 +325,7 @@ def upgrade_command(
     if not quiet:
         entry = "" if undo else f", by the entry of {older.value['model_id']} in the model registry"
         echo(f"wrote {output}: format {'1.0' if undo else '1.1'}{entry}", err=True)
+        echo(next_line(shlex.join(["geneb-ci", "check", output])), err=True)
     return Exit.CLEAN
 
 
@@ -358,10 +360,17 @@ def _older(document: Document) -> Document:
 
 
 def _by_entry(document: Document) -> str:
-    """Return the text of format 1.1. Raises UsageProblem where the entry does not suffice."""
+    """Return the text of format 1.1.
+
+    Raises NothingChecked without an entry of the model, UsageProblem where it does not suffice.
+    """
     model_id = document.value["model_id"]
     models = ModelRegistry(find_layout(document.path.parent))
-    if lacks := required_entry(models, model_id).entry.lacks:
+    try:
+        entry = required_entry(models, model_id).entry
+    except UsageProblem as error:  # the file names the model, not the command line
+        raise NothingChecked(error.message, error.fix) from error
+    if lacks := entry.lacks:
         raise UsageProblem(
             f"the entry of {model_id} in the model registry is not complete: {'; '.join(lacks)}",
             f"complete {models.path(model_id)} (docs/models.md), then upgrade the file",

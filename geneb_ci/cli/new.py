@@ -30,9 +30,11 @@ from geneb_ci.models.scaffold import (
     Pooling,
     card_text,
     entry_text,
+    extractor_words,
     json_object,
     module_text,
     property_test_text,
+    run_words,
     weight_names,
     word,
 )
@@ -361,11 +363,6 @@ QUESTIONS = (
 COMMAND_COLUMNS = 80
 
 
-def _command(*words: str) -> Iterator[str]:
-    """Yield the lines of a command of the harness, to be copied as they are."""
-    return command_lines(f"  {shlex.join(('geneb-harness', *words))}", COMMAND_COLUMNS)
-
-
 def _report(
     model: HubModel, own: OwnFacts, extractor: str, layout: Layout, written: list[Path]
 ) -> str:
@@ -374,14 +371,16 @@ def _report(
     width = "unknown width" if model.width is None else f"width {model.width:,}"
     named = extractor.removeprefix("builtin:")
     options = own.extractor_options(model) if named != extractor else {}
-    where = [named, "--model", model.location]
-    for name, value in options.items():
-        where += ["--option", f"{name}={value}"]
-    run = ["--data", "DIR", "--model-id", own.model_id, "--display", own.display]
-    run += ["--params", str(own.params), "--url", f"https://huggingface.co/{model.location}"]
-    run += ["--zero-shot"] if own.zero_shot else []
-    run += ["--training-data", own.training_data, "--submitted-by", own.submitted_by]
-    run += ["--output", "record.json", "--submission", f"submissions/{own.model_id}.json"]
+    where = extractor_words(extractor, model.location, options)
+    facts = {
+        "model_id": own.model_id,
+        "display": own.display,
+        "params": str(own.params),
+        "zero_shot": "yes" if own.zero_shot else "no",
+        "training_data": own.training_data,
+        "submitted_by": own.submitted_by,
+    }
+    run = run_words(extractor, model.location, options, facts)
     last = (
         "The pull request has submission, card and extractor. The registry entry is for the "
         "maintainers, in a pull request of its own; the test stays with you."
@@ -390,8 +389,8 @@ def _report(
         f"{model.location} at {model.revision}: {model.model_class}, {width}, {cut}, {own.dtype}",
         *(f"  wrote {path.relative_to(layout.root).as_posix()}" for path in sorted(written)),
         last,
-        "check the extractor, then run the evaluation:",
-        *_command("run", "--extractor", *where, *run),
+        "when the extractor is checked, run the evaluation:",
+        *command_lines(f"  {shlex.join(run)}", COMMAND_COLUMNS),
         *command_lines(
             next_line(shlex.join(["geneb-harness", "extractors", "check", *where])), COMMAND_COLUMNS
         ),

@@ -42,6 +42,7 @@ from geneb_ci.publish.push import (
     PublishIntent,
     RollbackIntent,
     as_published,
+    check_generation_name,
     find_generation,
     must_be_of_main,
     push,
@@ -155,6 +156,7 @@ def rollback_command(generation: str, space: str | None, *, fetched: bool) -> in
     It is rebuilt from its commit and must equal what was published. It stays live until main
     changes: publishing HEAD or an earlier commit is rejected.
     """
+    check_generation_name(generation)
     name = space_name(space)
     repository = repository_here()
     covers = source_of(repository, repository.resolve(HEAD))

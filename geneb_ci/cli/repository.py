@@ -12,7 +12,7 @@ from geneb_ci.board.board import SubmissionsRefused, entries_of, files_at
 from geneb_ci.board.columns import Entry
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.runner import Report, files_of
-from geneb_ci.cli.main import Awaited, echo
+from geneb_ci.cli.main import TimedWait, echo
 from geneb_ci.cli.shared import (
     PARAGRAPH,
     exit_code,
@@ -82,7 +82,7 @@ def watch_history(steps: Iterator[Any], total: int) -> Iterator[Any]:
 @contextlib.contextmanager
 def progress_over_rows(label: str, seconds_row: float, layout: Layout) -> Iterator[None]:
     """Show what is left of work on all rows of a repository, by what it takes a row."""
-    rest = Awaited(label)
+    rest = TimedWait(label)
     rest.begin(len(files_of([layout.root])) * seconds_row)
     try:
         yield

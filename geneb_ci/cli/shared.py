@@ -13,10 +13,10 @@ import click
 
 from geneb_ci.check.report import Report, Verdict
 from geneb_ci.cli.main import (
-    PATIENCE,
+    SILENT_SECONDS,
     WHOLE_HELP,
-    Awaited,
-    counted_aloud,
+    TimedWait,
+    counted_items,
     echo,
     help_all_option,
     is_plain,
@@ -369,7 +369,7 @@ T = TypeVar("T")
 
 
 def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
-    """Yield the items, with a progress bar on standard error after `PATIENCE` seconds."""
+    """Yield the items, with a progress bar on standard error after `SILENT_SECONDS` seconds."""
     if not sys.stderr.isatty():
         yield from items
         return
@@ -377,12 +377,12 @@ def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
     rest = iter(items)
     for count, item in enumerate(rest, 1):  # noqa: B007 (used below)
         yield item
-        if time.monotonic() - start > PATIENCE:
+        if time.monotonic() - start > SILENT_SECONDS:
             break
     else:
         return
     if is_plain():
-        yield from counted_aloud(rest, count, total, label)
+        yield from counted_items(rest, count, total, label)
         return
     from rich.console import Console  # most runs need no progress bar
     from rich.progress import Progress
@@ -406,7 +406,7 @@ BUILD_SECONDS_ROW = 0.015
 @contextlib.contextmanager
 def watch_build() -> Iterator[Callable[..., Iterator[Any]]]:
     """Show the progress of checks, by what is yielded, and then of the build until the end."""
-    rest = Awaited("building the board")
+    rest = TimedWait("building the board")
 
     def watch(results: Iterable[Any], total: int) -> Iterator[Any]:
         yield from watch_checks(results, total)

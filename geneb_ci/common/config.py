@@ -190,6 +190,16 @@ _FOLDERS = {
         "benchmark": "benchmark/benchmark_spec.json",
     },
 }
+
+
+def usual_place(kind: LayoutKind, name: str) -> str:
+    """Return where a kind of repository has a folder, relative to its root, if not set otherwise.
+
+    For what upstream does not have, it is the place in a repository of this project.
+    """
+    return _FOLDERS.get(kind, {}).get(name, _FOLDERS[LayoutKind.GENEB_CI][name])
+
+
 _ROWS = ("submissions", "cards", "extractors")
 """Folders that contributors write to; the maintainers own the others."""
 _FILES = ("benchmark",)
@@ -219,7 +229,7 @@ def find_layout(folder: Path, *, isolated: bool = False) -> Layout:
     return nearest
 
 
-def finder(*, isolated: bool = False, config_from: Path | None = None) -> Finder:
+def layout_finder(*, isolated: bool = False, config_from: Path | None = None) -> Finder:
     """Return a function that finds layouts, with settings from the tree, nowhere or `config_from`.
 
     Raises UsageProblem if `config_from` does not exist, or if both are given.

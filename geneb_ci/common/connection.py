@@ -19,7 +19,7 @@ few kB of them."""
 ADDRESS_MAX = 200  # characters of a server's address that a message shows
 
 
-class _Paced(io.RawIOBase):
+class _PacedStream(io.RawIOBase):
     """The bytes of an answer, header included, at no less than a least pace.
 
     What the reader does between two reads, such as unpacking or writing, is not the server's time.
@@ -48,7 +48,7 @@ class _Paced(io.RawIOBase):
         super().close()
 
 
-class _Framed(io.BufferedReader):
+class _BoundedReader(io.BufferedReader):
     """An answer in which little stands around the file.
 
     http.client has no limit on answers that only announce another one, on the lines after the last
@@ -90,7 +90,7 @@ class _Framed(io.BufferedReader):
 class _PacedResponse(http.client.HTTPResponse):
     def __init__(self, sock: socket.socket, *given: Any, **named: Any) -> None:
         super().__init__(sock, *given, **named)
-        self.fp = _Framed(_Paced(self.fp.detach()))
+        self.fp = _BoundedReader(_PacedStream(self.fp.detach()))
 
 
 class _Http(http.client.HTTPConnection):
@@ -113,7 +113,7 @@ class _Proxies(urllib.request.ProxyHandler):
         return response
 
 
-class _Reaching(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
+class _CheckedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
     """Connects to where it may, and to the proxy that the user set."""
 
     def __init__(self, reach: Reach) -> None:
@@ -144,7 +144,7 @@ class _Reaching(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
 
 def opener(reach: Reach) -> urllib.request.OpenerDirector:
     """Return what opens addresses; a server that trickles, or falls silent, is a TimeoutError."""
-    return urllib.request.build_opener(_Proxies, _Reaching(reach), _SafeRedirects(reach))
+    return urllib.request.build_opener(_Proxies, _CheckedHandler(reach), _SafeRedirects(reach))
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):

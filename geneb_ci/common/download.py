@@ -54,7 +54,7 @@ def download(
     or it is longer than `bytes_max`; the file is then not kept.
     """
     unfinished = partial_path(path, purpose)
-    with _alone(unfinished, path, purpose):
+    with _only_writer(unfinished, path, purpose):
         have = unfinished.stat().st_size
         # What is here may be of another file, or the server may send other bytes than asked for.
         if not (
@@ -73,12 +73,12 @@ def download(
 
 
 @contextlib.contextmanager
-def _alone(unfinished: Path, path: Path, purpose: Purpose) -> Iterator[None]:
+def _only_writer(unfinished: Path, path: Path, purpose: Purpose) -> Iterator[None]:
     """Keep other processes from writing an unfinished download, which is there then.
 
     Raises what `purpose` says where another one does.
     """
-    with writing(path, purpose):
+    with named_write_errors(path, purpose):
         stream = unfinished.open("ab")
     with stream:
         try:
@@ -117,10 +117,13 @@ class _TooLong(Exception):  # noqa: N818 (no error of this program)
 
 def _receive(address: str, unfinished: Path, have: int, purpose: Purpose, bytes_max: int) -> None:
     """Add to a file what a server has after its first `have` bytes. Raises _TooLong."""
-    with contextlib.suppress(_AllHere), open_address(address, have, purpose) as response:
+    with contextlib.suppress(_NothingLeft), open_address(address, have, purpose) as response:
         if have and response.status != HTTPStatus.PARTIAL_CONTENT:
             have = 0  # the server sends it from the beginning
-        with writing(unfinished, purpose), unfinished.open("ab" if have else "wb") as stream:
+        with (
+            named_write_errors(unfinished, purpose),
+            unfinished.open("ab" if have else "wb") as stream,
+        ):
             _copy(response, stream, bytes_max - have, address, purpose)
 
 
@@ -140,7 +143,7 @@ def length_there(address: str, purpose: Purpose) -> int:
     return int(length) if length.isdigit() else 0
 
 
-class _AllHere(Exception):  # noqa: N818 (no error)
+class _NothingLeft(Exception):  # noqa: N818 (no error)
     """The server has no byte after those that are here."""
 
 
@@ -165,9 +168,9 @@ def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "
     except urllib.error.HTTPError as error:
         error.close()
         if start and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            raise _AllHere from error
+            raise _NothingLeft from error
         raise purpose.undelivered(
-            f"{address}: the server answered {error.code} {_line_of(error.reason)}",
+            f"{address}: the server answered {error.code} {_reason_line(error.reason)}",
             f"check that the file is public; fetch it by hand into {purpose.folder} if it is",
         ) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -212,13 +215,13 @@ def _read(source: http.client.HTTPResponse, missing: int, address: str, purpose:
 
 def partial_path(path: Path, purpose: Purpose) -> Path:
     """Return the place of an unfinished download, and make its folder."""
-    with writing(path, purpose):
+    with named_write_errors(path, purpose):
         path.parent.mkdir(parents=True, exist_ok=True)
     return path.with_name(path.name + PARTIAL)
 
 
 @contextlib.contextmanager
-def writing(path: Path, purpose: Purpose) -> Iterator[None]:
+def named_write_errors(path: Path, purpose: Purpose) -> Iterator[None]:
     """Name the file that cannot be written. Raises UsageProblem or MachineFault."""
     try:
         yield
@@ -228,7 +231,7 @@ def writing(path: Path, purpose: Purpose) -> Iterator[None]:
         ) from error
 
 
-def _line_of(reason: object) -> str:
+def _reason_line(reason: object) -> str:
     """Return what a server gave as a reason, which may be anything, as part of a line."""
     words = " ".join(str(reason).split())
     return words[:REASON_MAX]
@@ -249,7 +252,7 @@ def keep_download(
     if digest != sha256:
         unfinished.unlink()
         raise purpose.other(f"{address}: sha256 {digest}, expected {sha256}", purpose.changed)
-    with writing(path, purpose):
+    with named_write_errors(path, purpose):
         unfinished.replace(path)
 
 

@@ -20,6 +20,7 @@ from geneb_ci.github.replies import (
     Commit,
     CommitComparison,
     Issue,
+    Labelled,
     Numbered,
     Permission,
     Pull,
@@ -209,10 +210,15 @@ class GitHub:
         for page in self.wire.pages("/issues", ISSUES_PAGES_MAX, labels=label, **order):
             yield from (issue.number for issue in parsed(list[Numbered], page, "the issues"))
 
-    def open_issue(self, title: str, text: str) -> None:
-        """Open an issue; one write."""
+    def open_issue(self, title: str, text: str) -> int:
+        """Open an issue, and return its number; one write."""
         reply = self.wire.send("POST", "/issues", {"title": title, "body": text})
-        parsed(Issue, reply, "the issue")
+        return parsed(Issue, reply, "the issue").number
+
+    def label_names(self, number: int) -> list[str]:
+        """Return the labels of an issue or a pull request; one request."""
+        body = self.wire.get(f"/issues/{number}").body
+        return parsed(Labelled, body, f"the labels of #{number}").label_names
 
     def edit_issue(self, number: int, text: str, state: str = "open") -> None:
         """Replace the text of an issue; one write."""
@@ -278,9 +284,9 @@ class GitHub:
             with contextlib.suppress(NotFound):
                 self.wire.send("DELETE", f"/issues/{number}/labels/{quote(name)}", None)
 
-    def close_pull(self, number: int) -> None:
-        """Close a pull request; one write."""
-        self.wire.send("PATCH", f"/pulls/{number}", {"state": "closed"})
+    def close(self, number: int, kind: str = "pulls") -> None:
+        """Close a pull request, or one of the "issues"; one write."""
+        self.wire.send("PATCH", f"/{kind}/{number}", {"state": "closed"})
 
     def branch_exists(self, name: str) -> bool:
         """Whether there is a branch of this name; one request."""

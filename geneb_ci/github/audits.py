@@ -17,15 +17,16 @@ from pydantic import Field
 
 from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
 from geneb_ci.audit.record.verify import StepState, Verification
-from geneb_ci.audit.sampling.plan import Plan, encoded
+from geneb_ci.audit.sampling.plan import TaskPlan, encoded
 from geneb_ci.check.change import REGULAR, Blob
-from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.finding import Fault, first_and_more
+from geneb_ci.common.errors import GenebError, UsageProblem
+from geneb_ci.common.finding import Fault
 from geneb_ci.github.api import AUDIT_CONTEXT, GitHub
+from geneb_ci.github.audit_ready import KEY_TEXT
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import own_comment
-from geneb_ci.github.errors import HeadMoved, Tampered, UnexpectedReply
-from geneb_ci.github.replies import REPORT_IT, UNREADABLE, Comment, Commit, Pull
+from geneb_ci.github.errors import Tampered
+from geneb_ci.github.replies import UNREADABLE, Comment, Commit
 from geneb_ci.github.report import ASKED, AUDIT_STATES
 from geneb_ci.github.sides import Source, read_blob
 from geneb_ci.github.transport import decode, encode
@@ -36,8 +37,6 @@ from geneb_ci.render.table import Table
 from reference_harness.formats.base import Hex40, StrictModel
 from reference_harness.formats.text import Say
 
-KEY_TEXT, WRITER = "AUDIT_KEY", "AUDIT_TOKEN"
-"""Variables of the environment: the two secrets of the job that signs."""
 BRANCH = "geneb-audit"
 MARKER = "<!-- geneb-ci:audit:1 "
 _LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=: ]{0,60000})-->")
@@ -81,39 +80,18 @@ class AuditOrder(StrictModel):
     main_sha: Hex40
     nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
     """Known to those who give and take the order, and not to the extractor."""
-    plan: Plan
+    plan: TaskPlan
     files: Annotated[list[FileDigest], Field(min_length=1, max_length=FILES_MAX)]
     """Row, card and extractor at the head, as far as the pull request changes them."""
     published_on: Hex40 | None = None
     """Earlier head with the first status of this commitment; None: `head_sha`."""
+    is_on_main: bool = False
+    """Whether the row is on main: `number` is an issue then, and `head_sha` a commit of main."""
 
     @property
     def row(self) -> str:
         """Id of the model."""
         return self.plan.commitment.model_id
-
-
-def pull_to_audit(github: GitHub, number: int | None) -> Pull | None:
-    """Return the open pull request that is to be audited: this one, or the oldest with the label.
-
-    One whose conversation is locked, and which cannot be audited, comes after all others.
-    Raises HeadMoved if the named one is closed, or does not go to the default branch, and
-    UnexpectedReply if none is found, and one that cannot be read may have the label.
-    """
-    if number is not None:
-        pull = github.pull(number)
-        if pull.state != "open" or not pull.is_to_main:
-            raise HeadMoved(f"pull request {number} is not open to main", "name an open one")
-        return pull
-    listed = github.open_pulls()
-    labelled = [pull for pull in listed.pulls if ASKED in pull.label_names]
-    if not labelled:
-        listed.require_all(f"whether one has the label {ASKED} is not known")
-        unread = [str(pull.number) for pull in listed.pulls if UNREADABLE in pull.label_names]
-        if unread:
-            what = f"the labels of {first_and_more(unread)} cannot be read"
-            raise UnexpectedReply(what, REPORT_IT)
-    return min(labelled, key=lambda pull: (pull.locked, pull.number), default=None)
 
 
 def publish(
@@ -161,7 +139,7 @@ def files_at_head(source: Source, files: Iterable[FileDigest]) -> dict[str, byte
 def mark(github: GitHub, number: int, state: str) -> None:
     """Replace the labels of an audit by one; labels set by people meanwhile are kept."""
     own = {ASKED, *AUDIT_STATES}
-    names = github.pull(number).label_names
+    names = github.label_names(number)
     if own & set(names) != {state} or UNREADABLE in names:
         github.replace_labels(number, names, own, state)
 
@@ -240,6 +218,19 @@ def write_comment(github: GitHub, number: int, orders: Iterable[AuditOrder], tex
         github.edit_comment(comment.id, body)
 
 
+def tell_refused(github: GitHub, number: int, text: str) -> None:
+    """Write why an audit did not begin: into our comment on the audits, whose draws stay.
+
+    Where that cannot be read, which is then the reason, a comment of its own is written.
+    """
+    try:
+        orders = earlier_orders(github, number)
+    except GenebError:
+        github.add_comment(number, text)
+    else:
+        write_comment(github, number, orders, text)
+
+
 def begun_text(order: AuditOrder) -> str:
     """Return the comment on an audit that was drawn."""
     plan = order.plan
@@ -252,17 +243,29 @@ def begun_text(order: AuditOrder) -> str:
     )
 
 
-def _round(plan: Plan) -> str:
+def _round(plan: TaskPlan) -> str:
     return str(plan.beacon.round) if plan.beacon.kind == "drand" else "(fallback)"
 
 
 def failed_text(order: AuditOrder, reason: str, run: str) -> str:
     """Return the comment on an audit without a record."""
-    where = f" Run: {run}" if run.startswith("https://") else ""
     return (
         f"{begun_text(order)}\n**No record**: {code(visible(reason, _REASON_MAX))}. Its draw "
-        f"counts for the next audit; set the label `{ASKED}` for another.{where}\n"
+        f"counts for the next audit; set the label `{ASKED}` for another.{_where(run)}\n"
     )
+
+
+def refused_text(name: str, error: GenebError, run: str) -> str:
+    """Return the comment on an audit that did not begin, with what to do."""
+    reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or AGAIN))
+    return (
+        f"### The audit of {code(name)} did not begin\n\n{reason}\n\n**Next step.** {fix}. Then "
+        f"set the label `{ASKED}` again.{_where(run)}\n"
+    )
+
+
+def _where(run: str) -> str:
+    return f" Run: {run}" if run.startswith("https://") else ""
 
 
 def record_text(order: AuditOrder, verification: Verification, verdict: str, next_step: str) -> str:
@@ -302,11 +305,11 @@ def propose(
     branch = f"{BRANCH}/{order.number}-{record}"
     has_row = len(files) > 1
     title = f"Add {order.row} and its audit" if has_row else f"Add an audit of {order.row}"
-    text = f"{title}\n\nAudit {record} of pull request #{order.number}, commit {order.head_sha}."
+    text = f"{title}\n\nAudit {record} of #{order.number}, commit {order.head_sha}."
     if not writer.branch_exists(branch):
         writer.make_branch(branch, main, files, text)
     body = (
-        f"Audit `{record}` of commit {order.head_sha}, which is #{order.number}. "
+        f"Audit `{record}` of commit {order.head_sha}, for #{order.number}. "
         + ("Row, card and extractor are those of that commit, byte for byte. " if has_row else "")
         + "The verdict on this pull request verifies every step of the record again.\n"
     )

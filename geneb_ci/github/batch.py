@@ -84,18 +84,18 @@ class _Parents(ReplyModel):
     totalCount: int  # noqa: N815 (GitHub's names, here and below)
 
 
-class _Ancestor(ReplyModel):
+class _Commit(ReplyModel):
     oid: Sha
     tree: _Tree | None = None
     parents: _Parents | None = None
 
 
-class _Ancestors(ReplyModel):
-    nodes: list[_Ancestor]
+class _CommitList(ReplyModel):
+    nodes: list[_Commit]
 
 
 class _History(ReplyModel):
-    history: _Ancestors
+    history: _CommitList
 
 
 class _File(ReplyModel):

@@ -5,10 +5,11 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from geneb_ci.check.change import REGULAR, Blob
+from geneb_ci.common.config import FILE as SETTINGS_FILE
 from geneb_ci.common.config import LAYOUT_FILES, ROWS, Layout, find_layout
 from geneb_ci.github.errors import MainMoved, UnexpectedReply
 from geneb_ci.github.replies import BlobReply, Commit, CommitComparison, RecursiveTree
@@ -28,6 +29,7 @@ class Clone:
         self._trees: dict[str, RecursiveTree] = {}
         self._commits: dict[str, Commit] = {}
         """By their ids, which always mean the same."""
+        self._blobs: dict[str, bytes] = {}
 
     def commit(self, name: str) -> Commit:
         """Return a commit by its name. Raises WrongRepository if there is none."""
@@ -61,9 +63,15 @@ class Clone:
             self._trees[sha] = RecursiveTree.model_validate(value)
         return self._trees[sha]
 
+    def prefetch(self, shas: Iterable[str]) -> None:
+        """Read files by one process of git; `blob` then gives each out once."""
+        self._blobs.update(self.repository.blobs(shas))
+
     def blob(self, sha: str) -> BlobReply:
         """Return the bytes of a file."""
-        ((_, raw),) = self.repository.blobs([sha])
+        if sha not in self._blobs:
+            self.prefetch([sha])
+        raw = self._blobs.pop(sha)
         return BlobReply(sha=sha, encoding="base64", content=base64.b64encode(raw).decode())
 
 
@@ -111,6 +119,9 @@ def layout_of_main(
     if not lost and not _has_more(root, main):
         yield find_layout(root)
         return
+    if isinstance(source, Clone):
+        blobs = (main.files[path] for path in lost if not path.startswith(_CODE))
+        source.prefetch(blob.sha for blob in blobs if _is_read(blob))
     with tempfile.TemporaryDirectory(prefix="geneb-ci-main-") as name:
         folder = Path(os.path.realpath(name))
         for path, raw in local.items():
@@ -163,9 +174,13 @@ def _has_more(root: Path, main: Main) -> bool:
     return False
 
 
+def _is_read(blob: Blob) -> bool:
+    return blob.mode == REGULAR and blob.size <= BYTES_MAX
+
+
 def _fetched(source: Source, blob: Blob) -> bytes | None:
     """Return a file of main, in one request; None for a link, or what no check reads."""
-    if blob.mode != REGULAR or blob.size > BYTES_MAX:
+    if not _is_read(blob):
         return None
     raw = read_blob(source, blob)
     return raw if isinstance(raw, bytes) else None
@@ -182,9 +197,10 @@ def layout_of_settings(source: Source, files: Mapping[str, Blob]) -> Layout:
         if any(path.startswith(f"{ROWS}/") for path in files):
             (folder / ROWS).mkdir()
         for path in LAYOUT_FILES:
-            content = _fetched(source, files[path]) if path in files else None
-            if content is not None:
-                _write(folder, path, content)
+            blob = files.get(path)
+            if blob is not None and blob.mode == REGULAR:
+                content = _fetched(source, blob) if path == SETTINGS_FILE else b""
+                _write(folder, path, content or b"")
         return find_layout(folder)
 
 

@@ -5,7 +5,6 @@ import os
 import re
 import string
 import subprocess
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib import resources
@@ -19,6 +18,7 @@ from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import UsageProblem, unwritable
 from geneb_ci.common.shipped import shipped, shipped_files, toolkit_files
+from geneb_ci.github.answers import ANSWERS_FILE, earlier_answers
 from geneb_ci.github.api import SERVER
 from geneb_ci.github.settings.check_files import (
     FORMS,
@@ -31,7 +31,6 @@ from geneb_ci.publish.git import refusal_of
 from geneb_ci.publish.session import require_space
 from geneb_ci.render.plain import visible
 
-ANSWERS_FILE = ".github/geneb-ci.toml"
 TOOLKIT = ("geneb_ci", "reference_harness")
 """Folders of code that jobs run."""
 YOURS = frozenset(
@@ -91,7 +90,7 @@ def answers(
 
     Raises UsageProblem for a name that GitHub or the Hub would not take, and without a repository.
     """
-    earlier = _earlier_answers(root)
+    earlier = earlier_answers(root)
     name = repository or earlier.get("repository", "")
     if not name:
         raise UsageProblem(
@@ -114,17 +113,6 @@ def answers(
             "write --maintainers @ORG/TEAM, or @ACCOUNT",
         )
     return completed
-
-
-def _earlier_answers(root: Path) -> dict[str, str]:
-    path = root / ANSWERS_FILE
-    if not path.is_file():
-        return {}
-    try:
-        values = tomllib.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise UsageProblem(f"{path}: {error}", "delete it, and pass the options again") from error
-    return {key: value for key, value in values.items() if isinstance(value, str)}
 
 
 def benchmark_bytes(path: Path | None) -> bytes:

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from geneb_ci.common.finding import first_and_more
 from geneb_ci.common.types import TrustLevel
+from geneb_ci.github.ages import OVERDUE_AFTER, duration
 from geneb_ci.github.api import GitHub, numbers_by_head
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import receipt_on
@@ -17,11 +19,11 @@ from geneb_ci.github.report import AGREES, ASKED, DIFFERS, FAILED, RUNNING
 from geneb_ci.github.verdict.model import AUDIT_RECORD, PASSING, PENDING, PullOutcome, Receipt
 from geneb_ci.github.waits import Wait, known_waits
 from geneb_ci.render.plain import visible
+from reference_harness.formats.text import plural
 
 # An event is answered in two minutes; after this, it was lost, and the net of sweeps may be late.
 SWEPT_AFTER = dt.timedelta(minutes=30)
-# A maintainer should answer within a week.
-OVERDUE_AFTER = dt.timedelta(days=7)
+RULES_SHOWN = 2
 ABANDONED_AFTER = dt.timedelta(days=30)
 # Sum of warning scores (each 1 to 10) from which a row is audited as soon as it is merged.
 AUDIT_WEIGHT = 10.0
@@ -35,6 +37,26 @@ class Turn(enum.StrEnum):
     MAINTAINER = "maintainer"
     PROGRAM = "program"
     CONTRIBUTOR = "contributor"
+
+
+class Step(enum.StrEnum):
+    """What a maintainer does with a pull request, in the order of the first lines of the queue."""
+
+    MERGE = "merge"
+    ASK = "ask back"
+    AUDIT = "audit"
+    LOOK = "look at"
+    WAIT = "wait"
+
+
+class NextAction(NamedTuple):
+    """Who has to act, and what comes next."""
+
+    turn: Turn
+    step: Step
+    action: str
+    reason: str = ""
+    """Why a contributor is asked, or a row is audited."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +86,10 @@ class QueueRow:
     turn: Turn
     who: str
     """Who has to act, by name where it is known."""
+    step: Step
     action: str
+    reason: str
+    """Why a contributor is asked, or a row is audited; else ""."""
     is_overdue: bool
 
 
@@ -89,7 +114,7 @@ class Queue:
         ):
             rows = [row for row in self.rows if row.turn is turn]
             if rows:
-                parts.append(f"{len(rows)} {what} (longest: {longest(rows)})")
+                parts.append(f"{len(rows)} {what} (longest: {largest_age(rows)})")
         if self.unread:
             parts.append(f"{len(self.unread)} that cannot be read")
         overdue = sum(row.is_overdue for row in self.rows)
@@ -150,7 +175,7 @@ def _row(pull: Pull, facts: PullFacts, now: dt.datetime) -> QueueRow:
     receipt = facts.receipt if isinstance(facts.receipt, Receipt) else None
     known = receipt if receipt is not None and receipt.head_sha == pull.head.sha else None
     is_stale = known is not None and known.passes and facts.state == PENDING
-    turn, action = _next(pull, facts, None if is_stale else known, now)
+    turn, step, action, reason = _next(pull, facts, None if is_stale else known, now)
     author = visible(pull.user.login, _TITLE_MAX) if pull.user is not None else ""
     assignees = tuple(visible(user.login, _TITLE_MAX) for user in pull.assignees if user)
     return QueueRow(
@@ -169,13 +194,15 @@ def _row(pull: Pull, facts: PullFacts, now: dt.datetime) -> QueueRow:
         audit_tasks=known.drawn if known else 0,
         audit_sequences=known.sequences if known else 0,
         turn=turn,
-        who=_who(turn, author, assignees),
+        who=_actor(turn, author, assignees),
+        step=step,
         action=action,
+        reason=reason,
         is_overdue=turn is not Turn.CONTRIBUTOR and age is not None and age > OVERDUE_AFTER,
     )
 
 
-def _who(turn: Turn, author: str, assignees: tuple[str, ...]) -> str:
+def _actor(turn: Turn, author: str, assignees: tuple[str, ...]) -> str:
     if turn is Turn.PROGRAM:
         return "geneb-ci"
     if turn is Turn.CONTRIBUTOR:
@@ -183,98 +210,108 @@ def _who(turn: Turn, author: str, assignees: tuple[str, ...]) -> str:
     return ", ".join(assignees) or "a maintainer"
 
 
-def _next(
-    pull: Pull, facts: PullFacts, receipt: Receipt | None, now: dt.datetime
-) -> tuple[Turn, str]:
+def _next(pull: Pull, facts: PullFacts, receipt: Receipt | None, now: dt.datetime) -> NextAction:
     """Return who has to act, and the next action."""
     idle = now - pull.updated_at if pull.updated_at is not None else ABANDONED_AFTER
     if isinstance(facts.receipt, ForgeProblem):
-        return Turn.MAINTAINER, "review it manually: its comments cannot be read"
+        return _look("review it manually: its comments cannot be read")
     if pull.draft and idle <= ABANDONED_AFTER:
-        return Turn.CONTRIBUTOR, "wait: it is a draft"
+        return NextAction(Turn.CONTRIBUTOR, Step.WAIT, "wait: it is a draft")
     if facts.first not in {None, pull.number}:
-        return Turn.MAINTAINER, f"close it: it has the commit of pull request {facts.first}"
+        return _look(f"close it: it has the commit of pull request {facts.first}")
     if receipt is None:
         return _unjudged(pull, facts, idle)
     if receipt.outcome is PullOutcome.CHANGES_NEEDED and idle <= ABANDONED_AFTER:
-        return Turn.CONTRIBUTOR, "wait for new commits"
-    return _audited(pull, receipt) or (
-        Turn.MAINTAINER,
-        _decision(receipt, is_draft=pull.draft),
-    )
+        reason = first_and_more(receipt.failed, RULES_SHOWN) or plural(receipt.error, "error")
+        return NextAction(Turn.CONTRIBUTOR, Step.ASK, "wait for new commits", reason)
+    return _audited(pull, receipt) or _decision(receipt, is_draft=pull.draft)
 
 
-def _unjudged(pull: Pull, facts: PullFacts, idle: dt.timedelta) -> tuple[Turn, str]:
+def _look(action: str) -> NextAction:
+    return NextAction(Turn.MAINTAINER, Step.LOOK, action)
+
+
+def _merge(action: str) -> NextAction:
+    return NextAction(Turn.MAINTAINER, Step.MERGE, action)
+
+
+def _ask(action: str, reason: str) -> NextAction:
+    return NextAction(Turn.MAINTAINER, Step.ASK, action, reason)
+
+
+def _unjudged(pull: Pull, facts: PullFacts, idle: dt.timedelta) -> NextAction:
     """Return who has to act where the head has no verdict, and the next action."""
     if facts.wait is not None and facts.wait.head_sha == pull.head.sha:
-        return Turn.MAINTAINER, facts.wait.reason
+        return _look(facts.wait.reason)
     if idle < SWEPT_AFTER or facts.state == PENDING:
-        return Turn.PROGRAM, "wait for the next sweep"
-    return Turn.MAINTAINER, f"gh workflow run verdict.yml -f pr={pull.number}"
+        return NextAction(Turn.PROGRAM, Step.WAIT, "wait for the next sweep")
+    return _look(f"gh workflow run verdict.yml -f pr={pull.number}")
 
 
 _AUDITED = {
-    AGREES: "merge: its row and its audit verify",
-    DIFFERS: "an audit differs: merge its record, not the row",
-    FAILED: "read in its comments why its audit has no record",
+    AGREES: _merge("merge: its row and its audit verify"),
+    DIFFERS: _look("an audit differs: merge its record, not the row"),
+    FAILED: _look("read in its comments why its audit has no record"),
 }
 
 
-def _audited(pull: Pull, receipt: Receipt) -> tuple[Turn, str] | None:
+def _audited(pull: Pull, receipt: Receipt) -> NextAction | None:
     """Return who has to act because of an audit, by its label; None without one."""
     labels = set(pull.label_names)
     if labels & {ASKED, RUNNING}:
-        return Turn.PROGRAM, "wait for its audit"
-    action = next((text for label, text in _AUDITED.items() if label in labels), None)
-    if action is None or receipt.outcome not in PASSING:
-        return None
-    return Turn.MAINTAINER, action
+        return NextAction(Turn.PROGRAM, Step.WAIT, "wait for its audit")
+    action = next((step for label, step in _AUDITED.items() if label in labels), None)
+    return None if receipt.outcome not in PASSING else action
 
 
 _REVIEW = {
-    "truncated-tree": "review it by hand: GitHub lists only a part of its files",
-    "too-many-files": "review it by hand: it changes more files than geneb-ci reads",
-    "several-models": "ask its author for one pull request for each model",
-    "generated-file": "ask its author to take the generated file out",
-    "deleted-file": "decide whether a row is withdrawn: it deletes files",
+    "truncated-tree": _look("review it by hand: GitHub lists only a part of its files"),
+    "too-many-files": _look("review it by hand: it changes more files than geneb-ci reads"),
+    "several-models": _ask("ask its author for one pull request for each model", "several-models"),
+    "generated-file": _ask("ask its author to take the generated file out", "generated-file"),
+    "deleted-file": _look("decide whether a row is withdrawn: it deletes files"),
 }
 """Advice where rules need a decision; the first that applies."""
 
 
-def _review(receipt: Receipt) -> str:
+def _review(receipt: Receipt) -> NextAction:
     """Return what a maintainer does with what is no submission, or more than one."""
-    action = next((text for rule, text in _REVIEW.items() if rule in receipt.decide), None)
+    action = next((step for rule, step in _REVIEW.items() if rule in receipt.decide), None)
     if action is not None:
         return action
     if receipt.foreign:
-        return f"review {visible(receipt.foreign, _FILE_MAX)}: it belongs to no submission"
+        return _look(f"review {visible(receipt.foreign, _FILE_MAX)}: it belongs to no submission")
     if receipt.model is not None:
-        return "ask its author for the row that belongs to its files"
-    return "close it: it changes nothing that main does not have"
+        return _ask("ask its author for the row that belongs to its files", "it has no row")
+    return _look("close it: it changes nothing that main does not have")
 
 
-def _decision(receipt: Receipt, *, is_draft: bool) -> str:
+def _decision(receipt: Receipt, *, is_draft: bool) -> NextAction:
     """Return the next action of a maintainer: the first condition that holds."""
-    needs_review = receipt.outcome is PullOutcome.NEEDS_MAINTAINER
+    is_abandoned = is_draft or receipt.outcome is PullOutcome.CHANGES_NEEDED
+    heavy = f"its warnings weigh {receipt.weight:g}"
     table = (
-        (
-            is_draft or receipt.outcome is PullOutcome.CHANGES_NEEDED,
-            "ask whether work continues, or close it",
-        ),
-        (receipt.outcome is PullOutcome.NOT_CHECKED, "fix geneb-ci: a rule crashed"),
-        (needs_review, _review(receipt)),
-        (receipt.effect == AUDIT_RECORD, "merge: its records verify"),
+        (is_abandoned, _ask("ask whether work continues, or close it", "nothing happens")),
+        (receipt.outcome is PullOutcome.NOT_CHECKED, _look("fix geneb-ci: a rule crashed")),
+        (receipt.outcome is PullOutcome.NEEDS_MAINTAINER, _review(receipt)),
+        (receipt.effect == AUDIT_RECORD, _merge("merge: its records verify")),
         (
             receipt.command_state.in_force is not None,
-            "settle the dispute, then comment /recheck",
+            _look("settle the dispute, then comment /recheck"),
         ),
-        (receipt.level == "disputed", "close it: an audit of these bytes failed"),
-        (receipt.is_edit, "ask the row's author, then merge"),
-        (receipt.level == TrustLevel.OFFICIAL, "merge"),
-        (receipt.weight >= AUDIT_WEIGHT, "review, then set the label audit"),
-        (receipt.outcome is PullOutcome.WARNINGS, "read the warnings and their answers"),
+        (receipt.level == "disputed", _look("close it: an audit of these bytes failed")),
+        (receipt.is_edit, _ask("ask the row's author, then merge", "it changes a row")),
+        (receipt.level == TrustLevel.OFFICIAL, _merge("merge")),
+        (
+            receipt.weight >= AUDIT_WEIGHT,
+            NextAction(Turn.MAINTAINER, Step.AUDIT, "review, then set the label audit", heavy),
+        ),
+        (
+            receipt.outcome is PullOutcome.WARNINGS,
+            _look("read the warnings and their answers"),
+        ),
     )
-    return next((action for fits, action in table if fits), "review and merge")
+    return next((action for fits, action in table if fits), _merge("review and merge"))
 
 
 def _seconds(span: dt.timedelta) -> int:
@@ -286,18 +323,8 @@ def _known(seconds: int | None) -> float:
     return math.inf if seconds is None else seconds
 
 
-def longest(rows: Iterable[QueueRow]) -> str:
+def largest_age(rows: Iterable[QueueRow]) -> str:
     """Return the largest age of some rows, of those that are known."""
     return duration(
         max((row.age_seconds for row in rows if row.age_seconds is not None), default=None)
     )
-
-
-def duration(seconds: int | None) -> str:
-    """Return a time span in its largest unit: "5 min", "7 h", "12 d"; "?" if it is not known."""
-    if seconds is None:
-        return "?"
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"

@@ -6,7 +6,9 @@ import textwrap
 
 from rich.cells import cell_len
 
-from geneb_ci.github.queue import Queue, QueueRow, Turn, duration, longest
+from geneb_ci.common.finding import first_and_more
+from geneb_ci.github.ages import duration
+from geneb_ci.github.queue import Queue, QueueRow, Step, Turn, largest_age
 from geneb_ci.render.markdown import cell
 from geneb_ci.render.table import Table
 from geneb_ci.render.text import Part, coloured, escape
@@ -20,6 +22,8 @@ _RIGHT = frozenset({"PR", "age", "warnings", "audit"})
 _EXPENDABLE = ("audit", "level", "warnings", "effect", "author")
 _BELOW = ("by", "next")
 _BELOW_IN = "    "
+NAMED_MAX = 12
+"""Pull requests that a first line names."""
 _STYLES = {Turn.MAINTAINER: "bold", Turn.PROGRAM: "", Turn.CONTRIBUTOR: "dim"}
 
 
@@ -40,8 +44,27 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
         pairs = zip(lines, rows, strict=True)
         lines = [text for line, row in pairs for text in (line, *_step(row, width))]
     summary = [part for line in _lines(queue, limit) for part in textwrap.wrap(line, width)]
-    whole = [head, *lines, "", *summary] if rows else summary
+    steps = [
+        part
+        for line in _step_lines(queue)
+        for part in textwrap.wrap(escape(line), width, subsequent_indent=_BELOW_IN)
+    ]
+    whole = [*steps, "", head, *lines, "", *summary] if rows else summary
     return "".join(f"{line.rstrip()}\n" for line in whole)
+
+
+def _step_lines(queue: Queue) -> list[str]:
+    """Return what to do today, a line for each step: the pull requests by number, with reasons."""
+    lines = []
+    for step in (Step.MERGE, Step.ASK, Step.AUDIT, Step.LOOK):
+        named = [
+            f"#{row.number}{f' because {row.reason}' if row.reason else ''}"
+            for row in queue.rows
+            if row.step is step
+        ]
+        if named or step is not Step.LOOK:
+            lines.append(f"{step}: {first_and_more(named, NAMED_MAX) or 'none'}")
+    return lines
 
 
 def _step(row: QueueRow, width: int) -> list[str]:
@@ -75,6 +98,7 @@ def markdown(queue: Queue, limit: int) -> str:
     """Render at most `limit` rows as a Markdown table with links, then the summary line."""
     lines = ["## Open pull requests", ""]
     if queue.rows:
+        lines += [*(f"- {line}" for line in _step_lines(queue)), ""]
         rows = []
         for row in queue.rows[:limit]:
             number, *rest = _cells(row)
@@ -94,7 +118,7 @@ def as_json(queue: Queue, limit: int) -> str:
     """Render at most `limit` rows as JSON."""
     rows = [dataclasses.asdict(row) for row in queue.rows[:limit]]
     value = {
-        "format_version": "1.2",
+        "format_version": "1.3",
         "pulls": rows,
         "left_out": len(queue.rows) - len(rows),
         "unread": [{"number": pull.number, "reason": pull.reason} for pull in queue.unread],
@@ -107,7 +131,7 @@ def _lines(queue: Queue, limit: int) -> list[str]:
     left = queue.rows[limit:]
     lines = []
     if left:
-        lines.append(f"not shown: {len(left)} (longest waiting: {longest(left)})")
+        lines.append(f"not shown: {len(left)} (longest waiting: {largest_age(left)})")
     lines += [f"{pull.name} cannot be read: {escape(pull.reason)}" for pull in queue.unread]
     lines.append(queue.clock)
     return lines

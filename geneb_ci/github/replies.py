@@ -111,7 +111,18 @@ Labels = Annotated[
 """All labels; where they cannot be read, one or more are `UNREADABLE`."""
 
 
-class Pull(ReplyModel):
+class Labelled(ReplyModel):
+    """An issue or a pull request, of which the labels are read."""
+
+    labels: Labels = ()
+
+    @property
+    def label_names(self) -> list[str]:
+        """Names of the labels."""
+        return [label.name for label in self.labels]
+
+
+class Pull(Labelled):
     """A pull request."""
 
     number: Annotated[int, Field(ge=1)]
@@ -122,7 +133,6 @@ class Pull(ReplyModel):
     created_at: ShownMoment = None
     updated_at: ShownMoment = None
     user: ShownUser = None
-    labels: Labels = ()
     locked: Annotated[bool, lenient(False)] = False  # noqa: FBT003 (a value, not a switch)
     """It spares the attempt to write: GitHub refuses it where this could not be read."""
     assignees: Annotated[tuple[ShownUser, ...], lenient(())] = ()
@@ -133,11 +143,6 @@ class Pull(ReplyModel):
     def is_to_main(self) -> bool:
         """Whether the base branch is the default branch."""
         return self.base.ref == self.base.repo.default_branch
-
-    @property
-    def label_names(self) -> list[str]:
-        """Names of the labels."""
-        return [label.name for label in self.labels]
 
 
 class Tree(ReplyModel):

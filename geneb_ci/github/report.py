@@ -19,7 +19,7 @@ from geneb_ci.github.errors import (
     Unavailable,
     our_mistake,
 )
-from geneb_ci.github.replies import Comment, Pull
+from geneb_ci.github.replies import Comment
 from geneb_ci.github.sides import main_at
 from geneb_ci.github.verdict.model import (
     PENDING,
@@ -62,7 +62,7 @@ _AGAIN = "nothing was written; the next sweep compares with the new main"
 _LABEL_FIX = 'create it once: gh label create "{}"'
 
 
-def tell_health(github: GitHub, *, is_good: bool, run: str) -> str:
+def report_health(github: GitHub, *, is_good: bool, run: str) -> str:
     """Open or update the issue, or close it; return what was done, "" if nothing.
 
     `run` is the address of the run, or "". At most one read request per 100 issues, and one write.
@@ -154,11 +154,11 @@ def write(github: GitHub, verdict: Verdicts, further: tuple[str, ...] = ()) -> I
                 settled.append(pull.number)
                 problem = result.problem
                 if problem is not None and not isinstance(problem, HeadMoved | NoSuchLabel):
-                    troubles.append(_trouble(pull, problem))
+                    troubles.append(_trouble_of(pull, problem))
     except RateLimited as limit:
         yield Result(first_and_more(left), "", None, limit)
     if troubles or verdict.settled:
-        yield from _keep(github, settled, troubles)
+        yield from _write_waiting(github, settled, troubles)
 
 
 def _is_fresh(github: GitHub, verdict: Verdicts, further: tuple[str, ...]) -> bool:
@@ -215,7 +215,7 @@ def _group(github: GitHub, group: GroupVerdict, *, is_fresh: bool) -> Result:
     )
 
 
-def _keep(github: GitHub, settled: list[int], troubles: list[Trouble]) -> Iterator[Result]:
+def _write_waiting(github: GitHub, settled: list[int], troubles: list[Trouble]) -> Iterator[Result]:
     """Write the list of the pull requests that wait."""
     try:
         known = read_waits(github)
@@ -225,7 +225,7 @@ def _keep(github: GitHub, settled: list[int], troubles: list[Trouble]) -> Iterat
         yield Result("the list of those that wait", "", None, problem)
 
 
-def _trouble(pull: PullVerdict, problem: GenebError) -> Trouble:
+def _trouble_of(pull: PullVerdict, problem: GenebError) -> Trouble:
     reason = visible(problem.message, REASON_MAX)
     return Trouble(number=pull.number, head_sha=pull.head_sha, reason=reason)
 
@@ -278,11 +278,11 @@ def _asks_for_audit(verdict: PullVerdict, comment: Comment | None) -> bool:
     return known is None or known.command != command
 
 
-def refuse_locked(pull: Pull) -> None:
+def refuse_locked(number: int, *, is_locked: bool) -> None:
     """Raise ConversationLocked where no comment could keep a draw."""
-    if pull.locked:
+    if is_locked:
         raise ConversationLocked(
-            f"the conversation of pull request {pull.number} is locked",
+            f"the conversation of pull request {number} is locked",
             f"unlock it, and set the label {ASKED} again",
         )
 

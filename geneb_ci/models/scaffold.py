@@ -372,3 +372,29 @@ def json_object(raw: bytes, name: str) -> Mapping[str, Any]:
 
 
 _ASK_AUTHOR = "ask the author of the model to correct the file, or write an extractor by hand"
+
+
+def extractor_words(extractor: str, location: str, options: Mapping[str, str]) -> list[str]:
+    """Return how a command of the harness names an extractor, its weights and its options."""
+    words = [extractor.removeprefix("builtin:"), "--model", location]
+    for name, value in options.items():
+        words += ["--option", f"{name}={value}"]
+    return words
+
+
+def run_words(
+    extractor: str, location: str, options: Mapping[str, str], facts: Mapping[str, str]
+) -> list[str]:
+    """Return the command that evaluates a model and writes its row.
+
+    `facts` have at least `model_id`; words in capitals stand for the others. DIR is the folder of
+    the task data.
+    """
+    model_id = facts["model_id"]
+    words = ["geneb-harness", "run", "--extractor", *extractor_words(extractor, location, options)]
+    words += ["--data", "DIR", "--model-id", model_id, "--display", facts.get("display", model_id)]
+    words += ["--params", facts.get("params", "N"), "--url", f"https://huggingface.co/{location}"]
+    words += ["--zero-shot"] if facts.get("zero_shot", "").casefold().startswith("yes") else []
+    words += ["--training-data", facts.get("training_data", "DATA")]
+    words += ["--submitted-by", facts.get("submitted_by", "YOU")]
+    return [*words, "--output", "record.json", "--submission", f"submissions/{model_id}.json"]

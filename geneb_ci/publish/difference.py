@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import pydantic_core
 
 from geneb_ci.board.diff import FACTS
+from geneb_ci.publish.faults import PublishFault, RepoMissing
 from geneb_ci.publish.generation import Generation
 from geneb_ci.publish.git import GitRepository
-from geneb_ci.publish.manifest import Manifest
+from geneb_ci.publish.manifest import BYTES_MAX, NAME, Manifest, parse_manifest
 from geneb_ci.publish.push import dropped_files
-from geneb_ci.publish.space import Space, SpaceState
+from geneb_ci.publish.space import Service, Space, SpaceState
 
 BOARD = "leaderboard.json"
 SCORE = "macro_MCC"
@@ -171,40 +172,89 @@ class Health:
     live: Manifest | None
     altered: tuple[str, ...]
     """Files that are missing on the Space or differ from its manifest."""
+    hindrances: tuple[str, ...] = ()
+    """Why visitors do not see what the repository has, each a clause about the Space."""
+    address: str | None = None
+    """Where the live generation was seen as visitors see it; None where it was not looked at."""
 
     @property
     def sound(self) -> bool:
         """Whether the expected board is served completely."""
-        return not self.altered and self.standing in {LiveStatus.CURRENT, LiveStatus.ROLLED_BACK}
+        expected = self.standing in {LiveStatus.CURRENT, LiveStatus.ROLLED_BACK}
+        return expected and not self.altered and not self.hindrances
 
 
 def space_health(space: Space, generation: Generation, repository: GitRepository) -> Health:
     """Return the state of the Space: every file is fetched and its digest compared.
 
-    Raises Retryable and PublishFault.
+    The manifest is fetched once more from where visitors get it. Raises Retryable and PublishFault.
     """
     state = space.state()
     live = state.manifest
+    service = space.service()
+    hindrances = tuple(_hindrances(space.name, service))
     if live is None:
-        return Health(LiveStatus.NOTHING, state.head, None, ())
+        return Health(LiveStatus.NOTHING, state.head, None, (), hindrances)
+    if not hindrances and service.address is not None:
+        hindrances = tuple(_differences_served(space, service.address, live))
     altered = tuple(
         name
         for name, file in live.files.items()
         if name not in state.files
         or hashlib.sha256(space.read(name, state.head)).hexdigest() != file.sha256
     )
-    return Health(_standing(live, generation.manifest, repository), state.head, live, altered)
-
-
-def _standing(live: Manifest, main: Manifest, repository: GitRepository) -> LiveStatus:
+    main = generation.manifest
+    standing = standing_of(live, main.source_commit, repository)
     if live.generation == main.generation:
-        return LiveStatus.CURRENT
-    if live.rollback is not None and live.rollback.covers == main.source_commit:
+        standing = LiveStatus.CURRENT
+    elif standing is LiveStatus.CURRENT:
+        standing = LiveStatus.OTHER  # the same commit, built by another version
+    return Health(standing, state.head, live, altered, hindrances, service.address)
+
+
+_SERVING = {None, "RUNNING", "RUNNING_BUILDING", "RUNNING_APP_STARTING"}
+
+
+def _hindrances(name: str, service: Service) -> Iterator[str]:
+    """Yield why visitors see no Space of this name, by what the Hub says."""
+    if service.name.casefold() != name.casefold():
+        yield f"is now {service.name}: write the new name wherever this one stands"
+    if service.is_private:
+        yield "is private: make it public in its settings"
+    if service.is_disabled:
+        yield "is disabled: ask the support of the Hub"
+    if service.stage not in _SERVING:
+        yield f"is not running, but {service.stage}: restart it in its settings"
+
+
+def _differences_served(space: Space, address: str, live: Manifest) -> Iterator[str]:
+    """Yield how the manifest that visitors get differs from that of the repository."""
+    try:
+        served = parse_manifest(space.served(address, NAME, BYTES_MAX), f"{address}/{NAME}")
+    except RepoMissing:
+        yield f"serves no board: {address}/{NAME} is not there; restart it in its settings"
+        return
+    except PublishFault as error:
+        yield f"serves no board that can be read: {error.message}"
+        return
+    if served.generation != live.generation:
+        yield (
+            f"serves another generation than its repository has: {served.generation[:12]} at "
+            f"{address}; restart it in its settings"
+        )
+
+
+def standing_of(live: Manifest, commit: str, repository: GitRepository) -> LiveStatus:
+    """Return the relation of a live board to the newest commit that the board depends on.
+
+    It goes by commits alone: nothing is built, and no file is compared.
+    """
+    if live.rollback is not None and live.rollback.covers == commit:
         return LiveStatus.ROLLED_BACK
-    if live.source_commit == main.source_commit:
-        return LiveStatus.OTHER  # the same commit, built by another version
-    if repository.is_ancestor(live.newest_commit, main.source_commit):
+    if live.source_commit == commit:
+        return LiveStatus.CURRENT
+    if repository.is_ancestor(live.newest_commit, commit):
         return LiveStatus.BEHIND
-    if repository.is_ancestor(main.source_commit, live.newest_commit):
+    if repository.is_ancestor(commit, live.newest_commit):
         return LiveStatus.AHEAD
     return LiveStatus.OTHER

@@ -1,6 +1,7 @@
 """A generation of the board: every published file, as a function of a commit."""
 
 import contextlib
+import hashlib
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from pathlib import Path
 from geneb_ci.audit.record.old_log import FOLDER, log_files
 from geneb_ci.audit.record.published import statements_file
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.board.board import Watch, board_of, rows_of
+from geneb_ci.board.board import Watch, board_of, checked_entries
 from geneb_ci.board.page import INDEX, assembled_files, page_files, with_data
 from geneb_ci.board.rows import encode
 from geneb_ci.board.site.inputs import Built, site_of
@@ -53,6 +54,12 @@ class Generation:
         """Every file by its name on the Space."""
         return {**self.files, **self.editions, NAME: encode_manifest(self.manifest)}
 
+    @property
+    def outputs(self) -> dict[str, str]:
+        """What the job that builds hands to the one that publishes: two digests."""
+        manifest = hashlib.sha256(encode_manifest(self.manifest)).hexdigest()
+        return {"generation": self.manifest.generation, "manifest": manifest}
+
     def rolled_back(self, rollback: Rollback) -> "Generation":
         """Return the same board with the record of a rollback in its manifest."""
         manifest = self.manifest.model_copy(update={"rollback": rollback})
@@ -94,7 +101,7 @@ def generate(
         with contextlib.chdir(folder):  # so that findings have paths relative to the repository
             layout = find_layout(folder)
             _require_usual_places(layout)
-            report, entries = rows_of(layout, files_of([Path()]), watch)
+            report, entries = checked_entries(layout, files_of([Path()]), watch)
             if entries is None:
                 return report, None
             ledger_value = events.model_dump(mode="json")

@@ -47,6 +47,7 @@ UNPUBLISHED = ("policy", "audits")
 _SETTINGS = (
     "core.quotePath=false",
     "core.attributesFile=/dev/null",
+    "core.fsmonitor=false",
     "diff.renames=false",
     "diff.orderFile=/dev/null",
     "i18n.logOutputEncoding=UTF-8",

@@ -285,16 +285,21 @@ class PastGeneration(NamedTuple):
     manifest: Manifest
 
 
-def find_generation(space: Space, name: str) -> PastGeneration:
-    """Return a generation of the Space's history, by the first digits of its id.
-
-    Raises UsageProblem if none or several match, and the errors of Space.
-    """
+def check_generation_name(name: str) -> None:
+    """Raise UsageProblem for what no generation can be called, before anything is asked."""
     if not _NAME.fullmatch(name):
         raise UsageProblem(
             f"{name!r} is not a generation: expected 7 to 64 hex digits",
             "`geneb-ci publish --verify` shows the live one, the Space's commits show all",
         )
+
+
+def find_generation(space: Space, name: str) -> PastGeneration:
+    """Return a generation of the Space's history, by the first digits of its id.
+
+    Raises UsageProblem if none or several match, and the errors of Space.
+    """
+    check_generation_name(name)
     matches: dict[str, PastGeneration] = {}
     # Commit messages only help to search; the manifest decides.
     for past in space.past():

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from geneb_ci.publish import manifest
 from geneb_ci.publish.faults import HubRefused, RepoMissing, Unknown, Unverified, translated_errors
@@ -100,26 +101,31 @@ class Remote:
     def read(self, path: str, revision: str = "main", bytes_max: int = FILE_BYTES_MAX) -> bytes:
         """Return the bytes of one file. Raises HubRefused if it is larger than `bytes_max`."""
         from huggingface_hub import hf_hub_url
-        from huggingface_hub.utils import (
-            build_hf_headers,
-            hf_raise_for_status,
-        )
+        from huggingface_hub.utils import build_hf_headers
 
         address = hf_hub_url(
             self.name, path, repo_type=self._kind, revision=revision, endpoint=self._api.endpoint
         )
-        with translated_errors(self.resource, writing=False):
-            headers = build_hf_headers(token=self._api.token)
-            with session(self._timeout_s).stream("GET", address, headers=headers) as response:
-                hf_raise_for_status(response)
-                content = bytearray()
-                for piece in response.iter_bytes():
-                    content += piece
-                    if len(content) > bytes_max:
-                        raise HubRefused(
-                            f"{self.resource}: {path} is larger than {bytes_max:,} bytes",
-                            "geneb-ci publishes no such file: delete it there",
-                        )
+        return self._fetched(address, path, bytes_max, build_hf_headers(token=self._api.token))
+
+    def _fetched(
+        self, address: str, path: str, bytes_max: int, headers: Mapping[str, str]
+    ) -> bytes:
+        from huggingface_hub.utils import hf_raise_for_status
+
+        with (
+            translated_errors(self.resource, writing=False),
+            session(self._timeout_s).stream("GET", address, headers=headers) as response,
+        ):
+            hf_raise_for_status(response)
+            content = bytearray()
+            for piece in response.iter_bytes():
+                content += piece
+                if len(content) > bytes_max:
+                    raise HubRefused(
+                        f"{self.resource}: {path} is larger than {bytes_max:,} bytes",
+                        "geneb-ci publishes no such file: delete it there",
+                    )
         return bytes(content)
 
     def read_if_there(self, path: str, revision: str, bytes_max: int) -> bytes | None:
@@ -180,6 +186,19 @@ class SpaceState:
         )
 
 
+class Service(NamedTuple):
+    """What the Hub says of a Space as a site, not as a repository."""
+
+    name: str
+    """OWNER/NAME: another one than was asked for once the Space is renamed."""
+    is_private: bool
+    is_disabled: bool
+    stage: str | None
+    """Such as "RUNNING" or "PAUSED"; None where the Hub says nothing."""
+    address: str | None
+    """Where visitors get its files; None where the Hub says nothing."""
+
+
 class Space(Remote):
     """One Space."""
 
@@ -201,6 +220,22 @@ class Space(Remote):
             raw = self.read(manifest.NAME, head, manifest.BYTES_MAX)
             known = manifest.parse_manifest(raw, f"{self.resource} at {head}")
         return SpaceState(head, files, known)
+
+    def service(self) -> Service:
+        """Return what the Hub says of the Space as a site."""
+        session(self._timeout_s)
+        with translated_errors(self.resource, writing=False):
+            info = self._api.space_info(self.name, timeout=self._timeout_s)
+        stage = None if info.runtime is None else str(info.runtime.stage)
+        host = info.host or (f"https://{info.subdomain}.static.hf.space" if info.subdomain else "")
+        # Whatever the Hub says, visitors are never sent from https to something else.
+        scheme = f"{urlsplit(self._api.endpoint).scheme}://"
+        address = host.rstrip("/") if host.startswith(("https://", scheme)) else None
+        return Service(info.id, bool(info.private), bool(info.disabled), stage, address)
+
+    def served(self, address: str, path: str, bytes_max: int) -> bytes:
+        """Return the bytes of a file as visitors get it, without a token."""
+        return self._fetched(f"{address}/{path}", path, bytes_max, {})
 
 
 # Folders of task data in the repository; files in them that are not staged are deleted.

@@ -19,16 +19,16 @@ from geneb_ci.receipt.source import ReceiptFiles
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import EmbeddingReceipt
 
-ROWS = 1000
+EMBEDDINGS = 1000
 """Embeddings of a whole receipt that are compared, the same number of every task."""
-ROWS_MIN = 50
+EMBEDDINGS_MIN = 50
 """Embeddings in common below which nothing is said: an alignment of fewer says little."""
 CLOSE = 1e-2
 """Relative distance up to which two embeddings are close: float32 in other batches differs by 2e-7,
 bfloat16 by 6e-3, and the embeddings of another model by more than a tenth."""
-MOST = 0.5
+NEAR_SHARE = 0.5
 """Share of the embeddings that are close where two receipts are near."""
-SAME = 0.97
+NEAR_PREDICTIONS = 0.97
 """Share of equal predictions from which two receipts are near. Measured on GENEB-mini
 with 4-mers: noise of 1e-2, 3e-2 and 0.1 of an embedding leaves 0.995, 0.990 and 0.972 equal; 5-mers
 and 6-mers share 0.87."""
@@ -70,9 +70,9 @@ class Nearness(NamedTuple):
     def why(self) -> str:
         """The reason why they are near; "" if they are not."""
         for name, share in self.close.items():
-            if share > MOST:
+            if share > NEAR_SHARE:
                 return f"{share:.1%} of {self.rows:,} embeddings are within {CLOSE:g}, {name}"
-        if self.same_predictions is not None and self.same_predictions >= SAME:
+        if self.same_predictions is not None and self.same_predictions >= NEAR_PREDICTIONS:
             return f"{self.same_predictions:.2%} of the predictions are equal"
         return ""
 
@@ -83,7 +83,7 @@ def places_of(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Iterator[Place
     Draw j of a task is SHA-256(digest of the benchmark || id || 0x00 || j as 8 bytes), as an
     integer modulo the task's embeddings; an embedding that was drawn before is passed over.
     """
-    each = -(-ROWS // len(benchmark.tasks))
+    each = -(-EMBEDDINGS // len(benchmark.tasks))
     for task in benchmark.task_ids:
         if task not in receipt.tasks:
             continue
@@ -136,14 +136,14 @@ def _values(path: Path, dim: int) -> npt.NDArray[np.float16]:
 def near(a: Sample, b: Sample) -> Nearness:
     """Return how near two receipts of one benchmark are.
 
-    Raises NothingChecked when they have fewer than `ROWS_MIN` embeddings in common.
+    Raises NothingChecked when they have fewer than `EMBEDDINGS_MIN` embeddings in common.
     """
     index_in_b = {key: index for index, key in enumerate(b.places)}
     pairs = [(index, index_in_b[key]) for index, key in enumerate(a.places) if key in index_in_b]
-    if len(pairs) < ROWS_MIN:
+    if len(pairs) < EMBEDDINGS_MIN:
         raise NothingChecked(
             f"the receipts have {len(pairs)} of the compared embeddings in common, expected at "
-            f"least {ROWS_MIN}",
+            f"least {EMBEDDINGS_MIN}",
             "compare receipts of runs over the same tasks",
         )
     rows_of_a, rows_of_b = np.array(pairs).T
@@ -154,7 +154,7 @@ def near(a: Sample, b: Sample) -> Nearness:
         "after rescaling each column": _scaled_columns,
         "after rescaling each embedding": _scaled_embeddings,
     }
-    close |= {name: _aligned(view(x), view(y)) for name, view in views.items()}
+    close |= {name: _aligned_share(view(x), view(y)) for name, view in views.items()}
     return Nearness(len(pairs), close, _equal_predictions(a.predictions, b.predictions))
 
 
@@ -191,7 +191,7 @@ def _distances(x: Rows, y: Rows) -> npt.NDArray[np.float64]:
     return relative
 
 
-def _aligned(x: Rows, y: Rows) -> float:
+def _aligned_share(x: Rows, y: Rows) -> float:
     """Return the share of close embeddings once a set is moved, scaled and rotated onto another.
 
     Any orthogonal map is a rotation here, so also a permutation of columns, a change of signs, and
@@ -223,13 +223,13 @@ def _centred(rows: Rows, subset: npt.NDArray[np.int64]) -> Rows | None:
 
 def _same_width(x: Rows, y: Rows) -> tuple[Rows, Rows]:
     """Return embeddings in coordinates of their own span, both padded with zeros to one width."""
-    small = [_span(rows) if rows.shape[1] > len(rows) else rows for rows in (x, y)]
+    small = [_span_coordinates(rows) if rows.shape[1] > len(rows) else rows for rows in (x, y)]
     width = max(rows.shape[1] for rows in small)
     first, second = (np.pad(each, ((0, 0), (0, width - each.shape[1]))) for each in small)
     return first, second
 
 
-def _span(rows: Rows) -> Rows:
+def _span_coordinates(rows: Rows) -> Rows:
     return np.asarray(np.linalg.qr(rows.T, mode="r")).T
 
 

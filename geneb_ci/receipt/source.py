@@ -177,14 +177,12 @@ class ReceiptFiles:
     def file(self, task: str) -> Path:
         """Return the file of a task, whose size, digest, values and root are the receipt's.
 
-        Raises EmbeddingsRefused, which names the step, for one that is not; NothingChecked where
-        the file is not there or not delivered.
+        Raises EmbeddingsRefused, which names the step, for one that is not; UsageProblem for
+        a task that the receipt has not, NothingChecked where the file is not there or delivered.
         """
         entry = self._receipt.tasks.get(task)
         if entry is None or not TASK.fullmatch(task):
-            raise NothingChecked(
-                f"the receipt has no task {quoted(task)}", "name tasks that it has"
-            )
+            raise UsageProblem(f"the receipt has no task {quoted(task)}", "name tasks that it has")
         path = file_of(self._place, task)
         if (state := self._verified.get(task)) and state == _state(path):
             return path

@@ -22,7 +22,7 @@ from geneb_ci.audit.sampling.design import (
     detection_table,
     probability_text,
 )
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, Plan
+from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
 from geneb_ci.audit.trust.level import SIGNERS, RatedSubmission
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
@@ -72,7 +72,7 @@ def verification_text(
         lines += [f"{escape(verification.name)}: {_headline(verification)}"]
         if verification.record is not None:
             lines += [
-                f"  {line}" for line in _described(verification.record.outcome.plan.commitment)
+                f"  {line}" for line in _describer(verification.record.outcome.plan.commitment)
             ]
         shown, left = _without_the_rest(verification)
         for step in shown:
@@ -113,7 +113,7 @@ def _rated(submission: RatedSubmission) -> Iterator[str]:
     yield ""
 
 
-def _described(commitment: Commitment) -> list[str]:
+def _describer(commitment: Commitment) -> list[str]:
     """Return who described the run, where that is not the submitter: one line, or none."""
     if commitment.entry is None:
         return []
@@ -253,11 +253,11 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
     reasons = objections(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
     yield from (f"differs: {visible(reason.text)}" for reason in reasons)
     yield f"decoys: {visible(outcome.decoys.detail)}"
-    yield from _described(outcome.plan.commitment)
+    yield from _describer(outcome.plan.commitment)
     yield from (f"note: {visible(note)}" for note in outcome.notes)
 
 
-def plan_text(plan: Plan | EmbeddingPlan, targeted: int, name: str) -> str:
+def plan_text(plan: TaskPlan | EmbeddingPlan, targeted: int, name: str) -> str:
     """Return what was drawn and the next step; `targeted` is the number of tasks to add."""
     if isinstance(plan, EmbeddingPlan):
         return embedding_plan_text(plan, name)

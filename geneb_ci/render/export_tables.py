@@ -229,7 +229,9 @@ def _encoded(value: Mapping[str, Any]) -> bytes:
     return (json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2) + "\n").encode()
 
 
-def _described(site: Site, name: str, about: str, address: str, parts: Mapping[str, Any]) -> Any:
+def _dataset_description(
+    site: Site, name: str, about: str, address: str, parts: Mapping[str, Any]
+) -> Any:
     when = site.built.when
     return {
         "@context": CONTEXT,
@@ -253,7 +255,7 @@ def _board(site: Site) -> dict[str, Any]:
     commit = site.built.commit
     # A version is MAJOR.MINOR.PATCH; the board has none, and its commit is build metadata.
     version = f"0.0.0+{commit[:12]}" if commit else "0.0.0"
-    description: dict[str, Any] = _described(
+    description: dict[str, Any] = _dataset_description(
         site,
         f"{site.benchmark.name} leaderboard",
         "Scores of frozen embeddings of DNA foundation models on each task, in each regime. A text "
@@ -366,7 +368,7 @@ def _task_data(site: Site, manifest: DataManifest) -> dict[str, Any]:
             f"{MANIFEST} lists no file tasks/TASK/train.csv or test.csv of the benchmark",
             "pass the folder that `geneb-ci data pull` wrote",
         )
-    description: dict[str, Any] = _described(
+    description: dict[str, Any] = _dataset_description(
         site,
         f"{benchmark.name} tasks",
         "Sequences and class labels of the benchmark's classification tasks, as it pins them.",

@@ -162,7 +162,7 @@ def proposal_lines(report: Report) -> list[str]:
             f"{first_and_more(names, UNCOMMITTED_MAX)}"
         )
     if facts.unseen:
-        lines.append(f"  not looked at, since only GitHub knows it: {'; '.join(facts.unseen)}")
+        lines.append(f"  not looked at (GitHub only): {'; '.join(facts.unseen)}")
     return lines
 
 
@@ -196,8 +196,11 @@ class Format(NamedTuple):
     """For whom it is, in the help of the command."""
 
 
+WHOLE = "full"
+"""The format that sums nothing up."""
 FORMATS: dict[str, Format] = {
-    "text": Format("text", "txt", "for a terminal"),
+    "text": Format("text", "txt", "for a terminal; many files are summed up by rule"),
+    WHOLE: Format("whole_text", "txt", "the same, with every finding of every file"),
     "json": Format("findings_json", "json", "for programs: schemas/findings-1.0.schema.json"),
     "sarif": Format("sarif", "sarif", "for code scanning and editors"),
     "github": Format("annotations", "txt", "annotations of a GitHub Actions run"),

@@ -36,7 +36,7 @@ from geneb_ci.statistics.binary import Recovered
 from geneb_ci.submission.document import Document
 from reference_harness.formats.text import next_line, plural
 
-_WHOSE = max(map(len, Authorship))
+_AUTHORSHIP_WIDTH = max(map(len, Authorship))
 COLUMNS = (
     *("regime", "task", "seed", "n_test", "small_class", "large_class", "matrices"),
     *("small_right", "small_wrong", "large_right", "large_wrong", "MCC", "Acc", "F1"),
@@ -92,7 +92,7 @@ def labels_text(rows: Sequence[LabelRow]) -> str:
         if row.decision is not None:
             first = row.decision.reason
             audited = shown_audit(row.decision)
-            whose = f"{row.decision.authorship:<{_WHOSE}}  "
+            whose = f"{row.decision.authorship:<{_AUTHORSHIP_WIDTH}}  "
             others = [line for line in others if line != OFFICIAL_REASON]
         tail = f" ({audited})" if audited else ""
         name = escape(row.model_id)
@@ -232,7 +232,7 @@ def change_lines(preview: Preview) -> Iterator[str]:
     changed = [file for file in files if file.sign is not Sign.SAME]
     size = sum(file.bytes for file in changed)
     yield ""
-    yield f"files: {_tally(changed, 'deleted')}; {size:,} bytes to upload"
+    yield f"files: {_counts_text(changed, 'deleted')}; {size:,} bytes to upload"
     for file in changed:
         shown = f"  {file.bytes:,} bytes" if file.sign is not Sign.REMOVED else ""
         yield f"  {file.sign} {escape(file.name)}{shown}"
@@ -241,10 +241,10 @@ def change_lines(preview: Preview) -> Iterator[str]:
     if preview.others:
         yield f"  {plural(preview.others, 'file')} not published by geneb-ci, kept"
     yield ""
-    yield f"board: {_tally(rows, 'removed')}; {plural(preview.models, 'model')} in all"
+    yield f"board: {_counts_text(rows, 'removed')}; {plural(preview.models, 'model')} in all"
     for row in rows[:ROWS_MAX]:
-        facts = [_fact(fact) for fact in row.facts if _telling(row, fact)]
-        parts = "; ".join([*facts, *map(_move, row.moves)])
+        facts = [_fact(fact) for fact in row.facts if _is_listed(row, fact)]
+        parts = "; ".join([*facts, *map(_move_text, row.moves)])
         yield f"  {row.sign} {escape(row.model)}: {escape(parts)}"
     if len(rows) > ROWS_MAX:
         yield f"  and {plural(len(rows) - ROWS_MAX, 'more row')}"
@@ -252,14 +252,14 @@ def change_lines(preview: Preview) -> Iterator[str]:
     yield "nothing was uploaded"
 
 
-def _tally(changed: Sequence[SpaceFileChange | RowChange], removed: str) -> str:
+def _counts_text(changed: Sequence[SpaceFileChange | RowChange], removed: str) -> str:
     words = {Sign.ADDED: "added", Sign.CHANGED: "changed", Sign.REMOVED: removed}
     signs = Counter(item.sign for item in changed)
     counts = [f"{signs[sign]} {word}" for sign, word in words.items() if signs[sign]]
     return ", ".join(counts) or "none would change"
 
 
-def _telling(row: RowChange, fact: PublishedFact) -> bool:
+def _is_listed(row: RowChange, fact: PublishedFact) -> bool:
     """Whether to list a fact; of added and removed rows, only level and audit."""
     return row.sign is Sign.CHANGED or fact.name in {"submitted", "audit"}
 
@@ -269,17 +269,17 @@ def _fact(fact: PublishedFact) -> str:
     return f"{'level' if fact.name == 'submitted' else fact.name} {_arrow(*values)}"
 
 
-def _move(move: PublishedMove) -> str:
+def _move_text(move: PublishedMove) -> str:
     if move.was == move.will_be:
         return f"{move.regime} other scores than {SCORE}"
-    return f"{move.regime} {_arrow(*(None if p is None else _place(p) for p in move[1:]))}"
+    return f"{move.regime} {_arrow(*(None if p is None else _place_text(p) for p in move[1:]))}"
 
 
 def _arrow(was: str | None, will_be: str | None) -> str:
     return " -> ".join(text for text in (was, will_be) if text is not None)
 
 
-def _place(position: PublishedPlace) -> str:
+def _place_text(position: PublishedPlace) -> str:
     score = f"{position.score:.4f}" if math.isfinite(position.score) else "no score"
     return f"{score} (#{position.rank})"
 
@@ -290,6 +290,7 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
     live = health.live
     if live is None:
         yield f"{resource} at {health.head[:SHORT]}: {_MEANING[LiveStatus.NOTHING]}"
+        yield from _service_lines(health)
         yield publish
         return
     yield f"{resource} at {health.head[:SHORT]}: {generation_name(live)} is live"
@@ -308,12 +309,24 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
         yield "these files differ from the published ones, which publishing again restores"
     else:
         yield f"{plural(len(live.files), 'file')} identical to the published ones"
+    yield from _service_lines(health)
     if health.standing is LiveStatus.AHEAD:
         yield next_line("git pull")
     elif health.altered and health.standing is LiveStatus.ROLLED_BACK:
         yield publish.replace("publish", f"rollback {live.generation[:SHORT]}", 1)
     elif health.altered or health.standing in {LiveStatus.BEHIND, LiveStatus.OTHER}:
         yield publish
+
+
+def _service_lines(health: Health) -> Iterator[str]:
+    """Yield why visitors do not see the board, or where they do."""
+    yield from (f"the Space {escape(hindrance)}" for hindrance in health.hindrances)
+    if health.hindrances or health.live is None:
+        return
+    if health.address is None:
+        yield "what visitors get was not looked at: the Hub names no address of the Space"
+    else:
+        yield f"visitors get this generation at {escape(health.address)}"
 
 
 def models_of(ledger: Ledger) -> list[str]:

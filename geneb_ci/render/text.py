@@ -9,8 +9,9 @@ from typing import NamedTuple
 from rich.cells import cell_len, chop_cells
 
 from geneb_ci.check.report import Report
-from geneb_ci.common.finding import Finding, Severity
+from geneb_ci.common.finding import Finding, Severity, first_and_more
 from geneb_ci.render.formats import (
+    WHOLE,
     WIDTH,
     by_rule,
     proposal_lines,
@@ -25,8 +26,11 @@ from reference_harness.formats.recognition import ENCODING, FOREIGN, POINTER
 from reference_harness.formats.text import plural
 
 _MARK = "..."
+LINES_MAX = 60  # of findings, above which those of many files are summed up
+FILES_MAX = 3  # files of one submission, whose findings are never summed up: row, card, extractor
+FILES_NAMED = 3  # files of a rule that a sum names
 SAME_RULE_MAX = 5  # findings of one rule in one file that are all listed
-OF_MANY = 3  # listed ones where there are more: their cause is one, and the rest is counted
+LISTED_OF_MANY = 3  # listed ones where there are more: their cause is one, and the rest is counted
 WIDTH_MIN = 40  # columns; narrower output cannot be aligned
 WIDTH_MAX = 120  # wider, lines are hard to read
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
@@ -112,23 +116,28 @@ def coloured(part: Part) -> str:
 
 
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:
-    """Render for a terminal, in `width` columns; escape sequences only if `color` is true."""
+    """Render for a terminal, in `width` columns; escape sequences only if `color` is true.
+
+    Findings of many files that take more than `LINES_MAX` lines are summed up by rule.
+    """
+    return rendered(report, color=color, width=width, is_whole=False)
+
+
+def rendered(report: Report, *, color: bool, width: int, is_whole: bool) -> str:
+    """Return a report as text: whole, or summed up where it would be long."""
     columns = min(max(width, WIDTH_MIN), WIDTH_MAX)
-    return "".join(f"{_shown(line, color=color)}\n" for line in _lines(report, columns))
+    lines = _lines(report, columns, is_whole=is_whole)
+    return "".join(f"{_shown(line, color=color)}\n" for line in lines)
 
 
-def _lines(report: Report, width: int) -> Iterator[Line]:
+def _lines(report: Report, width: int, *, is_whole: bool) -> Iterator[Line]:
     files: dict[str, list[Finding]] = {}
     for finding in sorted_findings(report):
         files.setdefault(finding.file, []).append(finding)
-    alike = _alike(files)
-    for file, findings in files.items():
-        if file in alike.repeated:
-            continue
-        yield (Part(f"{escape(file)}{alike.more.get(file, '')}", "bold"),)
-        for group in by_rule(findings):
-            yield from _group(group, report, width)
-        yield ()
+    lines = list(_by_file(files, report, width))
+    if not is_whole and len(files) > FILES_MAX and len(lines) > LINES_MAX:
+        lines = list(_summed_up(report, len(files), width))
+    yield from lines
     if report.unreadable:
         yield (Part("not checked", "bold"),)
         for error in report.unreadable:
@@ -146,6 +155,40 @@ def _lines(report: Report, width: int) -> Iterator[Line]:
     yield from _proposal(report, width)
 
 
+def _by_file(files: Mapping[str, list[Finding]], report: Report, width: int) -> Iterator[Line]:
+    alike = _same_finding(files)
+    for file, findings in files.items():
+        if file in alike.repeated:
+            continue
+        yield (Part(f"{escape(file)}{alike.more.get(file, '')}", "bold"),)
+        for group in by_rule(findings):
+            yield from _group(group, report, width)
+        yield ()
+
+
+def _summed_up(report: Report, files: int, width: int) -> Iterator[Line]:
+    """Yield the findings of many files by rule: how many, in which files, the first, its fix."""
+    yield (Part(f"{plural(files, 'file')} with findings, by rule", "bold"),)
+    for group in by_rule(sorted_findings(report)):
+        first, names = group[0], list(dict.fromkeys(finding.file for finding in group))
+        number = sum(1 + finding.unlisted for finding in group)
+        yield ()
+        yield (
+            Part("  "),
+            Part(f"{first.severity}:", _STYLES[first.severity]),
+            Part(f" {escape(first.rule)}", "bold"),
+            Part(f"  {plural(number, 'finding')} in {plural(len(names), 'file')}"),
+        )
+        yield from _wrapped("    ", Part(escape(first_and_more(names, FILES_NAMED)), "dim"), width)
+        if first.severity is not Severity.NOTE:
+            yield from _wrapped("    first: ", Part(escape(sentence(first))), width)
+            if first.fix:
+                yield from _wrapped(_FIX, Part(escape(first.fix), "green"), width)
+    yield ()
+    hint = f"All of a file: `geneb-ci check FILE`. All of all files: `--format {WHOLE}`."
+    yield from _wrapped("", Part(hint, "dim"), width)
+
+
 def _proposal(report: Report, width: int) -> Iterator[Line]:
     style = "bold"
     for line in proposal_lines(report):
@@ -154,7 +197,7 @@ def _proposal(report: Report, width: int) -> Iterator[Line]:
         style = ""
 
 
-class _Alike(NamedTuple):
+class _SameFinding(NamedTuple):
     """Files that are refused as a whole for one reason: it is said once."""
 
     repeated: frozenset[str]
@@ -163,14 +206,14 @@ class _Alike(NamedTuple):
     """The first file of each reason, with how many others have it."""
 
 
-def _alike(files: Mapping[str, list[Finding]]) -> _Alike:
+def _same_finding(files: Mapping[str, list[Finding]]) -> _SameFinding:
     """Return which files have nothing but the same finding of a whole file, such as logs."""
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for file, (first, *others) in files.items():
         if first.rule in OF_WHOLE_FILES and not others:
             reasons.setdefault((first.rule, first.message, first.fix), []).append(file)
     many = [names for names in reasons.values() if len(names) >= ALIKE_MIN]
-    return _Alike(
+    return _SameFinding(
         frozenset(name for names in many for name in names[1:]),
         {names[0]: f" and {plural(len(names) - 1, 'more file')}" for names in many},
     )
@@ -186,7 +229,7 @@ def _group(group: list[Finding], report: Report, width: int) -> Iterator[Line]:
     yield ()
     severity = Part(f"{first.severity}:", _STYLES[first.severity])
     yield (Part("  "), severity, Part(" "), Part(escape(first.rule), "bold"))
-    listed = group if len(group) <= SAME_RULE_MAX else group[:OF_MANY]
+    listed = group if len(group) <= SAME_RULE_MAX else group[:LISTED_OF_MANY]
     for fix, run in itertools.groupby(listed, lambda finding: finding.fix):
         for finding in run:
             yield from _place(finding, width)

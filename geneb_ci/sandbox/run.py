@@ -38,7 +38,7 @@ OPTIONS = f"{mounts.INPUT}/options.json"
 BUILTIN = "builtin:"
 KILLED = (-9, 137)
 """Exit codes after SIGKILL, as Python and as a shell report it."""
-ROWS = 8
+BATCH_SEQUENCES = 8
 """Rows a batch in file order: as in upstream's loop, and the harness's default."""
 
 Batching = Literal["budget", "exact", "file"]
@@ -66,7 +66,7 @@ class ExtractorSpec:
     batching: Batching = "budget"
     token_budget: int | None = TOKEN_BUDGET
     """Padded tokens a batch; None: what memory has room for, measured inside."""
-    rows: int = ROWS
+    rows: int = BATCH_SEQUENCES
     tf32: bool = True
     """Whether a GPU may multiply in TF32."""
 

@@ -108,7 +108,7 @@ class Receiver:
         import numpy as np  # slow to import, and only needed here
 
         if self._shape is None or len(self._data) < self._expected:
-            what = _what(bytes(self._data[:8]))
+            what = _known_format(bytes(self._data[:8]))
             raise _refused(
                 f"the result ended after {len(self._data):,} of {self._expected:,} bytes{what}"
             )
@@ -126,7 +126,7 @@ class Receiver:
     def _read_header(self) -> tuple[int, int, int]:
         magic, version, size, reserved, rows, width = HEADER.unpack_from(self._data)
         if magic != MAGIC:
-            raise _refused(f"the result begins with {magic!r}, not {MAGIC!r}{_what(magic)}")
+            raise _refused(f"the result begins with {magic!r}, not {MAGIC!r}{_known_format(magic)}")
         if version != VERSION or reserved != 0 or size not in DTYPES:
             raise _refused(
                 f"header of version {version} with numbers of {size} bytes, "
@@ -144,7 +144,7 @@ class Receiver:
         return rows, width, size
 
 
-def _what(start: bytes) -> str:
+def _known_format(start: bytes) -> str:
     for magic, what in _FAMILIAR.items():
         if start.startswith(magic):
             return f" ({what})"
@@ -157,9 +157,9 @@ def _refused(message: str) -> ResultRefused:
 
 TICK = 0.03
 """Seconds between two checks: one core fills some 60 MiB in that time."""
-SHARE = 10
+CHECK_SHARE = 10
 """Checks may take a tenth of the time; on a machine with many processes they are rarer."""
-RAREST = 0.5
+CHECK_SECONDS_MAX = 0.5
 """Seconds between two checks at most: a fork bomb slows them down, and must not make them rare."""
 KILL_SECONDS = 5.0
 """Seconds to wait for the end of killed processes. One inside a system call, such as of a GPU
@@ -281,7 +281,7 @@ class _Watch:
             raise self._stopped("seconds", f"it ran longer than {self._limits.seconds} s")
         self._looks += bool(running)
         cost = time.monotonic() - now
-        self._next_look = now + min(RAREST, max(TICK, SHARE * cost))
+        self._next_look = now + min(CHECK_SECONDS_MAX, max(TICK, CHECK_SHARE * cost))
 
     def _check(self, running: list[Process]) -> None:
         threads = sum(process.threads for process in running)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from geneb_ci.statistics.metrics import Reading, Triple
 
 
-def spread(first: int, last: int, steps: int) -> list[int]:
+def chebyshev_integers(first: int, last: int, steps: int) -> list[int]:
     """Return up to `steps` + 1 ascending integers from first to last, inclusive.
 
     They are spaced like Chebyshev points, denser at both ends, where MCC has the most curvature.
@@ -260,7 +260,7 @@ def nearest(classes: Classes, target: Triple) -> Nearest:
     For fixed rho all metrics are linear in the number of correct predictions, so only rho is
     searched: first coarsely, then in every valley.
     """
-    looks = spread(-classes.small, classes.large, LOOKS)
+    looks = chebyshev_integers(-classes.small, classes.large, LOOKS)
     depth = {rho: _distance(classes, target, rho) for rho in looks}
     ends = [looks[0], *looks, looks[-1]]
     valleys = [

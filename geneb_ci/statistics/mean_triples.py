@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from geneb_ci.statistics.binary import Classes, scores, spread
+from geneb_ci.statistics.binary import Classes, chebyshev_integers, scores
 from geneb_ci.statistics.metrics import Reading, Triple
 
 # Tables sampled along each arc in advance; enough to settle all published cells without a search.
@@ -62,7 +62,7 @@ class Hull:
             {
                 self._triple(arc, rho)
                 for arc in self.arcs
-                for rho in spread(arc.first, arc.last, ARC_LOOKS)
+                for rho in chebyshev_integers(arc.first, arc.last, ARC_LOOKS)
             }
         )
         self.lower = (scores(classes, 0, 0), scores(classes, b, b), PERFECT)

@@ -72,14 +72,14 @@ OFF = 0.01
 """Of a unit of the last decimal: more than `NOISE` and the error of a product with `SCALE`."""
 
 
-def is_long(value: float) -> bool:
+def is_unrounded(value: float) -> bool:
     """Whether a score was plainly not rounded; where in doubt, it is not."""
     return -1 <= value <= 1 and OFF < value * SCALE % 1.0 < 1.0 - OFF
 
 
 def decimals(value: float) -> int:
     """Return the number of decimals of a value; `LONG` if it was not rounded."""
-    if is_long(value):
+    if is_unrounded(value):
         return LONG
     if abs(value - round(value, LONG - 1)) > NOISE:
         return LONG
@@ -102,7 +102,7 @@ def column_decimals(values: Sequence[float], repeats: int = 1) -> int:
 def is_mixed(values: Iterable[float]) -> bool:
     """Whether MCC and F1 of a regime are partly rounded, partly not."""
     given = list(filter(None, values))
-    rounded = sum(decimals(value) <= ROUNDED for value in given if not is_long(value))
+    rounded = sum(decimals(value) <= ROUNDED for value in given if not is_unrounded(value))
     return rounded < len(given) and rounded >= MIXED_SHARE * len(given)
 
 

@@ -147,7 +147,7 @@ def _standardised(row: Iterable[float]) -> _Regime | None:
     return _Regime(mean, norm, [x / norm for x in apart])
 
 
-_HEAD = 16
+_FIRST_CELLS = 16
 """Cells of a regime that are compared first: two rows that are no copies differ in them."""
 _SLACK = 1e-9
 """More than rounding errors of a distance between vectors of length 1."""
@@ -158,7 +158,9 @@ def _regimes(table: ScoreTable, start: int, stop: int) -> list[tuple[int, list[f
     """Return each row of which a regime is complete: number, first cells, and all of it."""
     standardised = ((i, _standardised(row[start:stop])) for i, row in enumerate(table.vectors))
     return [
-        (i, regime.standard[:_HEAD], regime) for i, regime in standardised if regime is not None
+        (i, regime.standard[:_FIRST_CELLS], regime)
+        for i, regime in standardised
+        if regime is not None
     ]
 
 
@@ -175,7 +177,7 @@ def affine_copy(
     best: Affine | None = None
     size = part.stop - part.start
     far = residual_max * math.sqrt(size) / own.norm
-    first, last, head = own.standard[0], own.standard[-1], own.standard[:_HEAD]
+    first, last, head = own.standard[0], own.standard[-1], own.standard[:_FIRST_CELLS]
     # The residual is below the limit if 1 - r^2 < far^2 for the correlation r > 0; the squared
     # distance of the two vectors is 2 - 2 r, and that of their first cells is no larger.
     apart = math.sqrt(2.0 - 2.0 * math.sqrt(max(0.0, 1.0 - far * far))) + _SLACK
@@ -206,18 +208,18 @@ def affine_copy(
     return best
 
 
-_NOBODY = (-math.inf, -1)
-_BEST = 3
+_NO_SCORE = (-math.inf, -1)
+_BEST_COUNT = 3
 """Scores kept of a cell: the row's own, one row that may be above it, and the one below that."""
 
 
 @functools.lru_cache(maxsize=4)
-def _best(table: ScoreTable) -> list[list[tuple[float, int]]]:
-    """Return the `_BEST` best scores of each cell, with the number of their row."""
+def _best_scores(table: ScoreTable) -> list[list[tuple[float, int]]]:
+    """Return the `_BEST_COUNT` best scores of each cell, with the number of their row."""
     best = []
     for values, rows in _sorted_cells(table):
-        ranked = list(zip(values[-_BEST:], rows[-_BEST:], strict=True))[::-1]
-        best.append(ranked + [_NOBODY] * (_BEST - len(ranked)))
+        ranked = list(zip(values[-_BEST_COUNT:], rows[-_BEST_COUNT:], strict=True))[::-1]
+        best.append(ranked + [_NO_SCORE] * (_BEST_COUNT - len(ranked)))
     return best
 
 
@@ -227,7 +229,7 @@ def lead_share(view: RowView, part: slice) -> float:
     The one is the same row in all cells, whichever makes the share largest: else one row of high
     scores would end every lead.
     """
-    best, own = _best(view.table)[part], view.own
+    best, own = _best_scores(view.table)[part], view.own
     ahead = 0
     behind: Counter[int] = Counter()
     """Cells in which only this row is not exceeded."""
@@ -252,7 +254,7 @@ _TAIL, _NORMAL_TAIL = 0.8, 1.2816  # robust scale from the 80 % quantile of abso
 CLASS_SHARE = 0.02
 
 
-class Law(NamedTuple):
+class Relation(NamedTuple):
     """A relation: the score of a task is nearly the weighted mean of the scores of other tasks."""
 
     task: int
@@ -263,14 +265,14 @@ class Law(NamedTuple):
         return row[offset + self.task] - math.fsum(w * row[offset + k] for k, w in self.parts)
 
 
-class Gap(NamedTuple):
+class RelationGap(NamedTuple):
     """Median and scale of the difference of a relation, over the other rows in one regime."""
 
     usual: float
     scale: float
 
 
-class _Kin(NamedTuple):
+class _TaskFacts(NamedTuple):
     """Facts about a task from which relations are found."""
 
     number: int
@@ -281,23 +283,23 @@ class _Kin(NamedTuple):
     """Sizes of the classes, ascending; empty if unknown."""
 
 
-def laws_of(benchmark: Benchmark) -> tuple[Law, ...]:
+def relations_of(benchmark: Benchmark) -> tuple[Relation, ...]:
     """Return the relations of a benchmark: unions of tasks, and splits of the same assay."""
-    return _laws(
+    return _relations(
         tuple(
-            _Kin(i, t.id, t.category, t.n_test or 0, tuple(sorted(t.test_class_counts or ())))
+            _TaskFacts(i, t.id, t.category, t.n_test or 0, tuple(sorted(t.test_class_counts or ())))
             for i, t in enumerate(benchmark.tasks)
         )
     )
 
 
 @functools.lru_cache(maxsize=4)
-def _laws(tasks: tuple[_Kin, ...]) -> tuple[Law, ...]:
+def _relations(tasks: tuple[_TaskFacts, ...]) -> tuple[Relation, ...]:
     known = [t for t in tasks if len(t.counts) == 2]  # noqa: PLR2004 (two classes)
-    return (*_unions(known), *_twins(known))
+    return (*_unions(known), *_splits_of_one_assay(known))
 
 
-def _unions(tasks: list[_Kin]) -> Iterator[Law]:
+def _unions(tasks: list[_TaskFacts]) -> Iterator[Relation]:
     for whole in tasks:
         if not whole.id.endswith("_all"):
             continue
@@ -306,37 +308,39 @@ def _unions(tasks: list[_Kin]) -> Iterator[Law]:
         for a, b in itertools.combinations(family, 2):
             if a.size + b.size == whole.size and _add_up(whole, a, b):
                 parts = ((a.number, a.size / whole.size), (b.number, b.size / whole.size))
-                yield Law(whole.number, parts)
+                yield Relation(whole.number, parts)
 
 
-def _add_up(whole: _Kin, a: _Kin, b: _Kin) -> bool:
+def _add_up(whole: _TaskFacts, a: _TaskFacts, b: _TaskFacts) -> bool:
     """Whether the class counts of two parts sum to those of the whole, in either order."""
     sums = {a.counts[0] + b.counts[0], a.counts[0] + b.counts[1]}
     return bool(sums & set(whole.counts))
 
 
-def _twins(tasks: list[_Kin]) -> Iterator[Law]:
-    alike: dict[tuple[str, int, str], list[_Kin]] = {}
+def _splits_of_one_assay(tasks: list[_TaskFacts]) -> Iterator[Relation]:
+    alike: dict[tuple[str, int, str], list[_TaskFacts]] = {}
     for task in tasks:
-        alike.setdefault((task.category, task.size, _last(task)), []).append(task)
+        alike.setdefault((task.category, task.size, _last_word(task)), []).append(task)
     pairs = (pair for group in alike.values() for pair in itertools.combinations(group, 2))
     for a, b in sorted(pairs):
         if _split_anew(a, b):
-            yield Law(a.number, ((b.number, 1.0),))
+            yield Relation(a.number, ((b.number, 1.0),))
 
 
-def _last(task: _Kin) -> str:
+def _last_word(task: _TaskFacts) -> str:
     return task.id.rpartition("_")[2].casefold()
 
 
-def _split_anew(a: _Kin, b: _Kin) -> bool:
+def _split_anew(a: _TaskFacts, b: _TaskFacts) -> bool:
     """Whether two tasks of different collections have nearly the same class shares."""
     apart = abs(a.counts[0] - b.counts[0]) <= CLASS_SHARE * a.size
     return apart and a.id.partition("_")[0] != b.id.partition("_")[0]
 
 
 @functools.lru_cache(maxsize=4)
-def _gaps(table: ScoreTable, laws: tuple[Law, ...]) -> dict[tuple[int, int], list[float]]:
+def _relation_gaps(
+    table: ScoreTable, laws: tuple[Relation, ...]
+) -> dict[tuple[int, int], list[float]]:
     """Return the sorted differences of all rows, by relation and regime."""
     gaps_of = {}
     for number, law in enumerate(laws):
@@ -348,14 +352,14 @@ def _gaps(table: ScoreTable, laws: tuple[Law, ...]) -> dict[tuple[int, int], lis
 
 def usual_gap(
     table: ScoreTable,
-    laws: tuple[Law, ...],
+    laws: tuple[Relation, ...],
     number: int,
     offset: int,
     without: int | None,
     rows_min: int,
-) -> Gap | None:
+) -> RelationGap | None:
     """Return median and scale over the other rows; None if they vary too much or are too few."""
-    gaps = _gaps(table, laws)[number, offset]
+    gaps = _relation_gaps(table, laws)[number, offset]
     if without is not None:
         own = laws[number].gap(table.vectors[without], offset)
         if own in gaps:
@@ -367,15 +371,17 @@ def usual_gap(
 
 
 @functools.lru_cache(maxsize=4)
-def _usual_gaps(table: ScoreTable, laws: tuple[Law, ...]) -> dict[tuple[int, int], Gap | None]:
+def _usual_gaps(
+    table: ScoreTable, laws: tuple[Relation, ...]
+) -> dict[tuple[int, int], RelationGap | None]:
     """Return the same over all rows, by relation and regime."""
-    return {key: _usual(gaps) for key, gaps in _gaps(table, laws).items() if gaps}
+    return {key: _usual(gaps) for key, gaps in _relation_gaps(table, laws).items() if gaps}
 
 
-def _usual(gaps: list[float]) -> Gap | None:
+def _usual(gaps: list[float]) -> RelationGap | None:
     usual = median_sorted(gaps)
     # The k + 1 gaps nearest to the usual one stand together: the scale is that of the least reach.
     k = int(_TAIL * (len(gaps) - 1))
     reach = min(max(usual - low, high - usual) for low, high in zip(gaps, gaps[k:], strict=False))
     scale = reach / _NORMAL_TAIL
-    return Gap(usual, max(scale, SCALE_FLOOR)) if scale <= SCALE_MAX else None
+    return RelationGap(usual, max(scale, SCALE_FLOOR)) if scale <= SCALE_MAX else None

@@ -185,7 +185,7 @@ class Reference:
         """Return the noise scale of a cell, without the residual of row `without`."""
         numbers = self.spread[cell]
         own = None if without is None else self.sizes[without][cell]
-        return _shrunk(_bulk(numbers, own) / _BULK, self.pooled[regime], len(numbers))
+        return _shrunk(_central_mean(numbers, own) / _BULK, self.pooled[regime], len(numbers))
 
     def scales(self, without: int | None) -> list[float]:
         """Return the noise scale of every cell, without the residuals of row `without`."""
@@ -337,7 +337,7 @@ def _scales(
     """Return scales of cells, residuals divided by each row's spread, and scales of regimes."""
     sizes = [[abs(x) for x in row] for row in residuals]
     for left in range(rounds, 0, -1):
-        raw = [_bulk(sorted(column), None) / _BULK for column in zip(*sizes, strict=True)]
+        raw = [_central_mean(sorted(column), None) / _BULK for column in zip(*sizes, strict=True)]
         pooled = tuple(median(raw[part]) for part in regimes)
         scale = [
             _shrunk(s, p, len(sizes))
@@ -345,11 +345,13 @@ def _scales(
             for s in raw[part]
         ]
         if left > 1:
-            sizes = [_evened(row, scale, regimes) for row in residuals]
+            sizes = [_residuals_over_spread(row, scale, regimes) for row in residuals]
     return scale, sizes, pooled
 
 
-def _evened(row: list[float], scale: list[float], regimes: tuple[slice, ...]) -> list[float]:
+def _residuals_over_spread(
+    row: list[float], scale: list[float], regimes: tuple[slice, ...]
+) -> list[float]:
     """Return the absolute residuals of a row, divided by the row's spread."""
     sizes: list[float] = []
     for part in regimes:
@@ -363,7 +365,7 @@ def row_spread(standardised: list[float]) -> float:
     return max(SCALE_FLOOR, MAD * median_sorted(sorted(map(abs, standardised))))
 
 
-def _bulk(ordered: list[float], own: float | None) -> float:
+def _central_mean(ordered: list[float], own: float | None) -> float:
     """Return the mean of sorted numbers between the BULK quantiles, without `own`."""
     size = len(ordered) if own is None else len(ordered) - 1
     low, high = (int(q * size) for q in BULK)

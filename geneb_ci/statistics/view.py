@@ -64,7 +64,7 @@ def leave_one_out_of(
     without = reference.place(own)
     # 1. Weights of the other rows, A_-i Z x, and the prediction Z' A_-i Z x, where A_-i is the
     # inverse without the row's own place.
-    standard, weights, fitted = _beside(row, reference)
+    standard, weights, fitted = _predictions(row, reference)
     out = [index for index in (without, reference.place(nearest)) if index is not None]
     weights, fitted, leverage = _downdated(reference, out, weights, fitted)
     # 2. Prediction of each cell, leaving this cell out.
@@ -90,7 +90,7 @@ def leave_one_out_of(
 
 
 @functools.lru_cache(maxsize=2)
-def _beside(row: Vector, reference: Reference) -> tuple[list[float], list[float], list[float]]:
+def _predictions(row: Vector, reference: Reference) -> tuple[list[float], list[float], list[float]]:
     """Return a row standardised, its weights and its fitted values, for both of its predictions."""
     moved = reference.centre.clipped(row)
     standard = [x / s for x, s in zip(moved, reference.unit, strict=True)]
@@ -271,7 +271,7 @@ class Crown(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Profiles:
+class _CategoryMeans:
     """Category means of the rows of a table that have all cells of the regime."""
 
     rows: tuple[int, ...]
@@ -336,7 +336,7 @@ def crowns(view: RowView) -> list[Crown]:
         category, cells = parts[number]
         size = residuals[number] / profiles.scale(number, without)
         expected = means[number] - residuals[number]
-        result.append(Crown(category, means[number], expected, size, _oddest(view, cells)))
+        result.append(Crown(category, means[number], expected, size, _by_distance(view, cells)))
     return sorted(result, key=lambda crown: -crown.size)
 
 
@@ -357,7 +357,7 @@ def _ranked(table: ScoreTable, parts: Parts) -> list[tuple[list[float], list[flo
     return ranked
 
 
-def _oddest(view: RowView, cells: tuple[int, ...]) -> tuple[int, ...]:
+def _by_distance(view: RowView, cells: tuple[int, ...]) -> tuple[int, ...]:
     if view.standing is None:
         return cells
     distance = view.distances
@@ -377,7 +377,7 @@ def _means(row: Vector, parts: Parts) -> list[float]:
 
 
 @functools.lru_cache(maxsize=4)
-def _profiles(table: ScoreTable, parts: Parts) -> _Profiles | None:
+def _profiles(table: ScoreTable, parts: Parts) -> _CategoryMeans | None:
     means = {i: _means(row, parts) for i, row in enumerate(table.vectors)}
     whole = {i: row for i, row in means.items() if not any(map(math.isnan, row))}
     if len(whole) < ROWS_MIN:
@@ -391,7 +391,7 @@ def _profiles(table: ScoreTable, parts: Parts) -> _Profiles | None:
     rows = list(whole.values())
     standard = [_standardised(row, usual, spread, CLIP) for row in rows]
     precision = inverse(gram(list(zip(*standard, strict=True)), RIDGE))
-    return _Profiles(tuple(whole), rows, usual, spread, standard, precision)
+    return _CategoryMeans(tuple(whole), rows, usual, spread, standard, precision)
 
 
 def _standardised(

@@ -32,23 +32,23 @@ def normal_form(model_id: str) -> str:
 
 def results_digest(results: Any) -> str | None:
     """Return the digest of all scores, independent of the order of keys; None without scores."""
-    names, values = flat(results)
+    names, values = named_scores(results)
     return _digest(names, values) if values else None
 
 
 def _digest(names: tuple[str, ...], values: "array.array[float]") -> str:
-    digest = _of_names(names).copy()
+    digest = _digest_of_names(names).copy()
     digest.update(struct.pack(f"<{len(values)}d", *values))  # little-endian on every machine
     return digest.hexdigest()
 
 
 @functools.lru_cache(maxsize=4)
-def _of_names(names: tuple[str, ...]) -> "hashlib._Hash":
+def _digest_of_names(names: tuple[str, ...]) -> "hashlib._Hash":
     """Return the digest of names, with which that of scores begins; most rows share it."""
     return hashlib.sha256("\0".join(names).encode())
 
 
-def flat(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
+def named_scores(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
     """Return names and values of all scores of a results table, sorted by name."""
     numbers: list[float] = []
     if isinstance(results, dict) and all(
@@ -61,7 +61,7 @@ def flat(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
             tasks = tuple((regime, *results[regime]) for regime in results)
             names, ordered = _names(tasks, tuple(map(tuple, cells)))
             return names, array.array("d", [number + 0.0 for number in ordered(numbers)])
-    return _flat(results)
+    return _named_scores(results)
 
 
 @functools.lru_cache(maxsize=4)
@@ -78,7 +78,7 @@ def _names(
     return tuple(cell_name(*keys[index]) for index in order), itemgetter(*order)
 
 
-def _flat(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
+def _named_scores(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
     names: list[str] = []
     numbers: list[float] = []
     for regime in sorted(results) if isinstance(results, dict) else ():
@@ -92,7 +92,7 @@ def _flat(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
     return tuple(names), array.array("d", numbers)
 
 
-Shapes = dict[tuple[str, ...], tuple[str, ...]]
+NameTuples = dict[tuple[str, ...], tuple[str, ...]]
 """Names of scores to the one copy of them. Joined they would not tell rows apart: a contributor's
 key may have any letter, also the one between parts of a name."""
 
@@ -213,8 +213,8 @@ class Peers:
         """Read each row once."""
         candidates = set(self._candidates)
         if len(candidates) > ROWS_MAX:
-            candidates = set(sorted(self._candidates, key=lot)[:ROWS_MAX])
-        shapes: Shapes = {}
+            candidates = set(sorted(self._candidates, key=random_sort_key)[:ROWS_MAX])
+        shapes: NameTuples = {}
         rows_read = [self._row(path, shapes, keep=path in candidates) for path in self.paths]
         replaced = {scores.model_id for scores in rows_read if scores.model_id}
         for other in self.population:
@@ -244,7 +244,7 @@ class Peers:
             tuple(scores.path for scores in rows_read), _by_skeleton(rows_read), digests, rows
         )
 
-    def _row(self, path: Path, shapes: Shapes, *, keep: bool) -> "ReadRow":
+    def _row(self, path: Path, shapes: NameTuples, *, keep: bool) -> "ReadRow":
         raw: bytes | Fault | None = self.contents.get(path)
         if raw is None and self.known:
             with contextlib.suppress(NothingChecked):
@@ -273,14 +273,14 @@ def _forms(model_id: str, display: str) -> tuple[tuple[str, str], ...]:
     return tuple((form, name) for name in names for form in sorted(skeletons(name)))
 
 
-def lot(path: Path) -> bytes:
+def random_sort_key(path: Path) -> bytes:
     """Return a pseudorandom sort key, so that names do not influence the selection."""
     return hashlib.sha256(path.name.encode("utf-8", "surrogateescape")).digest()
 
 
 def read_row(
     path: Path,
-    shapes: Shapes,
+    shapes: NameTuples,
     *,
     keep: bool,
     raw: bytes | Fault | None = None,
@@ -296,7 +296,7 @@ def read_row(
     except (NothingChecked, ValueError):
         value = None
     value = value if isinstance(value, dict) else {}
-    names, values = flat(value.get("results"))
+    names, values = named_scores(value.get("results"))
     model_id = value.get("model_id")
     meta = value.get("meta")
     display = meta.get("display") if isinstance(meta, dict) else None

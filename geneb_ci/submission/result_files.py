@@ -197,7 +197,7 @@ def scores_of(
     """Return the scores of one file. Raises UnusableResultError, with the reason."""
     if is_of_mteb(value):
         return _mteb_scores(value, regime, benchmark, settings)
-    _require_protocol((value,) if isinstance(value, dict) else (), regime, benchmark)
+    _require_same_protocol((value,) if isinstance(value, dict) else (), regime, benchmark)
     scores: dict[str, float] = {}
     for key, metric in LOG_METRICS.items():
         entry = value.get(key) if isinstance(value, dict) else None
@@ -261,7 +261,7 @@ def _mteb_scores(
             f"scores.{TEST} does not have one subset, or one that is {DEFAULT_SUBSET!r}"
         )
     (scores,) = whole
-    _require_protocol((settings, value, scores), regime, benchmark)
+    _require_same_protocol((settings, value, scores), regime, benchmark)
     lacking = [key for key in MTEB_METRICS if scores.get(key) is None]
     if lacking:
         raise UnusableResultError(
@@ -281,7 +281,7 @@ _LOGISTIC = frozenset(
 )
 
 
-def _require_protocol(
+def _require_same_protocol(
     parts: Iterable[Mapping[str, Any]], regime: str, benchmark: Benchmark
 ) -> None:
     """Raise UnusableResultError where a file says that it has numbers of another protocol."""

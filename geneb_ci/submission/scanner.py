@@ -8,7 +8,7 @@ import re
 from typing import Any, NamedTuple, cast
 
 from geneb_ci.common.finding import Fault, KeyPath
-from geneb_ci.submission.tokens import UNUSABLE, Matcher, Scalars, Stop, Strings, always
+from geneb_ci.submission.tokens import UNUSABLE, Matcher, Scalars, Stop, Strings, matcher_of
 from reference_harness.formats.text import quoted
 
 # A submission has four levels (results, regime, task, metric), with per-seed lists six.
@@ -52,9 +52,9 @@ def member_key(text: str, at: int) -> tuple[str, int]:
     return match.group(1), match.end()
 
 
-_blank = always(r"[ \t\n\r]*")
+_blank = matcher_of(r"[ \t\n\r]*")
 _member = cast("Matcher", _KEY.match)
-_after = always(r"[ \t\n\r]*([,\]}]?)[ \t\n\r]*")
+_after = matcher_of(r"[ \t\n\r]*([,\]}]?)[ \t\n\r]*")
 
 
 class _Scanner(Strings, Scalars):

@@ -30,12 +30,12 @@ class Stop(Exception):  # noqa: N818 (ends the parsing, not an error)
 Matcher = Callable[[str, int], re.Match[str]]
 
 
-def always(pattern: str) -> Matcher:
+def matcher_of(pattern: str) -> Matcher:
     """Return the match function of a pattern that always matches, possibly the empty string."""
     return cast("Matcher", re.compile(pattern).match)
 
 
-_blank = always(r"[ \t\n\r]*")
+_blank = matcher_of(r"[ \t\n\r]*")
 
 
 class Cursor:
@@ -167,8 +167,8 @@ class Scalars(Cursor):
 
 _PLAIN = re.compile(r'"([^"\\\x00-\x1f]*)"')
 # Valid characters of a string; possessive quantifiers keep the memory constant.
-_run = always(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+')
-_controls = always(r"[\x00-\x1f]*+")
+_run = matcher_of(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+')
+_controls = matcher_of(r"[\x00-\x1f]*+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

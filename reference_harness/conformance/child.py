@@ -10,17 +10,17 @@ import sys
 from pathlib import Path
 from typing import IO
 
-from reference_harness.extractors.base import SignatureError
+from reference_harness.extractors.base import SignatureError, UnknownOptionError
+from reference_harness.file_watch import WATCH
 from reference_harness.progress import Silent
 
-from .opened import WATCH
 from .registry import BY_SLUG, LOADS
 from .result import BrokenError, Outcome, PropertyResult, UnverifiedError
 from .scale import scale_of
 from .subject import Subject
 
 
-class _Lines(Silent):
+class _LineListener(Silent):
     """Writes the progress of a full check as lines, which also show that it is alive."""
 
     def __init__(self, results: IO[str]) -> None:
@@ -44,13 +44,17 @@ def main(request_path: str, results_path: str) -> None:
     request = json.loads(Path(request_path).read_bytes())
     slugs = request.pop("properties")
     with Path(results_path).open("a", encoding="utf-8") as results:
-        subject = Subject(**request, listener=_Lines(results))
+        subject = Subject(**request, listener=_LineListener(results))
         WATCH.start()
         for slug in slugs:
             _write(results, {"started": slug})
             if BY_SLUG[slug].full:
                 _say_cost(subject)
-            result = attempt(slug, subject)
+            try:
+                result = attempt(slug, subject)
+            except UnknownOptionError as error:
+                _write(results, {"usage": str(error)})
+                return
             _write(results, result.as_dict())
             if slug == LOADS and result.is_refused():
                 return
@@ -64,7 +68,10 @@ def _say_cost(subject: Subject) -> None:
 
 
 def attempt(slug: str, subject: Subject) -> PropertyResult:
-    """Check one property; any exception of the extractor is a failure of the property."""
+    """Check one property; any exception of the extractor is a failure of the property.
+
+    Raises UnknownOptionError for an option that the extractor has not: no property is at fault.
+    """
     check = BY_SLUG[slug].check
     if check is None:
         raise AssertionError(slug)
@@ -87,10 +94,12 @@ def attempt(slug: str, subject: Subject) -> PropertyResult:
             measured=error.measured,
             tolerance=None if error.measured is None else subject.tolerance,
         )
+    except UnknownOptionError:
+        raise
     except SignatureError as error:
         return PropertyResult(property=slug, outcome=Outcome.FAILS, sentence=str(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the code of a stranger
-        where = _place(error)
+        where = _error_place(error)
         sentence = f"{type(error).__name__}: {error}{where}"
         return PropertyResult(property=slug, outcome=Outcome.FAILS, sentence=sentence)
     sentence, measured = seen if isinstance(seen, tuple) else (seen, None)
@@ -103,7 +112,7 @@ def attempt(slug: str, subject: Subject) -> PropertyResult:
     )
 
 
-def _place(error: BaseException) -> str:
+def _error_place(error: BaseException) -> str:
     """Return file and line of the innermost frame of the first cause."""
     while error.__cause__ is not None:
         error = error.__cause__

@@ -18,7 +18,7 @@ LETTERS = 60
 from any one token."""
 SEQUENCES = 3
 """Sequences that must all agree before a layer and a pooling count as found."""
-CLOSER = 4.0
+CLOSE_DISTANCES = 4.0
 """Distances, in units of the smallest, that still count as the same: rounding of the pooling."""
 SIGNIFICANDS_MIN = 64
 """Distinct significands in the embeddings before they are compared with a half-precision grid:
@@ -57,7 +57,7 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
             "Layer and pooling cannot be verified: no module's hidden states match the embeddings."
         )
         raise UnverifiedError(msg)
-    near = [m for m in matches if m.distance <= max(TOLERANCES["float32"], CLOSER * best)]
+    near = [m for m in matches if m.distance <= max(TOLERANCES["float32"], CLOSE_DISTANCES * best)]
     layer = _index(declared["layer"], blocks)
     pooling = POOLINGS.get(declared["pooling"].lower())
     agreeing = [
@@ -70,19 +70,19 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     shown = min(named, key=lambda m: m.distance, default=shown)
     is_layer = bool(named) or None not in (layer, shown.layer)
     if agreeing and is_layer and pooling is not None:
-        return f"Embeddings are {_words(shown, blocks)}, as declared.", shown.distance
+        return f"Embeddings are {_description(shown, blocks)}, as declared.", shown.distance
     if agreeing:
         unclear = [f"layer {declared['layer']!r}"] if not is_layer else []
         unclear += [f"pooling {declared['pooling']!r}"] if pooling is None else []
         msg = (
-            f"Embeddings are {_words(shown, blocks)}; the declared {' and '.join(unclear)} cannot "
-            "be compared with that."
+            f"Embeddings are {_description(shown, blocks)}; the declared {' and '.join(unclear)} "
+            "cannot be compared with that."
         )
         raise UnverifiedError(msg, shown.distance)
     msg = f"it declares layer {declared['layer']!r} and pooling {declared['pooling']!r}, and its "
     msg += (
-        f"embeddings are {_words(shown, blocks)}: declare what is computed, or compute what is "
-        "declared"
+        f"embeddings are {_description(shown, blocks)}: declare what is computed, or compute what "
+        "is declared"
     )
     raise BrokenError(msg, call([_sequence(subject, 0)], 1))
 
@@ -100,7 +100,7 @@ def computed_dtype(subject: Subject) -> str:
     with Recorder(subject.extractor, 0) as recorder:
         subject.embed([sequence], 1)
     rows = subject.embed(many_sequences())
-    grid = _grid(rows)
+    grid = _half_type(rows)
     seen = recorder.computed.most_common()
     where = ", ".join(f"{count} in {name}" for name, count in seen)
     if declared == UNDECLARED:
@@ -232,7 +232,7 @@ def _index(declared: str, blocks: int | None) -> int | None:
     return index if index >= 0 else blocks + 1 + index
 
 
-def _words(match: _Match, blocks: int | None) -> str:
+def _description(match: _Match, blocks: int | None) -> str:
     pooling = {"cls": "the first token", "last": "the last token"}.get(
         match.pooling, f"the {match.pooling} over the tokens"
     )
@@ -242,7 +242,7 @@ def _words(match: _Match, blocks: int | None) -> str:
     return f"{pooling} ({match.pooling!r}) of layer {which!r} of {blocks} (output of {match.path})"
 
 
-def _grid(rows: np.ndarray) -> str:
+def _half_type(rows: np.ndarray) -> str:
     """Return the half-precision type that holds all numbers of the embeddings, or ""."""
     values = rows[np.isfinite(rows) & (rows != 0)].astype(np.float64)
     if len(np.unique(np.frexp(np.abs(values))[0])) < SIGNIFICANDS_MIN:

@@ -26,7 +26,7 @@ TOKEN_LETTERS_MAX = 12
 
 
 @dataclass(frozen=True)
-class _Reach:
+class _ReadLetters:
     """How much of a sequence is read, from which end."""
 
     letters: int
@@ -57,10 +57,10 @@ def _check(subject: Subject, text: Text) -> str:
     if not isinstance(limit, int) or truncation == "windows":
         return _reads_all(subject, limit, truncation, text)
     count = counter(subject)
-    sequence = _beyond(subject, limit, count, text)
+    sequence = _longer_than_limit(subject, limit, count, text)
     if truncation == "none":
         return _refuses(subject, sequence, limit)
-    reach = _reach(subject, sequence)
+    reach = _read_letters(subject, sequence)
     if reach.side == "none":
         msg = (
             f"it declares max_length {limit}, and reads all {len(sequence)} letters of a longer "
@@ -73,7 +73,9 @@ def _check(subject: Subject, text: Text) -> str:
     return _compare(reach, sequence, limit, count)
 
 
-def _compare(reach: _Reach, sequence: str, limit: int, count: Callable[[str], int] | None) -> str:
+def _compare(
+    reach: _ReadLetters, sequence: str, limit: int, count: Callable[[str], int] | None
+) -> str:
     """Compare the letters that are read with the tokens that are declared."""
     read = reach.letters
     letters_read = sequence[:read] if reach.side == "right" else sequence[-read:]
@@ -103,7 +105,7 @@ def _reads_all(subject: Subject, limit: object, truncation: str, text: Text) -> 
     if truncation == "windows" and isinstance(limit, int):
         letters = min(subject.letters, 3 * limit)
     sequence = text(letters)
-    reach = _reach(subject, sequence)
+    reach = _read_letters(subject, sequence)
     if reach.side == "none":
         read = f"all {letters} letters of the longest sequence tried are read"
         if truncation == "windows" and isinstance(limit, int):
@@ -150,7 +152,9 @@ def _refuses(subject: Subject, sequence: str, limit: int) -> str:
     raise BrokenError(msg, f"extract_embeddings({show([sequence])}, batch_size=1)")
 
 
-def _beyond(subject: Subject, limit: int, count: Callable[[str], int] | None, text: Text) -> str:
+def _longer_than_limit(
+    subject: Subject, limit: int, count: Callable[[str], int] | None, text: Text
+) -> str:
     """Return a sequence that has more tokens than the limit, for any tokenizer.
 
     Raises UnverifiedError where none of the letters to try is long enough.
@@ -177,7 +181,7 @@ def _beyond(subject: Subject, limit: int, count: Callable[[str], int] | None, te
     return sequence
 
 
-def _reach(subject: Subject, sequence: str) -> _Reach:
+def _read_letters(subject: Subject, sequence: str) -> _ReadLetters:
     """Find which letters move the embedding."""
     base = subject.embed([sequence], 1)
     # Most machines give identical bits; otherwise differences within the tolerance do not count.
@@ -189,10 +193,10 @@ def _reach(subject: Subject, sequence: str) -> _Reach:
 
     end = len(sequence)
     if moves(end - 1, end) and moves(0, 1):
-        return _Reach(end, "none")
+        return _ReadLetters(end, "none")
     if moves(0, 1):
-        return _Reach(_bisect(end, lambda n: moves(n, end)), "right")
-    return _Reach(_bisect(end, lambda n: moves(0, end - n)), "left")
+        return _ReadLetters(_bisect(end, lambda n: moves(n, end)), "right")
+    return _ReadLetters(_bisect(end, lambda n: moves(0, end - n)), "left")
 
 
 def _bisect(end: int, moves_beyond: Callable[[int], bool]) -> int:

@@ -21,10 +21,11 @@ from reference_harness.extractors.checkpoint_keys import (
     untied,
 )
 from reference_harness.extractors.weights import PICKLED, SAFE
+from reference_harness.file_watch import WATCH
 from reference_harness.text import first_and_more
 
 from .hooks import torch_modules
-from .opened import WATCH, named_paths
+from .opened import named_paths
 from .result import BrokenError, UnverifiedError
 from .subject import Subject
 
@@ -83,7 +84,7 @@ def weights(subject: Subject) -> str:
             "Auto class)"
         )
         raise BrokenError(msg, f"{subject.spec}(name_model={subject.name_model!r})")
-    held = _held(extractor)
+    held = _weights_of(extractor)
     if not held:
         msg = "Where its numbers come from cannot be verified: no torch module is visible."
         raise UnverifiedError(msg)
@@ -189,7 +190,7 @@ def _of_code(inner: Any, loads: Loads) -> Any:
     return resolve
 
 
-def _held(extractor: object) -> dict[str, Any]:
+def _weights_of(extractor: object) -> dict[str, Any]:
     """Return name to tensor of all weights of the torch modules that are visible."""
     return {
         f"{root}.{name}": tensor
@@ -206,7 +207,7 @@ def _compared(subject: Subject, held: dict[str, Any], by_hand: dict[str, Any]) -
     sources = {name: _equals(weight, stored) for name, weight in held.items()}
     lacking = [name for name in unexplained(by_hand, UNUSED) if not sources[name]]
     other = [name for name in lacking if _namesake(name, by_hand[name], stored)]
-    named = first_and_more([file.name for file in files]) or "no file of weights"
+    named = first_and_more(list(dict.fromkeys(file.name for file in files))) or "no file of weights"
     if other:
         msg = (
             f"{len(other)} weights have other numbers than the tensors of {named} by their names "
@@ -261,12 +262,12 @@ def _equals(weight: Any, stored: dict[str, Any]) -> list[str]:
     return [
         name
         for name, tensor in stored.items()
-        for form in _forms(tensor)
+        for form in _orientations(tensor)
         if form.shape == own.shape and bool((form.to(own.dtype) == own).all())
     ]
 
 
-def _forms(tensor: Any) -> Iterable[Any]:
+def _orientations(tensor: Any) -> Iterable[Any]:
     return (tensor, tensor.T) if len(tensor.shape) == len("ij") else (tensor,)
 
 

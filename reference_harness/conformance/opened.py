@@ -1,16 +1,11 @@
-"""Which files an extractor opens: weights and packages are expected, anything else is reported.
-
-An audit hook sees what Python opens. Native libraries that open files by themselves pass it by, so
-this finds mistakes and is no security boundary.
-"""
+"""Which files an extractor opens: weights and packages are expected, anything else is reported."""
 
 import os
 import sys
-import sysconfig
 import tempfile
 from pathlib import Path
-from typing import Any
 
+from reference_harness.file_watch import WATCH, is_within, package_folders
 from reference_harness.loading import locate
 from reference_harness.text import first_and_more
 
@@ -18,7 +13,6 @@ from .probes import mixed_lengths
 from .result import BrokenError
 from .subject import Subject, call
 
-EVENTS = ("open", "sqlite3.connect")
 CODE = frozenset({".py", ".pyc", ".pyi", ".so", ".pth"})
 """Endings of what an import opens, wherever it is."""
 WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".onnx", ".gguf"})
@@ -30,38 +24,6 @@ DATA = frozenset({
 """Endings of data sets, reported even in a folder of weights: no tokenizer needs one."""
 SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/lib64", "/opt")
 """Where libraries, drivers, time zones and certificates are."""
-
-_HERE = Path(__file__).resolve().parents[1]
-
-
-class FileWatch:
-    """Records every file that this process opens for reading and did not write itself."""
-
-    def __init__(self) -> None:
-        self.opened: dict[str, None] = {}
-        self._written: set[str] = set()
-        self._busy = False
-
-    def start(self) -> None:
-        """Begin; an audit hook stays until the process ends."""
-        sys.addaudithook(self._hook)
-
-    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event not in EVENTS or self._busy or not isinstance(arguments[0], str | bytes | Path):
-            return
-        self._busy = True
-        try:
-            path = os.path.realpath(os.fsdecode(arguments[0]))
-            if _writes(arguments):
-                self._written.add(path)
-            elif path not in self._written and Path(path).is_file():
-                self.opened[path] = None
-        finally:
-            self._busy = False
-
-
-WATCH = FileWatch()
-"""The watch of a process that runs an extractor; it is started before the extractor is loaded."""
 
 
 def files_read(subject: Subject) -> str:
@@ -81,40 +43,19 @@ def files_read(subject: Subject) -> str:
     return "It opens weights, packages and temporary files alone, as far as Python sees."
 
 
-def _writes(arguments: tuple[Any, ...]) -> bool:
-    """Return whether an event of "open" is about writing."""
-    if len(arguments) < len(("path", "mode", "flags")):
-        return False
-    mode, flags = arguments[1:3]
-    if isinstance(mode, str):
-        return any(letter in mode for letter in "wax+")
-    return isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR))
-
-
 def _expected(path: Path, subject: Subject) -> bool:
     endings = _endings(path)
-    if endings & CODE or _within(path, _packages()):
+    if endings & CODE or is_within(path, package_folders()):
         return True
     if endings & DATA:
         return False
     module = locate(subject.spec, subject.folder).resolve().parent
     own = [module, *named_paths(subject)]
-    return bool(endings & WEIGHTS) or _within(path, own) or _within(path, _elsewhere())
+    return bool(endings & WEIGHTS) or is_within(path, own) or is_within(path, _folders_outside())
 
 
 def _endings(path: Path) -> set[str]:
     return {ending.lower() for ending in path.suffixes[-2:]}
-
-
-def _within(path: Path, folders: list[Path]) -> bool:
-    return any(path.is_relative_to(folder) for folder in folders)
-
-
-def _packages() -> list[Path]:
-    """Return the folders of Python, of its packages and of the harness."""
-    named = {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()}
-    named |= {name for name in sys.path if Path(name).name.endswith("-packages")}
-    return [_HERE, *(Path(name).resolve() for name in named)]
 
 
 def named_paths(subject: Subject) -> list[Path]:
@@ -123,7 +64,7 @@ def named_paths(subject: Subject) -> list[Path]:
     return [Path(text).resolve() for text in texts if text and Path(text).exists()]
 
 
-def _elsewhere() -> list[Path]:
+def _folders_outside() -> list[Path]:
     """Return the system's folders, the temporary one, the user's caches, and imported code's."""
     folders = [Path(folder) for folder in (*SYSTEM, tempfile.gettempdir())]
     caches = ("HF_HOME", "HF_HUB_CACHE", "TORCH_HOME", "XDG_CACHE_HOME", "TRITON_CACHE_DIR")

@@ -30,7 +30,7 @@ LETTERS = 8192
 """Longest sequence tried: enough for 512 tokens of sixteen letters."""
 
 NO_LOAD = "Not tried, as the extractor does not load."
-FIRST = "Not tried, as another property does not hold: fix that before the full check."
+NOT_TRIED = "Not tried, as another property does not hold: fix that before the full check."
 SILENT = Silent()
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -64,7 +64,8 @@ def check(
     receives their cost and progress, and each result.
     `options` go to the constructor and have to be JSON. A property that takes longer than
     `seconds`, or in which the process dies, has failed; the next one gets a fresh process.
-    Raises UnknownPropertyError for a slug that names no property.
+    Raises UnknownPropertyError for a slug that names no property, OptionError for an option that
+    the extractor has not.
     """
     try:
         select = [known_name(f"no such property: {slug}", slug, tuple(BY_SLUG)) for slug in select]
@@ -91,7 +92,7 @@ def check(
         group = [p for p in map(BY_SLUG.__getitem__, slugs) if p.check]
         group_slugs = [p.slug for p in group if (p.offline, p.full) == (offline, later)]
         if later and any(result.is_refused() for result in results.values()):
-            results |= {slug: _not_tried(slug, FIRST) for slug in group_slugs}
+            results |= {slug: _not_tried(slug, NOT_TRIED) for slug in group_slugs}
         else:
             _run(group_slugs, child, results, offline=offline)
     return [results[slug] for slug in slugs]
@@ -158,7 +159,7 @@ class _Child:
             if late or running or not results:
                 # A process that ends before its first line has failed for the first property.
                 slug = running or slugs[min(len(results), len(slugs) - 1)]
-                sentence = _obituary(process, output_file, late, self.seconds)
+                sentence = _end_reason(process, output_file, late, self.seconds)
                 results[slug] = PropertyResult(
                     property=slug, outcome=Outcome.FAILS, sentence=sentence
                 )
@@ -217,13 +218,18 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _read(results_file: Path) -> tuple[dict[str, PropertyResult], str | None]:
-    """Return the results that were written whole, and the property that was started last."""
+    """Return the results that were written whole, and the property that was started last.
+
+    Raises OptionError where an option is not one of the extractor.
+    """
     results: dict[str, PropertyResult] = {}
     running = None
     for line in results_file.read_text(encoding="utf-8").splitlines(keepends=True):
         if not line.endswith("\n"):
             break
         value = json.loads(line)
+        if "usage" in value:
+            raise OptionError(value["usage"])
         if "started" in value:
             running = value["started"]
         elif "property" in value:
@@ -234,7 +240,7 @@ def _read(results_file: Path) -> tuple[dict[str, PropertyResult], str | None]:
     return results, running
 
 
-def _obituary(
+def _end_reason(
     process: subprocess.Popen[bytes], output_file: Path, late: bool, seconds: float
 ) -> str:
     if late:

@@ -24,13 +24,13 @@ from .probes import SEED, random_letters
 from .result import BrokenError, difference
 from .subject import Subject, call, not_finite
 
-ROWS = 2111
+SEQUENCES = 2111
 """Sequences: more than one call of 2,048, and a prime, so that every batch size leaves a rest."""
 SHORTEST = 7
 """Letters of the shortest, which any tokenizer of k-mers up to 6 reads as a token."""
-ROWS_MIN = 24
+SEQUENCES_MIN = 24
 """Sequences of each doubling of the length: enough for a batch of more than 17 short ones."""
-BEYOND = 1.25
+LONGEST_SHARE = 1.25
 """The longest, in units of the declared maximum, where longer ones are cut and not refused."""
 SECOND_HALF = 16
 """Index from which a sequence is in the second half of a batch of 32, the 17th sequence."""
@@ -78,7 +78,7 @@ class Scale:
         rows_of: dict[tuple[str, int], list[int]] = {}
         for number, batch in enumerate(self.batches):
             for index, row in enumerate(batch):
-                position = _place(index, len(batch), rest=number == len(self.batches) - 1)
+                position = _place_in_batch(index, len(batch), rest=number == len(self.batches) - 1)
                 key = position, int(math.log2(len(self.sequences[row]) + 1))
                 rows_of.setdefault(key, []).append(int(row))
         draw = random.Random(SEED)  # noqa: S311 - a probe, no secret
@@ -201,10 +201,10 @@ def lengths_up_to(most: int) -> list[int]:
     draw = random.Random(SEED)  # noqa: S311 - a probe, no secret
     lengths = [SHORTEST, max(SHORTEST, most)]
     for (low, high), weight in list(zip(buckets, weights, strict=True))[1:]:
-        count = max(ROWS_MIN, int(ROWS * weight / sum(weights)))
+        count = max(SEQUENCES_MIN, int(SEQUENCES * weight / sum(weights)))
         lengths += [draw.randint(low, high) for _ in range(count)]
     low, high = buckets[0]
-    return [*lengths, *(draw.randint(low, high) for _ in range(ROWS - len(lengths)))]
+    return [*lengths, *(draw.randint(low, high) for _ in range(SEQUENCES - len(lengths)))]
 
 
 def longest(subject: Subject) -> int:
@@ -220,11 +220,11 @@ def longest(subject: Subject) -> int:
     if count is not None:
         letters = limit
         while letters < subject.letters and count(random_letters(letters)) < limit:
-            letters = math.ceil(letters * BEYOND)
-    return max(SHORTEST, min(subject.letters, math.ceil(letters * BEYOND)))
+            letters = math.ceil(letters * LONGEST_SHARE)
+    return max(SHORTEST, min(subject.letters, math.ceil(letters * LONGEST_SHARE)))
 
 
-def _place(index: int, size: int, *, rest: bool) -> str:
+def _place_in_batch(index: int, size: int, *, rest: bool) -> str:
     """Return the class of a row's position in its batch."""
     if rest:
         return "a sequence of the last batch"

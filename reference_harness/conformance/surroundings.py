@@ -10,7 +10,7 @@ from .probes import random_letters
 from .result import BrokenError, UnverifiedError
 from .subject import Subject, call
 
-ELSEWHERE = ("torch", "jax", "tensorflow", "onnxruntime", "cupy", "mxnet", "tinygrad")
+DEVICE_LIBRARIES = ("torch", "jax", "tensorflow", "onnxruntime", "cupy", "mxnet", "tinygrad")
 """Libraries that compute on more than the CPU."""
 
 
@@ -40,7 +40,7 @@ def device(subject: Subject) -> str:
                 raise BrokenError(msg, example)
     if tensors:
         return f"It runs on {requested}, its {tensors} tensors included."
-    able = [name for name in ELSEWHERE if name in sys.modules]
+    able = [name for name in DEVICE_LIBRARIES if name in sys.modules]
     if requested == "cpu" and not able:
         return "It runs on cpu: no library that computes elsewhere is loaded."
     msg = (

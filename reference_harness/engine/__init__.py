@@ -16,9 +16,9 @@ if TYPE_CHECKING:  # a worker of this machine loads no NumPy before its BLAS is 
     from reference_harness.facts import ExtractorFacts
     from reference_harness.job import Job, ProbeFailure, ProbeResult
 
-__all__ = ["ROUNDS", "Engine", "Notice"]
+__all__ = ["ATTEMPTS", "Engine", "Notice"]
 
-ROUNDS = 3
+ATTEMPTS = 3
 """Attempts at a task whose embeddings are lost before they are read, or whose worker is killed. One
 is an accident; a disk that damages all it is given, or a task that memory cannot hold, shows by
 then."""
@@ -70,6 +70,6 @@ class Engine(Protocol):
     ) -> Iterator[EmbedResult | ProbeResult | ProbeFailure | Notice]:
         """Yield results: those that are there or, with `block`, at least one.
 
-        A worker that dies is replaced and its task repeated, at most `ROUNDS` times. Raises
+        A worker that dies is replaced and its task repeated, at most `ATTEMPTS` times. Raises
         WorkerDiedError where the run ends with the first failure.
         """

@@ -21,12 +21,12 @@ from reference_harness.job import Job, ProbeFailure, ProbeResult
 
 from . import Notice
 from .cluster import Cluster, Size
-from .remote import Ready, RemoteEmbedder, probe, probe_variables, variables
+from .remote import Ready, RemoteEmbedder, probe, probe_variables, thread_variables
 
-DEATHS = 8
+DEATHS_MAX = 8
 """Deaths that a task may see. More than on one machine: a machine that leaves is no fault of the
 task, and one that memory cannot hold shows by then, too."""
-AHEAD = 2
+JOBS_AHEAD = 2
 """Jobs for each embedder that are prepared: enough to keep it busy, few enough to hold."""
 POLL_SECONDS = 1.0
 """Time between two looks at what the cluster has."""
@@ -79,7 +79,7 @@ class RayEngine:
         self._actor = self._ray.remote(RemoteEmbedder).options(
             num_cpus=self._threads,
             num_gpus=1 if self._gpus else 0,
-            runtime_env={"env_vars": variables(self._threads)},
+            runtime_env={"env_vars": thread_variables(self._threads)},
         )
         one_thread = {"env_vars": probe_variables(array_api=array_api)}
         self._probe = self._ray.remote(max_retries=0, runtime_env=one_thread)(probe)
@@ -139,7 +139,7 @@ class RayEngine:
     @property
     def has_room(self) -> bool:
         """Whether the embedders have little waiting."""
-        return len(self._queue) < AHEAD * self._embedders_max
+        return len(self._queue) < JOBS_AHEAD * self._embedders_max
 
     @property
     def open(self) -> int:
@@ -266,8 +266,8 @@ class RayEngine:
         if self._fail_fast:
             msg = f"{task_id}: {what} died: {why}: continue with --resume"
             raise WorkerDiedError(msg)
-        if self._deaths[task_id] >= DEATHS:
-            return ProbeFailure(task_id, f"{task_id}: {what} died {DEATHS} times: {why}")
+        if self._deaths[task_id] >= DEATHS_MAX:
+            return ProbeFailure(task_id, f"{task_id}: {what} died {DEATHS_MAX} times: {why}")
         self._notices.append(Notice(f"{task_id}: {what} died: {why}; it goes on elsewhere"))
         again()
         return None

@@ -35,7 +35,7 @@ def _start(array_api: bool) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_with_parent()
-    threads.pin(array_api)
+    threads.hold_to_scorer(array_api)
     # What a worker fits with, loaded before its first task so that no task's seconds count it.
     import sklearn.linear_model  # noqa: F401 - after the BLAS was held to one thread
 

@@ -9,7 +9,7 @@ from reference_harness.embedder import EmbedderSpec, EmbedJob, EmbedResult
 from reference_harness.errors import WorkerDiedError
 from reference_harness.job import Job, ProbeFailure, ProbeResult
 
-from . import ROUNDS, Notice
+from . import ATTEMPTS, Notice
 from .local import Pool
 
 AHEAD = 2
@@ -102,7 +102,7 @@ class LocalEngine:
         first = next(iter(self._jobs))
         self._deaths[first] += self._workers == 1
         outcome: ProbeFailure | Notice
-        if self._deaths[first] == ROUNDS:
+        if self._deaths[first] == ATTEMPTS:
             del self._jobs[first]
             outcome = ProbeFailure(first, str(death).partition(": ")[2])
         else:

@@ -49,7 +49,7 @@ class RemoteEmbedder:
             self._embedder = self._spec.load()
         except HarnessError as error:
             return Ready(machine, None, str(error))
-        hold(self._threads)
+        limit_threads(self._threads)
         return Ready(machine, self._embedder.facts)
 
     def embed(self, job: EmbedJob) -> Iterator[Step | EmbedResult]:
@@ -69,7 +69,7 @@ class RemoteEmbedder:
                 sequences, letters, since = 0, 0, time.monotonic()
 
 
-def hold(count: int) -> None:
+def limit_threads(count: int) -> None:
     """Limit every numerical library of this process, and torch, to so many threads."""
     from threadpoolctl import threadpool_limits  # once all of them are loaded
 
@@ -79,19 +79,19 @@ def hold(count: int) -> None:
         torch.set_num_threads(count)
 
 
-def variables(count: int) -> dict[str, str]:
+def thread_variables(count: int) -> dict[str, str]:
     """Return the variables of a process that may take so many threads, read when it starts."""
     return dict.fromkeys((*THREAD_VARIABLES, "RAYON_NUM_THREADS"), str(count))
 
 
 def probe_variables(*, array_api: bool) -> dict[str, str]:
     """Return the variables of a process that scores, read when it starts."""
-    return variables(1) | environment() | ({"SCIPY_ARRAY_API": "1"} if array_api else {})
+    return thread_variables(1) | environment() | ({"SCIPY_ARRAY_API": "1"} if array_api else {})
 
 
 def probe(job: Job) -> ProbeResult | ProbeFailure:
     """Probe a task with one BLAS thread, as a worker of one machine does."""
-    threads.pin(array_api=job.device.torch)
+    threads.hold_to_scorer(array_api=job.device.torch)
     import sklearn.linear_model  # noqa: F401 - before the first task's seconds count
 
     return job.execute()

@@ -22,7 +22,7 @@ class Library(TypedDict):
     threads: int
 
 
-def pin(array_api: bool = False) -> None:
+def hold_to_scorer(array_api: bool = False) -> None:
     """Hold this process to one thread a library and to the kernel of the scorer, for good.
 
     `array_api` readies SciPy for arrays of other libraries, which it decides when it is imported.
@@ -39,7 +39,7 @@ def pin(array_api: bool = False) -> None:
 
 def libraries() -> list[Library]:
     """Return the numerical libraries of this process, in order of name."""
-    from threadpoolctl import threadpool_info  # not before `pin`
+    from threadpoolctl import threadpool_info  # not before `hold_to_scorer`
 
     listed: list[Library] = [
         {

@@ -19,6 +19,10 @@ class ExtractorError(HarnessError, ValueError):
     """
 
 
+class UnknownOptionError(ExtractorError):
+    """An option names nothing that the constructor of the extractor takes."""
+
+
 class SignatureError(ExtractorError):
     """A class cannot be called as the harness calls it, whatever it computes."""
 

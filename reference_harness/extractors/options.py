@@ -10,7 +10,7 @@ from typing import Any
 
 from reference_harness import batching as batches
 
-from .base import ExtractorError
+from .base import ExtractorError, UnknownOptionError
 from .option_rules import other_rules, tokenizer_rules
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
@@ -188,7 +188,7 @@ def parse(given: Mapping[str, Any]) -> Options:
             close = difflib.get_close_matches(name, names, n=1)
             hint = f"did you mean {close[0]}?" if close else f"they are: {', '.join(sorted(names))}"
             msg = f"no option {name!r} of the extractor huggingface; {hint}"
-            raise ExtractorError(msg)
+            raise UnknownOptionError(msg)
     values: dict[str, Any] = {name: _value(name, value) for name, value in given.items()}
     if values.get("fixed_letters") is not None:
         values = {"padding": "both", "truncation": "middle", **values}

@@ -267,7 +267,7 @@ def line_ends_of(raw: bytes, digest: str) -> str:
     """
     unix = raw.replace(b"\r\n", b"\n")
     forms = {"LF": unix, "CRLF": unix.replace(b"\n", b"\r\n")}
-    return next((ends for ends, form in forms.items() if is_of(form, digest)), "")
+    return next((ends for ends, form in forms.items() if has_sha256(form, digest)), "")
 
 
 def line_ends_differ(raw: bytes, digest: str) -> str:
@@ -289,7 +289,7 @@ NO_TRANSLATION = (
 )
 
 
-def is_of(raw: bytes, digest: str) -> bool:
+def has_sha256(raw: bytes, digest: str) -> bool:
     """Whether bytes have a sha256."""
     return hashlib.sha256(raw).hexdigest() == digest
 

@@ -6,8 +6,9 @@ from pydantic import Field
 
 from .base import Count, Hex64, Name, Seconds, StrictModel
 from .rescored import ChangedDecisions
-from .run_record import BenchmarkRef, Canonical, DatasetRef, HarnessRef, LibraryRef, Regime
+from .run_record import Canonical, DatasetRef, HarnessRef, LibraryRef, Regime
 from .scorer import ScorerRef
+from .submission import BenchmarkRef
 
 
 class TaskCells(StrictModel):

@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .base import Count, Hex64, Scores, Seconds, StrictModel
-from .run_record import BenchmarkRef, DatasetRef, HarnessRef, LibraryRef, PerSeed, Regime
+from .run_record import DatasetRef, HarnessRef, LibraryRef, PerSeed, Regime
 from .scorer import ScorerRef
+from .submission import BenchmarkRef
 from .submission_terms import Dtype
 
 

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from .base import Count, Hex40, Hex64, Moment, Scores, Seconds, Signed, StrictModel, Unit
 from .scorer import ScorerRef
+from .submission import BenchmarkRef, Columns, PredictionsFile, ReceiptTask
 
 
 class PerSeed(StrictModel):
@@ -65,26 +66,10 @@ class Regime(StrictModel):
     """Why an earlier run has no canonical score."""
 
 
-class ReceiptTask(StrictModel):
-    """The embeddings of one task in a receipt."""
+class TaskReceipt(ReceiptTask):
+    """The embeddings of one task in a receipt, and how wide they are."""
 
-    train: Count
-    """Embeddings of the training split, which come first."""
-    test: Count
-    dim: Annotated[int, Field(ge=1)]
-    scale_log2: int
-    """A value of the file times 2^scale_log2 is the feature that was scored."""
-    bytes: Count
-    sha256: Hex64
-    root: Hex64
-    """Merkle root over the embeddings."""
-
-
-class PredictionsRef(StrictModel):
-    """The file of predicted labels beside a receipt."""
-
-    bytes: Count
-    sha256: Hex64
+    dim: Columns
 
 
 class TaskRecord(StrictModel):
@@ -113,15 +98,8 @@ class TaskRecord(StrictModel):
     embed_seconds: Seconds
     probe_seconds: Seconds
     regimes: Annotated[dict[str, Regime], Field(min_length=1)]
-    receipt: ReceiptTask | None = None
+    receipt: TaskReceipt | None = None
     """The receipt of the task, whose rounded embeddings were scored; null without one."""
-
-
-class BenchmarkRef(StrictModel):
-    """The benchmark definition of the run."""
-
-    name: str
-    sha256: Hex64
 
 
 class DatasetRef(StrictModel):
@@ -264,7 +242,7 @@ class RunRecord(StrictModel):
     regimes: Annotated[list[str], Field(min_length=1)]
     missing: list[Missing]
     tasks: Annotated[dict[str, TaskRecord], Field(min_length=1)]
-    predictions: PredictionsRef | None = None
+    predictions: PredictionsFile | None = None
     """The predicted labels of a run with a receipt; null without one."""
 
 

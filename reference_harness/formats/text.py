@@ -25,7 +25,9 @@ NEXT = "next: "
 """Begins the last line of a command that leaves something to do."""
 _WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"[^"]*")+""")
 """A word of a command line, with what is quoted in it."""
-_CONTINUED = "    "
+_CONTINUED, _MORE = "    ", " \\"
+AND = "&&"
+"""Between two commands of which the second one follows a success."""
 
 
 def next_line(command: str) -> str:
@@ -36,25 +38,43 @@ def next_line(command: str) -> str:
 def command_lines(line: str, columns: int) -> Iterator[str]:
     """Yield a line with a command as lines of at most `columns`, which a shell reads as one.
 
-    An option and its value stay on one line, and so does a word that is longer than that.
+    It is broken before each `&&`, then between words: an option and its value stay on one line, and
+    so does a word that is longer than that.
     """
+    if len(line) <= columns:
+        yield line
+        return
     indent = line[: len(line) - len(line.lstrip())]
-    groups: list[str] = []
+    chain: list[list[str]] = [[]]
     for word in _WORD.findall(line):
-        is_value = not word.startswith(("-", "&&")) and groups and groups[-1].startswith("--")
-        if (is_value and " " not in groups[-1]) or (groups and groups[-1] == "&&"):
+        if word == AND:
+            chain.append([])
+        else:
+            chain[-1].append(word)
+    lines: list[str] = []
+    for number, words in enumerate(chain):
+        begin = f"{indent}{_CONTINUED}{AND} " if number else indent
+        for group in _groups(words):
+            if begin.strip() not in {"", AND} and len(f"{begin} {group}{_MORE}") > columns:
+                lines.append(begin)
+                begin = f"{indent}{_CONTINUED}{group}"
+            else:
+                begin += group if begin.endswith(" ") or not begin else f" {group}"
+        lines.append(begin)
+    yield from (f"{text}{_MORE}" for text in lines[:-1])
+    yield lines[-1]
+
+
+def _groups(words: list[str]) -> list[str]:
+    """Return the words of a command, each option with what may be its value."""
+    groups: list[str] = []
+    for word in words:
+        option = groups[-1] if groups else ""
+        if option.startswith("-") and option != "--" and " " not in option and word[0] != "-":
             groups[-1] += f" {word}"
         else:
             groups.append(word)
-    text = indent + (groups[0] if groups else "")
-    for number, group in enumerate(groups[1:], 2):
-        end = "" if number == len(groups) else " \\"
-        if len(f"{text} {group}{end}") > columns:
-            yield f"{text} \\"
-            text = f"{indent}{_CONTINUED}{group}"
-        else:
-            text += f" {group}"
-    yield text
+    return groups
 
 
 def silent(line: str) -> None:

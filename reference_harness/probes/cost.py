@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.run_record import ReceiptTask
+from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.formats.text import plural
 
 from .kinds import HIDDEN, epochs, is_seeded
@@ -22,7 +22,7 @@ class TaskOfReceipt(NamedTuple):
     """One task of one receipt."""
 
     task_id: str
-    receipt: ReceiptTask
+    receipt: TaskReceipt
 
 
 class Cost(NamedTuple):

@@ -15,10 +15,10 @@ from reference_harness.errors import DataError, ProbeError
 from reference_harness.formats.base import Scores
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import sha256
-from reference_harness.formats.run_record import ReceiptTask
+from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.job import metric_columns as per_seed
 from reference_harness.memory import is_out_of_memory
-from reference_harness.receipt.rounding import ROWS, Widened
+from reference_harness.receipt.rounding import BLOCK_EMBEDDINGS, Widened
 from reference_harness.receipt.scoring import values_of
 from reference_harness.rescore import load
 from reference_harness.tasks import Labels, TaskData
@@ -43,7 +43,7 @@ class ProbeJob:
     model_id: str
     task_id: str
     file: Path
-    receipt: ReceiptTask
+    receipt: TaskReceipt
     benchmark: Benchmark
     source: Source
     kinds: tuple[str, ...]
@@ -78,8 +78,8 @@ class ProbeJob:
             msg = f"{self.file}: its sha256 is {digest}, the submission's receipt has "
             msg += f"{self.receipt.sha256}: use the folder that was written with it"
             raise DataError([msg])
-        for start in range(0, len(values), ROWS):
-            if not np.isfinite(values[start : start + ROWS]).all():
+        for start in range(0, len(values), BLOCK_EMBEDDINGS):
+            if not np.isfinite(values[start : start + BLOCK_EMBEDDINGS]).all():
                 raise DataError([f"{self.file}: a value is NaN or infinite, expected finite ones"])
 
     def _cell(

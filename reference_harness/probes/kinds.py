@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from reference_harness import optimum
 from reference_harness.errors import ProbeError
-from reference_harness.receipt.rounding import ROWS, Widened
+from reference_harness.receipt.rounding import BLOCK_EMBEDDINGS, Widened
 from reference_harness.tasks import Labels
 
 NEIGHBOURS = 5
@@ -60,12 +60,12 @@ class Columns(NamedTuple):
 def columns_of(train: Widened) -> Columns:
     """Return mean and deviation of the columns, over blocks of embeddings."""
     total = np.zeros(train.shape[1])
-    for start in range(0, len(train), ROWS):
-        total += train[start : start + ROWS].sum(axis=0, dtype=np.float64)
+    for start in range(0, len(train), BLOCK_EMBEDDINGS):
+        total += train[start : start + BLOCK_EMBEDDINGS].sum(axis=0, dtype=np.float64)
     mean = total / len(train)
     squares = np.zeros(train.shape[1])
-    for start in range(0, len(train), ROWS):
-        squares += ((train[start : start + ROWS] - mean) ** 2).sum(axis=0)
+    for start in range(0, len(train), BLOCK_EMBEDDINGS):
+        squares += ((train[start : start + BLOCK_EMBEDDINGS] - mean) ** 2).sum(axis=0)
     deviation = np.sqrt(squares / len(train))
     return Columns(mean, np.where(deviation > CONSTANT * np.abs(mean), deviation, 1.0))
 

@@ -5,13 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from reference_harness.formats.base import Count, Hex64, Scores, Seconds, Signed, StrictModel
-from reference_harness.formats.run_record import (
-    BenchmarkRef,
-    DatasetRef,
-    HarnessRef,
-    LibraryRef,
-    PerSeed,
-)
+from reference_harness.formats.run_record import DatasetRef, HarnessRef, LibraryRef, PerSeed
+from reference_harness.formats.submission import BenchmarkRef
 
 
 class ProbeScores(StrictModel):

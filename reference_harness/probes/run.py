@@ -11,7 +11,8 @@ from reference_harness.data import Source
 from reference_harness.engine.local import Pool
 from reference_harness.errors import OptionError
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.run_record import BenchmarkRef, DatasetRef, LibraryRef, ReceiptTask
+from reference_harness.formats.run_record import DatasetRef, LibraryRef, TaskReceipt
+from reference_harness.formats.submission import BenchmarkRef
 from reference_harness.progress import Listener
 from reference_harness.receipt.scoring import receipt_in
 from reference_harness.receipt.task_file import file_of
@@ -22,7 +23,7 @@ from .job import ProbedTask, ProbeJob
 from .ranks import agreement, standings
 from .report import ProbedReceipt, Probes, ProbeScores
 
-BETWEEN = "="
+PAIR_SEPARATOR = "="
 """Between a submission and the folder of its receipt, where that has another name."""
 
 
@@ -33,7 +34,7 @@ class Receipt(NamedTuple):
     benchmark: str
     """Digest of the benchmark definition."""
     root: str
-    tasks: dict[str, ReceiptTask]
+    tasks: dict[str, TaskReceipt]
     folder: Path
 
 
@@ -58,7 +59,7 @@ def read_receipt(word: str) -> Receipt:
     `X.json` or `X` is the submission X.json with its files in the folder X; `FILE=DIR` is any other
     pair. Raises OptionError when one of the two is missing or cannot be used.
     """
-    name, _, folder_name = word.partition(BETWEEN)
+    name, _, folder_name = word.partition(PAIR_SEPARATOR)
     path = Path(name)
     file, folder = path, Path(folder_name)
     if not folder_name:
@@ -119,7 +120,7 @@ def probe_receipts(request: ProbeRequest, listener: Listener) -> Probes:
     Raises DataError or ProbeError, which name receipt and task; OptionError for a missing file.
     """
     started = time.perf_counter()
-    work = list(_work(request))
+    work = list(_jobs(request))
     _refuse_missing(work)
     estimate = cost(
         (TaskOfReceipt(job.task_id, job.receipt) for job in work),
@@ -147,7 +148,7 @@ def probe_receipts(request: ProbeRequest, listener: Listener) -> Probes:
     return _result(request, probed, [used[key] for key in sorted(used)], started)
 
 
-def _work(request: ProbeRequest) -> Iterator[ProbeJob]:
+def _jobs(request: ProbeRequest) -> Iterator[ProbeJob]:
     """Yield one job a receipt and task, largest first, so that no worker is left with it."""
     pairs = [(receipt, task) for receipt in request.receipts for task in request.tasks]
     for receipt, task in sorted(pairs, key=lambda pair: -pair[0].tasks[pair[1]].bytes):

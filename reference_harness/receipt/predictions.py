@@ -14,7 +14,7 @@ import numpy as np
 from reference_harness.errors import StateError
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import write_bytes
-from reference_harness.formats.run_record import PredictionsRef
+from reference_harness.formats.submission import PredictionsFile
 from reference_harness.tasks import Labels
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def encoded(benchmark: Benchmark, regimes: Sequence[str], sections: Mapping[str,
 
 def write_predictions(
     folder: Path, benchmark: Benchmark, regimes: Sequence[str], sections: Mapping[str, bytes]
-) -> PredictionsRef:
+) -> PredictionsFile:
     """Write the file beside the receipt in one step, and return what the receipt says of it.
 
     Raises StateError when the folder cannot be written.
@@ -90,4 +90,4 @@ def write_predictions(
         msg = f"{path}: the predictions cannot be written: {error.strerror or error}; free space "
         msg += "or pass another folder to --receipt"
         raise StateError(msg) from error
-    return PredictionsRef(bytes=len(raw), sha256=hashlib.sha256(raw).hexdigest())
+    return PredictionsFile(bytes=len(raw), sha256=hashlib.sha256(raw).hexdigest())

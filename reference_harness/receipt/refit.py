@@ -14,7 +14,7 @@ from reference_harness.errors import ProbeError
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.receipt_cells import ReceiptRefit
 from reference_harness.formats.rescored import ChangedDecisions
-from reference_harness.formats.run_record import ReceiptTask
+from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.further import FurtherFiles, read_further_embeddings
 from reference_harness.job import problem_of
 from reference_harness.rescore import Lend, load
@@ -30,7 +30,7 @@ class RefitJob:
 
     task_id: str
     file: Path
-    receipt: ReceiptTask
+    receipt: TaskReceipt
     benchmark: Benchmark
     source: Source
     further: FurtherFiles
@@ -55,7 +55,7 @@ class RefitJob:
 def refit(
     task_id: str,
     folder: Path,
-    receipt: ReceiptTask,
+    receipt: TaskReceipt,
     benchmark: Benchmark,
     source: Source,
     further: FurtherFiles,

@@ -14,7 +14,7 @@ from reference_harness.errors import DataError, OptionError, ProbeError, ScorerE
 from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_text
-from reference_harness.formats.run_record import LibraryRef, ReceiptTask, Regime, RunRecord
+from reference_harness.formats.run_record import LibraryRef, Regime, RunRecord, TaskReceipt
 from reference_harness.formats.scorer import ScorerRef
 from reference_harness.formats.submission import SubmissionV12
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
@@ -46,7 +46,7 @@ class RunJob:
 
     task_id: str
     file: Path
-    receipt: ReceiptTask
+    receipt: TaskReceipt
     benchmark: Benchmark
     source: Source
     regimes: tuple[str, ...]
@@ -72,7 +72,7 @@ class RunJob:
         )
 
 
-def receipts_of(record: RunRecord, folder: Path) -> dict[str, ReceiptTask]:
+def receipts_of(record: RunRecord, folder: Path) -> dict[str, TaskReceipt]:
     """Return what a record says of its receipt, whose files are those in a folder.
 
     Raises OptionError for a record without a receipt, DataError for files that are not its.

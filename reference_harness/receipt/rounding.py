@@ -22,9 +22,9 @@ from reference_harness.formats.submission_terms import (
 
 Half = npt.NDArray[np.float16]
 
-ROWS = 4096
+BLOCK_EMBEDDINGS = 4096
 """Embeddings of a task that other probes read at once; their sums depend on it."""
-VALUES = 1 << 20
+BLOCK_VALUES = 1 << 20
 """Values converted at once, or an embedding: 8 MiB in float64."""
 
 
@@ -128,6 +128,6 @@ def rounded_at(parts: list[npt.NDArray[Any]], scale: int) -> Half:
 
 
 def _blocks(part: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
-    rows = max(1, VALUES // max(1, part.shape[1]))
+    rows = max(1, BLOCK_VALUES // max(1, part.shape[1]))
     for start in range(0, len(part), rows):
         yield part[start : start + rows]

@@ -25,15 +25,9 @@ from reference_harness.formats.base import Scores
 from reference_harness.formats.benchmark import Benchmark, Protocol
 from reference_harness.formats.files import NotReadable, read_json, read_text, write_bytes
 from reference_harness.formats.receipt_cells import EqualEmbeddings, ReceiptCells, TaskCells
-from reference_harness.formats.run_record import (
-    BenchmarkRef,
-    Canonical,
-    DatasetRef,
-    LibraryRef,
-    ReceiptTask,
-)
+from reference_harness.formats.run_record import Canonical, DatasetRef, LibraryRef, TaskReceipt
 from reference_harness.formats.scorer import ScorerRef
-from reference_harness.formats.submission import EmbeddingReceipt
+from reference_harness.formats.submission import BenchmarkRef, EmbeddingReceipt
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import plural
 from reference_harness.job import ScoredRegime, metric_columns, problem_of, regime, score
@@ -91,7 +85,7 @@ class CellsJob:
 
     task_id: str
     file: Path
-    receipt: ReceiptTask
+    receipt: TaskReceipt
     benchmark: Benchmark
     source: Source
     regimes: tuple[str, ...]
@@ -167,7 +161,7 @@ class CellsJob:
         )
 
 
-def values_of(file: Path, receipt: ReceiptTask, data: TaskData) -> npt.NDArray[np.float16]:
+def values_of(file: Path, receipt: TaskReceipt, data: TaskData) -> npt.NDArray[np.float16]:
     """Map the embeddings of a task from its file.
 
     Raises EmbeddingError when the file or the receipt does not have the embeddings of the data.
@@ -194,7 +188,7 @@ def digested_embeddings(values: npt.NDArray[np.float16], data: TaskData) -> Name
     return Named(digests, row_digests)
 
 
-def unequal_embeddings(digests: Mapping[str, Named], tasks: Mapping[str, ReceiptTask]) -> list[str]:
+def unequal_embeddings(digests: Mapping[str, Named], tasks: Mapping[str, TaskReceipt]) -> list[str]:
     """Return a sentence for each scale at which equal sequences have embeddings that differ.
 
     Bytes of tasks with different scales are not compared. Takes 32 bytes an embedding, twice.
@@ -223,7 +217,7 @@ def write_digests(folder: Path, task_id: str, digests: Named) -> None:
     write_bytes(folder / f"{task_id}{DIGESTS}", np.hstack(digests).tobytes())
 
 
-def equal_embeddings(folder: Path, tasks: Mapping[str, ReceiptTask]) -> EqualEmbeddings:
+def equal_embeddings(folder: Path, tasks: Mapping[str, TaskReceipt]) -> EqualEmbeddings:
     """Compare the embeddings of equal sequences over all tasks whose digests lie in a folder.
 
     Raises DataError when a task has none, or another number of embeddings than the receipt says.
@@ -255,7 +249,7 @@ class CellsRequest:
     benchmark: Benchmark
     source: Source
     folder: Path
-    tasks: Mapping[str, ReceiptTask]
+    tasks: Mapping[str, TaskReceipt]
     regimes: tuple[str, ...]
     workers: int
     canonical: bool = False
@@ -328,7 +322,7 @@ def cells(request: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
     )
 
 
-def receipt_in(path: Path) -> tuple[dict[str, Any], dict[str, ReceiptTask]]:
+def receipt_in(path: Path) -> tuple[dict[str, Any], dict[str, TaskReceipt]]:
     """Return a submission, and what its receipt says of each task.
 
     Raises OptionError, which names the file, for one without scores or without a receipt.
@@ -344,6 +338,6 @@ def receipt_in(path: Path) -> tuple[dict[str, Any], dict[str, ReceiptTask]]:
         msg += "writes"
         raise OptionError(msg) from error
     return document, {
-        name: ReceiptTask(**task.model_dump(), dim=receipt.dim)
+        name: TaskReceipt(**task.model_dump(), dim=receipt.dim)
         for name, task in receipt.tasks.items()
     }

@@ -12,7 +12,7 @@ import numpy as np
 from reference_harness.errors import StateError
 from reference_harness.formats.files import sha256, write_bytes
 from reference_harness.formats.merkle import Tree, embedding_leaf
-from reference_harness.formats.run_record import ReceiptTask
+from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.formats.submission_terms import SUFFIX
 
 from .rounding import Rounded
@@ -23,7 +23,7 @@ def file_of(folder: Path, task_id: str) -> Path:
     return folder / f"{task_id}{SUFFIX}"
 
 
-def write_task(folder: Path, task_id: str, rows: Rounded, train: int) -> ReceiptTask:
+def write_task(folder: Path, task_id: str, rows: Rounded, train: int) -> TaskReceipt:
     """Write the file of a task in one step, and return what the receipt says of it.
 
     The first `train` embeddings are the training split's. Raises StateError when the folder cannot
@@ -41,7 +41,7 @@ def write_task(folder: Path, task_id: str, rows: Rounded, train: int) -> Receipt
         msg = f"{path}: the receipt cannot be written: {error.strerror or error}; free space or "
         msg += "pass another folder to --receipt"
         raise StateError(msg) from error
-    return ReceiptTask(
+    return TaskReceipt(
         train=train,
         test=len(values) - train,
         dim=values.shape[1],
@@ -52,7 +52,7 @@ def write_task(folder: Path, task_id: str, rows: Rounded, train: int) -> Receipt
     )
 
 
-def is_written(folder: Path, task_id: str, expected: ReceiptTask) -> bool:
+def is_written(folder: Path, task_id: str, expected: TaskReceipt) -> bool:
     """Return whether the file of a task is there with the bytes that were written."""
     path = file_of(folder, task_id)
     try:

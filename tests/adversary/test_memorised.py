@@ -27,7 +27,7 @@ from reference_harness import mini
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.formats.rescored import ChangedDecisions, Decisions, LabelledDecisions
 from reference_harness.tasks import Split, TaskData
-from reference_harness.variants import KINDS, MAKERS, REVERSED, variants_of
+from reference_harness.variants import KINDS, MAKER_OF_KIND, REVERSED, variants_of
 from tests.adversary.cheats import (
     CAUGHT,
     KEYS,
@@ -90,11 +90,11 @@ def test_no_honest_extractor_is_flagged(extractor):
     assert flags(extractor) == (False, False)
 
 
-@given(st.text("ACGTNacgt", min_size=12, max_size=200), st.sampled_from(sorted(MAKERS)))
+@given(st.text("ACGTNacgt", min_size=12, max_size=200), st.sampled_from(sorted(MAKER_OF_KIND)))
 def test_a_variant_is_another_sequence_nearly_as_long(sequence, kind):
     """Substitutions are as many as promised, crops leave a part, shifts keep the rest."""
     draws = iter(np.random.RandomState(3).random_sample(10_000).tolist())
-    made = MAKERS[kind](sequence, lambda: next(draws))
+    made = MAKER_OF_KIND[kind](sequence, lambda: next(draws))
     apart = sum(a != b for a, b in zip(made, sequence, strict=False))
     if kind == "substituted":
         letters = sum(letter.upper() in "ACGT" for letter in sequence)

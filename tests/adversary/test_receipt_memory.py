@@ -12,8 +12,8 @@ import pytest
 
 from geneb_ci.audit.rerun.honesty import (
     MEMORISED,
-    ROWS_MIN,
     TRAINING_MARGIN,
+    VARIED_MIN,
     VariantResult,
     difference,
     is_flagged,
@@ -224,7 +224,7 @@ def test_labels_by_a_key_that_three_letters_break_are_found(place, name):
         "the embeddings are the extractor's"
     )
     assert outcome["variants"]["memorised"]
-    assert outcome["variants"]["kinds"]["substituted"]["rows"] == len(TASKS) * ROWS_MIN
+    assert outcome["variants"]["kinds"]["substituted"]["rows"] == len(TASKS) * VARIED_MIN
     assert outcome["reasons"][-1] == MEMORISED
     assert level(place, name)["level"] == "disputed"
 

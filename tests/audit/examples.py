@@ -8,7 +8,7 @@ from typing import Any
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import BenchmarkPin, Commitment, DrawPolicy, ExtractorCode, Weights
 from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET, time_of
-from geneb_ci.audit.sampling.plan import DrandBeacon, Plan
+from geneb_ci.audit.sampling.plan import DrandBeacon, TaskPlan
 from geneb_ci.audit.sampling.task_draw import draw
 
 VECTORS: dict[str, Any] = json.loads(
@@ -62,16 +62,16 @@ def beacon(number: int = ROUND) -> DrandBeacon:
     return DrandBeacon(kind="drand", chain=QUICKNET.hash, round=number, signature=ROUNDS[number])
 
 
-def plan(of: Commitment | None = None, **options: Any) -> Plan:
+def plan(of: Commitment | None = None, **options: Any) -> TaskPlan:
     """Return the plan for a commitment."""
     return draw(of or commitment(), COMMITTED_AT, beacon(), **options)
 
 
-def draw_at(of: Commitment, second: int, **options: Any) -> Plan:
+def draw_at(of: Commitment, second: int, **options: Any) -> TaskPlan:
     """Draw for a commitment that was public some seconds after `COMMITTED_AT`."""
     return draw(of, moment_of(time_of(ROUND) - DELAY + second), beacon(), **options)
 
 
-def task_plan(path: Path) -> Plan:
+def task_plan(path: Path) -> TaskPlan:
     """Return a plan of tasks that a command wrote."""
-    return Plan.model_validate_json(path.read_bytes())
+    return TaskPlan.model_validate_json(path.read_bytes())

@@ -14,7 +14,7 @@ from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.signing import heads_here, sign_commitment, sign_start
 from geneb_ci.audit.record.statement import WITHDRAWN, record_of
 from geneb_ci.audit.record.verify import StepState, Verification
-from geneb_ci.audit.sampling.plan import Plan
+from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.audit.workflow import write_record
 from geneb_ci.common.config import Layout, find_layout
 from tests.audit.recorded import FIRST, MODEL, entry, key, outcome_of, plan_for, submission_bytes
@@ -54,7 +54,7 @@ def committed(root: Path, commitment: Commitment, of: Ed25519PrivateKey | None =
 
 
 def started(
-    root: Path, plan: Plan, of: Ed25519PrivateKey | None = None, shown_on: str | None = None
+    root: Path, plan: TaskPlan, of: Ed25519PrivateKey | None = None, shown_on: str | None = None
 ) -> Path:
     """Sign the start of a plan."""
     return sign_start(plan, of or key(), layout_of(root), root / AUDITS, print, shown_on)
@@ -95,7 +95,7 @@ def withdrawn(path: Path, of: Ed25519PrivateKey | None = None) -> Path:
     return place
 
 
-def begun(root: Path, plan: Plan, of: Ed25519PrivateKey | None = None) -> Plan:
+def begun(root: Path, plan: TaskPlan, of: Ed25519PrivateKey | None = None) -> TaskPlan:
     """Commit and start."""
     committed(root, plan.commitment, of)
     started(root, plan, of)
@@ -110,7 +110,7 @@ def audited(
     return recorded(root, outcome_of(plan, raw, shift))
 
 
-def abort_of(plan: Plan, message: str = "CUDA out of memory", at: int = 0) -> AuditAbort:
+def abort_of(plan: TaskPlan, message: str = "CUDA out of memory", at: int = 0) -> AuditAbort:
     """Return the abort of a run of a plan."""
     outcome = outcome_of(plan, submission_bytes())
     return AuditAbort(
@@ -126,7 +126,7 @@ def abort_of(plan: Plan, message: str = "CUDA out of memory", at: int = 0) -> Au
     )
 
 
-def aborted(root: Path, plan: Plan, at: int = 0, of: Ed25519PrivateKey | None = None) -> Path:
+def aborted(root: Path, plan: TaskPlan, at: int = 0, of: Ed25519PrivateKey | None = None) -> Path:
     """Sign the abort of a run of a plan."""
     return signed(root, abort_of(plan, at=at), heads_here(read(root)), of)
 

@@ -22,7 +22,7 @@ from geneb_ci.audit.record.keys import TrustedKey
 from geneb_ci.audit.record.statement import WITHDRAWN, record_of
 from geneb_ci.audit.rerun.honesty import sequences_varied
 from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET, time_of
-from geneb_ci.audit.sampling.plan import DrandBeacon, EarlierDraw, Plan
+from geneb_ci.audit.sampling.plan import DrandBeacon, EarlierDraw, TaskPlan
 from geneb_ci.audit.sampling.task_draw import draw
 from tests.audit.examples import ROUNDS
 from tests.small import BENCHMARK, BENCHMARK_FILE, small_v11
@@ -104,7 +104,7 @@ def commitment(raw: bytes, **changes: Any) -> Commitment:
 
 def plan_for(
     raw: bytes, number: int = FIRST, earlier: tuple[EarlierDraw, ...] = (), **changes: Any
-) -> Plan:
+) -> TaskPlan:
     """Draw for a submission with a published round."""
     beacon = DrandBeacon(kind="drand", chain=QUICKNET.hash, round=number, signature=ROUNDS[number])
     return draw(commitment(raw, **changes), committed_at(number), beacon, earlier=earlier)
@@ -147,7 +147,7 @@ def variants_of(tasks: int, worse: int = 30) -> dict[str, Any]:
     }
 
 
-def outcome_of(plan: Plan, raw: bytes, shift: float = 0.0, level: int = 2) -> AuditOutcome:
+def outcome_of(plan: TaskPlan, raw: bytes, shift: float = 0.0, level: int = 2) -> AuditOutcome:
     """Return what an audit of a plan found; a shift lowers the first task's rerun."""
     tasks = []
     for place, one in enumerate(plan.chosen):

@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 
 from geneb_ci.audit.compare.outcome import METRICS
-from geneb_ci.audit.compare.tolerance import COPIES_MIN, MANY, MeasuredScore
+from geneb_ci.audit.compare.tolerance import COPIES_MIN, MANY_COPIES, MeasuredScore
 from reference_harness.formats.base import Scores
 from reference_harness.formats.rescored import JitteredCopy
 from reference_harness.formats.run_record import PerSeed
@@ -51,7 +51,10 @@ def measured(
         per_seed(base),
         [matrix.tolist() for matrix in base],
         [copy(base, flips, rng) for flips in (still * COPIES_MIN if plain is None else plain)],
-        [copy(base, flips, rng) for flips in (still * MANY if stressed is None else stressed)],
+        [
+            copy(base, flips, rng)
+            for flips in (still * MANY_COPIES if stressed is None else stressed)
+        ],
         stops or [],
         one_fit,
     )

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit.canonical import MissingInput, StepMismatch
 from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.errors import MissingInput, StepMismatch
 from geneb_ci.audit.sampling.design import AuditPolicy
 from geneb_ci.audit.trust.applicability import (
     TrustInputs,

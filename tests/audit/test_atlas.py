@@ -34,7 +34,7 @@ def atlas_of(tmp_path, monkeypatch):
 
 def apart(claimed: str | None, rerun: str, dtype: str) -> Any:
     """Return what the table says, to be compared with approximate numbers."""
-    return compare.apart(claimed, rerun, dtype)
+    return compare.device_difference(claimed, rerun, dtype)
 
 
 def test_devices_are_as_far_apart_as_the_farthest_of_their_entries(atlas_of):
@@ -67,7 +67,7 @@ def test_what_was_not_measured_is_taken_to_be_far_apart(atlas_of, claimed):
 def test_a_table_that_cannot_be_read_is_a_broken_installation(atlas_of, text):
     atlas_of(text)
     with pytest.raises(BrokenInstallation, match=r"atlas\.json cannot be read"):
-        compare.apart("cpu", "cpu", "float32")
+        compare.device_difference("cpu", "cpu", "float32")
 
 
 def test_the_shipped_table_has_this_kind_of_machine_and_marks_what_it_lacks():
@@ -76,6 +76,6 @@ def test_the_shipped_table_has_this_kind_of_machine_and_marks_what_it_lacks():
     pairs = itertools.combinations_with_replacement(("cpu", "cuda", "mps"), 2)
     assert known >= {(*pair, dtype) for pair in pairs for dtype in ("float32", "bfloat16")}
     for dtype in ("float32", "bfloat16"):
-        found = compare.apart("cpu", "cpu", dtype)
+        found = compare.device_difference("cpu", "cpu", dtype)
         assert found.is_measured
         assert 0 < found.row < 0.1

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.statement import record_files
 from geneb_ci.audit.sampling.plan import committed_text, read_commitment
 from geneb_ci.audit.workflow import refuse_other

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.statement import record_files
 from geneb_ci.audit.rerun.prepare import Machine, Ready, weights_here
 from geneb_ci.audit.rerun.task_embedding import KnownEmbedding, matrix_of

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.audit.canonical import StepMismatch, moment_of, seconds_of
+from geneb_ci.audit.canonical import moment_of, seconds_of
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.sampling import beacon
 from geneb_ci.audit.sampling.beacon import (
     DELAY,

@@ -5,8 +5,8 @@ import hmac
 
 import pytest
 
-from geneb_ci.audit.canonical import AuditRefused, StepMismatch
 from geneb_ci.audit.commitment import BenchmarkPin
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.sampling.beacon import (
     fallback_value,
     is_key_unrevealed,
@@ -18,6 +18,7 @@ from geneb_ci.audit.sampling.plan import FallbackBeacon
 from geneb_ci.audit.sampling.task_draw import draw, recompute
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
+from geneb_ci.common.errors import UsageProblem
 from tests.audit.examples import COMMITTED_AT, ROUND, commitment, hexes
 
 KEY = hexes("the key of an epoch")
@@ -74,19 +75,19 @@ def test_a_value_for_another_commitment_is_refused():
 
 @pytest.mark.parametrize("why", ["", "  \n"])
 def test_a_reason_has_to_be_given(why):
-    with pytest.raises(AuditRefused, match="--why is missing"):
+    with pytest.raises(UsageProblem, match="--why is missing"):
         fallback_value(C.sha256, KEY, [PUBLISHED], why)
 
 
 @pytest.mark.parametrize("published", [[], [hexes("another")], [KEY]])
 def test_a_key_that_was_not_published_is_refused(published):
-    with pytest.raises(AuditRefused, match=f"{PUBLISHED} is not among fallback_keys"):
+    with pytest.raises(UsageProblem, match=f"{PUBLISHED} is not among fallback_keys"):
         fallback_value(C.sha256, KEY, published, WHY)
 
 
 @pytest.mark.parametrize("key", ["", "ab", KEY.upper(), KEY + "0", "g" * 64])
 def test_what_is_no_key(key):
-    with pytest.raises(AuditRefused, match="not 64 hex digits"):
+    with pytest.raises(UsageProblem, match="not 64 hex digits"):
         fallback_value(C.sha256, key, [PUBLISHED], WHY)
 
 
@@ -112,7 +113,7 @@ def test_a_practice_value_decides_for_the_practice_benchmark():
 
 
 def test_a_practice_value_decides_for_no_other_benchmark():
-    with pytest.raises(AuditRefused, match="it is for GENEB-mini alone"):
+    with pytest.raises(UsageProblem, match="it is for GENEB-mini alone"):
         practice(ROUND, C.benchmark.sha256)
     plan = draw(C, COMMITTED_AT, practice(ROUND, PIN.sha256))
     with pytest.raises(StepMismatch, match="for the practice benchmark alone") as caught:

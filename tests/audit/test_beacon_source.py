@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.sampling.beacon import QUICKNET, time_of, value_of
 from geneb_ci.audit.sampling.beacon_source import (
     ANSWER_MAX,

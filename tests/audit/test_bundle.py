@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.events import AuditStart, signed_event
 from geneb_ci.audit.record.keys import signer_of, trusted_keys

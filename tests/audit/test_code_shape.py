@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.code_digest import code_shape
+from geneb_ci.audit.errors import AuditRefused
 from tests.paths import ROOT
 
 MODULE = b'''\

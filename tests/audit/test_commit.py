@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit import commit as commits
-from geneb_ci.audit.canonical import AuditRefused, StepMismatch, canonical
+from geneb_ci.audit.canonical import canonical
 from geneb_ci.audit.code_digest import code_shape
 from geneb_ci.audit.commit import read_submission, subject_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.rerun.sources import DeclaredRun
 from geneb_ci.audit.sampling.plan import committed_text, read_commitment
 from geneb_ci.common.config import find_layout

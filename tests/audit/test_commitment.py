@@ -2,8 +2,8 @@
 
 import pytest
 
-from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.commitment import Commitment, check_commitment
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.sampling.plan import encoded
 from tests.audit.examples import STRATA, TASKS, commitment, stratified
 

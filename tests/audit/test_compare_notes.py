@@ -100,7 +100,7 @@ def test_the_false_alarm_is_shared_by_all_metrics_that_are_compared(regimes, com
     measured = rule.MeasuredScore(
         cell.base.per_seed, cell.base.confusion, cell.plain, cell.stressed, cell.halts, one_fit=True
     )
-    alarm = rule.level(comparisons)
+    alarm = rule.alarm_of_one(comparisons)
     assert found.regimes["full"].tolerance == rule.tolerance(measured, alarm, NONE)
     assert (found.verdict, found.reason, list(found.regimes)) == (
         "agrees",

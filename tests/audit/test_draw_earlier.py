@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.sampling.embedding_draw import draw_embeddings, earlier_embedding_draws
 from geneb_ci.audit.sampling.plan import (
     DrandBeacon,
     EarlierDraw,
     EmbeddingCounts,
     EmbeddingPlan,
-    Plan,
+    TaskPlan,
 )
 from geneb_ci.audit.sampling.task_draw import draw, drawn_before, earlier_draws, require_one_draw
 from geneb_ci.common.errors import UsageProblem
@@ -20,7 +20,7 @@ from tests.audit.examples import COMMITTED_AT, TASKS, beacon, commitment, hexes,
 T = [f"2026-09-17T15:22:4{number}Z" for number in range(10)]
 
 
-def pushed(number: int, at: str = COMMITTED_AT, **options) -> Plan:
+def pushed(number: int, at: str = COMMITTED_AT, **options) -> TaskPlan:
     """Return the plan for one version of the submission."""
     version = commitment(submission_sha256=hexes(f"version {number}"))
     return draw(version, at, beacon(), **options)
@@ -77,7 +77,9 @@ def rows() -> EmbeddingPlan:
 def test_one_draw_for_one_commitment(mine):
     assert not earlier_draws([mine], commitment())
     assert not earlier_embedding_draws([mine], commitment())
-    kind, other = (Plan, EmbeddingPlan) if isinstance(mine, Plan) else (EmbeddingPlan, Plan)
+    kind, other = (
+        (TaskPlan, EmbeddingPlan) if isinstance(mine, TaskPlan) else (EmbeddingPlan, TaskPlan)
+    )
     require_one_draw(kind, [mine], commitment(), COMMITTED_AT)
     require_one_draw(kind, [mine], commitment(model_id="another"), "2026-09-17T15:22:43Z")
     require_one_draw(other, [mine], commitment(), "2026-09-17T15:22:43Z")
@@ -103,7 +105,7 @@ def test_tasks_of_earlier_draws_come_after_the_drawn_ones():
     ]
 
 
-def ordered(one: Plan, tasks: list[str]) -> list[str]:
+def ordered(one: TaskPlan, tasks: list[str]) -> list[str]:
     return [ticket.task for ticket in one.tickets if ticket.task in tasks]
 
 
@@ -116,7 +118,7 @@ def test_a_sample_is_never_lowered(drawn):
 @given(st.lists(st.binary(min_size=48, max_size=48), min_size=1, max_size=8, unique=True))
 def test_the_union_only_grows(signatures):
     """Whatever the beacon says, a push adds to what is rerun and takes nothing away."""
-    plans: list[Plan] = []
+    plans: list[TaskPlan] = []
     before: set[str] = set()
     for number, signature in enumerate(signatures):
         version = commitment(submission_sha256=hexes(f"version {number}"))

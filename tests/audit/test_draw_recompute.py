@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.canonical import STEPS, StepMismatch
-from geneb_ci.audit.sampling.plan import EarlierDraw, Plan
+from geneb_ci.audit.canonical import STEPS
+from geneb_ci.audit.errors import StepMismatch
+from geneb_ci.audit.sampling.plan import EarlierDraw, TaskPlan
 from geneb_ci.audit.sampling.task_draw import recompute
 from tests.audit.examples import (
     ROUNDS,
@@ -40,16 +41,16 @@ Document = dict[str, Any]
 )
 def test_a_sound_plan_passes(sound):
     recompute(sound)
-    recompute(Plan.model_validate_json(sound.model_dump_json()))
+    recompute(TaskPlan.model_validate_json(sound.model_dump_json()))
 
 
-def changed(change: Callable[[Document], None], of: Plan = FULL) -> Plan:
+def changed(change: Callable[[Document], None], of: TaskPlan = FULL) -> TaskPlan:
     document = of.model_dump()
     change(document)
-    return Plan.model_validate(document)
+    return TaskPlan.model_validate(document)
 
 
-def refused(wrong: Plan) -> StepMismatch:
+def refused(wrong: TaskPlan) -> StepMismatch:
     with pytest.raises(StepMismatch) as caught:
         recompute(wrong)
     assert caught.value.message.startswith(f"{caught.value.step}: ")
@@ -57,7 +58,7 @@ def refused(wrong: Plan) -> StepMismatch:
     return caught.value
 
 
-def resealed(change: Callable[[Document], None], of: Plan) -> Plan:
+def resealed(change: Callable[[Document], None], of: TaskPlan) -> TaskPlan:
     """Change a commitment and publish the digest of what it is now."""
 
     def both(document: Document) -> None:

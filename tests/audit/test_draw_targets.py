@@ -7,8 +7,8 @@ from hashlib import sha256
 
 import pytest
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commit import checked_submission, read_submission, submission_here
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.sampling.task_draw import largest_gains, suspicion, targets, targets_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind

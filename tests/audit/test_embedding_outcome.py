@@ -13,8 +13,8 @@ from geneb_ci.audit.compare.embedding_outcome import (
     EmbeddingRepeat,
     FailedEmbedding,
     is_rescued,
-    loose,
     reasons_of,
+    room_reason,
 )
 from geneb_ci.audit.record.envelope import STATEMENT, strict_json
 from geneb_ci.receipt.embeddings import NEAR, ROOM, TAU, allowed_pooled, allowed_rescued
@@ -124,5 +124,5 @@ def test_tolerances_that_leave_room_for_altered_rows_make_an_audit_weak() -> Non
     for room, weak in ((ROOM, ""), (0.012, "by 0.012 nats in the mean, 0.01 may")):
         wide = outcome.model_copy(update={"tasks": [drawn.model_copy(update={"room": room})]})
         assert reasons_of(wide.findings) == []
-        assert loose(wide).endswith(weak)
-        assert bool(loose(wide)) == bool(weak)
+        assert room_reason(wide).endswith(weak)
+        assert bool(room_reason(wide)) == bool(weak)

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_COLUMN,
     BY_EMBEDDING,
@@ -25,6 +24,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     reasons_of,
     verdict_by,
 )
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.keys import TrustedKey
 from geneb_ci.audit.record.statement import parse_record, record_of
 from geneb_ci.audit.record.verify import verify_record
@@ -53,7 +53,7 @@ from geneb_ci.audit.sampling.plan import (
 from geneb_ci.audit.trust.applicability import TrustInputs, check_policy
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt import column_rule, first_rule
-from reference_harness.formats.run_record import ReceiptTask
+from reference_harness.formats.run_record import TaskReceipt
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import (
     FIRST,
@@ -398,7 +398,7 @@ def test_a_comparison_is_made_again_by_the_rule_of_its_version(version: str) -> 
         failed["again"] |= {"deviation": again.deviation, "mismatch": again.mismatch}
     outcome = EmbeddingOutcome.model_validate_json(json.dumps(value))
     root: dict[str, Any] = {"bytes": 2560, "sha256": "0" * 64, "root": "0" * 64}
-    entry_of_task = ReceiptTask(train=10, test=10, dim=64, scale_log2=0, **root)
+    entry_of_task = TaskReceipt(train=10, test=10, dim=64, scale_log2=0, **root)
     receipt = receipt_with(64, {outcome.tasks[0].task: entry_of_task})
     rows = RerunEmbeddings(
         np.zeros(3, "<i8"), np.array(DRAWN), committed, rerun, [[]] * 3, rerun[1:2]

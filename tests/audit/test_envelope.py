@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
     PAYLOAD_TYPE,
     is_signed_by,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.fetching import InstalledPackages, install
 from geneb_ci.common.errors import BadConfiguration, MachineFault
 from geneb_ci.models.entry import Environment

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.fresh import (
     FreshCommitment,
     check_release,

@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import sign_payload
 from geneb_ci.audit.record.keys import (
     KEY_VARIABLE,

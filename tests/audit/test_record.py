@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.compare.outcome import StatementSubject
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import ENVELOPE, strict_json
 from geneb_ci.audit.record.statement import audit_id_of, check_can_record, payload_of
 from geneb_ci.common.config import find_layout

@@ -22,14 +22,14 @@ from reference_harness.formats.base import Scores
 from tests.audit.rescoring import SEEDS, measured
 
 NONE = Triple(0.0, 0.0, 0.0)
-ALARM = rule.level(13 * 3 * 3 * 2)
+ALARM = rule.alarm_of_one(13 * 3 * 3 * 2)
 BASE = [np.array([[150 - s, 50 + s], [60, 140]]) for s in range(SEEDS)]
 FULL = [BASE[0]] * SEEDS
 
 flips = st.lists(st.integers(0, 12), min_size=SEEDS, max_size=SEEDS)
 copies = st.tuples(
     st.lists(flips, min_size=rule.COPIES_MIN, max_size=rule.COPIES_MIN),
-    st.lists(flips, min_size=rule.MANY, max_size=rule.MANY),
+    st.lists(flips, min_size=rule.MANY_COPIES, max_size=rule.MANY_COPIES),
 )
 quick = settings(max_examples=40)
 
@@ -53,7 +53,11 @@ def test_copies_that_never_move_still_allow_the_flips_they_cannot_exclude():
         for column in zip(*map(largest_effect, map(np.ndarray.tolist, BASE)), strict=True)
     ]
     assert limits(found) == pytest.approx([rule.UNSEEN * value / SEEDS for value in most])
-    assert (found.copies, found.flips, found.spread) == (rule.COPIES_MIN + rule.MANY, 0.0, 0.0)
+    assert (found.copies, found.flips, found.spread) == (
+        rule.COPIES_MIN + rule.MANY_COPIES,
+        0.0,
+        0.0,
+    )
     assert found.Acc == pytest.approx(rule.UNSEEN / (400 * SEEDS))
 
 
@@ -233,8 +237,8 @@ def test_false_alarms_of_single_flips():
     for rate in (0.003, 0.03, 0.3, 3.0):
         trials = 4000
         stressed = np.abs(
-            rng.poisson(rule.STRESS * rate / 2, (trials, rule.MANY))
-            - rng.poisson(rule.STRESS * rate / 2, (trials, rule.MANY))
+            rng.poisson(rule.STRESS * rate / 2, (trials, rule.MANY_COPIES))
+            - rng.poisson(rule.STRESS * rate / 2, (trials, rule.MANY_COPIES))
         ).max(axis=1)
         allowed = np.floor(rule.MARGIN_MANY * stressed + rule.UNSEEN)
         claim = np.abs(rng.poisson(rate, (trials, 500)) - rng.poisson(rate, (trials, 500)))
@@ -260,13 +264,13 @@ def test_the_variance_of_a_claim_lies_between_what_plain_and_stressed_copies_sho
     """Ends anywhere: that of the copies. Flips of random signs: sqrt(2) times as much."""
     plain = [0.01 * (-1) ** k for k in range(16)]
     own, grown = 16 / 15 * 1e-4, 17 / 16
-    assert rule.spread(plain, plain) == pytest.approx(own * grown)
+    assert rule.claim_variance(plain, plain) == pytest.approx(own * grown)
     stressed = [one * math.sqrt(8) for one in plain]
-    assert rule.spread(plain, stressed) == pytest.approx(math.sqrt(2) * own * grown)
-    assert rule.spread(plain, [8 * one for one in plain]) == pytest.approx(
+    assert rule.claim_variance(plain, stressed) == pytest.approx(math.sqrt(2) * own * grown)
+    assert rule.claim_variance(plain, [8 * one for one in plain]) == pytest.approx(
         max(2, math.sqrt(2) * 8) * own * grown
     )
-    assert rule.spread(plain, []) == pytest.approx(math.sqrt(2) * own * grown)
-    assert rule.spread([0.0] * 16, stressed) == pytest.approx(math.sqrt(2) * own * grown)
-    assert rule.spread([0.3 + one for one in plain], plain) == pytest.approx(own * grown)
-    assert rule.spread([0.0] * 16, [0.0] * 16) == 0.0
+    assert rule.claim_variance(plain, []) == pytest.approx(math.sqrt(2) * own * grown)
+    assert rule.claim_variance([0.0] * 16, stressed) == pytest.approx(math.sqrt(2) * own * grown)
+    assert rule.claim_variance([0.3 + one for one in plain], plain) == pytest.approx(own * grown)
+    assert rule.claim_variance([0.0] * 16, [0.0] * 16) == 0.0

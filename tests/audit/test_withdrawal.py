@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.events import read_withdrawal
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import WITHDRAWN

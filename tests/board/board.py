@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from geneb_ci.audit.trust.level import Decision, Summary
-from geneb_ci.board.board import rows_of
+from geneb_ci.board.board import checked_entries
 from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.diagnostics.whole import diagnostics
 from geneb_ci.board.marks import Defect, marks_of, read_defects
@@ -57,7 +57,7 @@ def defects() -> tuple[Defect, ...]:
 @functools.cache
 def entries() -> tuple[Entry, ...]:
     """Return the public rows as `build` reads them, with their evidence, warnings and defects."""
-    _, found = rows_of(find_layout(PUBLIC), files_of([SUBMISSIONS]))
+    _, found = checked_entries(find_layout(PUBLIC), files_of([SUBMISSIONS]))
     assert found is not None
     return tuple(found)
 

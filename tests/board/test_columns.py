@@ -17,7 +17,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from geneb_ci.audit.trust.level import Summary
-from geneb_ci.board.board import board_of, rows_of
+from geneb_ci.board.board import board_of, checked_entries
 from geneb_ci.board.columns import COLUMNS, PUBLISHED, Column, Kind, facts_of, page_columns
 from geneb_ci.board.diff import FACTS, Estimate, Side, board_diff
 from geneb_ci.board.rows import encode, leaderboards
@@ -222,7 +222,7 @@ def repository(tmp_path: Path) -> Path:
 
 def test_the_registry_speaks_of_contributed_rows_too(repository):
     layout = find_layout(repository)
-    report, found = rows_of(layout, files_of([repository / "submissions"]))
+    report, found = checked_entries(layout, files_of([repository / "submissions"]))
     assert found is not None, report.findings
     known, unknown = found
     assert [str(known.level), str(known.authorship)] == ["self-reported", "contributed"]

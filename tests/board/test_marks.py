@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.trust.evidence import gather_evidence
-from geneb_ci.board.board import rows_of
+from geneb_ci.board.board import checked_entries
 from geneb_ci.board.marks import FILE, DefectFile, decider, marks_of, read_defects
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.check.runner import files_of
@@ -53,7 +53,7 @@ def test_each_published_defect_stands_on_its_rows():
 
 
 def test_each_warning_of_check_stands_on_its_row():
-    report, found = rows_of(find_layout(PUBLIC), files_of([SUBMISSIONS]))
+    report, found = checked_entries(find_layout(PUBLIC), files_of([SUBMISSIONS]))
     assert found is not None
     told: dict[str, Counter[str]] = {}
     for one in report.findings:

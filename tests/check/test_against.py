@@ -146,10 +146,10 @@ def test_a_file_of_a_repository_outside_its_submissions_is_held_against_them(tmp
     [
         (
             None,
-            len(RULES) - 18,
+            len(RULES) - 19,
             ["11 rules need the other rows: run inside the repository or pass --against DIR"],
         ),
-        (SHIPPED, len(RULES) - 7, []),
+        (SHIPPED, len(RULES) - 8, []),
     ],
 )
 def test_a_lone_file_says_which_rules_were_not_run_and_why(tmp_path, against, run, messages):
@@ -163,7 +163,7 @@ def test_a_lone_file_says_which_rules_were_not_run_and_why(tmp_path, against, ru
             "[tool.geneb-ci] submissions"
         ),
         (
-            "6 rules need the model card: put the file in a repository of submissions, and its "
+            "7 rules need the model card: put the file in a repository of submissions, and its "
             "card in submissions/cards/"
         ),
     ]
@@ -179,7 +179,7 @@ def test_practice_needs_nothing_that_could_be_provided(tmp_path):
             "1 rule needs the folder of submissions: GENEB-mini is for practice: its files are in "
             "no repository"
         ),
-        "6 rules need the model card: GENEB-mini is for practice: its files are in no repository",
+        "7 rules need the model card: GENEB-mini is for practice: its files are in no repository",
     ]
 
 
@@ -202,4 +202,4 @@ def test_a_shipped_row_whose_submission_changed_stays_as_it_is(tmp_path):
             shutil.copy(SUBMISSIONS / f"{model}.json", tmp_path)
     copied(tmp_path).rename(tmp_path / "splicebert-1024nt.json")  # other bytes
     shutil.copy(SUBMISSIONS / "space.json", tmp_path / "a-42nd.json")
-    assert place.population_text(text, tmp_path, shipped_benchmark()) == text
+    assert place.shipped_rows_text(text, tmp_path, shipped_benchmark()) == text

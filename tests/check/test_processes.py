@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 
-from geneb_ci.submission.peers import Shapes, read_row
+from geneb_ci.submission.peers import NameTuples, read_row
 
 
 def test_a_key_with_the_separator_takes_no_names_from_other_rows(tmp_path):
@@ -15,7 +15,7 @@ def test_a_key_with_the_separator_takes_no_names_from_other_rows(tmp_path):
     hostile, honest = tmp_path / "a.json", tmp_path / "b.json"
     hostile.write_text(json.dumps({"results": {"full": {"a\0Acc\0full\0a": {"MCC": 0.5}}}}))
     honest.write_text(json.dumps({"results": {"full": {"a": {"Acc": 0.75, "MCC": 0.5}}}}))
-    shapes: Shapes = {}
+    shapes: NameTuples = {}
     rows = [read_row(path, shapes, keep=True).row for path in (hostile, honest)]
     assert [row and len(row.names) for row in rows] == [1, 2]
 

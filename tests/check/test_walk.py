@@ -6,6 +6,7 @@
 import hashlib
 import json
 import math
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -321,8 +322,9 @@ def lines(read: Read) -> int:
 
 
 def tidy(text: str) -> str:
-    """Return a text without blanks at the ends of lines."""
-    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+    """Return a text without blanks at the ends of lines, and without the name of a commit."""
+    shown = re.sub(r"(?<=commit )[0-9a-f]{12}", "...", text)
+    return "".join(f"{line.rstrip()}\n" for line in shown.splitlines())
 
 
 HEAD = f"""\

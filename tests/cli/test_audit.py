@@ -108,6 +108,24 @@ def test_no_relay_at_all_is_exit_3(place, capsys, monkeypatch):
     assert not (place / "plan.json").exists()
 
 
+WRONG_ROUNDS = {
+    "another round": ({"round": ROUND + 1}, f"round: this is round {ROUND + 1}, expected {ROUND}"),
+    "another signature": ({"signature": "8" * 96}, "signature: "),
+    "no round": ({"round": "x"}, "signature: this is not a round of the beacon"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ROUNDS)
+def test_a_wrong_round_is_no_audit_that_differs(name, place, capsys):
+    change, words = WRONG_ROUNDS[name]
+    path = place / BY_FILE[1]
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    assert planned(*BY_FILE) == 3
+    message = capsys.readouterr().err
+    assert f"{BY_FILE[1]}: {words}" in message.replace("expected round", "expected")
+    assert not (place / "plan.json").exists()
+
+
 @pytest.mark.usefixtures("place")
 def test_the_table_needs_no_beacon(capsys):
     options = ["--detect", "2", "--confidence", "0.9"]
@@ -201,7 +219,7 @@ def test_the_fallback_is_recorded_with_its_reason(place, capsys):
 def test_the_fallback_needs_a_reason(place, capsys):
     policy_with_key(place)
     (place / "key").write_text(KEY)
-    assert planned("--fallback-key-file", "key") == 11
+    assert planned("--fallback-key-file", "key") == 2
     assert "--why is missing: a draw without the beacon needs a reason" in capsys.readouterr().err
 
 
@@ -210,7 +228,7 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
     (place / "key").write_text(KEY)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 3600))
     options = ["--committed-at", now, "--fallback-key-file", "key", "--why", "an outage"]
-    assert main(["audit", "plan", "c.json", *options]) == 11
+    assert main(["audit", "plan", "c.json", *options]) == 3
     assert "is less than an hour overdue" in capsys.readouterr().err
 
 
@@ -219,7 +237,7 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
     ("options", "code", "message"),
     [
         (["--beacon-file", "none.json"], 3, "none.json: cannot be read: No such file"),
-        (["--beacon-file", "c.json"], 11, "signature: this is not a round of the beacon: round"),
+        (["--beacon-file", "c.json"], 3, "signature: this is not a round of the beacon: round"),
         (["--drawn", "1"], 2, "--drawn 1 would lower the sample: 2 tasks are committed"),
         (["--beacon-file", "round.json", "--drawn", "4"], 2, "4 tasks cannot be drawn"),
         (["--detect", "1"], 2, "--detect and --confidence need each other"),
@@ -236,7 +254,7 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
             2,
             "--fallback-key-file excludes --beacon-file",
         ),
-        (["--fallback-key-file", "round.json", "--why", "x"], 11, "is not 64 hex digits"),
+        (["--fallback-key-file", "round.json", "--why", "x"], 2, "is not 64 hex digits"),
         (["--relay", "http://example.org"], 2, "is not an https address"),
         (["--committed-at", "yesterday"], 2, "'yesterday' is not a time"),
         (
@@ -244,7 +262,7 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
             2,
             "--committed-at 2126-01-01T00:00:00Z is in the future",
         ),
-        (["--beacon-file", "round.json", "--committed-at", "2026-09-17T15:22:43Z"], 11, "round: "),
+        (["--beacon-file", "round.json", "--committed-at", "2026-09-17T15:22:43Z"], 3, "round: "),
         (["--earlier", "c.json"], 3, "c.json: this is a commitment, not a plan"),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.compare.tolerance import tolerance_digest
-from geneb_ci.audit.sampling.plan import EarlierDraw, Plan, committed_text
+from geneb_ci.audit.sampling.plan import EarlierDraw, TaskPlan, committed_text
 from geneb_ci.audit.sampling.task_draw import recompute
 from geneb_ci.cli.main import main
 from tests.audit.examples import ROUNDS, task_plan
@@ -91,5 +91,5 @@ def test_strata_of_a_maintainers_own_are_no_strata(place, capsys):
     assert "its strata are not the larger categories of the benchmark" in capsys.readouterr().out
 
 
-def earlier_of(plan: Plan) -> tuple[EarlierDraw, ...]:
+def earlier_of(plan: TaskPlan) -> tuple[EarlierDraw, ...]:
     return (EarlierDraw(commitment=plan.commitment_sha256, drawn=plan.drawn),)

@@ -280,7 +280,7 @@ class Terminal:
 @pytest.mark.parametrize(("patience", "drawn"), [(0.0, True), (60.0, False)])
 def test_a_bar_is_drawn_only_for_work_that_lasts(monkeypatch, patience, drawn):
     terminal = Terminal()
-    monkeypatch.setattr(shared, "PATIENCE", patience)
+    monkeypatch.setattr(shared, "SILENT_SECONDS", patience)
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
@@ -291,7 +291,7 @@ def test_a_bar_is_drawn_only_for_work_that_lasts(monkeypatch, patience, drawn):
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
 def test_without_escape_sequences_lines_say_what_is_left(monkeypatch, name, value):
     terminal = Terminal()
-    monkeypatch.setattr(shared, "PATIENCE", 0.0)
+    monkeypatch.setattr(shared, "SILENT_SECONDS", 0.0)
     monkeypatch.setattr("geneb_ci.cli.main.PAUSE", 0.0)
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv(name, value)
@@ -312,7 +312,7 @@ def test_a_process_that_parts_while_a_line_is_drawn_does_not_wait_for_it(monkeyp
                 time.sleep(0.02)
                 return super().write(text)
 
-    for place in ("PATIENCE", "REDRAWN"):
+    for place in ("SILENT_SECONDS", "REDRAW_SECONDS"):
         monkeypatch.setattr(f"geneb_ci.cli.main.{place}", 0.0)
     monkeypatch.setattr(sys, "stderr", Slow())
     monkeypatch.setenv("TERM", "xterm")
@@ -329,7 +329,7 @@ def test_a_process_that_parts_while_a_line_is_drawn_does_not_wait_for_it(monkeyp
 @pytest.mark.parametrize(("seconds", "left"), [(600.0, " s left"), (0.5, "takes longer")])
 def test_a_build_shows_after_its_checks_what_is_left(monkeypatch, name, value, seconds, left):
     terminal = Terminal()
-    for place in ("PATIENCE", "PAUSE", "REDRAWN"):
+    for place in ("SILENT_SECONDS", "PAUSE", "REDRAW_SECONDS"):
         monkeypatch.setattr(f"geneb_ci.cli.main.{place}", 0.0)
     monkeypatch.setattr(shared, "BUILD_SECONDS_ROW", seconds)
     monkeypatch.setattr(sys, "stderr", terminal)
@@ -346,7 +346,7 @@ def test_a_build_shows_after_its_checks_what_is_left(monkeypatch, name, value, s
 
 
 def test_no_bar_without_a_terminal(monkeypatch, capsys):
-    monkeypatch.setattr(shared, "PATIENCE", 0.0)
+    monkeypatch.setattr(shared, "SILENT_SECONDS", 0.0)
     assert list(shared.watched(iter(range(5)), 5, "checking")) == [0, 1, 2, 3, 4]
     assert capsys.readouterr().err == ""
 

@@ -47,6 +47,8 @@ for words in json.loads(sys.argv[1]):
 print(json.dumps(found))
 """
 NEEDS = {
+    "next": "",
+    "next --as maintainer": "records",
     "check submissions/GROVER.json": "",
     "rules": "",
     "explain missing-task": "",

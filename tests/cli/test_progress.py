@@ -90,8 +90,8 @@ def test_a_slow_command_shows_what_is_left(place, tmp_path, monkeypatch, path):
     monkeypatch.chdir(place)
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(shared, "PATIENCE", 0.0)
-    for name in ("PATIENCE", "PAUSE"):
+    monkeypatch.setattr(shared, "SILENT_SECONDS", 0.0)
+    for name in ("SILENT_SECONDS", "PAUSE"):
         monkeypatch.setattr(program, name, 0.0)
     monkeypatch.setattr(sys, "stderr", terminal)
     arguments = [path.split()[1], *words.format(out=tmp_path / "out").split()]

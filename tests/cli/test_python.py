@@ -203,8 +203,8 @@ def test_every_public_name_is_a_function_a_class_or_the_version():
     assert sorted([*FUNCTIONS, *CLASSES, "__version__"]) == sorted(NAMES)
     assert sorted(NAMES) == sorted(dir(geneb_ci))
     assert [
-        *("check", "audit", "board", "build", "check_branch", "fix", "recommend", "rules"),
-        "verify",
+        *("check", "audit", "board", "build", "check_branch", "fix", "next_step", "recommend"),
+        *("rules", "verify"),
     ] == FUNCTIONS
 
 

@@ -36,7 +36,6 @@ class Draft:
     name: str
     document: dict[str, Any]
     random: random.Random
-    card: str = CARD
     files: Files = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
     main: Files = field(default_factory=dict)
@@ -74,10 +73,9 @@ class Draft:
         return self.random.choice(self.cells())
 
     def write(self) -> None:
-        """Write row and card as they are now."""
+        """Write the row as it is now."""
         text = json.dumps(self.document, indent=1).encode() + b"\n"
         self.files[self.row_path] = (REGULAR, text)
-        self.files[self.card_path] = (REGULAR, self.card.encode())
 
     def rewrite(self, path: str, change: Callable[[bytes], bytes]) -> None:
         if self.has(path):
@@ -357,7 +355,7 @@ def faulty_public_row(seed: int) -> tuple[list[str], Case]:
     raw = (SUBMISSIONS / f"{PUBLIC_ROW}.json").read_bytes()
     draft = Draft(PUBLIC_ROW, json.loads(raw), random.Random(seed))
     draft.files[draft.module_path] = (REGULAR, EXTRACTOR.encode())
-    draft.write()
+    draft.files[draft.card_path] = (REGULAR, CARD.encode())
     draft.files[draft.row_path] = (REGULAR, raw)
     return _with_faults(draft, ROW_KINDS, seed)
 
@@ -366,7 +364,7 @@ def _with_faults(draft: Draft, known: dict[str, Fault], seed: int) -> tuple[list
     kinds = [list(known)[seed % len(known)]]
     if draft.random.random() < 0.5:
         kinds.append(draft.random.choice([kind for kind in known if kind not in kinds]))
-    for kind in kinds:
+    for kind in sorted(kinds, key=list(known).index):  # what the row says before what a file is
         known[kind](draft)
     return kinds, Case(draft.files, draft.main, tuple(draft.gone), draft.later)
 
@@ -383,6 +381,7 @@ def new_row(rng: random.Random) -> Draft:
 def correction(rng: random.Random) -> Draft:
     document = copy.deepcopy(small("alpha"))
     document["meta"]["training_data"] = "human genome, GRCh38"
-    draft = Draft("alpha", document, rng, card=NOTE)
+    draft = Draft("alpha", document, rng)
+    draft.files[draft.card_path] = (REGULAR, NOTE.encode())
     draft.write()
     return draft

@@ -24,6 +24,29 @@ class Case:
         self.changes, self.main, self.gone, self.later = changes, main or {}, gone, later or {}
 
 
+MOVED = {"submissions/cards/": "cards/", "submissions/extractors/": "harness/code/"}
+"""Folders of a board that has them elsewhere, by its settings."""
+MOVED_SETTINGS = b'[tool.geneb-ci]\ncards = "cards"\nextractors = "harness/code"\n'
+
+
+def moved_path(path: str) -> str:
+    """Return where a path of a usual board is in one with other folders."""
+    for folder, other in MOVED.items():
+        if path.startswith(folder):
+            return f"{other}{path.removeprefix(folder)}"
+    return path
+
+
+def moved_files(files: Files) -> Files:
+    return {moved_path(path): entry for path, entry in files.items()}
+
+
+def moved_case(case: Case) -> Case:
+    """Return a case with its files where a board with other folders has them."""
+    gone = tuple(map(moved_path, case.gone))
+    return Case(moved_files(case.changes), moved_files(case.main), gone, moved_files(case.later))
+
+
 def quoted(path: str) -> bytes:
     """Return a path as `git fast-import` reads it; a lone surrogate stands for a byte."""
     raw = path.encode(errors="surrogateescape")

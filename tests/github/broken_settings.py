@@ -102,7 +102,7 @@ BREAKS: dict[str, Callable[[SettingsServer, Files], None]] = {
     ),
     "hosted-runners": set_("runners", 2),
     "workflows-active": put(
-        "workflow_states", ".github/workflows/health.yml", "disabled_inactivity"
+        "workflow_states", ".github/workflows/audit.yml", "disabled_inactivity"
     ),
     "no-stored-token": put("secrets", "", {"HF_TOKEN"}),
     "labels-of-verdicts": lambda server, _: server.label_names.remove("geneb: passed"),

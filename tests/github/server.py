@@ -111,7 +111,7 @@ class GitHubServer(History):
         return 1000 + count
 
     def labels(self, number: int) -> list[str]:
-        found = self.pulls[number]["labels"]
+        found = self.thread(number)["labels"]
         labels = found if isinstance(found, list) else []
         return [str(label.get("name") if isinstance(label, dict) else label) for label in labels]
 
@@ -226,6 +226,10 @@ class GitHubServer(History):
         ]
         return Answer(200, refs)
 
+    def get_repository(self, _query: dict[str, str], _body: Any) -> Answer:
+        may_push = "contents:write" in self.granted
+        return Answer(200, {"full_name": REPOSITORY, "permissions": {"push": may_push}})
+
     def list_issues(self, query: dict[str, str], _body: Any) -> Answer:
         if "labels" in query:
             return self._labelled(query)
@@ -238,18 +242,27 @@ class GitHubServer(History):
     def _labelled(self, query: dict[str, str]) -> Answer:
         """List what has a label: pull requests are issues, too."""
         assert (query["state"], query["sort"], query["direction"]) == ("all", "created", "desc")
-        found = [number for number in self.pulls if query["labels"] in self.labels(number)]
+        found = [n for n in (*self.pulls, *self.issues) if query["labels"] in self.labels(n)]
         numbered = [{"number": number} for number in sorted(found, reverse=True)]
         return self._page(numbered, f"/repos/{REPOSITORY}/issues", query)
 
     def post_issue(self, _query: dict[str, str], body: Any) -> Answer:
         assert len(body["body"]) <= 65_536
         number = 10_000 + len(self.issues)
-        self.issues[number] = body | {"number": number, "user": BOT, "state": "open"}
+        fields = {"number": number, "user": BOT, "state": "open", "labels": [], "locked": False}
+        self.issues[number] = body | fields
+        self.comments[number] = []
         return Answer(201, self.issues[number])
 
+    def thread(self, number: int) -> dict[str, Any]:
+        """Return an issue or a pull request: both have labels and comments."""
+        return self.issues[number] if number in self.issues else self.pulls[number]
+
+    def get_issue(self, _query: dict[str, str], _body: Any, number: str) -> Answer:
+        return Answer(200, self.thread(int(number)))
+
     def patch_issue(self, _query: dict[str, str], body: Any, number: str) -> Answer:
-        assert len(body["body"]) <= 65_536
+        assert len(body.get("body", "")) <= 65_536
         if int(number) not in self.issues:
             return Answer(404, {"message": "Not Found"})
         self.issues[int(number)] |= body
@@ -310,7 +323,7 @@ class GitHubServer(History):
 
     def post_comment(self, _query: dict[str, str], body: Any, number: str) -> Answer:
         assert 0 < len(body["body"]) <= 65_536
-        if self.pulls[int(number)]["locked"] is True:
+        if self.thread(int(number))["locked"] is True:
             message = "Unable to create comment because issue is locked."
             return Answer(403, {"message": message})
         self.add_comment(int(number), BOT, body["body"])
@@ -331,25 +344,25 @@ class GitHubServer(History):
         if refusal := unknown_labels(body["labels"], self.known_labels):
             return refusal
         known = self.labels(int(number))
-        found = self.pulls[int(number)]["labels"]
+        found = self.thread(int(number))["labels"]
         labels = found if isinstance(found, list) else []
         labels += [{"name": name} for name in body["labels"] if name not in known]
-        self.pulls[int(number)]["labels"] = labels
+        self.thread(int(number))["labels"] = labels
         return Answer(200, labels)
 
     def put_labels(self, _query: dict[str, str], body: Any, number: str) -> Answer:
         if refusal := unknown_labels(body["labels"], self.known_labels):
             return refusal
         labels = [{"name": name} for name in body["labels"]]
-        self.pulls[int(number)]["labels"] = labels
+        self.thread(int(number))["labels"] = labels
         return Answer(200, labels)
 
     def delete_label(self, _query: dict[str, str], _body: Any, number: str, name: str) -> Answer:
-        labels = self.pulls[int(number)]["labels"]
+        labels = self.thread(int(number))["labels"]
         if unquote(name) not in self.labels(int(number)):
             return Answer(404, {"message": "Label does not exist"})
         kept = [label for label in labels if label != {"name": unquote(name)}]
-        self.pulls[int(number)]["labels"] = kept
+        self.thread(int(number))["labels"] = kept
         return Answer(200, kept)
 
     def list_statuses(self, query: dict[str, str], _body: Any, sha: str) -> Answer:
@@ -387,8 +400,10 @@ ROUTES: list[tuple[str, str, str, Callable[..., Answer]]] = [
     ("/commits/HEAD", "GET", "contents:read", GitHubServer.head_commit),
     ("/commits", "GET", "contents:read", GitHubServer.list_commits),
     ("/git/matching-refs/heads/(.+)", "GET", "contents:read", GitHubServer.matching_refs),
+    ("", "GET", "contents:read", GitHubServer.get_repository),
     ("/issues", "GET", "issues:read", GitHubServer.list_issues),
     ("/issues", "POST", "issues:write", GitHubServer.post_issue),
+    (r"/issues/(\d+)", "GET", "pull_requests:read", GitHubServer.get_issue),
     (r"/issues/(\d+)", "PATCH", "issues:write", GitHubServer.patch_issue),
     ("/pulls", "GET", "pull_requests:read", GitHubServer.list_pulls),
     (r"/pulls/(\d+)", "GET", "pull_requests:read", GitHubServer.get_pull),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,10 +15,11 @@ from geneb_ci.cli.main import main
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.github.errors import UnexpectedReply
 from geneb_ci.publish.git import BadRepository, WrongRepository
+from tests.check.test_layouts import upstream
 from tests.git import git
 from tests.github.conftest import PEERS, sound
 from tests.github.history import Files
-from tests.paths import ROOT
+from tests.paths import ROOT, SUBMISSIONS
 from tests.small import BENCHMARK_FILE
 
 
@@ -33,7 +35,7 @@ def commit(folder: Path, text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def board(tmp_path_factory) -> Path:
+def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The repository of a board."""
     folder = tmp_path_factory.mktemp("branch") / "board"
     for peer in PEERS:
@@ -46,7 +48,7 @@ def board(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def clone(board, tmp_path, monkeypatch) -> Path:
+def clone(board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A clone with a branch that adds a model."""
     folder = tmp_path / "clone"
     git(tmp_path, "clone", "--quiet", str(board), str(folder))
@@ -133,11 +135,13 @@ def test_a_head_that_adds_nothing_has_no_verdict(clone, capsys):
     """The rows of the working tree are checked instead, which is said; files are named."""
     git(clone, "switch", "--quiet", "main")
     write(clone, sound("new"))
+    write(clone, {"submissions/\x1b[31m.txt": ("", b"")})
     assert main(["check"]) == 0
     out, err = capsys.readouterr()
     assert "5 submissions" in out
     assert "verdict on the pull request" not in out + err
     said = " ".join(err.split())
+    assert "\x1b" not in err
     assert said.startswith("note: HEAD has no commit that origin/main lacks")
     assert "submissions/new.json (untracked)" in said
     assert "all submissions of the working tree are checked" in said
@@ -170,6 +174,29 @@ def test_a_branch_without_a_commit_in_common_is_refused(clone):
     commit(clone, "Begin again")
     with pytest.raises(UnexpectedReply, match="no commit in common"):
         check_branch()
+
+
+def test_a_branch_of_an_upstream_checkout_is_judged_in_its_folders(tmp_path, monkeypatch):
+    upstream(tmp_path)
+    (tmp_path / ".gitignore").write_text("*.log\n*.py\n", encoding="utf-8")
+    git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    commit(tmp_path, "Begin")
+    git(tmp_path, "switch", "--quiet", "--create", "add-space")
+    shutil.copy(SUBMISSIONS / "space.json", tmp_path / "submissions")
+    (tmp_path / "model_cards/space.md").write_text("# SPACE\n", encoding="utf-8")
+    commit(tmp_path, "Add SPACE")
+    write(tmp_path, {"model_cards/new.md": ("", b""), "harness/extractors/space.py": ("", b"")})
+    monkeypatch.chdir(tmp_path)
+    report = check_branch()
+    assert {finding.rule for finding in report.findings} >= {
+        "row-without-extractor",
+        "incomplete-card",
+    }
+    assert report.proposal is not None
+    assert dict(report.proposal.uncommitted) == {
+        "harness/extractors/space.py": "ignored by git",
+        "model_cards/new.md": "untracked",
+    }
 
 
 def test_text_and_json_say_the_same_on_both_streams(clone, capsys):

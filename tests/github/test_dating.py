@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.record.keys import private_key
-from geneb_ci.audit.sampling.plan import Plan, PracticeBeacon
+from geneb_ci.audit.sampling.plan import PracticeBeacon, TaskPlan
 from geneb_ci.cli.main import main
 from geneb_ci.github.verdict import collect, dating
 from tests.audit.examples import ROUNDS, task_plan
@@ -99,7 +99,7 @@ def unmerged(board: Board) -> str:
 
 def tried(
     board: Board, *, named: bool = True, merge: Callable[[Board], str] = Board.push
-) -> tuple[Plan, bytes]:
+) -> tuple[TaskPlan, bytes]:
     """Try commitments until the raised task is not drawn, with a round that is long public.
 
     The one that suits is signed, and `named` with the commit that `merge` returns, where a status

@@ -25,8 +25,15 @@ from geneb_ci.github.verdict.model import PullVerdict, listed_findings
 from geneb_ci.github.verdict.words import TITLES
 from tests.git import git
 from tests.github.branch_faults import KINDS, PUBLIC_ROW, faulty_branch, faulty_public_row
-from tests.github.branches import Case, import_cases, remote
-from tests.github.conftest import MODULE, REGULAR, ROW, encoded, of_module, sound
+from tests.github.branches import (
+    MOVED_SETTINGS,
+    Case,
+    import_cases,
+    moved_case,
+    moved_files,
+    remote,
+)
+from tests.github.conftest import MODULE, PEERS, REGULAR, ROW, encoded, of_module, sound
 from tests.github.history import Files
 from tests.github.test_handover import many, pull_of
 from tests.github.test_motion import NOTE, OFFICIAL, copied, corrected
@@ -196,7 +203,7 @@ def test_there_are_enough_of_them():
 def test_the_verdict_on_this_machine_is_that_of_the_server(board, name, monkeypatch):
     monkeypatch.chdir(board.folder)
     enter(board, name)
-    found = judge_branch(Path.cwd(), f"main-{name}").verdict
+    found = judge_branch(Path.cwd(), f"main-{name}", ranks=True).verdict
     here = found.model_dump(exclude=OF_THE_PULL)
     there = remote(board, CASES[name]).model_dump(exclude=OF_THE_PULL)
     assert here == there
@@ -305,6 +312,15 @@ def clone(tmp_path_factory) -> Clone:
 
 
 @pytest.fixture(scope="module")
+def moved_clone(tmp_path_factory) -> Clone:
+    """A board whose settings have cards and extractors elsewhere."""
+    files: Files = {"pyproject.toml": (REGULAR, MOVED_SETTINGS)}
+    for peer in PEERS:
+        files |= moved_files(sound(peer))
+    return Clone(tmp_path_factory.mktemp("moved"), files)
+
+
+@pytest.fixture(scope="module")
 def public_clone(tmp_path_factory) -> Clone:
     """40 of the public rows."""
     rows = [path for path in SUBMISSIONS.glob("*.json") if path.stem != PUBLIC_ROW]
@@ -314,8 +330,14 @@ def public_clone(tmp_path_factory) -> Clone:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_branch_with_faults_has_the_verdict_of_the_server(seed, clone, monkeypatch, tmp_path):
-    compare(clone, seed, *faulty_branch(seed), monkeypatch, tmp_path)
+def test_a_branch_with_faults_has_the_verdict_of_the_server(
+    seed, clone, moved_clone, monkeypatch, tmp_path
+):
+    kinds, case = faulty_branch(seed)
+    if seed % 5 == 3:
+        compare(moved_clone, seed, kinds, moved_case(case), monkeypatch, tmp_path)
+    else:
+        compare(clone, seed, kinds, case, monkeypatch, tmp_path)
 
 
 @pytest.mark.nightly

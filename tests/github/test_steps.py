@@ -77,7 +77,10 @@ RECONCILE = ["-I", "-m", "geneb_ci", "reconcile"]
 
 
 @pytest.mark.parametrize("value", HOSTILE)
-@pytest.mark.parametrize(("variable", "option"), [("HEAD_SHA", "--head-sha"), ("PR", "--pr")])
+@pytest.mark.parametrize(
+    ("variable", "option"),
+    [("HEAD_SHA", "--head-sha"), ("COMMENTED", "--commented"), ("PR", "--pr")],
+)
 def test_row_3_what_an_event_or_an_input_says_is_one_argument(ran, value, variable, option):
     """Threat 3: neither a head nor a number is ever read by a shell."""
     script = step("verdict.yml", variable)["run"]
@@ -101,17 +104,13 @@ def test_row_6_a_head_that_moved_is_no_failure_of_ours_and_all_else_is(ran, vari
     assert (report["needs"], report["if"]) == ("parse", condition)
 
 
-@pytest.mark.parametrize("value", ["", "-x", ".git", "../x", "a/b", "a b", *HOSTILE])
-def test_row_3_a_model_that_is_none_starts_no_audit(ran, value):
-    """Threat 3: the one workflow that a person hands a text to."""
-    assert run(ran, step("audit-open.yml", "MODEL_ID")["run"], MODEL_ID=value) == (2, [])
-
-
-def test_row_3_a_model_starts_its_audit(ran):
-    """Threat 3: what is a name goes on as one path."""
-    script = step("audit-open.yml", "MODEL_ID")["run"]
-    expected = ["-I", "-m", "geneb_ci", "audit", "commit", "submissions/gena-lm_2.0.json"]
-    assert run(ran, script, MODEL_ID="gena-lm_2.0") == (0, [expected])
+@pytest.mark.parametrize("value", HOSTILE)
+@pytest.mark.parametrize(("variable", "option"), [("PR", "--pr"), ("ROW", "--row")])
+def test_row_3_what_a_person_names_for_an_audit_is_one_argument(ran, value, variable, option):
+    """Threat 3: neither a number nor the id of a row is ever read by a shell."""
+    script = step("audit.yml", variable)["run"]
+    opened = ["-I", "-m", "geneb_ci", "audit", "open", option, value]
+    assert run(ran, script, **{variable: value}) == (0, [opened])
 
 
 @pytest.mark.parametrize("value", HOSTILE)

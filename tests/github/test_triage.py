@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.github.queue import PullFacts, Turn, duration, queue
+from geneb_ci.github.ages import duration
+from geneb_ci.github.queue import PullFacts, Turn, queue
 from geneb_ci.github.queue_text import as_json, markdown, terminal
 from geneb_ci.github.replies import Pull, parsed
 from geneb_ci.github.verdict.model import PullOutcome, Receipt
@@ -113,6 +114,31 @@ def test_the_order_is_whose_turn_it_is_then_age():
     )
 
 
+def test_the_first_lines_say_what_to_do_with_which():
+    """In eighty columns and in Markdown: numbers, and why somebody is asked or a row is audited."""
+    lines = terminal(QUEUE, 10, color=False, width=160).splitlines()[:5]
+    assert lines == [
+        "merge: #1, #7",
+        "ask back: #4 because nothing happens, #6 because it changes a row, #5 because 2 errors",
+        "audit: #2 because its warnings weigh 14.5",
+        "look at: #3, #8, #10, #11, #12",
+        "",
+    ]
+    assert [f"- {line}" for line in lines[:4]] == markdown(QUEUE, 10).splitlines()[2:6]
+    fine = queue([(pull(1, 2), PullFacts(receipt(1, PullOutcome.PASSED)))], NOW)
+    shown = terminal(fine, 10, color=False, width=80).splitlines()[:4]
+    assert shown == ["merge: #1", "ask back: none", "audit: none", ""]
+
+
+def test_who_is_asked_back_is_told_the_rules(place):
+    document = small_v11("model")
+    del document["meta"]["display"], document["results"]["full"]
+    number = place.pull(sound() | {ROW: (REGULAR, encoded(document))})
+    place.both(number)
+    line = place.run("triage")[1].splitlines()[1]
+    assert line == "ask back: #1 because extractor-mismatch, missing-field and 1 more"
+
+
 @pytest.mark.parametrize(
     ("changes", "action"),
     [
@@ -187,7 +213,9 @@ def test_json_whole():
         "audit_sequences": 61_000,
         "turn": "maintainer",
         "who": "a maintainer",
+        "step": "audit",
         "action": "review, then set the label audit",
+        "reason": "its warnings weigh 14.5",
         "is_overdue": True,
     }
 
@@ -209,7 +237,7 @@ def test_a_hostile_title_commands_nothing_and_pings_nobody(title, width):
         assert commands(text) == []
         assert CONTROL.search(text) is None
     assert "@everyone" not in outside_code(markdown(found, 5))
-    assert markdown(found, 5).count("\n") == 7
+    assert markdown(found, 5).count("\n") == 12
 
 
 @pytest.mark.parametrize(

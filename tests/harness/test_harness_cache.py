@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from reference_harness import cache as store
 from reference_harness import shard as shard_file
-from reference_harness.cache import Cache, Writer, default_cache
+from reference_harness.cache import Cache, ShardWriter, default_cache
 from reference_harness.errors import LostEmbeddingsError, OptionError, StateError
 from reference_harness.tasks import sequence_digests
 from tests.harness.support import REPOSITORY
@@ -74,7 +74,7 @@ def test_reading_opens_the_shards_it_needs_alone(
     opened = []
     real = shard_file.matrix_in
 
-    def matrix(shard: Path, shape: shard_file.Shape) -> shard_file.Rows:
+    def matrix(shard: Path, shape: shard_file.Shape) -> shard_file.Embeddings:
         opened.append(shard)
         return real(shard, shape)
 
@@ -167,7 +167,7 @@ def test_two_runs_that_share_a_cache_survive_each_others_repair(
     (shard,) = mine.folder.glob("*.shard")
     real = shard_file.matrix_in
 
-    def matrix(path: Path, shape: shard_file.Shape) -> shard_file.Rows:
+    def matrix(path: Path, shape: shard_file.Shape) -> shard_file.Embeddings:
         shard.write_bytes(b"")
         assert theirs.find(digests) == set()
         return real(path, shape)
@@ -202,7 +202,7 @@ def test_a_damaged_shard_that_cannot_be_renamed_is_named(tmp_path: Path) -> None
 
 def test_a_shard_says_under_which_budget_it_was_computed(tmp_path: Path) -> None:
     cache = Cache(tmp_path, {})
-    with Writer(cache) as writer:
+    with ShardWriter(cache) as writer:
         writer.add(*some(2), 2048)
         writer.add(*some(2, start=2), 2048)
         writer.add(*some(2, start=4), 512)
@@ -231,7 +231,7 @@ def test_writer_flushes_by_size_by_time_and_at_the_end(
     def shards() -> int:
         return len(list(cache.folder.glob("*.shard")))
 
-    with Writer(cache) as writer:
+    with ShardWriter(cache) as writer:
         writer.add(*some(2))
         assert shards() == 0
         monkeypatch.setattr(store, "SHARD_BYTES", 10)
@@ -251,7 +251,7 @@ def test_ctrl_c_keeps_what_is_in_memory(tmp_path: Path) -> None:
     cache = Cache(tmp_path, {})
 
     def interrupted() -> None:
-        with Writer(cache) as writer:
+        with ShardWriter(cache) as writer:
             writer.add(*some(3))
             raise KeyboardInterrupt
 

@@ -25,10 +25,17 @@ MINE = ("--extractor", "mine.py:Composition", "--declare")
         (("run", "--output", "r", "--tasks", "nope"), USAGE, "GENEB-mini has no such task"),
         (("run", "--output", "r", "--regimes", "2shot"), USAGE, "one of full, 10shot, 1shot"),
         (("run", "--output", "r", "--data", "none"), NOTHING, "none: no such folder"),
-        (("run", "--output", "r", "--extractor", "x"), NOTHING, "neither a built-in"),
-        (("run", "--output", "r", "--extractor", "x:Y"), NOTHING, "no such file"),
+        (("run", "--output", "r", "--extractor", "x"), USAGE, "neither a built-in"),
+        (("run", "--output", "r", "--extractor", "x:Y"), USAGE, "no such file"),
         (("run", "--output", "r", "--option", "k"), USAGE, "'k': expected KEY=VALUE"),
         (("run", "--output", "r", "--option", "k=99"), NOTHING, "k is 99, expected"),
+        (("run", "--output", "r", "--model", "x"), USAGE, "--model has no effect on the built-in"),
+        (("run", "--output", "r", "--device", "foo:1"), USAGE, "--device has no effect on the"),
+        (
+            ("run", "--output", "r", "--extractor", "builtin:kmer", "--device", "cuda"),
+            USAGE,
+            "leave --device out",
+        ),
         (("run", "--output", "r", "--declare", "a=b"), USAGE, "expected one of layer"),
         (("run", "--output", "r", "--declare", "layer=1"), USAGE, "the extractor declares 'none'"),
         (("run", "--output", "r", *MINE, "dtype=int"), USAGE, "dtype=int: expected one of float"),
@@ -134,6 +141,6 @@ def test_an_option_that_an_extractor_lacks_is_named_with_those_that_it_has(
     harness: Harness,
 ) -> None:
     done = harness("run", "--output", "r.json", "--option", "z=3", "--tasks", "mini_tf")
-    assert done.returncode == 3
+    assert done.returncode == 2
     assert "KmerExtractor has no option 'z'; its options are: k" in done.stderr
     assert "correct the constructor" not in done.stderr

@@ -191,7 +191,7 @@ def test_a_hub_that_cannot_be_reached_is_named_with_what_to_do():
         "Error closing client: none",
     ]
     records = [logging.LogRecord("hub", 30, "", 0, line, (), None) for line in lines]
-    once = storage._Once()
+    once = storage._OneLineFilter()
     assert [one.getMessage() for one in records if once.filter(one)] == [
         "the Hub does not answer; trying again, for half a minute",
         "Error closing client: none",

@@ -138,3 +138,41 @@ def test_tf32_is_set_and_recorded_for_products_and_convolutions():
     environment.set_exact()
     assert not environment.tf32("cuda")
     assert torch.are_deterministic_algorithms_enabled()
+
+
+DUBIOUS = "fatal: detected dubious ownership in repository at '/code'"
+
+
+@pytest.mark.parametrize(
+    ("script", "refusal"),
+    [
+        (f"echo {json.dumps(DUBIOUS)} >&2; exit 128", DUBIOUS),
+        ("exit 3", "exit code 3"),
+        ("echo 'fatal: not a git repository' >&2; exit 128", ""),
+    ],
+    ids=["ownership", "silence", "no checkout"],
+)
+def test_a_refusal_of_git_is_told_in_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, refusal: str
+) -> None:
+    program = tmp_path / "git"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert environment.harness().commit is None
+    assert environment.git_refusal() == refusal
+
+
+def test_a_run_says_why_its_record_names_no_commit(
+    harness: Harness,
+) -> None:
+    program = harness.folder / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho {json.dumps(DUBIOUS)} >&2; exit 128\n")
+    program.chmod(0o755)
+    harness.environment["PATH"] = f"{program.parent}:/usr/bin:/bin"
+    done = harness("run", "--tasks", "mini_tf", "--regimes", "1shot", "--output", "r.json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((harness.folder / "r.json").read_text())["harness"]["commit"] is None
+    said = " ".join(done.stderr.split())
+    assert f"the record names no commit of the harness; git says: {DUBIOUS}" in said

@@ -18,13 +18,8 @@ from reference_harness import benchmark
 from reference_harness.data import MiniSource
 from reference_harness.errors import ProbeError
 from reference_harness.formats.base import Scores
-from reference_harness.formats.run_record import (
-    BenchmarkRef,
-    DatasetRef,
-    HarnessRef,
-    PerSeed,
-    ReceiptTask,
-)
+from reference_harness.formats.run_record import DatasetRef, HarnessRef, PerSeed, TaskReceipt
+from reference_harness.formats.submission import BenchmarkRef
 from reference_harness.probes import KINDS, WHAT
 from reference_harness.probes.cost import TaskOfReceipt, cost, sentence
 from reference_harness.probes.kinds import Fitted, columns_of, is_seeded, predict
@@ -305,7 +300,7 @@ def test_tables_keep_to_their_width_and_their_cells() -> None:
 
 def test_the_cost_grows_with_the_work_and_is_said_in_a_sentence() -> None:
     bench = benchmark.mini()
-    said = ReceiptTask(
+    said = TaskReceipt(
         train=20_000, test=2_000, dim=768, scale_log2=0, bytes=2 * 768 * 22_000, sha256="0" * 64,
         root="0" * 64,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from reference_harness.errors import ProbeError
 from reference_harness.formats import merkle
-from reference_harness.formats.run_record import ReceiptTask
+from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.formats.submission_terms import LARGEST, SMALL
 from reference_harness.receipt import rounding
 from reference_harness.receipt.rounding import Widened, rounded, widened
@@ -200,7 +200,7 @@ def test_equal_sequences_with_unequal_rows_are_counted() -> None:
         return Named(one, two)
 
     said = {
-        name: ReceiptTask(
+        name: TaskReceipt(
             train=1, test=1, dim=1, scale_log2=scale, bytes=4, sha256="0" * 64, root="0" * 64
         )
         for name, scale in (("a", 0), ("b", 0), ("c", 1))

@@ -62,7 +62,7 @@ def test_the_worker_reads_the_options_that_the_sandbox_writes(spec, tmp_path):
 
 def test_sandbox_and_worker_agree_on_defaults_and_on_the_header_of_embeddings():
     assert TOKEN_BUDGET == batching.TOKEN_BUDGET
-    assert run.ROWS == embed.FILE_BATCH
+    assert run.BATCH_SEQUENCES == embed.FILE_BATCH
     assert ExtractorSpec.__annotations__["batching"] == embed.Mode
     assert (supervise.MAGIC, supervise.VERSION) == (worker.MAGIC, worker.VERSION)
     assert supervise.HEADER.format == worker.HEADER.format

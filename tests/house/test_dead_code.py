@@ -60,7 +60,6 @@ ALLOWED = {
     # reference_harness
     "allow_bf16_reduced_precision_reduction": "torch reads it",
     "allow_fp16_reduced_precision_reduction": "torch reads it",
-    "FAULT": "the table of exit codes",
     "get_filename": "importlib calls it",
     "get_data": "importlib calls it",
     "__path__": "importlib reads it",

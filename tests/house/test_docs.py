@@ -154,11 +154,14 @@ def test_the_table_of_speed_has_lines_that_the_bench_measures(monkeypatch):
     assert set(shown) <= known
 
 
-def test_the_readme_says_first_what_it_is():
-    assert text_of("README.md").startswith(
-        "# geneb-ci\n\ngeneb-ci validates, audits and publishes submissions to GENEB, "
-        "a benchmark of DNA foundation models.\n"
-    )
+def test_the_readme_says_first_what_it_is_and_where_each_reader_begins():
+    text = text_of("README.md")
+    first, second = re.sub(r"\s+", " ", text.replace("\n\n", "\0")).split("\0")[1:3]
+    assert first.startswith("geneb-ci checks, audits and publishes results for [GENEB](")
+    assert second.startswith("A *submission* is one JSON file with the scores of a model.")
+    doors = text.partition("## What do you want to do?")[2].partition("## ")[0]
+    for page in ("tutorial", "tutorial-reader", "verified", "tutorial-maintainer", "python"):
+        assert f"(docs/{page}.md)" in doors
 
 
 def test_the_pages_are_those_that_readers_see():

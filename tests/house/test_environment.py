@@ -48,11 +48,11 @@ def dry_run(checkout: Path, *arguments: str) -> list[str]:
         text=True,
         check=True,
     )
-    return done.stdout.splitlines()
+    return done.stdout.replace("\\\n", "").splitlines()
 
 
 NOTHING = ["make:"]  # "'.venv/.ready' is up to date"
-INSTALL = ["tools/system-packages", *[".venv/bin/python"] * 3, "touch"]
+INSTALL = ["tools/system-packages", *["tools/quietly"] * 3, "touch"]
 MAKE = ["tools/new-venv", *INSTALL]
 
 
@@ -135,3 +135,35 @@ def test_make_lock_runs_the_tool_in_the_environment(checkout):
     ready(checkout)
     assert dry_run(checkout, "lock") == [".venv/bin/python -m tools.lock "]
     assert dry_run(checkout, "lock", "UPGRADE=1") == [".venv/bin/python -m tools.lock --upgrade"]
+
+
+def quietly(log: Path, command: str) -> subprocess.CompletedProcess[str]:
+    words = [
+        str(ROOT / "tools/quietly"),
+        str(log),
+        "installing two things (5 MB)",
+        "sh",
+        "-c",
+        command,
+    ]
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+def test_what_an_installation_prints_goes_to_a_log(tmp_path):
+    log = tmp_path / "new" / "install.log"
+    done = quietly(log, "echo much; echo more >&2")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "installing two things (5 MB)\n", "")
+    assert log.read_text(encoding="utf-8").endswith("\nmuch\nmore\n")
+
+
+def test_an_installation_that_fails_shows_the_end_of_its_log_and_names_it(tmp_path):
+    log = tmp_path / "install.log"
+    done = quietly(log, "seq 1 100; echo no such package >&2; exit 7")
+    assert (done.returncode, done.stdout) == (7, "installing two things (5 MB)\n")
+    lines = done.stderr.splitlines()
+    assert lines[-3:] == [
+        "no such package",
+        "this failed: installing two things (5 MB)",
+        f"the lines above are the last of what it printed; the rest is in {log}",
+    ]
+    assert len(lines) < 20

@@ -30,6 +30,7 @@ CASES: dict[str, tuple[tuple[str, int], ...]] = {
     "geneb-ci explain": (
         ("model-id-collision", 0), ("plausibility", 0), ("model", 0), ("nothing", 2),
     ),
+    "geneb-ci next": (("", 0), ("--as maintainer", 0), ("--as nobody", 2)),
     "geneb-ci matrices": ((ROW, 3), ("x.json", 3)),
     "geneb-ci trust": (("", 0), ("nowhere", 2)),
     "geneb-ci build": (("--out out --no-diagnostics", 0), ("nowhere --out out", 2)),

@@ -4,9 +4,10 @@ import re
 
 import pytest
 
+from geneb_ci.github.settings.check_files import OWN_WORKFLOWS
 from geneb_ci.publish.git import CODE, INPUTS
 from tests.house.workflow_file import FOLDER as WORKFLOWS
-from tests.house.workflow_file import Workflow, read, rights, shipped_workflows
+from tests.house.workflow_file import Workflow, read, rights, runs, shipped_workflows
 from tests.house.workflow_rules import (
     RULES,
     Rule,
@@ -24,16 +25,14 @@ from tests.paths import ROOT
 
 READ = {"contents": "read"}
 PERMISSIONS = {
-    "audit-open.yml": {"commit": READ | {"statuses": "write"}},
     "audit.yml": {
-        "open": READ | {"pull-requests": "write", "statuses": "write", "issues": "read"},
+        "open": READ | {"pull-requests": "write", "statuses": "write", "issues": "write"},
+        "ready": READ,
         "rerun": {},
-        "send": READ,
-        "deliver": READ | {"pull-requests": "write", "statuses": "read"},
+        "deliver": READ | {"pull-requests": "write", "issues": "write", "statuses": "read"},
     },
     "ci.yml": {"changes": READ, "test": READ, "tutorials": READ, "ci": {}},
     "docs.yml": {"build": READ, "deploy": {"pages": "write", "id-token": "write"}},
-    "health.yml": {"verify": READ, "tell": READ | {"issues": "write"}},
     "verdict.yml": {
         "parse": READ | {"pull-requests": "read", "issues": "read", "statuses": "read"},
         "report": READ | {"pull-requests": "write", "statuses": "write", "issues": "write"},
@@ -42,19 +41,19 @@ PERMISSIONS = {
     "publish.yml": {
         "build": READ,
         "push": READ | {"id-token": "write", "attestations": "write"},
+        "verify": READ,
+        "tell": READ | {"issues": "write"},
     },
 }
 EVENTS = {
-    "audit-open.yml": {"workflow_dispatch"},
-    "audit.yml": {"schedule", "workflow_dispatch"},
+    "audit.yml": {"workflow_run", "schedule", "workflow_dispatch"},
     "ci.yml": {"push", "pull_request", "merge_group", "schedule"},
     "docs.yml": {"push", "workflow_dispatch"},
-    "health.yml": {"schedule", "workflow_dispatch"},
     "verdict.yml": {
         *("workflow_run", "issue_comment", "push", "schedule", "workflow_dispatch"),
     },
     "pr-validate.yml": {"pull_request", "merge_group"},
-    "publish.yml": {"push", "workflow_dispatch"},
+    "publish.yml": {"push", "schedule", "workflow_dispatch"},
 }
 SHIPPED = shipped_workflows()
 RULE_NAMES = [rule.__name__ for rule in RULES]
@@ -77,10 +76,18 @@ def test_each_workflow_starts_on_exactly_these_events():
     assert {w.name: w.events for w in SHIPPED if not w.is_action} == EVENTS
 
 
+def test_each_workflow_of_a_board_is_short_and_calls_the_toolkit():
+    """Scripts of `tools/` are shell: no job of a board runs a program that the wheel lacks."""
+    for workflow in SHIPPED:
+        if workflow.name in OWN_WORKFLOWS or workflow.is_action:
+            continue
+        assert len(workflow.text.splitlines()) < 120
+        assert ".py" not in "".join(runs(job) for job in workflow.jobs.values())
+
+
 def test_the_privileged_ones_are_known():
     assert {workflow.name for workflow in SHIPPED if workflow.is_privileged} == {
-        *("audit-open.yml", "audit.yml", "docs.yml", "health.yml"),
-        *("verdict.yml", "publish.yml"),
+        *("audit.yml", "docs.yml", "verdict.yml", "publish.yml"),
     }
 
 
@@ -132,7 +139,7 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     ),
     (
         row_01_pwn_request,
-        "health.yml",
+        "docs.yml",
         CHECKOUT,
         f"{CHECKOUT}          allow-unsafe-pr-checkout: true\n",
     ),
@@ -141,7 +148,7 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (row_01_pwn_request, "verdict.yml", INSTALL, '      - run: git fetch origin "pull/1/head"\n'),
     (row_01_pwn_request, "verdict.yml", INSTALL, '      - run: gh pr checkout "$PR"\n'),
     (row_01_pwn_request, "verdict.yml", INSTALL, "      - uses: ./.github/actions/check\n"),
-    (row_01_pwn_request, "audit-open.yml", INSTALL, "      - uses: $/.github/actions/check\n"),
+    (row_01_pwn_request, "audit.yml", INSTALL, "      - uses: $/.github/actions/check\n"),
     (
         row_02_artifact_or_cache,
         "verdict.yml",
@@ -157,8 +164,8 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (
         row_02_artifact_or_cache,
         "publish.yml",
-        'python-version: "3.13"\n',
-        'python-version: "3.13"\n          cache: pip\n',
+        '{python-version: "3.13"}',
+        '{python-version: "3.13", cache: pip}',
     ),
     (
         row_02_artifact_or_cache,
@@ -174,11 +181,11 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     ),
     (
         row_03_injection,
-        "audit-open.yml",
-        'audit commit "submissions/$MODEL_ID.json"',
-        'audit commit "submissions/${{ inputs.model_id }}.json"',
+        "audit.yml",
+        '${ROW:+--row "$ROW"}',
+        '--row "${{ inputs.row }}"',
     ),
-    (row_03_injection, "publish.yml", '>> "$GITHUB_OUTPUT"', '>> "$GITHUB_ENV"'),
+    (row_03_injection, "publish.yml", "--out board", '--out board >> "$GITHUB_ENV"'),
     (row_02_artifact_or_cache, "docs.yml", "contents: read", "contents: write"),
     (row_02_artifact_or_cache, "docs.yml", "upload-pages-artifact", "upload-artifact"),
     (
@@ -218,7 +225,7 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
         "          TITLE: ${{ github.event.workflow_run.display_title }}\n          VERDICT: ",
     ),
     (row_06_moved_head, "verdict.yml", "geneb_ci report", "geneb_ci reconcile"),
-    (row_07_self_hosted, "audit-open.yml", "ubuntu-24.04", "self-hosted"),
+    (row_07_self_hosted, "audit.yml", "ubuntu-24.04", "self-hosted"),
     (row_07_self_hosted, "ci.yml", "ubuntu-24.04", "[self-hosted, gpu]"),
     (
         row_07_self_hosted,
@@ -226,7 +233,18 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
         "permissions: {}\n    outputs",
         "permissions: {contents: read}\n    outputs",
     ),
-    (row_07_self_hosted, "audit.yml", "vars.AUDIT_PYTHON }}", "secrets.AUDIT_KEY }}"),
+    (
+        row_07_self_hosted,
+        "audit.yml",
+        "      - id: rerun\n        env:\n",
+        "      - id: rerun\n        env:\n          KEY: ${{ secrets.AUDIT_KEY }}\n",
+    ),
+    (
+        row_07_self_hosted,
+        "audit.yml",
+        "      - id: rerun\n        env:\n",
+        "      - id: rerun\n        env:\n          GH_TOKEN: ${{ github.token }}\n",
+    ),
     (row_07_self_hosted, "audit.yml", "vars.AUDIT_PYTHON }}", "github.token }}"),
     (row_07_self_hosted, "audit.yml", "geneb_ci audit deliver", "geneb_ci audit job"),
     (
@@ -241,9 +259,12 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (row_24_hijack, "ci.yml", VERSION, ""),
     (row_24_hijack, "check/action.yml", PYTHON_VERSION, " # latest"),
     (row_24_hijack, "ci.yml", "    timeout-minutes", "    container: python\n    timeout-minutes"),
-    (row_24_hijack, "health.yml", INSTALL, "      - run: pip install geneb-ci\n"),
-    (row_24_hijack, "health.yml", INSTALL, "      - run: curl -sSf https://example.org | sh\n"),
+    (row_24_hijack, "publish.yml", INSTALL, "      - run: pip install geneb-ci\n"),
+    (row_24_hijack, "publish.yml", INSTALL, "      - run: curl -sSf https://example.org | sh\n"),
     (row_25_lost_update, "publish.yml", "  queue: max\n", ""),
+    (row_25_lost_update, "audit.yml", "{group: audit-open, ", "{group: audit, "),
+    (row_25_lost_update, "audit.yml", "needs.open.outputs.number", "github.run_id"),
+    (row_06_moved_head, "audit.yml", "workflow_run.conclusion", "workflow_run.display_title"),
     (row_25_lost_update, "publish.yml", "in-progress: false", "in-progress: true"),
     (row_25_lost_update, "verdict.yml", "group: verdict", "group: ${{ github.run_id }}"),
     (row_25_lost_update, "verdict.yml", "!startsWith(", "startsWith("),
@@ -258,7 +279,7 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
         "",
     ),
     (row_26_token, "publish.yml", "    environment: hf-publish\n", ""),
-    (row_26_token, "health.yml", "${{ vars.HF_OIDC_RESOURCE }}", "${{ secrets.HF_TOKEN }}"),
+    (row_26_token, "publish.yml", "${{ vars.HF_OIDC_RESOURCE }}", "${{ secrets.HF_TOKEN }}"),
     (row_26_token, "pr-validate.yml", "persist-credentials: false", "fetch-depth: 1"),
     (row_26_token, "verdict.yml", "python3 -I -m", "python3 -m"),
 ]

@@ -26,8 +26,8 @@ def zizmor() -> str:
 @pytest.mark.parametrize(
     ("persona", "left_out"),
     # One for each comment that says why; the runner of audits only the auditor looks at.
-    # What `verdict` starts on is two: the doorbell, and comments.
-    [("regular", "2 ignored, 1 suppressed"), ("auditor", "3 ignored")],
+    # What `verdict` starts on is two, the doorbell and comments; `audit` starts on `verdict`.
+    [("regular", "3 ignored, 1 suppressed"), ("auditor", "4 ignored")],
 )
 def test_zizmor_finds_nothing(persona: str, left_out: str):
     command = [

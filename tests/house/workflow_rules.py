@@ -25,7 +25,10 @@ _SEEN = ("env", "name", "steps", "outputs", "environment", "concurrency", "with"
 """Keys of a job whose values reach its steps or are shown; a condition reaches nothing."""
 _SITE = "actions/upload-pages-artifact@"
 _OF_COMMENT = ("issue.number", "issue.pull_request", "comment.body")
+_FORK = "github.event.repository.fork"
+_OF_OWN = {_FORK, *(f"github.event.workflow_run.{name}" for name in ("conclusion", "event"))}
 _OTHERS = "${{ github.event_name == 'issue_comment' && !startsWith(github.event.comment.body, '/')"
+_NUMBER = "${{ needs.open.outputs.number }}"
 _SERIAL = {"cancel-in-progress": "false", "queue": "max"}
 
 Rule = Callable[[Workflow], Iterator[str]]
@@ -107,9 +110,15 @@ def deploys_pages(job: dict[str, Any]) -> bool:
 
 def row_06_moved_head(workflow: Workflow) -> Iterator[str]:
     """A doorbell hands over one commit id, a comment one number; who writes sees the verdict."""
-    if "workflow_run" not in workflow.events:
+    rung_by = _on(workflow).get("workflow_run", {}).get("workflows", [])
+    if rung_by == ["verdict"]:  # a file of main, whose runs no stranger writes
+        taken = set(re.findall(r"github\.event\.[\w.]+", workflow.text))
+        if taken != _OF_OWN:
+            yield f"takes {sorted(taken)} from the event"
         return
-    taken = set(re.findall(r"github\.event\.[\w.]+", workflow.text))
+    if not rung_by:
+        return
+    taken = set(re.findall(r"github\.event\.[\w.]+", workflow.text)) - {_FORK}
     doorbell = {f"github.event.workflow_run.{name}" for name in ("event", "head_sha")}
     comment = {f"github.event.{name}" for name in _OF_COMMENT}
     if taken != doorbell | (comment if "issue_comment" in workflow.events else set()):
@@ -121,6 +130,12 @@ def row_06_moved_head(workflow: Workflow) -> Iterator[str]:
                 yield f"{name}: writes, and sees {sorted(given)}"
 
 
+def _on(workflow: Workflow) -> dict[str, Any]:
+    """Return what starts a workflow, with its filters."""
+    events = workflow.tree.get("on", {})
+    return events if isinstance(events, dict) else {}
+
+
 def row_07_self_hosted(workflow: Workflow) -> Iterator[str]:
     """Every job runs on a hosted machine, by a name that no expression changes.
 
@@ -128,6 +143,8 @@ def row_07_self_hosted(workflow: Workflow) -> Iterator[str]:
     may run the contributor's code.
     """
     if not workflow.is_action:
+        if _names_a_token(workflow.tree.get("env", "")):
+            yield "a token in every job"
         for name, job in workflow.jobs.items():
             ours = job.get("runs-on") == ONE_JOB and is_bare(job)
             if str(job.get("runs-on")) not in RUNNERS and not ours:
@@ -138,9 +155,11 @@ def row_07_self_hosted(workflow: Workflow) -> Iterator[str]:
 
 def is_bare(job: dict[str, Any]) -> bool:
     """Whether nothing in a job has a token: no right, no secret, no action, no environment."""
-    text = str(job)
-    named = any(word in text for word in ("secrets", "github.token", "github['token']"))
-    return rights(job) == {} and not (steps(job, "") and named) and not _actions(job)
+    return rights(job) == {} and not (steps(job) and _names_a_token(job)) and not _actions(job)
+
+
+def _names_a_token(part: Any) -> bool:
+    return any(word in str(part) for word in ("secrets", "github.token", "github['token']"))
 
 
 def _actions(job: dict[str, Any]) -> bool:
@@ -167,9 +186,13 @@ def row_25_lost_update(workflow: Workflow) -> Iterator[str]:
         return
     own = workflow.name.removesuffix(".yml")
     apart = f"{own}{_OTHERS} && format('-{{0}}', github.run_id) || '' }}}}"
-    expected = [{"group": group, **_SERIAL} for group in (own, apart)]
-    if workflow.tree.get("concurrency") not in expected:
-        yield f"writes without waiting for its turn: {workflow.tree.get('concurrency')}"
+    whole = [{"group": group, **_SERIAL} for group in (own, apart)]
+    if workflow.tree.get("concurrency") in whole:
+        return
+    of_jobs = [{"group": group, **_SERIAL} for group in (f"{own}-open", f"{own}-{_NUMBER}")]
+    for name, job in workflow.jobs.items():
+        if "write" in rights(job).values() and job.get("concurrency") not in of_jobs:
+            yield f"{name}: writes without waiting for its turn: {job.get('concurrency')}"
 
 
 def row_26_token(workflow: Workflow) -> Iterator[str]:

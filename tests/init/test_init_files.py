@@ -91,12 +91,12 @@ def test_a_dry_run_writes_nothing(tmp_path, monkeypatch, capsys):
 
 def test_a_file_that_differs_is_kept_and_named(board, capsys):
     (board.root / "README.md").write_text("mine\n", encoding="utf-8")
-    (board.root / "tools/open_audit.py").write_text("mine\n", encoding="utf-8")
+    (board.root / "tools/audit-job").write_text("mine\n", encoding="utf-8")
     (board.root / "geneb_ci/old.py").write_text("old\n", encoding="utf-8")
     (board.root / "SECURITY.md").unlink()
     assert main(["init"]) == 0
     out, err = capsys.readouterr()
-    assert "  keep, it differs  tools/open_audit.py\n" in out
+    assert "  keep, it differs  tools/audit-job\n" in out
     assert "  keep, it is yours  README.md\n" in out
     assert "  not of this version, delete it  geneb_ci/old.py\n" in out
     assert "  write  SECURITY.md\n" in out
@@ -105,7 +105,7 @@ def test_a_file_that_differs_is_kept_and_named(board, capsys):
     assert (board.root / "README.md").read_text(encoding="utf-8") == "mine\n"
     keys = (board.root / "leaderboard/policy/keys.json").read_bytes()
     assert main(["init", "--force"]) == 0
-    assert "  overwrite  tools/open_audit.py\n" in capsys.readouterr().out
+    assert "  overwrite  tools/audit-job\n" in capsys.readouterr().out
     changed = git(board.root, "status", "--porcelain").split()
     assert changed == ["M", "README.md", "??", "geneb_ci/old.py"]
     assert (board.root / "leaderboard/policy/keys.json").read_bytes() == keys

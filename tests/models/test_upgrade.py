@@ -125,6 +125,7 @@ def test_an_entry_that_changes_is_said_and_refused(
     assert main(["upgrade", str(path), "--output", str(path)]) == 0
     assert capsys.readouterr().err == (
         f"wrote {path}: format 1.1, by the entry of GROVER in the model registry\n"
+        f"next: geneb-ci check {path}\n"
     )
     entry = entry_of(board)
     entry.write_text(entry.read_text() + "# later\n")

@@ -94,7 +94,26 @@ class Shelf:
                 if repo.is_large(name, content):
                     one["lfs"] = _pointer(content) | {"sha256": _sha256(content)}
             siblings.append(one)
-        return as_json({"id": call.name, "sha": commit.oid, "siblings": siblings})
+        info: dict[str, Any] = {
+            "id": repo.renamed or call.name,
+            "sha": commit.oid,
+            "siblings": siblings,
+        }
+        if call.resource.startswith("spaces/"):
+            info |= {"private": repo.is_private, "disabled": False, "sdk": "static"}
+            info |= {"runtime": {"stage": repo.stage}} if repo.stage else {}
+            host = f"{self.endpoint}/served/{call.resource}"
+            info |= {"host": host} if repo.names_host else {}
+        return as_json(info)
+
+    def _served(self, call: Call) -> Answer:
+        """Return a file of a Space as visitors get it: without a token, and not always the head."""
+        assert not call.token
+        repo = self.repos[call.resource]
+        tree = repo.commits[repo.served].tree
+        if repo.is_private or repo.stage != "RUNNING" or call.path not in tree:
+            return 404, {"Content-Type": "text/html"}, b"<html>Sorry, there is nothing here."
+        return 200, {}, tree[call.path]
 
     def _tree(self, call: Call) -> Answer:
         repo, tree = self._repo(call), self._commit_of(call).tree

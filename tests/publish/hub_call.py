@@ -17,6 +17,8 @@ _FIXED = {
     "/oauth/token": "exchange",
     "/identity": "identity",
 }
+_BY_RESOURCE = {"lfs": "lfs-put", "served": "served"}
+"""First part of an address whose second is a repository; `served` stands for a Space's host."""
 
 
 @dataclass
@@ -50,8 +52,8 @@ def route(path: str) -> tuple[str, str, str, str, str]:
     if path in _FIXED:
         return _FIXED[path], "", "", "main", ""
     parts = path.strip("/").split("/")
-    if parts[0] == "lfs":
-        return "lfs-put", "/".join(parts[1:4]), "", "main", parts[4]
+    if parts[0] in _BY_RESOURCE:
+        return _BY_RESOURCE[parts[0]], "/".join(parts[1:4]), "", "main", "/".join(parts[4:])
     if parts[0] == "api" and (parts[1] == "jobs" or len(parts) < 4):
         step = {"jobs": "jobs"}.get(parts[1], OTHER)
         step = "hardware" if parts[-1] == "hardware" else step

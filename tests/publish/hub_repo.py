@@ -33,6 +33,14 @@ class Repo:
     """Whether large files lie in Xet storage, so that the Hub names their place there."""
     ignored: set[str] = field(default_factory=set)
     """What a .gitignore on the Hub names."""
+    is_private: bool = False
+    stage: str | None = "RUNNING"
+    """Of a Space."""
+    renamed: str = ""
+    """OWNER/NAME that it has now; the former one goes on leading to it."""
+    served: int = -1
+    """Index of the commit that visitors of a Space get."""
+    names_host: bool = True
 
     @property
     def head(self) -> Commit:

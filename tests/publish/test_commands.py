@@ -5,6 +5,7 @@ import json
 import pytest
 
 from geneb_ci.publish.generation import Generation
+from tests.audit.recorded import entry
 from tests.publish.command import environment, within
 from tests.publish.conftest import NAME, RESOURCE, SCRIPTS, is_page, made, undated
 from tests.publish.hub import READER, WRITER
@@ -207,7 +208,7 @@ def test_a_stale_job_names_both_commits(run, clone):
         assert clone.commits[1] in errors
 
 
-def test_verify_tells_which_generation_is_live(run, repo, clone):
+def test_verify_tells_which_generation_is_live(run, hub, repo, clone):
     def verify() -> tuple[int, list[str]]:
         code, output, errors = run("publish", "--space", NAME, "--verify", token=None)
         assert errors == ""
@@ -229,6 +230,7 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
             f"{RESOURCE} at {short(repo.head.oid)}: {live} is live",
             "up to date with main",
             f"{len(first.files)} files identical to the published ones",
+            f"visitors get this generation at {hub.endpoint}/served/{RESOURCE}",
         ],
     )
     clone.add("model-b")
@@ -242,6 +244,7 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
             "older than main",
             f"main: {main}",
             f"{len(first.files)} files identical to the published ones",
+            f"visitors get this generation at {hub.endpoint}/served/{RESOURCE}",
             f"next: geneb-ci publish --space {NAME}",
         ],
     )
@@ -265,6 +268,42 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
     assert lines[-1].startswith(f"next: geneb-ci rollback {first.generation[:10]}")
     assert run(*lines[-1].split()[2:])[0] == 0
     assert verify()[0] == 0
+
+
+HINDRANCES = {
+    "paused": ({"stage": "PAUSED"}, "the Space is not running, but PAUSED: restart it in its"),
+    "failed": ({"stage": "RUNTIME_ERROR"}, "the Space is not running, but RUNTIME_ERROR: restart"),
+    "private": ({"is_private": True}, "the Space is private: make it public in its settings"),
+    "renamed": ({"renamed": "them/other"}, "the Space is now them/other: write the new name"),
+    "an older board": ({"served": -2}, "the Space serves another generation than its repository"),
+    "no board": ({"served": 0}, "the Space serves no board: http"),
+}
+
+
+@pytest.mark.parametrize(("changes", "line"), HINDRANCES.values(), ids=HINDRANCES)
+def test_verify_looks_at_what_visitors_get(run, repo, clone, changes, line):
+    """Each is of a repository that has the right board, so nothing else would say so."""
+    run("publish", "--space", NAME)
+    clone.add("model-b")
+    clone.commit("Add model-b")
+    run("publish", "--space", NAME)
+    for name, value in changes.items():
+        setattr(repo, name, value)
+    code, output, errors = run("publish", "--space", NAME, "--verify")
+    assert (code, errors) == (11, "")
+    assert [one for one in output.splitlines() if one.startswith("the Space ")] == [
+        one for one in output.splitlines() if one.startswith(line)
+    ]
+    assert line in output
+    assert "visitors get this generation" not in output
+
+
+def test_what_was_not_looked_at_is_not_called_served(run, repo):
+    run("publish", "--space", NAME)
+    repo.names_host = False
+    code, output, _ = run("publish", "--space", NAME, "--verify")
+    assert code == 0
+    assert "what visitors get was not looked at: the Hub names no address" in output
 
 
 def test_rollback_names_what_is_live_again(run, repo, clone):
@@ -293,3 +332,24 @@ def test_outside_a_repository(hub, tmp_path):
         2,
         "geneb-ci: the current folder is not in a repository of submissions",
     )
+
+
+def test_the_next_step_keeps_a_board_up_to_date(run, repo, clone):
+    assert repo.head.tree, "the Space is there, without a board"
+    clone.write("leaderboard/policy/keys.json", {"keys": [entry()]})
+    clone.commit("Trust a key")
+
+    def step() -> str:
+        code, output, errors = run("next", "--as", "maintainer", "--space", NAME, token=None)
+        assert (code, errors) == (0, "")
+        return str(output).splitlines()[-1]
+
+    publish = f"next: geneb-ci publish --space {NAME}"
+    assert step() == publish
+    assert run(*publish.split()[2:])[0] == 0
+    assert step() != publish
+    clone.add("model-b")
+    clone.commit("Add model-b")
+    assert step() == publish
+    assert run(*publish.split()[2:])[0] == 0
+    assert step() != publish

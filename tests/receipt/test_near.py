@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.receipt.near import CLOSE, ROWS_MIN, SAME, Nearness, Sample, near, places_of
+from geneb_ci.receipt.near import (
+    CLOSE,
+    EMBEDDINGS_MIN,
+    NEAR_PREDICTIONS,
+    Nearness,
+    Sample,
+    near,
+    places_of,
+)
 from geneb_ci.receipt.predictions import CANONICAL, Predictions, TaskPredictions
 from reference_harness.formats.submission import EmbeddingReceipt, ReceiptTask
 
@@ -99,9 +107,9 @@ def test_what_rows_do_not_tell(name: str) -> None:
 @given(st.integers(0, 2**32 - 1), st.floats(0, 0.05), st.integers(3, 40))
 def test_it_is_the_same_whichever_comes_first(seed: int, size: float, width: int) -> None:
     rng = np.random.default_rng(seed)
-    one = rng.normal(size=(ROWS_MIN, width))
+    one = rng.normal(size=(EMBEDDINGS_MIN, width))
     two = one @ np.linalg.qr(rng.normal(size=(width, width)))[0] + size * rng.normal(size=one.shape)
-    places = PLACES[:ROWS_MIN]
+    places = PLACES[:EMBEDDINGS_MIN]
     a, b = Sample(places, one), Sample(places, two)
     first, second = near(a, b), near(b, a)
     assert first.is_near == second.is_near
@@ -114,7 +122,7 @@ def test_rows_that_are_all_alike_are_not_aligned() -> None:
 
 
 def test_receipts_without_common_rows_are_refused() -> None:
-    few = Sample(PLACES[: ROWS_MIN - 1], ROWS[: ROWS_MIN - 1])
+    few = Sample(PLACES[: EMBEDDINGS_MIN - 1], ROWS[: EMBEDDINGS_MIN - 1])
     with pytest.raises(NothingChecked, match="have 49 of the compared embeddings in common"):
         near(sample(ROWS), few)
 
@@ -133,7 +141,7 @@ def test_equal_predictions_are_near_whatever_the_rows_are(share: float, is_near:
     two = sample(NOT_SEEN["any linear map"])._replace(predictions=predictions(share))
     found = near(one, two)
     assert found.same_predictions == pytest.approx(1 - share)
-    assert found.is_near == is_near == (1 - share >= SAME)
+    assert found.is_near == is_near == (1 - share >= NEAR_PREDICTIONS)
     assert not is_near or found.why == f"{1 - share:.2%} of the predictions are equal"
 
 

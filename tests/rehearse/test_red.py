@@ -30,27 +30,25 @@ def rehearsed(tmp_path, capsys):
 
 @pytest.mark.nightly
 def test_a_removed_permission(rehearsed):
-    line = "      statuses: write # geneb/audit-commit\n"
-    code, out = rehearsed(f"{FLOWS}/audit-open.yml", line, "", "audit-open")
+    line = "      statuses: write # geneb/verdict\n"
+    code, out = rehearsed(f"{FLOWS}/verdict.yml", line, "", "verdict")
     assert code == 1
-    assert "the commitment was not published: HTTP Error 403" in out
-    assert "an audit of the row is opened: audit-open.commit failed" in out
+    assert "statuses needs statuses: write" in out
+    assert "a pull request with an impossible score is refused: verdict.report failed" in out
 
 
 @pytest.mark.nightly
 def test_a_permission_that_nothing_uses(rehearsed):
-    line = "      statuses: write # geneb/audit-commit\n"
-    code, out = rehearsed(
-        f"{FLOWS}/audit-open.yml", line, line + "      issues: write\n", "audit-open"
-    )
+    line = "      statuses: read # which statuses no longer hold\n"
+    code, out = rehearsed(f"{FLOWS}/verdict.yml", line, line + "      pages: write\n", "verdict")
     assert code == 1
-    assert "audit-open.commit: nothing it did used its permission `issues: write`: take it" in out
+    assert "verdict.parse: nothing it did used its permission `pages: write`: take it" in out
 
 
 @pytest.mark.nightly
 def test_a_checkout_without_its_permission(rehearsed):
-    line = "      contents: read # our own code and the merged submissions\n"
-    code, out = rehearsed(f"{FLOWS}/audit-open.yml", line, "", "audit-open")
+    line = "      contents: read # our own code; trees and blobs of pull requests\n"
+    code, out = rehearsed(f"{FLOWS}/verdict.yml", line, "", "verdict")
     assert code == 1
     assert "actions/checkout: 403 Resource not accessible by integration" in out
 
@@ -76,30 +74,35 @@ def test_a_lost_doorbell(rehearsed):
     ("file", "old", "new", "said"),
     [
         (
-            f"{FLOWS}/health.yml",
+            f"{FLOWS}/publish.yml",
             '"3.13"',
             '"3.12"',
-            "hosted jobs disagree about the version of Python: 3.12 in health.yml; 3.13 in",
+            "hosted jobs disagree about the version of Python: 3.12 in publish.yml; 3.13 in",
         ),
         (
-            f"{FLOWS}/health.yml",
+            f"{FLOWS}/publish.yml",
             '"3.13"',
             '"3.14"',
-            "health.yml: Python 3.14 is none that pyproject.toml promises (3.11, 3.12, 3.13)",
+            "publish.yml: Python 3.14 is none that pyproject.toml promises (3.11, 3.12, 3.13)",
         ),
-        (f"{FLOWS}/health.yml", '"3.13"', "3.13", "health.yml: python-version 3.13 has no quotes"),
+        (
+            f"{FLOWS}/publish.yml",
+            '"3.13"',
+            "3.13",
+            "publish.yml: python-version 3.13 has no quotes",
+        ),
         (f"{FLOWS}/ci.yml", ', "3.13"]', "]", "no matrix tests Python 3.13"),
         (
-            f"{FLOWS}/health.yml",
+            f"{FLOWS}/publish.yml",
             "    timeout-minutes: 15\n",
             "    container: python\n",
-            "health.yml, job verify: the rehearsal does not know the key 'container'",
+            "publish.yml, job build: the rehearsal does not know the key 'container'",
         ),
     ],
     ids=["disagrees", "not-promised", "no-quotes", "not-tested", "unknown-key"],
 )
 def test_what_is_wrong_before_any_job_runs(rehearsed, file, old, new, said):
-    code, out = rehearsed(file, old, new, "health")
+    code, out = rehearsed(file, old, new, "publish")
     assert code == 1
     assert said in out
-    assert "verify: success" not in out
+    assert "build: success" not in out

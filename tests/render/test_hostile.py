@@ -60,6 +60,7 @@ def test_no_line_is_wider_than_asked(report, width):
     # A file name and a rule are never wrapped: they are to be copied.
     report.files, names = [], [(f.file, f.rule) for f in report.findings]
     long = {escape(text) for pair in names for text in pair}
-    for line in render("text", report, width=width).split("\n"):
+    outputs = render("text", report, width=width) + render("full", report, width=width)
+    for line in outputs.split("\n"):
         if not any(text and text in line for text in long):
             assert cell_len(line) <= min(max(width, WIDTH_MIN), WIDTH_MAX)

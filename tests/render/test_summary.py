@@ -7,7 +7,7 @@ import pytest
 from geneb_ci.check.report import Report, Verdict
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import percent
-from geneb_ci.render.formats import sentence, summary_line, verdict
+from geneb_ci.render.formats import render, sentence, summary_line, verdict
 from reference_harness.formats.text import plural
 from tests.render.examples import finding
 
@@ -111,3 +111,53 @@ def test_only_all_are_100_percent(share, said):
 )
 def test_counted(number, said):
     assert plural(number, "error") == said
+
+
+def of_many_files() -> Report:
+    """Twelve files with an error and a note each, and two with a warning as well."""
+    names = [f"submissions/m{number:02}.json" for number in range(12)]
+    findings = [
+        finding("missing-task", names[0], "3 tasks have no scores", unlisted=2),
+        *(finding("missing-task", name, "1 task has no scores") for name in names[1:]),
+        *(finding("missing-card", name, "no card") for name in names[:2]),
+        *(finding("no-run-details", name, "no run details") for name in names),
+    ]
+    return Report(names, findings, rules=60)
+
+
+def test_findings_of_many_files_are_summed_up_by_rule():
+    text = render("text", of_many_files(), width=80)
+    assert len(text.splitlines()) <= 60
+    for line in (
+        "12 files with findings, by rule",
+        "  error: missing-task  14 findings in 12 files",
+        "    submissions/m00.json, submissions/m01.json, submissions/m02.json and 9 more",
+        "    first: 3 tasks have no scores",
+        "  warning: missing-card  2 findings in 2 files",
+        "    submissions/m00.json, submissions/m01.json",
+        "  note: no-run-details  12 findings in 12 files",
+        "All of a file: `geneb-ci check FILE`. All of all files: `--format full`.",
+        "12 submissions, 60 rules: 14 errors, 2 warnings, 12 notes",
+    ):
+        assert line in text.splitlines()
+
+
+def test_the_full_text_has_every_finding_by_file():
+    report = of_many_files()
+    text = render("full", report, width=80)
+    assert [line for line in text.splitlines() if line.startswith("submissions/")] == report.files
+    assert text.splitlines()[-1] == render("text", report, width=80).splitlines()[-1]
+
+
+def test_row_card_and_extractor_are_never_summed_up():
+    files = ["submissions/m.json", "submissions/cards/m.md", "submissions/extractors/m.py"]
+    rules = ("missing-task", "missing-field", "missing-card", "score-out-of-range")
+    findings = [
+        finding(rule, file, "a long message " * 40, line=line)
+        for file in files
+        for rule in rules
+        for line in (1, 2)
+    ]
+    report = Report(files, findings, rules=60)
+    assert render("text", report, width=80) == render("full", report, width=80)
+    assert len(render("text", report, width=80).splitlines()) > 60

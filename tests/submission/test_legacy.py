@@ -49,7 +49,7 @@ def test_a_whole_run_gives_its_numbers_back_and_passes_the_check(tmp_path):
     done = pack(tmp_path / "logs")
     assert (done.returncode, done.stdout, done.stderr) == (
         0,
-        "wrote dnabert.json: 300 of 300 cells\n",
+        "wrote dnabert.json: 300 of 300 cells\nnext: geneb-ci check dnabert.json\n",
         "",
     )
     packed = json.loads((tmp_path / "dnabert.json").read_bytes())
@@ -72,7 +72,9 @@ def test_what_is_missing_doubled_broken_or_foreign_is_listed_by_regime(tmp_path)
     (folder / "notes.json").write_text("{}")
     done = pack(folder)
     assert done.returncode == 11
-    assert done.stdout == "wrote dnabert.json: 297 of 300 cells\n"
+    assert (
+        done.stdout == "wrote dnabert.json: 297 of 300 cells\nnext: geneb-ci check dnabert.json\n"
+    )
     assert done.stderr.splitlines() == [
         "10shot: 1 missing: iDHS-EL_DNase_I",
         f"1shot: 1 missing: {task}",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 MODEL = "practice-2mer"
 ENVIRONMENT = "geneb-audit"
 DRAWN = 1  # of 13 tasks: each takes half a minute
+_PYTHON = {"AUDIT_PYTHON": sys.executable}
 APP_TOKEN = "ghs_audits"  # noqa: S105 (the loopback server's own)
 
 
@@ -47,14 +48,14 @@ class Audits:
 
     def chapters(self) -> Iterator[tuple[str, Callable[[], None]]]:
         """Yield those that the chosen jobs take."""
-        chosen = [name for name in ("open", "rerun", "send", "deliver") if self._is_chosen(name)]
+        chosen = [name for name in ("open", "ready", "rerun", "deliver") if self._is_chosen(name)]
         if not chosen:
             return
         yield "main becomes a board of GENEB-mini", self.founded
         if {"open", "rerun", "deliver"} & set(chosen):
             yield "a label and a merge verify a row, by a runner for one job", self.by_runner
-        if "send" in chosen:
-            yield "a label and a merge verify a row, by a Job of the Hub", self.by_hub
+        if "ready" in chosen:
+            yield "a row of main and a merge verify it, by a Job of the Hub", self.by_hub
 
     def _is_chosen(self, job: str) -> bool:
         return self.world.chosen(f"audit.{job}")
@@ -81,6 +82,12 @@ class Audits:
         self.forge.learn(self.ground)
         self.files = self._measured(work)
 
+    def _verdict_ended(self) -> Event:
+        """Return what follows a verdict that a label rang for: no schedule is waited for."""
+        run = {"name": "verdict", "event": "workflow_run", "conclusion": "success"}
+        payload = repository() | {"action": "completed", "workflow_run": run}
+        return Event("workflow_run", "refs/heads/main", self.forge.main, payload)
+
     def _measured(self, work: Path) -> dict[str, bytes]:
         """Run the harness as a contributor does; return the files of the submission."""
         subprocess.run(
@@ -102,33 +109,42 @@ class Audits:
 
     def by_runner(self) -> None:
         """Audit on this machine."""
-        self.world.variables |= {"AUDIT_FLAVOR": "", "AUDIT_PYTHON": sys.executable}
-        self._audited("rerun")
+        self.world.variables |= {"AUDIT_FLAVOR": "", "AUDIT_RUNNER": "gpu-box"} | _PYTHON
+        self._audited({"open", "ready", "rerun", "deliver"})
 
     def by_hub(self) -> None:
-        """Audit as a Job of the loopback Hub."""
+        """Audit a row that is on main already, as a Job of the loopback Hub."""
         git(self.forge.repository, "update-ref", "refs/heads/main", self.ground)
-        self.world.variables |= {"AUDIT_FLAVOR": "l4x1", "AUDIT_PYTHON": sys.executable}
-        self._audited("send")
+        for path, raw in self.files.items():
+            self.forge.push(path, raw)
+        self.world.variables |= {"AUDIT_FLAVOR": "l4x1", "AUDIT_RUNNER": ""} | _PYTHON
+        self._audited({"open", "ready", "deliver"})
         (spec,) = self.world.hub.shelf.jobs.specs.values()
         self._no_secret(json.dumps(spec))
 
-    def _audited(self, kind: str) -> None:
-        """Label a pull request, let the workflow run, merge what it proposes, and look."""
-        number = self.story.propose(MODEL, self.files)
-        self.forge.pulls[number]["labels"] = [{"name": ASKED}]
+    def _audited(self, jobs: set[str]) -> None:
+        """Let the workflow run for a label, or for a row; merge what it proposes, and look."""
+        is_on_main = "rerun" not in jobs
+        if is_on_main:
+            main, inputs = self.forge.main, {"row": MODEL}
+            event = Event("workflow_dispatch", "refs/heads/main", main, repository(), inputs)
+        else:
+            number = self.story.propose(MODEL, self.files)
+            self.forge.pulls[number]["labels"] = [{"name": ASKED}]
+            event = self._verdict_ended()
         before = len(self.forge.requests)
         with self._secrets():
-            event = Event("schedule", "refs/heads/main", self.forge.main, repository())
             found = self.story.run(event, "audit", only="audit")
-        if kind == "send" and "send" in found["audit"]:
-            hold_in("the summary", "at most $", found["audit"]["send"].summary)
+        if is_on_main and "ready" in found["audit"]:
+            hold_in("the summary", "at most $", found["audit"]["ready"].summary)
         if "deliver" not in found["audit"]:
             return
         ran = {name for name, one in found["audit"].items() if one.conclusion == "success"}
-        hold("jobs that ran", ran, {"open", kind, "deliver"})
+        hold("jobs that ran", ran, jobs)
+        if is_on_main:
+            number = max(self.forge.issues)
         hold("labels", self.forge.labels(number), [AGREES])
-        hold("the pull request of the contributor", self.forge.pulls[number]["state"], "closed")
+        hold("the pull request, or the issue", self.forge.thread(number)["state"], "closed")
         hold_in("the comment", "| `signer` | holds |", self.forge.comments[number][-1]["body"])
         record = max(self.forge.pulls)
         asked = {path for verb, path in self.forge.requests[before:] if verb == "PUT"}

@@ -58,15 +58,15 @@ def _block(package: str) -> re.Pattern[str]:
 
 ACTION, CHECK, DEV = (f"requirements/{name}.txt" for name in ("action", "check", "dev"))
 FLOWS = ".github/workflows"
-AUDIT = ("--job", "audit-open")
+VERDICT = ("--job", "verdict")
 CASES = (
-    Case("an altered hash", ACTION, other_hashes("requests"), AUDIT, "DO NOT MATCH THE HASHES"),
-    Case("a removed package", ACTION, without_package("urllib3"), AUDIT, "urllib3"),
+    Case("an altered hash", ACTION, other_hashes("requests"), VERDICT, "DO NOT MATCH THE HASHES"),
+    Case("a removed package", ACTION, without_package("urllib3"), VERDICT, "urllib3"),
     Case(
         "a removed package that nothing else needs",
         ACTION,
         without_package("cryptography"),
-        AUDIT,
+        ("--job", "publish"),
         "cryptography",
     ),
     Case(
@@ -134,9 +134,9 @@ CASES = (
     ),
     Case(
         "no right to open an issue",
-        f"{FLOWS}/health.yml",
+        f"{FLOWS}/publish.yml",
         lambda text: text.replace("issues: write", "issues: read"),
-        ("--job", "publish", "--job", "health", "--borrow"),
+        ("--job", "publish", "--borrow"),
         "issues needs issues: write",
     ),
 )

@@ -24,11 +24,11 @@ class Space:
 
     def chapters(self) -> Iterator[tuple[str, Callable[[], None]]]:
         """Yield them, if one of the chosen jobs takes them."""
-        jobs = ("publish.build", "publish.push", "health.verify", "health.tell")
+        jobs = ("publish.build", "publish.push", "publish.verify", "publish.tell")
         chosen = [name for name in jobs if self.world.chosen(name)]
         if chosen:
             yield "the board is published", self.published
-        if {"health.verify", "health.tell"} & set(chosen):
+        if {"publish.verify", "publish.tell"} & set(chosen):
             yield "a Space that was changed by hand is told in an issue", self.unhealthy
             yield "the Space is what main says", self.healthy
 
@@ -72,19 +72,18 @@ class Space:
         hold_in("files of the Space (rehearse `--job publish` too)", "leaderboard.json", list(tree))
         before = tree["leaderboard.json"]
         tree["leaderboard.json"] = before + b" "
-        self.story.run(self._daily(), "health", only="health", good=False)
+        self.story.run(self._daily(), "publish", only="publish", good=False)
         tree["leaderboard.json"] = before
-        for outcome in self.world.outcomes:
-            if outcome.job == "health.verify":
-                hold("the check of a changed Space", outcome.conclusion, "failure")
-                outcome.intended = True
-        if self.world.chosen("health.tell"):
+        *_, outcome = (one for one in self.world.outcomes if one.job == "publish.verify")
+        hold("the check of a changed Space", outcome.conclusion, "failure")
+        outcome.intended = True
+        if self.world.chosen("publish.tell"):
             hold("issues about the Space", self._issues(HEALTH_TITLE), ["open"])
 
     def healthy(self) -> None:
         """Hold that the daily check finds the Space as main says, and closes that issue."""
-        self.story.run(self._daily(), "health", only="health")
-        if self.world.chosen("health.tell"):
+        self.story.run(self._daily(), "publish", only="publish")
+        if self.world.chosen("publish.tell"):
             hold("issues about the Space", self._issues(HEALTH_TITLE), ["closed"])
 
     def _daily(self) -> Event:

@@ -22,7 +22,6 @@ from tools.rehearse.standins import clone
 from tools.rehearse.triggers import Event, repository
 from tools.rehearse.world import World
 
-AUDIT = "geneb/audit-commit"
 BAD = "rehearsed-fault"
 LOCKED = "rehearsed-lock"
 DOCS = ("docs.build", "docs.deploy")
@@ -54,11 +53,9 @@ class Story:
             yield "a pull request whose conversation is locked waits in a list", self.locked
             yield "the sweep finds nothing left to judge", self.swept
             yield "a merge queue checks the row on the main that is to be", self.queued
-        if space or chosen("audit-open.commit"):
+        if space:
             yield "the row is merged", self.merge
         yield from space
-        if chosen("audit-open.commit"):
-            yield "an audit of the row is opened", self.opened
         yield from Audits(self).chapters()
 
     def run(self, event: Event, *due: str, only: str = "", good: bool = True) -> Found:
@@ -266,21 +263,6 @@ class Story:
         return github.Github(
             auth=github.Auth.Token(token), base_url=self.world.forge.address, retry=None, lazy=True
         )
-
-    def opened(self) -> None:
-        """Hold that the digest of what is to be audited stands on the commit as a status."""
-        event = Event(
-            "workflow_dispatch",
-            "refs/heads/main",
-            self.merged,
-            repository(),
-            inputs={"model_id": row.MODEL},
-        )
-        found = self.run(event, "audit-open", only="audit-open")
-        statuses = self.world.forge.statuses.get(self.merged, [])
-        hold("statuses", [(s["context"], s["state"]) for s in statuses], [(AUDIT, "success")])
-        digest = statuses[0]["description"]
-        hold_in("the summary", digest, found["audit-open"]["commit"].summary)
 
 
 def timed(chapter: Callable[[], None]) -> tuple[float, str]:

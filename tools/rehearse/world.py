@@ -35,7 +35,7 @@ TRUSTED = {
 }
 """The trusted publisher that docs/github.md has a maintainer set up on the Hub."""
 AUDIT_VARIABLES = (
-    *("AUDIT_FLAVOR", "AUDIT_IMAGE", "AUDIT_TIMEOUT", "AUDIT_COST"),
+    *("AUDIT_FLAVOR", "AUDIT_RUNNER", "AUDIT_IMAGE", "AUDIT_TIMEOUT", "AUDIT_COST"),
     *("AUDIT_PYTHON", "AUDIT_OPTIONS"),
 )
 """Variables of the repository that a maintainer may set for audits."""

@@ -298,7 +298,7 @@ class EmbeddingStatement(StrictModel):
     heads: Heads | None = Field(default=None, exclude_if=is_absent)
 
 
-def limit_of(version: EmbeddingVersion) -> float:
+def deviation_limit(version: EmbeddingVersion) -> float:
     """Return the largest deviation of an embedding that is the same."""
     return TAU if version == BY_EMBEDDING else 1.0
 
@@ -309,7 +309,7 @@ def is_rescued(again: EmbeddingRepeat, width: int, version: EmbeddingVersion = B
     An embedding that lies far from the one of the first rerun is not, whatever was committed to.
     """
     is_near = version == BY_EMBEDDING or (again.distance or 0.0) <= NEAR
-    return is_near and is_within(again.deviation, again.mismatch, width, limit_of(version))
+    return is_near and is_within(again.deviation, again.mismatch, width, deviation_limit(version))
 
 
 class EmbeddingFindings(NamedTuple):
@@ -333,7 +333,7 @@ class EmbeddingFindings(NamedTuple):
     def failing(self, task: ComparedTask) -> list[int]:
         """Return the embeddings of a task that fail by their own numbers, ascending."""
         judged = zip(task.distinct, task.deviation, task.mismatch, strict=True)
-        limit = limit_of(self.version)
+        limit = deviation_limit(self.version)
         return [
             row
             for row, deviation, mismatch in judged
@@ -376,7 +376,7 @@ def reasons_of(findings: EmbeddingFindings) -> list[str]:
     ]
 
 
-def loose(outcome: EmbeddingOutcome) -> str:
+def room_reason(outcome: EmbeddingOutcome) -> str:
     """Return why an audit that agrees leaves room for altered embeddings, or ""."""
     if outcome.room <= ROOM:
         return ""

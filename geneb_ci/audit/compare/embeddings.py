@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from geneb_ci.audit.canonical import AuditRefused, StepMismatch
 from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
 from geneb_ci.audit.compare.embedding_outcome import (
     ComparedCells,
@@ -22,6 +21,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     FailedEmbedding,
     PartEffect,
 )
+from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import RERUN, Record
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, STRONGEST_PART, read_rerun
@@ -338,8 +338,8 @@ def _sample_of(
 
 
 def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sample]":
-    """Yield `ROWS` embeddings of each audit of a receipt, from the file beside its record."""
-    from geneb_ci.receipt.near import ROWS, ROWS_MIN, Sample
+    """Yield `EMBEDDINGS` embeddings of each audit of a receipt, from the file beside its record."""
+    from geneb_ci.receipt.near import EMBEDDINGS, EMBEDDINGS_MIN, Sample
 
     for path in repository.files:
         record = repository.parsed(path)
@@ -356,8 +356,8 @@ def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sa
             (names[task], row)
             for task, row in zip(rows.task.tolist(), rows.row.tolist(), strict=True)
         ]
-        order = sorted(range(len(places)), key=lambda at: _mixed(*places[at]))[:ROWS]
-        if len(order) >= ROWS_MIN:
+        order = sorted(range(len(places)), key=lambda at: _mixed(*places[at]))[:EMBEDDINGS]
+        if len(order) >= EMBEDDINGS_MIN:
             yield Sample(tuple(places[at] for at in order), rows.rerun[order].astype("f8"))
 
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 ALARM = 1e-3
 """Probability that an honest audit is flagged by any joint test: shared out over the tests."""
-FAR = 3.0
+FAR_DEVIATIONS = 3.0
 """Deviations from which a cell is far from its rerun."""
 FAR_SHARE = 0.02
 """Probability that an honest cell is far, at most: 0.003 were the differences normal. They are not,
@@ -31,7 +31,7 @@ UNSEEN_RATE = math.sqrt(2) / 144
 """Of the largest step among the cells, in an honest claim: one flip, were there one in all copies.
 Those are at least 16 plain ones and as many stressed ones with eight times the noise; a claim
 differs by sqrt(2) times the noise of a copy."""
-CLOSER = 2**-0.25
+U_RATIO = 2**-0.25
 """Ratio of the values of u that are tried for the bound on a sum."""
 LARGEST_EXPONENT = 500.0
 """Exponent that is far from overflow, and above that of any bound's minimum."""
@@ -54,7 +54,7 @@ class Difference(NamedTuple):
     """Mean of that for an honest claim that rounds otherwise; None in earlier records."""
 
 
-LUCK = 1.645
+LUCKY_DEVIATIONS = 1.645
 """Standard deviations of honest noise that help one claim in twenty to pass: normal quantile."""
 ROOM, ROOM_TASKS = 0.005, 100
 """Largest mean raise of MCC that an audit may miss in a regime that it helps to reproduce, on a
@@ -112,18 +112,19 @@ def joint_test(cells: Sequence[Difference], tests: int) -> MeanBias:
     spread = math.hypot(*(cell.deviation for cell in cells)) / count
     return MeanBias(
         cells=count,
-        difference=outside(total, centre) / count,
+        difference=distance_outside(total, centre) / count,
         limit=limit,
-        room=limit + abs(centre) / count + LUCK * spread,
+        room=limit + abs(centre) / count + LUCKY_DEVIATIONS * spread,
         far=sum(
-            abs(outside(cell.value, cell.centre or 0.0)) > FAR * cell.deviation + cell.step
+            abs(distance_outside(cell.value, cell.centre or 0.0))
+            > FAR_DEVIATIONS * cell.deviation + cell.step
             for cell in cells
         ),
         far_limit=far_limit(count, level),
     )
 
 
-def outside(value: float, centre: float) -> float:
+def distance_outside(value: float, centre: float) -> float:
     """Return how far a value is from 0, a centre, and all that is between them."""
     return value - min(max(value, min(centre, 0.0)), max(centre, 0.0))
 
@@ -147,15 +148,17 @@ def sum_limit(cells: Sequence[Difference], level: float) -> float:
     # bound; the least of them is 2 % above the minimum at most.
     least = math.inf
     while (bound := _bound(parts, u, log)) < least:
-        least, u = bound, u * CLOSER
+        least, u = bound, u * U_RATIO
     return least
 
 
 def _bound(parts: Sequence[tuple[float, float]], u: float, log: float) -> float:
-    return (log + math.fsum((s * u) * (s * u) * _tilt(e * u) for s, e in parts)) / u
+    return (
+        log + math.fsum((s * u) * (s * u) * _exponential_remainder(e * u) for s, e in parts)
+    ) / u
 
 
-def _tilt(y: float) -> float:
+def _exponential_remainder(y: float) -> float:
     """Return (exp(y) - 1 - y) / y^2, which is 1/2 at 0."""
     return (math.expm1(y) - y) / (y * y) if y > SERIES else 0.5 + y / 6
 

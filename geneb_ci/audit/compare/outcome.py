@@ -7,7 +7,7 @@ from pydantic import Field
 
 from geneb_ci.audit.compare.joint import Difference, MeanBias, earlier_deviation, joint_test
 from geneb_ci.audit.rerun.honesty import MEMORISED, FreshResult, Precision, VariantResult
-from geneb_ci.audit.sampling.plan import Plan, Reason
+from geneb_ci.audit.sampling.plan import Reason, TaskPlan
 from geneb_ci.sandbox.launch import SandboxFacts
 from reference_harness.formats.base import Count, Hex40, Hex64, Moment, Name, Scores, StrictModel
 from reference_harness.formats.text import plural
@@ -120,7 +120,7 @@ class AuditOutcome(StrictModel):
     """All of one audit: the predicate of the in-toto statement."""
 
     schema_version: Literal["1.0"]
-    plan: Plan
+    plan: TaskPlan
     tasks: Annotated[list[AuditedTask], Field(min_length=1)]
     """In the order of the plan's chosen tasks, each of them."""
     decoys: Decoys

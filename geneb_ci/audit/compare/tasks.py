@@ -67,7 +67,7 @@ def atlas() -> tuple[Mapping[str, Any], ...]:
         ) from error
 
 
-def apart(claimed: str | None, rerun: str, dtype: str) -> DeviceDifference:
+def device_difference(claimed: str | None, rerun: str, dtype: str) -> DeviceDifference:
     """Return how far runs on two kinds of device lie apart; None for one that is not known.
 
     Raises BrokenInstallation where the shipped table cannot be read.
@@ -85,7 +85,7 @@ def apart(claimed: str | None, rerun: str, dtype: str) -> DeviceDifference:
 
 def atlas_note(claimed: str | None, rerun: str, dtype: str) -> str:
     """Return what a reader of the record should know of devices, in one sentence."""
-    difference = apart(claimed, rerun, dtype)
+    difference = device_difference(claimed, rerun, dtype)
     sizes = f"rows by up to {difference.row:.1e} of their length and a task's MCC by "
     sizes += f"{difference.mcc:.4f}"
     pair = f"{claimed or 'an unknown device'} and {rerun} in {dtype}"
@@ -133,7 +133,7 @@ def compare(
     A regime without a claim is left out. Raises NothingChecked where the rescoring is of another
     benchmark, has other noise or lacks a task, or where a task has no claim.
     """
-    _fits(rescored, benchmark)
+    _require_measured(rescored, benchmark)
     cells = {
         choice.task: list(_cells(choice.task, claimed, rescored, benchmark)) for choice in chosen
     }
@@ -142,7 +142,7 @@ def compare(
         raise NothingChecked(
             f"{what} has nothing to compare", "commit and draw again, for this submission"
         )
-    alarm = rule.level(len(METRICS) * sum(map(len, cells.values())))
+    alarm = rule.alarm_of_one(len(METRICS) * sum(map(len, cells.values())))
     tasks = []
     for choice in chosen:
         regimes = {
@@ -198,7 +198,7 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
     return lines
 
 
-def _fits(rescored: Rescored, benchmark: Benchmark) -> None:
+def _require_measured(rescored: Rescored, benchmark: Benchmark) -> None:
     """Refuse a rescoring for which the constants of the tolerance were not measured."""
     if rescored.benchmark.sha256 != benchmark.sha256:
         raise NothingChecked(
@@ -240,7 +240,7 @@ def _compared(
     )
     allowed = rule.tolerance(measured, alarm, reading.width)
     digest = claimed.digests.get((name, task))
-    scores, rerun = _triple(reading.value), _triple(_values(regime.base.scores))
+    scores, rerun = _scores_of(reading.value), _scores_of(_values(regime.base.scores))
     return CellComparison(
         claimed=scores,
         rescored=rerun,
@@ -255,5 +255,5 @@ def _values(scores: Scores) -> Values:
     return Values(scores.MCC, scores.Acc, scores.F1)
 
 
-def _triple(values: Values) -> Scores:
+def _scores_of(values: Values) -> Scores:
     return Scores(MCC=float(values.mcc), Acc=float(values.acc), F1=float(values.f1))

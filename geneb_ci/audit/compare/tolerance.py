@@ -24,7 +24,7 @@ from reference_harness.formats.run_record import PerSeed
 
 
 @functools.cache
-def quantile(level: float, freedom: int) -> float:
+def quantile(alarm_of_one: float, freedom: int) -> float:
     """Return t with P(|T| > t) = level, for Student's t.
 
     Raises ValueError for a level outside 0 to 1, or no degree of freedom.
@@ -32,10 +32,10 @@ def quantile(level: float, freedom: int) -> float:
     # 0.4 s to import: only the comparison of an audit, which reruns tasks for minutes, pays it.
     from scipy.special import stdtrit
 
-    if not 0 < level < 1 or freedom < 1:
-        msg = f"no t for level {level} and {freedom} degrees of freedom"
+    if not 0 < alarm_of_one < 1 or freedom < 1:
+        msg = f"no t for level {alarm_of_one} and {freedom} degrees of freedom"
         raise ValueError(msg)
-    return float(-stdtrit(freedom, level / 2))
+    return float(-stdtrit(freedom, alarm_of_one / 2))
 
 
 FALSE_ALARM = 1e-3
@@ -46,7 +46,7 @@ STRESS = 8.0
 """Multiple of the noise in stressed copies."""
 COPIES_MIN = 16
 """Plain copies, and at least as many stressed ones."""
-MANY = 32
+MANY_COPIES = 32
 """Stressed copies from which the narrow margin holds."""
 MARGIN_FEW, MARGIN_MANY = 2.0, 1.25
 """What the largest deviation of stressed copies is multiplied by. With `UNSEEN`, a single
@@ -86,13 +86,13 @@ class MeasuredScore(NamedTuple):
 def tolerance_digest() -> str:
     """Return the digest of all constants, for the policy in a commitment."""
     names = (
-        "FALSE_ALARM", "UNITS", "STRESS", "COPIES_MIN", "MANY", "MARGIN_FEW", "MARGIN_MANY",
+        "FALSE_ALARM", "UNITS", "STRESS", "COPIES_MIN", "MANY_COPIES", "MARGIN_FEW", "MARGIN_MANY",
         "UNSEEN", "SATURATED", "STOP_SHARE", "GROWTH",
     )  # fmt: skip
     numbers = {name: repr(globals()[name]) for name in names}
     # These keys are part of the digest in every commitment that was published.
     others = {
-        "JOINT": repr((joint.ALARM, joint.FAR, joint.FAR_SHARE, joint.UNSEEN_RATE)),
+        "JOINT": repr((joint.ALARM, joint.FAR_DEVIATIONS, joint.FAR_SHARE, joint.UNSEEN_RATE)),
         "REPRODUCIBLE": repr((embedding_checks.REPRODUCIBLE, embedding_checks.PAIRS_MIN)),
         "MEMORISED": repr(
             (
@@ -102,7 +102,7 @@ def tolerance_digest() -> str:
                 embedding_checks.TRAINING_MARGIN,
                 embedding_checks.FRESH_MARGIN,
                 embedding_checks.VARIED_IN_ALL,
-                embedding_checks.ROWS_MIN,
+                embedding_checks.VARIED_MIN,
             )
         ),
         "FORCE": repr(INFORMATIVE_TOLERANCE),
@@ -111,7 +111,7 @@ def tolerance_digest() -> str:
     return digest({"rule": "4"} | others | numbers)
 
 
-def level(comparisons: int) -> float:
+def alarm_of_one(comparisons: int) -> float:
     """Return the false alarm of one metric, of so many compared, after Bonferroni."""
     return FALSE_ALARM / comparisons
 
@@ -154,14 +154,14 @@ def _flips(measured: MeasuredScore, metric: str, alarm: float) -> float:
     the plain copies themselves is the narrower measure.
     """
     farthest = _outcomes(measured, metric)
-    if measured.one_fit or not _proportional(measured):
+    if measured.one_fit or not _flips_grow(measured):
         return farthest
     every = range(len(measured.matrices))
     spread = _rms(_deviations(measured, measured.plain, metric, every))
     return min(farthest, math.sqrt(2) * quantile(alarm, len(measured.plain)) * spread)
 
 
-def _proportional(measured: MeasuredScore) -> bool:
+def _flips_grow(measured: MeasuredScore) -> bool:
     """Whether flips grow with the noise: most plain copies flip, stressed ones far more."""
     plain, stressed = (
         math.fsum(sum(copy.flips) for copy in copies) / len(copies)
@@ -177,7 +177,7 @@ def _outcomes(measured: MeasuredScore, metric: str) -> float:
 
 
 def _farthest(measured: MeasuredScore, metric: str, seeds: Sequence[int]) -> float:
-    margin = MARGIN_MANY if len(measured.stressed) >= MANY else MARGIN_FEW
+    margin = MARGIN_MANY if len(measured.stressed) >= MANY_COPIES else MARGIN_FEW
     copies = [*measured.plain, *measured.stressed]
     return margin * max(map(abs, _deviations(measured, copies, metric, seeds)))
 
@@ -269,17 +269,17 @@ def _honest(measured: MeasuredScore, steps: Sequence[float], width: Triple) -> H
         )
         centres.append(math.fsum(plain) / len(plain))
         stops = math.fsum(value * value for value in excess[metric])
-        square = spread(plain, stressed) + half * half / 3 + STOP_SHARE * stops
+        square = claim_variance(plain, stressed) + half * half / 3 + STOP_SHARE * stops
         deviations.append(math.sqrt(square))
     most = [max(step, *excess[metric], 0.0) for metric, step in zip(METRICS, steps, strict=True)]
     return HonestDifference(
-        deviation=_each(deviations),
-        step=_each(most),
-        centre=HonestCentre.model_validate(_named(centres)),
+        deviation=_each_metric(deviations),
+        step=_each_metric(most),
+        centre=HonestCentre.model_validate(_by_metric(centres)),
     )
 
 
-def spread(plain: Sequence[float], stressed: Sequence[float]) -> float:
+def claim_variance(plain: Sequence[float], stressed: Sequence[float]) -> float:
     """Return the variance of a claim about the centre of plain copies, without rare outcomes."""
     own, other = _variance(plain), _variance(stressed) if stressed else None
     if other is None:
@@ -320,9 +320,9 @@ def _tolerance(
     )
 
 
-def _each(values: Sequence[float]) -> EachMetric:
-    return EachMetric.model_validate(_named(values))
+def _each_metric(values: Sequence[float]) -> EachMetric:
+    return EachMetric.model_validate(_by_metric(values))
 
 
-def _named(values: Sequence[float]) -> dict[str, float]:
+def _by_metric(values: Sequence[float]) -> dict[str, float]:
     return dict(zip(METRICS, values, strict=True))

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from geneb_ci.audit.canonical import StepMismatch, digest, moment_of
+from geneb_ci.audit.canonical import digest, moment_of
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.common.errors import BadConfiguration, BrokenInstallation
 from geneb_ci.submission.document import parse_document
 from geneb_ci.submission.reading import FileKind, other_kind

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from geneb_ci.audit.canonical import StepMismatch, checked_moment
+from geneb_ci.audit.canonical import checked_moment
 from geneb_ci.audit.commitment import Commitment, check_commitment
 from geneb_ci.audit.compare.outcome import STATEMENT_TYPE, Heads, StatementSubject, is_absent
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
     RESTORE,
     STATEMENT,
@@ -35,7 +36,7 @@ from geneb_ci.audit.record.statement import (
     check_model_id,
     payload_of,
 )
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, Plan
+from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.sandbox.launch import SandboxFacts
 from reference_harness.formats.base import Hex40, Moment, Name, Positive, StrictModel, first_error
@@ -64,7 +65,7 @@ class AuditStart(StrictModel):
     """A draw that was made, before its tasks are rerun."""
 
     schema_version: Literal["1.0"]
-    plan: Plan | EmbeddingPlan
+    plan: TaskPlan | EmbeddingPlan
     shown_on: Hex40 | None = Field(default=None, exclude_if=is_absent)
     """Commit on GitHub whose status geneb/audit-commit shows the commitment, with the time."""
     pull: Positive | None = Field(default=None, exclude_if=is_absent)
@@ -85,7 +86,7 @@ class AuditAbort(StrictModel):
     """A run that ended without scores because of the extractor."""
 
     schema_version: Literal["1.0"]
-    plan: Plan | EmbeddingPlan
+    plan: TaskPlan | EmbeddingPlan
     stage: Literal["embedding", "scoring"]
     task: str
     """The task that was running; "" where none was."""
@@ -143,7 +144,7 @@ class AuditEvent(NamedTuple):
     sha256: str
     """Of the signed bytes."""
     commitment: Commitment
-    plan: Plan | EmbeddingPlan | None = None
+    plan: TaskPlan | EmbeddingPlan | None = None
     aborted: AuditAbort | None = None
     begins: str = ""
     """Of a bundle: the time from which its certificate is valid, so that it was signed later."""

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from geneb_ci.audit.canonical import MissingInput, StepMismatch, moment_of, seconds_of
+from geneb_ci.audit.canonical import moment_of, seconds_of
 from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
+from geneb_ci.audit.errors import MissingInput, StepMismatch
 from geneb_ci.audit.record.events import AuditEvent, StatementKind
 from geneb_ci.audit.record.keys import KEYS_FILE, Keys, Signer
 from geneb_ci.audit.record.old_log import CHECKPOINT, FOLDER, LINKS, RESTORE, AuditLog, LogBroken

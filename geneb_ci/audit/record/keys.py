@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
-from geneb_ci.audit.canonical import StepMismatch, checked_moment
+from geneb_ci.audit.canonical import checked_moment
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
     ROOT_FILE,
     SIGNER,
@@ -237,7 +238,7 @@ def signer_of(envelope: ParsedEnvelope, keys: Keys) -> Signer:
     """
     signer = keys.get(envelope.keyid)
     if envelope.bundle is not None:
-        return _workflow_of(*envelope.bundle, signer, keys)
+        return _listed_workflow(*envelope.bundle, signer, keys)
     if not isinstance(signer, TrustedKey):
         raise StepMismatch(
             SIGNER,
@@ -255,7 +256,7 @@ def signer_of(envelope: ParsedEnvelope, keys: Keys) -> Signer:
 _AGAIN = "restore the file from the main branch, or sign the outcome again"
 
 
-def _workflow_of(raw: bytes, parts: BundleParts, signer: Signer | None, keys: Keys) -> Signer:
+def _listed_workflow(raw: bytes, parts: BundleParts, signer: Signer | None, keys: Keys) -> Signer:
     """Return the listed workflow that signed a bundle."""
     if not isinstance(signer, TrustedWorkflow):
         workflow = parts.workflow

@@ -20,7 +20,8 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from geneb_ci.audit.canonical import StepMismatch, canonical, moment_of
+from geneb_ci.audit.canonical import canonical, moment_of
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import is_ed25519
 from geneb_ci.audit.sampling.beacon import time_of
 from reference_harness.formats.base import Hex64, Name, Positive, StrictModel, first_error

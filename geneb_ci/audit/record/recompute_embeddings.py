@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_EMBEDDING,
     REFITTED,
@@ -25,6 +24,7 @@ from geneb_ci.audit.compare.embeddings import (
     read_task,
     room_of,
 )
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import RESTORE
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import RERUN as RERUN_SUFFIX

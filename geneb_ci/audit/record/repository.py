@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from geneb_ci.audit.canonical import StepMismatch, digest
+from geneb_ci.audit.canonical import digest
 from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.events import (
     AuditEvent,
@@ -41,7 +42,7 @@ from geneb_ci.audit.record.verify import (
 )
 from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.audit.sampling.embedding_draw import recompute_any
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, Plan, read_any_plan
+from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan, read_any_plan
 from geneb_ci.audit.sampling.task_draw import plans_of_method, require_one_draw
 from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -192,7 +193,7 @@ class AuditRepository:
     @functools.cached_property
     def inputs(self) -> TrustInputs:
         """The public inputs with which every record is verified."""
-        drawn: list[Plan | EmbeddingPlan] = []
+        drawn: list[TaskPlan | EmbeddingPlan] = []
         unreadable: dict[str, str] = {}
         for path in self.files:
             record = self.parsed(path)
@@ -259,7 +260,7 @@ class AuditRepository:
         for name, reason in self.history.lost_of(model_id).items():
             yield lost_statement(name, reason)
 
-    def plans_of(self, model_id: str) -> list[Plan | EmbeddingPlan]:
+    def plans_of(self, model_id: str) -> list[TaskPlan | EmbeddingPlan]:
         """Return every plan, of tasks and of rows: any may turn out to be for the same method.
 
         Raises StepMismatch, of the step "earlier", when a record cannot be read.
@@ -290,7 +291,7 @@ class AuditRepository:
         return self._parsed[path]
 
 
-_P = TypeVar("_P", Plan, EmbeddingPlan)
+_P = TypeVar("_P", TaskPlan, EmbeddingPlan)
 
 
 def earlier_plans(
@@ -326,4 +327,4 @@ def earlier_plans(
     return earlier
 
 
-_DRAWN: dict[type[Plan | EmbeddingPlan], str] = {Plan: "tasks", EmbeddingPlan: "embeddings"}
+_DRAWN: dict[type[TaskPlan | EmbeddingPlan], str] = {TaskPlan: "tasks", EmbeddingPlan: "embeddings"}

@@ -20,7 +20,7 @@ from geneb_ci.audit.record.events import (
 from geneb_ci.audit.record.keys import trusted_keys
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import COMMITTED, ID_DIGITS, SignedRecord, read_record
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, Plan, read_commitment
+from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan, read_commitment
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import (
     ExtractorRefused,
@@ -96,7 +96,7 @@ def heads_here(repository: AuditRepository, *names: str) -> dict[str, str]:
     return history.heads | {name: history.here[name] for name in names if name in history.here}
 
 
-def heads_after(plan: Plan | EmbeddingPlan, repository: AuditRepository) -> dict[str, str]:
+def heads_after(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository) -> dict[str, str]:
     """Return what a record or an abort names: the heads here, and the starts of its plan."""
     starts = (
         f"{path.parent.name}/{path.name}"
@@ -120,7 +120,7 @@ def sign_commitment(
 
 
 def sign_start(
-    plan: Plan | EmbeddingPlan,
+    plan: TaskPlan | EmbeddingPlan,
     signer: "Ed25519PrivateKey",
     layout: Layout,
     audits: Path,
@@ -146,14 +146,14 @@ def sign_start(
     return _write(signed_event(start, signer, heads), audits, say)
 
 
-def committed_name(plan: Plan | EmbeddingPlan) -> str:
+def committed_name(plan: TaskPlan | EmbeddingPlan) -> str:
     """Return the name of the signed commitment of a plan."""
     return f"{plan.commitment.model_id}/{plan.commitment_sha256[:ID_DIGITS]}{COMMITTED}"
 
 
 def sign_abort(
     error: ExtractorRefused,
-    plan: Plan | EmbeddingPlan,
+    plan: TaskPlan | EmbeddingPlan,
     signer: "Ed25519PrivateKey",
     layout: Layout,
     audits: Path,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from geneb_ci.audit.canonical import StepMismatch, seconds_of
+from geneb_ci.audit.canonical import seconds_of
 from geneb_ci.audit.compare.embedding_outcome import (
     EMBEDDING_PREDICATE,
     AnyOutcome,
@@ -19,6 +19,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     EmbeddingStatement,
 )
 from geneb_ci.audit.compare.outcome import PREDICATE_TYPE, STATEMENT_TYPE, Statement
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
     ENVELOPE,
     RESTORE,

@@ -5,7 +5,6 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from geneb_ci.audit import canonical
-from geneb_ci.audit.canonical import AuditRefused, MissingInput, StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, EmbeddingOutcome
 from geneb_ci.audit.compare.outcome import (
     DIFFERS,
@@ -16,6 +15,7 @@ from geneb_ci.audit.compare.outcome import (
     task_verdict,
     verdict_of,
 )
+from geneb_ci.audit.errors import AuditRefused, MissingInput, StepMismatch
 from geneb_ci.audit.record.envelope import ENVELOPE, RESTORE, SIGNER, STATEMENT
 from geneb_ci.audit.record.events import StatementKind, WithdrawnAudit
 from geneb_ci.audit.record.history import check_history
@@ -26,7 +26,7 @@ from geneb_ci.audit.record.verify_embeddings import COMPARISON, check_embeddings
 from geneb_ci.audit.rerun.honesty import contradiction, is_dropped, sequences_varied
 from geneb_ci.audit.sampling.beacon import is_key_unrevealed
 from geneb_ci.audit.sampling.embedding_draw import earlier_embedding_draws, recompute_any
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, FallbackBeacon, Plan
+from geneb_ci.audit.sampling.plan import EmbeddingPlan, FallbackBeacon, TaskPlan
 from geneb_ci.audit.sampling.task_draw import earlier_draws, require_one_draw
 from geneb_ci.audit.trust import applicability
 from geneb_ci.audit.trust.applicability import TrustInputs
@@ -229,7 +229,7 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         )
 
 
-def _tasks_left_out(plan: Plan, before: Sequence[Plan | EmbeddingPlan]) -> str | None:
+def _tasks_left_out(plan: TaskPlan, before: Sequence[TaskPlan | EmbeddingPlan]) -> str | None:
     """Return the commitment of the first earlier draw of tasks that a plan leaves out."""
     listed = {draw.commitment: set(draw.drawn) for draw in plan.earlier}
     lacking = (
@@ -240,13 +240,15 @@ def _tasks_left_out(plan: Plan, before: Sequence[Plan | EmbeddingPlan]) -> str |
     return next(lacking, None)
 
 
-def _embeddings_left_out(plan: EmbeddingPlan, before: Sequence[Plan | EmbeddingPlan]) -> str | None:
+def _embeddings_left_out(
+    plan: EmbeddingPlan, before: Sequence[TaskPlan | EmbeddingPlan]
+) -> str | None:
     """Return the commitment of the first earlier draw of rows that a plan leaves out."""
     draws = earlier_embedding_draws(before, plan.commitment)
     return next((draw.commitment for draw in draws if draw not in plan.earlier), None)
 
 
-def _is_before(other: Plan | EmbeddingPlan, plan: Plan | EmbeddingPlan) -> bool:
+def _is_before(other: TaskPlan | EmbeddingPlan, plan: TaskPlan | EmbeddingPlan) -> bool:
     """Return whether a plan is earlier: of two of the same second, the one that the other lists.
 
     Where neither lists the other, the order of their commitments decides.

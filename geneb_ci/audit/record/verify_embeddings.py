@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_EMBEDDING,
     REFITTED,
@@ -20,10 +19,11 @@ from geneb_ci.audit.compare.embedding_outcome import (
     training_of,
     verdict_by,
 )
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import RESTORE
 from geneb_ci.audit.rerun.honesty import (
     KIND,
-    ROWS_MIN,
+    VARIED_MIN,
     VariantResult,
     contradiction,
     sequences_varied,
@@ -94,9 +94,9 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
 
 
 def _check_variants(result: VariantResult, tasks: list[ComparedTask]) -> None:
-    if wrong := contradiction(result, ROWS_MIN):
+    if wrong := contradiction(result, VARIED_MIN):
         _refuse(f"variants: {wrong}")
-    most = sum(min(ROWS_MIN, task.test) for task in tasks)
+    most = sum(min(VARIED_MIN, task.test) for task in tasks)
     counted = [(1, result.kinds), *((probe.fits, probe.kinds) for probe in result.others.values())]
     if any(set(kinds) != {KIND} for _, kinds in counted):
         _refuse(f"variants: expected those of test sequences of the kind {KIND!r} alone")

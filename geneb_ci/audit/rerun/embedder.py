@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from geneb_ci.audit.compare.outcome import Decoys
 from geneb_ci.audit.cost import DECOYS
 from geneb_ci.audit.rerun.decoys import with_decoys
-from geneb_ci.audit.rerun.honesty import ROWS_MIN, sequences_varied
+from geneb_ci.audit.rerun.honesty import VARIED_MIN, sequences_varied
 from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.task_embedding import SandboxRuns
 from geneb_ci.audit.rerun.weights import file_sha256
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-PART = 4096
+SEQUENCES_A_RUN = 4096
 """Sequences of one run: a stopped audit loses so many at most, and a run starts the extractor
 twice."""
-PRECISE = "float64"
+FLOAT64 = "float64"
 ALONE = "a batch of its own"
 _ENTRY, _MATRIX, _LINES = "embedded.json", "embeddings.npy", "sequences.txt"
 FOLDER = "rows"
@@ -64,7 +64,10 @@ class SampleEmbedder:
             published.union(variants),
             key=lambda sequence: hashlib.sha256(sequence.encode()).digest(),
         )
-        parts = [ordered[start : start + PART] for start in range(0, len(ordered), PART)]
+        parts = [
+            ordered[start : start + SEQUENCES_A_RUN]
+            for start in range(0, len(ordered), SEQUENCES_A_RUN)
+        ]
         embedding_by_sequence: dict[str, npt.NDArray[np.float32]] = {}
         for number, mixed in enumerate(parts):
             part = sorted(
@@ -145,9 +148,9 @@ class SampleEmbedder:
         runs = SandboxRuns(self._here, sum(part.seconds for part in self.parts))
         spec = self._here.spec
         try:
-            wider = {**spec.options, "dtype": PRECISE}
+            wider = {**spec.options, "dtype": FLOAT64}
             values = runs.alone(sequences, dataclasses.replace(spec, options=wider))
-            return PRECISE, self._checked(values)
+            return FLOAT64, self._checked(values)
         except ExtractorFailed:
             # An extractor without the option: its constructor refuses it.
             return ALONE, self._checked(runs.alone(sequences, spec))
@@ -163,10 +166,10 @@ class SampleEmbedder:
         )
 
 
-RATE = 150e9
+OPERATIONS_A_SECOND = 150e9
 """Operations a second of one run on a CPU. Measured: 193 to 242 GFLOP/s on two cores, with 21 and
 85 million parameters."""
-TOKENS = 300
+TOKENS_A_SEQUENCE = 300
 """Tokens of a sequence where nothing is known: a letter each, in sequences of 300."""
 
 
@@ -191,8 +194,8 @@ def rerun_cost(
     benchmark: Benchmark,
     parameters: int | None,
     refits: int,
-    rate: float = RATE,
-    tokens: int = TOKENS,
+    rate: float = OPERATIONS_A_SECOND,
+    tokens: int = TOKENS_A_SEQUENCE,
 ) -> RerunCost:
     """Return what a draw costs at most; `rate` is in operations a second.
 
@@ -216,11 +219,11 @@ def rerun_cost(
         )
         total += drawn
     entries = receipt.tasks.values()
-    variants = sum(min(ROWS_MIN, entry.test) for entry in entries)
+    variants = sum(min(VARIED_MIN, entry.test) for entry in entries)
     most_trained = sorted((entry.train for entry in entries), reverse=True)[:refits]
     variants += sum(min(sequences_varied(len(most_trained)), train) for train in most_trained)
     embedded = total + variants
-    embedded += DECOYS * (1 + embedded // PART)
+    embedded += DECOYS * (1 + embedded // SEQUENCES_A_RUN)
     seconds = None if parameters is None else 2 * parameters * tokens * embedded / rate
     return RerunCost(
         rows=total,
@@ -237,7 +240,8 @@ def rerun_cost_lines(cost: RerunCost, cells: ReceiptCost) -> list[str]:
     if cost.embedding is not None:
         took = (
             f"about {duration_text(cost.embedding)} on a CPU, at 2 operations a parameter and "
-            f"token, {TOKENS} tokens an embedding and {RATE / 1e9:.0f} GFLOP/s"
+            f"token, {TOKENS_A_SEQUENCE} tokens an embedding and "
+            f"{OPERATIONS_A_SECOND / 1e9:.0f} GFLOP/s"
         )
     decoys = cost.embedded - cost.rows - cost.variants
     return [

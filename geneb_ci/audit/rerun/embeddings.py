@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from geneb_ci.audit.canonical import SAMPLE, StepMismatch, moment_of
+from geneb_ci.audit.canonical import SAMPLE, moment_of
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare.embedding_outcome import (
     REFITTED,
@@ -45,6 +45,7 @@ from geneb_ci.audit.compare.embeddings import (
     task_embeddings,
 )
 from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.events import RunFacts
 from geneb_ci.audit.rerun.embedder import SampleEmbedder
 from geneb_ci.audit.rerun.honesty import VariantResult, variant_text
@@ -86,7 +87,7 @@ AGAIN = 16
 altered."""
 
 
-def rows_of(
+def rerun_embeddings(
     plan: EmbeddingPlan,
     here: Ready,
     files: Callable[[EmbeddingReceipt], ReceiptFiles],

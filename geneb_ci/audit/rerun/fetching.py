@@ -26,16 +26,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.common.config import cache_folder, policy_bytes
 from geneb_ci.common.download import (
     Purpose,
     delivery_error,
     keep_download,
+    named_write_errors,
     open_address,
     partial_path,
     require_whole,
-    writing,
 )
 from geneb_ci.common.download import download as download_file
 from geneb_ci.common.errors import BadConfiguration, MachineFault, WeightsRefused
@@ -251,7 +251,7 @@ def download(address: str, path: Path, sha256: str) -> None:
     download_file(address, path, sha256, WEIGHTS)
 
 
-def extract(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
+def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
     """Download a tar archive, keeping these members of it: path in the archive to place.
 
     The archive itself is never stored, and begins again after a break. Raises WeightsRefused for a
@@ -271,7 +271,7 @@ def extract(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]
                     )
                 path = waiting.pop(member.name)
                 unfinished = partial_path(path, WEIGHTS)
-                with writing(unfinished, WEIGHTS), unfinished.open("wb") as stream:
+                with named_write_errors(unfinished, WEIGHTS), unfinished.open("wb") as stream:
                     for chunk in member.chunks():
                         stream.write(chunk)
                 keep_download(

@@ -18,8 +18,8 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, ValidationError
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.scoring import sequences_of
 from geneb_ci.common.errors import NothingChecked, unwritable
 from geneb_ci.harness.process import HarnessProcess, TaskSource

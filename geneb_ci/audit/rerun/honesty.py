@@ -45,8 +45,8 @@ bfloat16, where 61 % of embeddings differ, so that of 64 pairs none does with pr
 1e-13."""
 PAIRS_MIN = 16
 """Pairs of embeddings from which the precision is concluded."""
-COARSE = ("bfloat16", "float16")
-FINE = "float32"
+HALF_DTYPES = ("bfloat16", "float16")
+FULL_DTYPE = "float32"
 SIGNIFICAND = {"float16": 10, "float32": 23, "float64": 52}
 """Stored bits of the significand of each type that a matrix may have."""
 
@@ -73,7 +73,7 @@ class Precision(StrictModel):
     def noise(self) -> str:
         """The dtype whose noise the tolerance has: never coarser than the declared one."""
         fine = self.pairs >= PAIRS_MIN and self.difference <= REPRODUCIBLE
-        return FINE if self.declared in COARSE and fine else self.declared
+        return FULL_DTYPE if self.declared in HALF_DTYPES and fine else self.declared
 
 
 def precision_of(declared: str, repetitions: Iterable[Repeatability]) -> Precision | None:
@@ -153,7 +153,7 @@ FRESH_MARGIN = 0.05
 """Accuracy that an honest extractor may lose on a fresh set, which is never quite alike."""
 VARIED_IN_ALL = 4000
 """Test sequences varied in a whole audit: the limit is then 0.037 where 7 % of decisions change."""
-ROWS_MIN = 40
+VARIED_MIN = 40
 """Fewest test sequences varied a task, so that each task has its say in a large draw."""
 KIND = "substituted"
 """The kind of variant: up to three letters anywhere. At full strength it finds whatever crops and
@@ -216,7 +216,7 @@ class FreshResult(StrictModel):
 
 def sequences_varied(tasks: int) -> int:
     """Return how many test sequences a task are varied in an audit of so many tasks."""
-    return max(ROWS_MIN, math.ceil(VARIED_IN_ALL / tasks))
+    return max(VARIED_MIN, math.ceil(VARIED_IN_ALL / tasks))
 
 
 def difference(changed: ChangedDecisions) -> float:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from geneb_ci.audit.compare.embedding_outcome import RefitTask, training_of
 from geneb_ci.audit.rerun.honesty import (
     KIND,
-    ROWS_MIN,
+    VARIED_MIN,
     VariantDecisions,
     VariantResult,
     is_flagged,
@@ -91,7 +91,7 @@ def sample_variants(
 ) -> SampleVariants:
     """Return the variants that plan and nonce decide; `folder` is one to write to.
 
-    Of test sequences `ROWS_MIN` a task, or all. Records before version 2.1 have none of training
+    Of test sequences `VARIED_MIN` a task, or all. Records before version 2.1 have none of training
     sequences. Raises NothingChecked, with what the harness said, when it cannot make them.
     """
     seed, path = variant_seed(plan.seed, nonce), folder / "variants.json"
@@ -111,7 +111,7 @@ def sample_variants(
 
     again = refit_tasks(plan, tasks) if with_training else []
     return SampleVariants(
-        {task: varied(task, TEST, ROWS_MIN) for task in tasks},
+        {task: varied(task, TEST, VARIED_MIN) for task in tasks},
         {task: varied(task, TRAIN, sequences_varied(len(again))) for task in again},
     )
 
@@ -234,7 +234,7 @@ def receipt_variant_result(
     training = training_of(refits)
     return VariantResult(
         nonce=nonce,
-        rows=ROWS_MIN,
+        rows=VARIED_MIN,
         reversed=False,
         kinds=own,
         training=training,

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.code_digest import BUILTIN, ExtractorFolder, built_in, extractor_code
 from geneb_ci.audit.commitment import ExtractorCode, Weights
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.hosts import PUBLIC_ADDRESS
 from geneb_ci.models.entry import ReadEntry, WeightsSource, addresses

@@ -38,7 +38,7 @@ from geneb_ci.audit.rerun.workspace import (
     EmbeddedTask,
     Work,
 )
-from geneb_ci.audit.sampling.plan import Plan
+from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked, ResultRefused
 from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.sandbox.limits import Limits, advice
@@ -146,7 +146,7 @@ def matrix_of(
 class TaskRuns:
     """The tasks of one plan, each embedded and scored, or found in the work folder."""
 
-    def __init__(self, plan: Plan, here: Ready, say: Say) -> None:
+    def __init__(self, plan: TaskPlan, here: Ready, say: Say) -> None:
         self.plan = plan
         self.names = [choice.task for choice in plan.chosen]
         self.here = here

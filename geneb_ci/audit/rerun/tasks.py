@@ -8,7 +8,7 @@ decoys stay outside. What is finished of a task is kept in the folder of the aud
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from geneb_ci.audit.canonical import AuditRefused, moment_of
+from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare import tasks as compare
 from geneb_ci.audit.compare.outcome import (
@@ -18,6 +18,7 @@ from geneb_ci.audit.compare.outcome import (
     HarnessFacts,
     overall_verdict,
 )
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.events import RunFacts
 from geneb_ci.audit.rerun.fetching import InstalledPackages
 from geneb_ci.audit.rerun.honesty import (
@@ -43,14 +44,14 @@ from geneb_ci.audit.rerun.workspace import (
     EmbeddedTask,
     Work,
 )
-from geneb_ci.audit.sampling.plan import Plan
+from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import ExtractorRefused
 from geneb_ci.sandbox.limits import MIB
 from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.text import Say
 
 
-def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) -> AuditOutcome:
+def outcome_of(plan: TaskPlan, here: Ready, clock: Callable[[], float], say: Say) -> AuditOutcome:
     """Rerun the tasks of a plan that recomputes, one after another, and return the outcome.
 
     Raises what `workflow.rerun_plan` does.
@@ -111,7 +112,7 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
 
 
 def check_outcome(
-    outcome: AuditOutcome, path: Path, plan: Plan, subject: AuditSubject, work: Work
+    outcome: AuditOutcome, path: Path, plan: TaskPlan, subject: AuditSubject, work: Work
 ) -> None:
     """Refuse an outcome, kept at `place`, that does not follow from the plan and the kept scores.
 
@@ -150,7 +151,7 @@ def check_outcome(
 
 
 def memorisation_results(
-    plan: Plan, work: Work, subject: AuditSubject, rescoring: Rescored
+    plan: TaskPlan, work: Work, subject: AuditSubject, rescoring: Rescored
 ) -> tuple[VariantResult | None, FreshResult | None]:
     """Return what variants and the fresh set show, from the decisions of all rerun tasks."""
     settings = work.settings()
@@ -169,7 +170,7 @@ def memorisation_results(
     return variants, fresh
 
 
-def _compared(plan: Plan, subject: AuditSubject, rescoring: Rescored) -> list[AuditedTask]:
+def _compared(plan: TaskPlan, subject: AuditSubject, rescoring: Rescored) -> list[AuditedTask]:
     """Return the comparison of each task of a plan with its claims."""
     claimed = compare.claims(subject.document, subject.benchmark, plan.commitment.regimes)
     return compare.compare(claimed, rescoring, plan.chosen, subject.benchmark)

@@ -153,7 +153,7 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
             fetching.download(address, folder / name, weights.files[name])
     for address, members in archives.items():
         say(f"fetching {first_and_more(list(members.values()))} from {urlsplit(address).netloc}")
-        fetching.extract(
+        fetching.download_members(
             address,
             {inside: folder / name for inside, name in members.items()},
             {inside: weights.files[name] for inside, name in members.items()},

@@ -18,8 +18,8 @@ from typing import BinaryIO, TypeVar
 
 from pydantic import Field, ValidationError
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.compare.outcome import Decoys
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.honesty import Repeatability
 from geneb_ci.audit.rerun.weights import file_sha256
 from geneb_ci.common.errors import LeftOver, unwritable

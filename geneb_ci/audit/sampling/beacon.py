@@ -9,7 +9,8 @@ from collections.abc import Collection
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.canonical import ROUND, SIGNATURE, AuditRefused, StepMismatch
+from geneb_ci.audit.canonical import ROUND, SIGNATURE
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.sampling.plan import FallbackBeacon, PracticeBeacon
 from geneb_ci.common.config import is_practice
 from geneb_ci.common.errors import BrokenInstallation, UsageProblem
@@ -145,20 +146,20 @@ def fallback_value(
     """Return the fallback value for one commitment: HMAC-SHA256(key, commitment).
 
     `key` has 64 hex digits; `published` holds the SHA-256 of the raw bytes of each key of the
-    policy. Raises AuditRefused when the key is not among them, or without a reason.
+    policy. Raises UsageProblem when the key is not among them, or without a reason.
     """
     if not KEY.fullmatch(key):
-        raise AuditRefused(
+        raise UsageProblem(
             "the fallback key is not 64 hex digits", "make one: openssl rand -hex 32 > key"
         )
     if not why.strip():
-        raise AuditRefused(
+        raise UsageProblem(
             "--why is missing: a draw without the beacon needs a reason",
             "pass --why TEXT: what was unreachable, and since when; the record shows it",
         )
     key_sha256 = hashlib.sha256(bytes.fromhex(key)).hexdigest()
     if key_sha256 not in published:
-        raise AuditRefused(
+        raise UsageProblem(
             f"the fallback key was not published: {key_sha256} is not among fallback_keys of the "
             "policy",
             "use the key of this epoch; a new key is valid for commitments made once its digest is "
@@ -197,10 +198,10 @@ def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
 def practice(number: int, benchmark: str) -> PracticeBeacon:
     """Return the practice value of a round; `benchmark` is the sha256 of that of the audit.
 
-    Raises AuditRefused for a benchmark other than the practice one, whose draws nobody may foresee.
+    Raises UsageProblem for a benchmark other than the practice one, whose draws nobody may foresee.
     """
     if not is_practice(benchmark):
-        raise AuditRefused(
+        raise UsageProblem(
             "--practice draws by a value that anybody can foresee: it is for GENEB-mini alone",
             "leave out --practice: the draw follows from the public beacon",
         )

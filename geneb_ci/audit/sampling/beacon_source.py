@@ -10,15 +10,9 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from geneb_ci.audit.canonical import (
-    ROUND,
-    SIGNATURE,
-    AuditRefused,
-    StepMismatch,
-    moment_of,
-    seconds_of,
-)
+from geneb_ci.audit.canonical import ROUND, SIGNATURE, moment_of, seconds_of
 from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.sampling.beacon import (
     OUTAGE,
     QUICKNET,
@@ -213,8 +207,8 @@ def beacon_of(
     """Return the value that decides a draw: from a file, from the relays, or by the fallback.
 
     `say` gets a line while the round is waited for. Raises UsageProblem for options that contradict
-    each other, NothingChecked for a file that cannot be read, AuditRefused for a fallback before
-    its time, and what `fetch_round` does.
+    each other or name a key that was not published, NothingChecked for a file that cannot be read
+    or holds another round and for a fallback before its time, and what `fetch_round` does.
     """
     source.check()
     at = seconds_of(committed_at)
@@ -236,7 +230,11 @@ def beacon_of(
                 f"{source.beacon_file}: {raw.message}",
                 "pass a file with the round by --beacon-file",
             )
-        return parse_round(raw, number)
+        try:
+            return parse_round(raw, number)
+        except StepMismatch as error:
+            # Nothing was audited that could differ.
+            raise NothingChecked(f"{source.beacon_file}: {error.message}", error.fix) from error
     wait_for(number, say)
     return fetch_round(number, source.relay or RELAYS)
 
@@ -256,7 +254,7 @@ def _fallback(
     )
     until = time_of(round_at(at)) + OUTAGE
     if time.time() < until:
-        raise AuditRefused(
+        raise NothingChecked(
             "the beacon's round is less than an hour overdue; the fallback key may be used from "
             f"{moment_of(until)} on",
             "draw by the beacon, or wait until then",

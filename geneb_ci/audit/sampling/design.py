@@ -13,8 +13,8 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import AliasChoices, Field, ValidationError, model_validator
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import PROTOCOL, Commitment
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.sampling.plan import Ticket
 from geneb_ci.audit.trust.level import Demands, Versions
 from geneb_ci.common.config import Layout, benchmark_of, naming

@@ -3,8 +3,9 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
-from geneb_ci.audit.canonical import SAMPLE, AuditRefused, StepMismatch
+from geneb_ci.audit.canonical import SAMPLE
 from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.sampling.design import sample, seed_of, tickets_of
 from geneb_ci.audit.sampling.plan import (
     TEST_EMBEDDINGS_MAX,
@@ -12,7 +13,7 @@ from geneb_ci.audit.sampling.plan import (
     EarlierEmbeddings,
     EmbeddingCounts,
     EmbeddingPlan,
-    Plan,
+    TaskPlan,
 )
 from geneb_ci.audit.sampling.task_draw import (
     beacon_value,
@@ -115,7 +116,7 @@ def task_shares(
 
 
 def earlier_embedding_draws(
-    plans: Iterable[Plan | EmbeddingPlan], commitment: Commitment, near: Collection[str] = ()
+    plans: Iterable[TaskPlan | EmbeddingPlan], commitment: Commitment, near: Collection[str] = ()
 ) -> list[EarlierEmbeddings]:
     """Return earlier draws of embeddings for this method, and those that they list, by time.
 
@@ -202,7 +203,7 @@ def check_embedding_plan(plan: EmbeddingPlan) -> None:
         _refuse("an earlier draw is listed twice")
 
 
-def recompute_any(plan: Plan | EmbeddingPlan) -> None:
+def recompute_any(plan: TaskPlan | EmbeddingPlan) -> None:
     """Compute every step of a draw again, of tasks or of embeddings. Raises StepMismatch."""
     if isinstance(plan, EmbeddingPlan):
         check_embedding_plan(plan)

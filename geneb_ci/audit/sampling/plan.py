@@ -7,8 +7,9 @@ from typing import Annotated, Literal, TypeVar
 import pydantic_core
 from pydantic import BaseModel, Field, ValidationError
 
-from geneb_ci.audit.canonical import COMMITMENT, StepMismatch
+from geneb_ci.audit.canonical import COMMITMENT
 from geneb_ci.audit.commitment import Commitment, check_commitment
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.reading import FileKind, read_bytes, refusal_of, require_file
@@ -89,7 +90,7 @@ class AnyPlan(StrictModel):
     """SHA-256 of protocol, commitment and beacon value."""
 
 
-class Plan(AnyPlan):
+class TaskPlan(AnyPlan):
     """One audit of tasks, before it runs."""
 
     tickets: Annotated[list[Ticket], Field(min_length=1)]
@@ -179,7 +180,7 @@ def read_commitment(path: Path) -> Commitment:
     return file.commitment
 
 
-def read_any_plan(path: Path) -> Plan | EmbeddingPlan:
+def read_any_plan(path: Path) -> TaskPlan | EmbeddingPlan:
     """Read a plan of tasks or of embeddings, without recomputing it.
 
     Raises NothingChecked when it cannot be read.
@@ -187,7 +188,7 @@ def read_any_plan(path: Path) -> Plan | EmbeddingPlan:
     raw = _bytes(path, FileKind.PLAN)
     if FileKind.EMBEDDING_PLAN.fits(_value(raw)):
         return _parsed(path, raw, EmbeddingPlan, FileKind.EMBEDDING_PLAN)
-    return _parsed(path, raw, Plan, FileKind.PLAN)
+    return _parsed(path, raw, TaskPlan, FileKind.PLAN)
 
 
 def _value(raw: bytes) -> object:

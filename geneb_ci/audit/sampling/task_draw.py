@@ -5,15 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from statistics import median
 from typing import NoReturn, TypeVar
 
-from geneb_ci.audit.canonical import (
-    ROUND,
-    SAMPLE,
-    SEED,
-    TICKETS,
-    AuditRefused,
-    StepMismatch,
-    seconds_of,
-)
+from geneb_ci.audit.canonical import ROUND, SAMPLE, SEED, TICKETS, seconds_of
 from geneb_ci.audit.commit import SubmissionFile, checked_submission
 from geneb_ci.audit.commitment import (
     PROTOCOL,
@@ -22,6 +14,7 @@ from geneb_ci.audit.commitment import (
     identity_of,
     same_method_reason,
 )
+from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.sampling import beacon
 from geneb_ci.audit.sampling.beacon import value_of
 from geneb_ci.audit.sampling.design import sample, seed_of, tickets_of
@@ -32,9 +25,9 @@ from geneb_ci.audit.sampling.plan import (
     DrandBeacon,
     EarlierDraw,
     EmbeddingPlan,
-    Plan,
     PracticeBeacon,
     Reason,
+    TaskPlan,
 )
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import Context
@@ -42,12 +35,12 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding
 from geneb_ci.statistics.view import RowView, crowns
 
-_P = TypeVar("_P", Plan, EmbeddingPlan)
+_P = TypeVar("_P", TaskPlan, EmbeddingPlan)
 
 
 def require_one_draw(
-    kind: type[Plan | EmbeddingPlan],
-    plans: Iterable[Plan | EmbeddingPlan],
+    kind: type[TaskPlan | EmbeddingPlan],
+    plans: Iterable[TaskPlan | EmbeddingPlan],
     commitment: Commitment,
     committed_at: str,
 ) -> None:
@@ -66,7 +59,7 @@ def require_one_draw(
 
 def plans_of_method(
     kind: type[_P],
-    plans: Iterable[Plan | EmbeddingPlan],
+    plans: Iterable[TaskPlan | EmbeddingPlan],
     commitment: Commitment,
     near: Collection[str] = (),
 ) -> list[_P]:
@@ -90,12 +83,12 @@ def plans_of_method(
     )
 
 
-def _by_time(plan: Plan | EmbeddingPlan) -> tuple[str, str]:
+def _by_time(plan: TaskPlan | EmbeddingPlan) -> tuple[str, str]:
     return plan.committed_at, plan.commitment_sha256
 
 
 def earlier_draws(
-    plans: Iterable[Plan | EmbeddingPlan], commitment: Commitment
+    plans: Iterable[TaskPlan | EmbeddingPlan], commitment: Commitment
 ) -> list[EarlierDraw]:
     """Return the draw of each earlier plan of tasks for this method, and what those plans list.
 
@@ -103,7 +96,7 @@ def earlier_draws(
     """
     by_commitment: dict[str, dict[str, None]] = {}
     own = commitment.sha256
-    for plan in plans_of_method(Plan, plans, commitment):
+    for plan in plans_of_method(TaskPlan, plans, commitment):
         draws = [(draw.commitment, draw.drawn) for draw in plan.earlier]
         for name, drawn in (*draws, (plan.commitment_sha256, plan.drawn)):
             if name != own:
@@ -113,7 +106,7 @@ def earlier_draws(
     ]
 
 
-def drawn_before(plans: Iterable[Plan], commitment: Commitment) -> int:
+def drawn_before(plans: Iterable[TaskPlan], commitment: Commitment) -> int:
     """Return the largest sample drawn for this very commitment; 0 when there was none."""
     own = commitment.sha256
     return max((len(plan.drawn) for plan in plans if plan.commitment_sha256 == own), default=0)
@@ -128,7 +121,7 @@ def draw(
     earlier: Sequence[EarlierDraw] = (),
     targeted: Sequence[str] = (),
     targeted_max: int | None = None,
-) -> Plan:
+) -> TaskPlan:
     """Return the plan: the drawn tasks, those of earlier draws, then the targeted ones.
 
     `drawn` is k where it is raised above the committed one. `targeted` names tasks, the first
@@ -150,7 +143,7 @@ def draw(
     again = earlier_tasks(ranked, chosen, earlier)
     left = set(commitment.tasks) - {*chosen, *again}
     aimed = [task for task in dict.fromkeys(targeted) if task in left][:targeted_max]
-    return Plan(
+    return TaskPlan(
         schema_version="1.0",
         commitment=commitment,
         commitment_sha256=commitment.sha256,
@@ -159,7 +152,11 @@ def draw(
         seed=seed,
         tickets=tickets,
         earlier=list(earlier),
-        chosen=[*_marked(chosen, "drawn"), *_marked(again, "earlier"), *_marked(aimed, "targeted")],
+        chosen=[
+            *_chosen_tasks(chosen, "drawn"),
+            *_chosen_tasks(again, "earlier"),
+            *_chosen_tasks(aimed, "targeted"),
+        ],
     )
 
 
@@ -181,11 +178,11 @@ def earlier_tasks(
     return [task for task in ranked if task in again]
 
 
-def _marked(tasks: Sequence[str], reason: Reason) -> list[ChosenTask]:
+def _chosen_tasks(tasks: Sequence[str], reason: Reason) -> list[ChosenTask]:
     return [ChosenTask(task=task, reason=reason) for task in tasks]
 
 
-def recompute(plan: Plan) -> None:
+def recompute(plan: TaskPlan) -> None:
     """Compute every step of a draw again, without network access.
 
     It cannot check whether the commitment became public at `committed_at`, whether every earlier
@@ -214,13 +211,13 @@ def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
     if isinstance(plan.beacon, DrandBeacon):
         if plan.beacon.chain != beacon.QUICKNET.hash:
             _refuse(ROUND, f"the chain {plan.beacon.chain} is not that of drand quicknet")
-        _round(plan.beacon.round, plan.committed_at)
+        _check_round(plan.beacon.round, plan.committed_at)
         beacon.verify_round(plan.beacon.round, plan.beacon.signature)
     elif isinstance(plan.beacon, PracticeBeacon):
-        _round(plan.beacon.round, plan.committed_at)
+        _check_round(plan.beacon.round, plan.committed_at)
         beacon.verify_practice(plan.beacon, plan.commitment.benchmark.sha256)
     else:
-        _due(plan.committed_at)
+        _due_round(plan.committed_at)
         beacon.verify_fallback(plan.beacon, plan.commitment_sha256)
     # 4. Seed.
     seed = seed_of(plan.commitment_sha256, beacon_value(plan.beacon), protocol)
@@ -228,20 +225,20 @@ def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
         _refuse(SEED, f"it is {plan.seed}, commitment and beacon give {seed}")
 
 
-def _round(given: int, committed_at: str) -> None:
-    expected = _due(committed_at)
+def _check_round(given: int, committed_at: str) -> None:
+    expected = _due_round(committed_at)
     if given != expected:
         _refuse(ROUND, f"it is {given}, expected {expected} for a commitment at {committed_at}")
 
 
-def _due(committed_at: str) -> int:
+def _due_round(committed_at: str) -> int:
     try:
         return beacon.round_at(seconds_of(committed_at))
     except UsageProblem as error:
         _refuse(ROUND, error.message)
 
 
-def _sample(plan: Plan, ranked: list[str]) -> None:
+def _sample(plan: TaskPlan, ranked: list[str]) -> None:
     committed, given = plan.commitment.policy, plan.drawn
     if len(given) < committed.drawn:
         _refuse(
@@ -276,7 +273,7 @@ def _refuse(step: str, message: str) -> NoReturn:
 CROWNS_MAX = 3
 """Tasks that categories add at most where nobody asks for more: the best public row leads six."""
 FAMILY = "plausibility"
-_DEPTH = 3  # /results/<regime>/<task>, and perhaps the metric
+_TASK_DEPTH = 3  # /results/<regime>/<task>, and perhaps the metric
 
 
 def targets_of(commitment: Commitment, count: int, submission: SubmissionFile | None) -> list[str]:
@@ -342,7 +339,7 @@ def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
         parts = finding.pointer.split("/")[1:]
         if BY_ID[finding.rule].family != FAMILY or finding.score <= 0:
             continue
-        if len(parts) >= _DEPTH and parts[0] == "results":
+        if len(parts) >= _TASK_DEPTH and parts[0] == "results":
             by_task.setdefault(parts[2], []).append(finding.score)
     return {task: math.fsum(scores) for task, scores in by_task.items()}
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.audit.canonical import AuditRefused, MissingInput, StepMismatch
 from geneb_ci.audit.commitment import claims_of
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_EMBEDDING,
@@ -14,9 +13,10 @@ from geneb_ci.audit.compare.embedding_outcome import (
     EmbeddingOutcome,
 )
 from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.errors import AuditRefused, MissingInput, StepMismatch
 from geneb_ci.audit.record.history import History
 from geneb_ci.audit.sampling.design import AuditPolicy, drawable_cells, strata_of
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, Plan
+from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.receipt.seen import SeenReceipts
@@ -43,7 +43,7 @@ class TrustInputs:
     benchmark: Benchmark
     policy: AuditPolicy
     submissions: Path | None
-    drawn: tuple[Plan | EmbeddingPlan, ...]
+    drawn: tuple[TaskPlan | EmbeddingPlan, ...]
     """The plan of each record, start and abort of the repository, withdrawn or revoked ones too."""
     unreadable: Mapping[str, str]
     """Model ids of which a record cannot be read, and its name: what it drew is not known."""

@@ -100,7 +100,7 @@ class FieldGroup(NamedTuple):
         return f"{self.author} from {', '.join(self.basis)}" if self.basis else str(self.author)
 
 
-def each(form: str, names: Iterable[str] = METRICS) -> tuple[str, ...]:
+def paths(form: str, names: Iterable[str] = METRICS) -> tuple[str, ...]:
     """Return a path for each name, by default of each metric, in the place of `{}`."""
     return tuple(form.format(name) for name in names)
 
@@ -128,8 +128,8 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         SCORES, Author.SUBMITTER,
         (
-            *each("leaderboard_tasks.json/data/*/*/task_{}/*"), *each("scores.csv/{}"),
-            *each("submission/results/*/*/{}"), "page/tasks/scores/**",
+            *paths("leaderboard_tasks.json/data/*/*/task_{}/*"), *paths("scores.csv/{}"),
+            *paths("submission/results/*/*/{}"), "page/tasks/scores/**",
         ),
         checks=(Check.RERUN, Check.RECORD),
     ),
@@ -137,14 +137,14 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
         "means", Author.BOARD,
         (
             *(path for row in _ROWS for mean in ("micro", "macro")
-              for path in each(f"{row}/{mean}_{{}}")),
-            *each(f"{_ROWS[0]}/cat_{{}}/*"), "page/scores/scores/**",
+              for path in paths(f"{row}/{mean}_{{}}")),
+            *paths(f"{_ROWS[0]}/cat_{{}}/*"), "page/scores/scores/**",
         ),
         basis=(SCORES,),
     ),
     FieldGroup(
         SEEDS, Author.SUBMITTER,
-        (*each("scores.csv/{}_per_seed"), *each(f"{_CELL}/per_seed/{{}}/*")),
+        (*paths("scores.csv/{}_per_seed"), *paths(f"{_CELL}/per_seed/{{}}/*")),
         checks=(Check.RECORD,),
     ),
     FieldGroup(
@@ -153,7 +153,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
         checks=(Check.RECORD,),
     ),
     FieldGroup(
-        CANONICAL, Author.SUBMITTER, each(f"{_CELL}/canonical/{{}}"),
+        CANONICAL, Author.SUBMITTER, paths(f"{_CELL}/canonical/{{}}"),
         checks=(Check.RECEIPT,),
     ),
     FieldGroup(
@@ -164,8 +164,8 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         "code, weights and number format of the run", Author.SUBMITTER,
         (
-            *each(f"{_RUN}/extractor/{{}}", ("sha256", "class_name")),
-            *each(f"{_RUN}/model/{{}}", ("kind", "location", "revision")),
+            *paths(f"{_RUN}/extractor/{{}}", ("sha256", "class_name")),
+            *paths(f"{_RUN}/model/{{}}", ("kind", "location", "revision")),
             f"{_RUN}/model/weights/*", f"{_RUN}/embedding/dtype",
         ),
         checks=(Check.METHOD,),
@@ -189,7 +189,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
         (
             *_everywhere("zero_shot", "url", "training_data", "submitted_by"),
             "diagnostics.json/models/*/regimes/*",
-            *each("models.csv/{}", ("provenance", "format", "harness_version")),
+            *paths("models.csv/{}", ("provenance", "format", "harness_version")),
         ),
     ),
     FieldGroup(
@@ -204,10 +204,10 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
         (
             *_everywhere(
                 "official", "authorship", "evidence", "submitted", "recomputed",
-                *each("audit/{}", ("tasks", "of", "date", "sandbox", "verdict", "cells", "rows")),
-                "audit/unaudited/*", *each("attested/*/{}", ("fields", "by")),
+                *paths("audit/{}", ("tasks", "of", "date", "sandbox", "verdict", "cells", "rows")),
+                "audit/unaudited/*", *paths("attested/*/{}", ("fields", "by")),
             ),
-            *each("models.csv/{}", ("level", "audit", "attested", "records")),
+            *paths("models.csv/{}", ("level", "audit", "attested", "records")),
             "scores.csv/attested",
         ),
     ),
@@ -218,23 +218,23 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         "known defects, and whether a receipt is there", Author.MAINTAINERS,
         (
-            *_everywhere(*each("defects/*/{}", ("id", "what", "explained")), "receipt"),
+            *_everywhere(*paths("defects/*/{}", ("id", "what", "explained")), "receipt"),
             "models.csv/defects",
         ),
     ),
     FieldGroup(
         "tasks, categories and sizes of test sets", Author.BENCHMARK,
         (
-            *each("leaderboard_tasks.json/tasks/*/{}", ("id", "label", "cat")),
-            *each("scores.csv/{}", ("regime", "task", "category", "n_test")),
-            *each("{}/benchmark/name", _ANALYSES), *each("{}/benchmark/sha256", _ANALYSES),
+            *paths("leaderboard_tasks.json/tasks/*/{}", ("id", "label", "cat")),
+            *paths("scores.csv/{}", ("regime", "task", "category", "n_test")),
+            *paths("{}/benchmark/name", _ANALYSES), *paths("{}/benchmark/sha256", _ANALYSES),
             "page/benchmark/**",
         ),
     ),
     FieldGroup(
         "species, assay and source of tasks", Author.MAINTAINERS,
         (
-            *each(
+            *paths(
                 "leaderboard_tasks.json/tasks/*/{}",
                 ("kingdom", "species", "assay", "length", "classes", "source"),
             ),
@@ -249,14 +249,14 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         "intervals, ranks and comparisons", Author.BOARD,
         (
-            *each("diagnostics.json/{}/**", ("stability", "size", "pairs", "findings", "method")),
-            *each(
+            *paths("diagnostics.json/{}/**", ("stability", "size", "pairs", "findings", "method")),
+            *paths(
                 "diagnostics.json/ranks/*/{}",
                 ("models", "rounded", "critical", "is_drawn", "draw_variance"),
             ),
-            *each("diagnostics.json/ranks/*/{}/**", ("draws_covered", "shared")),
+            *paths("diagnostics.json/ranks/*/{}/**", ("draws_covered", "shared")),
             *(path for place in ("macro/*", "micro/*", "categories/*/*")
-              for path in each(f"diagnostics.json/ranks/*/{place}/{{}}", _STANDING)),
+              for path in paths(f"diagnostics.json/ranks/*/{place}/{{}}", _STANDING)),
             "diagnostics.json/ranks/*/tasks/*/*/*",
             "page/overall/**", "page/scores/standings/**", "page/scores/shared/**",
             "page/tasks/errors/**", "page/tasks/spreads/**", "page/facts/**", "page/ranked/**",

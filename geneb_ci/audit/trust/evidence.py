@@ -12,7 +12,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     REFITTED,
     SUPERSEDED,
     EmbeddingOutcome,
-    loose,
+    room_reason,
 )
 from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
@@ -27,7 +27,7 @@ from geneb_ci.audit.record.statement import ID_DIGITS, Record
 from geneb_ci.audit.record.verify import Verification
 from geneb_ci.audit.sampling.design import demands_of
 from geneb_ci.audit.sampling.embedding_draw import weakness_of
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, Plan
+from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
 from geneb_ci.audit.trust.applicability import (
     TrustInputs,
     left_out_regimes,
@@ -218,7 +218,7 @@ def _run(
     place: tuple[int, int] | None,
     sha256: str,
     ended: str,
-    plan: Plan | EmbeddingPlan,
+    plan: TaskPlan | EmbeddingPlan,
     *,
     is_abort: bool,
 ) -> Iterator[_Run]:
@@ -352,7 +352,7 @@ def embedding_audit_of(
             refitted=outcome.schema_version == REFITTED,
             missing=tuple(missing_cells(outcome, inputs)),
             superseded=SUPERSEDED if outcome.schema_version == BY_EMBEDDING else "",
-            weak=weakness_of(facts.compute_dtype, tf32=facts.tf32) or loose(outcome),
+            weak=weakness_of(facts.compute_dtype, tf32=facts.tf32) or room_reason(outcome),
             gone=gone_since(
                 inputs.seen, commitment.model_id, outcome.plan.root, inputs.policy.receipt_days
             ),

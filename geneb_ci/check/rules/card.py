@@ -1,11 +1,20 @@
 """Rules on the model card: it is there, complete, and says what the submission says."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from geneb_ci.check.rule import Context, Rule, reading_rule
 from geneb_ci.common.finding import Fault, Need, Severity
-from geneb_ci.submission.names import Card, CardField
+from geneb_ci.submission.names import Card, CardField, skeletons
+from geneb_ci.submission.other_cards import (
+    CardFacts,
+    RowFacts,
+    facts_of,
+    row_facts,
+    title_line,
+    training_of,
+    weights_of,
+)
 from geneb_ci.submission.placeholders import placeholder_in, placeholder_name
 from reference_harness.formats.text import quoted
 
@@ -38,7 +47,8 @@ MISSING_CARD = Rule(
     ),
     fix=(
         "Save a card as submissions/cards/<model_id>.md (in upstream's layout, "
-        "model_cards/<model_id>.md). `geneb-ci explain incomplete-card` lists its fields."
+        "model_cards/<model_id>.md). `geneb-ci explain incomplete-card` lists its fields, and "
+        "docs/add-a-model.md#the-model-card has a template."
     ),
     check=missing_card,
     needs=(Need.CARD,),
@@ -104,9 +114,12 @@ INCOMPLETE_CARD = Rule(
 
 def placeholder_in_card(context: Context) -> Iterator[Fault]:
     """Report each entry whose value is a placeholder of a template, and such names elsewhere."""
-    card = context.card
-    if card is None:
-        return
+    if context.card is not None:
+        yield from placeholders_of(context.card)
+
+
+def placeholders_of(card: Card) -> Iterator[Fault]:
+    """Yield a fault for each entry of a card that is a placeholder, and for names elsewhere."""
     named: set[str] = set()
     for entry in card.entries:
         placeholder = placeholder_in(entry.value)
@@ -154,6 +167,7 @@ def card_disagrees(context: Context) -> Iterator[Fault]:
     if card is None:
         return
     yield from _parameters(context, card)
+    yield from _weights(context, card)
     for name, field, path in (
         ("display", card.find("display name"), ("meta", "display")),
         ("harness_version", card.find("harness version"), ("harness_version",)),
@@ -177,6 +191,30 @@ def _parameters(context: Context, card: Card) -> Iterator[Fault]:
     count = parameter_count(entry.value)
     if count is not None and abs(count - params) > PARAMS_TOLERANCE * max(params, 1):
         yield _card_fault("params", f"{count:,.0f}", f"{params:,}", entry)
+
+
+def _weights(context: Context, card: Card) -> Iterator[Fault]:
+    """Report the repository, the commit and the digests of weights that are not the row's."""
+    entry, facts, row = weights_of(card), facts_of(card), row_facts(context.root)
+    if entry is None:
+        return
+    model = context.table("run", "model")
+    digests = model.get("weights")
+    pairs = {
+        "the repository of the weights": (facts.repositories, row.repositories),
+        "the commit of the weights": (facts.commits, _texts([model.get("revision")])),
+        "the sha256 of the weights": (
+            facts.digests,
+            _texts(digests.values() if isinstance(digests, dict) else ()),
+        ),
+    }
+    for name, (in_card, in_row) in pairs.items():
+        if in_card and in_row and not in_card & in_row:
+            yield _card_fault(name, quoted(min(in_card)), quoted(min(in_row)), entry)
+
+
+def _texts(values: Iterable[object]) -> frozenset[str]:
+    return frozenset(value for value in values if isinstance(value, str))
 
 
 _YES_NO = {"yes": True, "true": True, "no": False, "false": False, "not": False}
@@ -209,6 +247,89 @@ CARD_DISAGREES = Rule(
     why="One of the two is wrong, and a reader cannot tell which.",
     fix="Correct the wrong one; both should describe the same run.",
     check=card_disagrees,
+    needs=(Need.CARD,),
+)
+
+
+def copied_card(context: Context) -> Iterator[Fault]:
+    """Report what a card has from the card of another model, once for the first such model."""
+    card = context.card
+    if card is None or card.fault is not None or not context.model_id or context.is_official:
+        return
+    facts, row = facts_of(card), row_facts(context.root)
+    title = _title_of_another(context, facts.title)
+    if title:
+        message = f"the title is {quoted(facts.title)}, the name of another row: {quoted(title)}"
+        yield _copied_fault(message, facts.title, title_line(card))
+        return
+    for model, other in context.other_cards.facts:
+        if model == context.document.path.stem:
+            continue
+        shared = _shared(facts, other, row)
+        theirs = context.other_cards.row(model) if shared else row
+        shared = [name for name in shared if not _is_explained(name, facts, row, theirs)]
+        if shared:
+            entry = weights_of(card) if shared[0] == WEIGHTS else training_of(card)
+            names = " and ".join(shared)
+            verb = "is" if shared == [TRAINING] else "are"
+            message = f"{names} {verb} word for word what the card of {quoted(model)} says"
+            yield _copied_fault(message, f"text of {quoted(model)}", entry.line if entry else 1)
+            return
+
+
+WEIGHTS, TRAINING = "the weights", "the training data"
+
+
+def _title_of_another(context: Context, title: str) -> str:
+    """Return the file of another row whose id or display name is the title of the card; or ""."""
+    own = {context.model_id.casefold(), context.text("meta", "display").casefold()}
+    if not title or title.casefold() in own:
+        return ""
+    own_path, names = context.document.path, context.peers.names
+    files = [
+        path for form in skeletons(title) for path, _ in names.get(form, ()) if path != own_path
+    ]
+    return min(path.name for path in files) if files else ""
+
+
+def _shared(facts: CardFacts, other: CardFacts, row: RowFacts) -> list[str]:
+    """Return which statements of two cards are the same.
+
+    One link may lead to the weights of several models: it counts where the row has another.
+    """
+    same_weights = bool(
+        (facts.digests and facts.digests == other.digests)
+        or (facts.links and facts.links == other.links and row.links)
+        or (facts.weights and facts.weights == other.weights)
+    )
+    same_training = bool(facts.training) and facts.training == other.training
+    return [WEIGHTS] * same_weights + [TRAINING] * same_training
+
+
+def _is_explained(name: str, facts: CardFacts, row: RowFacts, theirs: RowFacts) -> bool:
+    """Whether two rows say themselves what their cards have in common."""
+    if name == TRAINING:
+        return row.training == theirs.training
+    confirmed = facts.links & row.links or facts.repositories & row.repositories
+    return bool(confirmed) or row.is_of_same(theirs)
+
+
+def _copied_fault(message: str, actual: str, line: int) -> Fault:
+    expected = "what is true of this model"
+    return Fault(COPIED_CARD.id, (), message, quoted(actual), expected, at=line, card=True)
+
+
+COPIED_CARD = Rule(
+    id="copied-card",
+    severity=Severity.ERROR,
+    what="The model card is that of another model, or has its weights or training data.",
+    why="A statement that was left over from a copied card passes as a fact about this model.",
+    fix=(
+        "Write what is true of this model: its title, links, weights and training data. If two "
+        'rows have the same weights, their "meta.url" says so; if they have the same training '
+        'data, "meta.training_data" does.'
+    ),
+    check=copied_card,
     needs=(Need.CARD,),
 )
 

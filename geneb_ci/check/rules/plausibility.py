@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from geneb_ci.check.rounding import FULL_DECIMALS, SHORT_MAX, decimals
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import ROWS_MIN, Fault, Need, Severity, percent
-from geneb_ci.statistics.neighbours import laws_of, usual_gap
+from geneb_ci.statistics.neighbours import relations_of, usual_gap
 from geneb_ci.statistics.reference import ScoreTable
 from geneb_ci.statistics.view import score_of, shots_of
 from reference_harness.formats.text import plural
@@ -22,7 +22,7 @@ def nested_tasks(context: Context) -> Iterator[Fault]:
     """Report each relation between tasks that holds in the other rows but not in this one."""
     view, tasks = context.view, context.benchmark.tasks
     metric = context.benchmark.primary_metric
-    laws = laws_of(context.benchmark)
+    laws = relations_of(context.benchmark)
     for regime, part, shots in zip(
         context.benchmark.regimes, view.table.regimes, view.shots, strict=True
     ):

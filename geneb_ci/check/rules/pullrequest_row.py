@@ -153,8 +153,9 @@ ROW_WITHOUT_CARD = ChangeRule(
         "nobody adds a card later."
     ),
     fix=(
-        "Copy `submissions/cards/splicebert-1024nt.md`, fill it in, and add it to this pull "
-        "request as the card of your model."
+        "Add the card to this pull request: `geneb-ci new` writes one for a model of the Hub; "
+        'otherwise fill in the template of the page "Add your model" '
+        "(docs/add-a-model.md#the-model-card)."
     ),
     check=row_without_card,
 )

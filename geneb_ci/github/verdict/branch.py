@@ -29,9 +29,9 @@ REMOTES = ("upstream", "origin")
 """Where main is looked for, the repository that a fork was made from first."""
 MAIN_NAMES = ("main", "master")
 COMMENTS = "comments of maintainers"
-GITHUB_ONLY = ("other open pull requests (open-collision, open-copy)", COMMENTS)
+GITHUB_ONLY = ("other open pull requests", COMMENTS)
 """What a verdict on GitHub depends on beside the files of both sides."""
-GITHUB_ONLY_OF_RECORDS = "when the commitment of an audit was shown (invalid-audit-record)"
+GITHUB_ONLY_OF_RECORDS = "when the commitment of an audit was shown"
 _ADVISED = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
 _UNTRACKED, _IGNORED = "untracked", "ignored by git"
 _REASONS = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}
@@ -70,11 +70,14 @@ class BranchVerdict(NamedTuple):
         return report_of(self.decision, self.base, self.uncommitted, unseen)
 
 
-def judge_branch(folder: Path, base: str | None = None, say: Say = silent) -> BranchVerdict:
+def judge_branch(
+    folder: Path, base: str | None = None, say: Say = silent, *, ranks: bool = False
+) -> BranchVerdict:
     """Check the commit HEAD of a clone as a pull request to `base`, by the files of both commits.
 
     Without `base` it is main of `upstream`, of `origin` or of the clone, whichever there is first.
-    Settings are those of the base; nothing that is not committed plays a part. Raises NoClone where
+    Settings are those of the base; nothing that is not committed plays a part. With `ranks` the
+    verdict has the rank of the row, too. Raises NoClone where
     this is no clone of submissions and no base was named; NoBranch where HEAD adds nothing to a
     base that was not named, or none is known; UsageProblem where the base has no submissions,
     WrongRepository where it does not exist; ForgeProblem where both sides have no commit in common,
@@ -85,7 +88,7 @@ def judge_branch(folder: Path, base: str | None = None, say: Say = silent) -> Br
     root = top_folder(folder)
     repository = GitRepository(root)
     clone = Clone(repository)
-    name = base or _known_base(repository)
+    name = base or known_base(repository)
     of_base, head = clone.commit(name), clone.commit(HEAD).sha
     layout = layout_of_settings(clone, entries(clone.tree(of_base.commit.tree.sha))[0])
     if base is None and layout.submissions is None:
@@ -105,7 +108,7 @@ def judge_branch(folder: Path, base: str | None = None, say: Say = silent) -> Br
     with layout_of_main(clone, root, main, say) as own:
         known = BaseBranch(own)
         judge = Judge(clone, own, known.modules, main)
-        decision = decide(judge, PullHead(number=1, head_sha=head), known)
+        decision = decide(judge, PullHead(number=1, head_sha=head), known, ranks=ranks)
     return BranchVerdict(decision, name, uncommitted)
 
 
@@ -143,7 +146,7 @@ def report_of(
     return report
 
 
-def _known_base(repository: GitRepository) -> str:
+def known_base(repository: GitRepository) -> str:
     """Return main of a remote, or of the clone. Raises NoBranch where there is none."""
     listing = repository.run("for-each-ref", "--format=%(refname) %(symref)")
     lines = listing.decode(errors="replace").splitlines()
@@ -161,20 +164,23 @@ def _known_base(repository: GitRepository) -> str:
 def _uncommitted(repository: GitRepository, folders: list[str]) -> Iterator[UncommittedFile]:
     """Yield the files of the working tree that are not committed as they are.
 
-    Below the folders of submissions these are all files, elsewhere those that git tracks. A file
+    First all files below the folders of submissions, then those elsewhere that git tracks. A file
     that git ignores is among them where its name is like that of a part of a submission.
     """
-    own = tuple(f"{folder}/" for folder in folders)
-    listing = repository.run(
-        "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignored"
-    )
-    for entry in listing.split(b"\0")[:-1]:
-        path = os.fsdecode(entry[3:])
-        reason = _REASONS.get(chr(entry[1]), "changed")
-        is_tracked = reason not in {_UNTRACKED, _IGNORED}
-        is_own = path.startswith(own) and (reason != _IGNORED or path.endswith(_SUFFIXES))
-        if is_tracked or is_own:
+    own = [f":(top,literal){folder}" for folder in folders]
+    reasons = _reasons(repository, "--untracked-files=all", "--ignored", "--", *own)
+    for path, reason in (reasons | _reasons(repository, "--untracked-files=no")).items():
+        if reason != _IGNORED or path.endswith(_SUFFIXES):
             yield UncommittedFile(path, reason)
+
+
+def _reasons(repository: GitRepository, *arguments: str) -> dict[str, str]:
+    """Return the files that `git status` lists, each with how."""
+    listing = repository.run("status", "--porcelain=v1", "-z", "--no-renames", *arguments)
+    return {
+        os.fsdecode(entry[3:]): _REASONS.get(chr(entry[1]), "changed")
+        for entry in listing.split(b"\0")[:-1]
+    }
 
 
 def _named(uncommitted: tuple[UncommittedFile, ...]) -> str:

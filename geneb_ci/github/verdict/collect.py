@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.events import StatementKind
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import WITHDRAWN
@@ -25,7 +25,7 @@ from geneb_ci.check.row_facts import (
 )
 from geneb_ci.check.rule import AnyRule, ChangeRule, Context
 from geneb_ci.check.runner import Checker, FileResult, crash_message
-from geneb_ci.common.config import Layout, benchmark_of, is_practice
+from geneb_ci.common.config import Layout, benchmark_of, is_practice, usual_place
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Fault, Finding, Severity
 from geneb_ci.github.errors import ForgeProblem
@@ -229,13 +229,13 @@ def places_of(layout: Layout) -> RepositoryFolders:
             "this is not a repository of submissions",
             "run this in a checkout of the base branch, whose rows are used for comparison",
         )
-    folders = (layout.submissions, layout.cards, layout.extractors, layout.audits)
-    standard = dataclasses.astuple(RepositoryFolders())
-    names = [
-        PurePosixPath(folder.relative_to(layout.root)).as_posix() if folder else usual
-        for folder, usual in zip(folders, standard, strict=True)
-    ]
-    return RepositoryFolders(*names)
+    names = {}
+    for field in dataclasses.fields(RepositoryFolders):
+        folder: Path | None = getattr(layout, field.name)
+        usual = usual_place(layout.kind, field.name)
+        inside = PurePosixPath(folder.relative_to(layout.root)) if folder else PurePosixPath(usual)
+        names[field.name] = inside.as_posix()
+    return RepositoryFolders(**names)
 
 
 class Judge:

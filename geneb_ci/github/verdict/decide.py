@@ -1,7 +1,9 @@
 """A verdict from what was found: with the rank of the row, and the cost of its audit."""
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from geneb_ci.audit.sampling.design import (
@@ -61,14 +63,37 @@ class BaseBranch:
     def __init__(self, layout: Layout) -> None:
         self.benchmark = benchmark_of(layout)
         self.policy = audit_policy(layout)
-        self.rows = _rows(layout)
-        self.modules = {
+        self._layout = layout
+        self._checker = Checker(())
+
+    @functools.cached_property
+    def rows(self) -> list[Submission]:
+        """The rows that can be read; read when they are first asked for."""
+        rows = (self._row(path) for path in self._files())
+        return [row for row in rows if row is not None]
+
+    @functools.cached_property
+    def modules(self) -> dict[str, str]:
+        """Model id to the file name of the extractor that the row names."""
+        rows = (self._row(path) for path in self._files() if _names_extractor(path))
+        return {
             row.model_id: row.run.extractor.path.rsplit("/", 1)[-1]
-            for row in self.rows
+            for row in rows
             if isinstance(row, SubmissionV11)
         }
-        """Model id to the file name of the extractor that the row names."""
-        self._layout = layout
+
+    def has_row(self, model: str) -> bool:
+        """Whether a row with this id is published."""
+        return any(path.stem == model and self._row(path) for path in self._files())
+
+    def _files(self) -> list[Path]:
+        return sorted(files_in(self._layout.submissions)) if self._layout.submissions else []
+
+    def _row(self, path: Path) -> Submission | None:
+        try:
+            return self._checker.context(path).submission
+        except NothingChecked:
+            return None
 
     def level(self, model_id: str, file: Document) -> TrustLevel:
         """Return the trust level that a row would have, from audits of the same bytes."""
@@ -105,21 +130,15 @@ class BaseBranch:
         return decided
 
 
-def _rows(layout: Layout) -> list[Submission]:
-    """Return the rows that can be read."""
-    checker = Checker(())
-    rows = []
-    for path in sorted(files_in(layout.submissions)) if layout.submissions else ():
-        try:
-            submission = checker.context(path).submission
-        except NothingChecked:
-            continue
-        if submission is not None:
-            rows.append(submission)
-    return rows
+def _names_extractor(path: Path) -> bool:
+    """Whether a file may name an extractor, as rows of format 1.0 do not: they need no reading."""
+    try:
+        return b"extractor" in path.read_bytes()
+    except OSError:  # it is no row that can be read
+        return False
 
 
-class Ranked(NamedTuple):
+class RankedRow(NamedTuple):
     """One row in one regime."""
 
     model: str
@@ -128,7 +147,7 @@ class Ranked(NamedTuple):
     """Mean over the category means of the primary metric."""
 
 
-def ranked(submissions: Iterable[Submission], regime: str, benchmark: Benchmark) -> list[Ranked]:
+def ranked(submissions: Iterable[Submission], regime: str, benchmark: Benchmark) -> list[RankedRow]:
     """Return the rows that are ranked in a regime, the best first, then by id."""
     rows = []
     for submission in submissions:
@@ -138,11 +157,11 @@ def ranked(submissions: Iterable[Submission], regime: str, benchmark: Benchmark)
                 t: float(getattr(cells[t], benchmark.primary_metric)) for t in benchmark.task_ids
             }
             categories = category_means(scores, benchmark)
-            rows.append(Ranked(submission.model_id, categories, mean(categories.values())))
+            rows.append(RankedRow(submission.model_id, categories, mean(categories.values())))
     return sorted(rows, key=lambda row: (-row.score, row.model))
 
 
-def rank_of(rows: Sequence[Ranked], model: str) -> int | None:
+def rank_of(rows: Sequence[RankedRow], model: str) -> int | None:
     """Return 1 + the number of rows with a higher score; None if the row is not ranked."""
     own = next((row for row in rows if row.model == model), None)
     return None if own is None else 1 + sum(row.score > own.score for row in rows)
@@ -209,7 +228,7 @@ def row_comparison(
     )
 
 
-def _distance(row: Ranked, other: Ranked) -> float:
+def _distance(row: RankedRow, other: RankedRow) -> float:
     return math.sqrt(mean((x - other.categories[k]) ** 2 for k, x in row.categories.items()))
 
 
@@ -257,16 +276,20 @@ def decide(
     pull: PullHead,
     base: BaseBranch,
     others: Mapping[int, Fingerprint] | None = None,
+    *,
+    ranks: bool = True,
 ) -> Decision:
     """Check the head of a pull request, or of a branch that may become one, and decide.
 
     The server and `geneb-ci check` in a clone both call this. `others` are open pull requests that
-    pass. A crash of geneb-ci is a verdict that does not pass. Raises ForgeProblem where the head
-    cannot be read, and Tampered for a verdict that `report` would refuse.
+    pass. Without `ranks`, the row is not ranked among the others, which takes half a second and
+    nothing else follows from. A crash of geneb-ci is a verdict that does not pass. Raises
+    ForgeProblem where the head cannot be read, and Tampered for a verdict that `report` would
+    refuse.
     """
     try:
         judged = judge.judge(pull.head_sha, others)
-        verdict = pull_verdict(pull, judged, base, judge.main.digest)
+        verdict = pull_verdict(pull, judged, base, judge.main.digest, ranks=ranks)
     except GenebError:
         raise
     except Exception as error:  # noqa: BLE001 (a bug that one pull request finds stops no other)
@@ -279,6 +302,8 @@ def pull_verdict(
     judged: Judged,
     base: BaseBranch,
     main_digest: str | None = None,
+    *,
+    ranks: bool = True,
 ) -> PullVerdict:
     """Return the verdict on a pull request. Raises Tampered for one that `report` would refuse."""
     result, context = judged.result, judged.context
@@ -288,8 +313,10 @@ def pull_verdict(
     level = None
     if own is not None and result is not None:
         level = base.level(own.model_id, result.document)
-    board, benchmark = base.rows, base.benchmark
+    benchmark = base.benchmark
     model = judged.change.model or None
+    ranked_row = own if ranks else None
+    board = base.rows if ranked_row is not None else []
     verdict = PullVerdict(
         number=pull.number,
         head_sha=pull.head_sha,
@@ -297,13 +324,17 @@ def pull_verdict(
         outcome=outcome_of(places, is_checked=bool(judged.files and model)),
         model=model,
         level=level,
-        is_edit=not judged.change.is_evidence and any(row.model_id == model for row in board),
+        is_edit=not judged.change.is_evidence and model is not None and base.has_row(model),
         files=list(judged.files),
         places=places,
-        weight=_weight(judged.findings),
+        weight=weight_of(judged.findings),
         findings=listed_findings(judged.findings),
-        comparison=row_comparison(own, board, benchmark) if own is not None else None,
-        standings=standings(own, board, benchmark, base.decided(own)) if own is not None else [],
+        comparison=(None if ranked_row is None else row_comparison(ranked_row, board, benchmark)),
+        standings=(
+            []
+            if ranked_row is None
+            else standings(ranked_row, board, benchmark, base.decided(ranked_row))
+        ),
         neighbour=neighbour(context) if own is not None and context is not None else None,
         audit=audit_estimate(benchmark, base.policy) if own is not None else None,
         main_digest=main_digest,
@@ -341,7 +372,7 @@ def _crash(pull: PullHead, merge_base: str, error: Exception, main_digest: str |
     return Decision(verdict, (finding,), None)
 
 
-def _weight(findings: Sequence[Finding]) -> float:
+def weight_of(findings: Sequence[Finding]) -> float:
     """Return the sum of the scores of all warnings; one without a score counts as 1."""
     warnings = (finding for finding in findings if finding.severity is Severity.WARNING)
     return round(math.fsum(max(1.0, finding.score) for finding in warnings), 1)

@@ -31,6 +31,8 @@ FINDINGS_MAX = 60
 PLACES_MAX = 5
 FILES_MAX = 50  # what a pull request may change
 RULES_MAX = 200
+FAILED_MAX = 3
+"""Rules that the queue names."""
 REPOSITORY = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$"
 SHORT, LONG = 255, 600  # characters of a field of the verdict
 # Base64 of two bytes a cell: 3,000 cells.
@@ -156,6 +158,11 @@ def counts_of(places: Mapping[str, int]) -> Counts:
     for rule, number in places.items():
         numbers["crashed" if rule == CRASHED else BY_ID[rule].severity.value] += number
     return Counts(**{name: numbers[name] for name in Counts._fields})
+
+
+def failed_rules(places: Mapping[str, int]) -> list[str]:
+    """Return the rules that found errors, sorted, of all rules with findings."""
+    return sorted(rule for rule in places if counts_of({rule: 1}).error)
 
 
 def outcome_of(places: Mapping[str, int], *, is_checked: bool) -> PullOutcome:
@@ -408,6 +415,7 @@ class PullVerdict(StrictModel):
             **self.command_state._asdict(),
             effect=self.effect,
             decide=sorted(FOR_MAINTAINERS & set(self.places)),
+            failed=failed_rules(self.places)[:FAILED_MAX],
             foreign=next(foreign, ""),
         )
 
@@ -437,6 +445,8 @@ class Receipt(StrictModel):
     """The change of the board by a merge, in the first regime."""
     decide: list[RuleId] = Field(default_factory=list)
     """Rules whose findings a maintainer has to decide on."""
+    failed: list[RuleId] = Field(default_factory=list, max_length=FAILED_MAX)
+    """The first rules, by name, that found errors."""
     foreign: Text = ""
     """A file that is no part of a submission."""
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reference_harness.conformance import PROPERTIES, QUICK, Outcome, check, scale
 from reference_harness.conformance.child import attempt
 from reference_harness.conformance.result import PropertyResult
-from reference_harness.conformance.scale import ROWS, SHORTEST, lengths_up_to, scale_of
+from reference_harness.conformance.scale import SEQUENCES, SHORTEST, lengths_up_to, scale_of
 from reference_harness.conformance.subject import Subject
 from reference_harness.embed import calls
 from reference_harness.loading import load
@@ -210,7 +210,7 @@ def test_a_file_of_labels_that_is_read_is_named(class_name, slug):
 @given(st.integers(SHORTEST, 20_000))
 def test_the_rows_reach_from_the_shortest_to_the_longest(most):
     lengths = lengths_up_to(most)
-    assert len(lengths) == ROWS
+    assert len(lengths) == SEQUENCES
     assert (min(lengths), max(lengths)) == (SHORTEST, most)
     counts = np.histogram(lengths, [SHORTEST * 2**i for i in range(14)])[0]
     # The last doubling may be incomplete; each whole one has its embeddings.

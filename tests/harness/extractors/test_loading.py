@@ -115,7 +115,7 @@ def test_what_is_said_is_kept_in_the_words_of_the_format(write, tmp_path):
             "kind": "local",
             "location": "weights",
             "revision": None,
-            "weights": {"model.safetensors": hashlib.sha256(b"x").hexdigest()},
+            "weights": {},  # a run hashes those that were loaded
         },
         "embedding": {
             "layer": "-2",

@@ -22,7 +22,15 @@ from geneb_ci.statistics.binary import (
     scores_of,
     table,
 )
-from geneb_ci.statistics.metrics import EXACT, LONG, NOISE, Reading, Triple, half_width, is_long
+from geneb_ci.statistics.metrics import (
+    EXACT,
+    LONG,
+    NOISE,
+    Reading,
+    Triple,
+    half_width,
+    is_unrounded,
+)
 from reference_harness import metrics
 from tests.examples import examples
 from tests.statistics.arithmetic.draw import Drawn, read, tables
@@ -198,5 +206,5 @@ def test_a_table_is_found_exactly_where_the_search_finds_one(sizes, small, large
 
 @given(st.floats(-1, 1) | st.integers(-(10**13), 10**13).map(lambda n: n / 1e13))
 def test_a_long_score_has_all_decimals(value):
-    if is_long(value):
+    if is_unrounded(value):
         assert abs(value - round(value, LONG - 1)) > NOISE

@@ -21,12 +21,12 @@ from geneb_ci.statistics.binary import (
     Classes,
     TableRun,
     acc_limits,
+    chebyshev_integers,
     count,
     nearest,
     rho_limits,
     runs,
     scores_of,
-    spread,
 )
 from geneb_ci.statistics.mean_triples import Hull, Plane, outside
 from geneb_ci.statistics.metrics import Reading, Triple, distinct_text
@@ -151,7 +151,7 @@ def bounds() -> list[Any]:
 
 def spreads() -> list[Any]:
     return [
-        spread(first, last, steps)
+        chebyshev_integers(first, last, steps)
         for first, last in ((0, 0), (0, 5), (-37, 190), (-3, 3))
         for steps in (1, 2, 12, 96)
     ]

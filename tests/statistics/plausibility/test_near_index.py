@@ -13,7 +13,7 @@ from geneb_ci.statistics.neighbours import (
     NEAR,
     SCALE_FLOOR,
     SCALE_MAX,
-    Gap,
+    RelationGap,
     _usual,
     copies,
     near_cells_of_copy,
@@ -55,4 +55,6 @@ def test_a_scale_is_the_quantile_of_all_deviations(gaps):
     usual = median_sorted(gaps)
     sizes = sorted(abs(gap - usual) for gap in gaps)
     scale = sizes[int(_TAIL * (len(sizes) - 1))] / _NORMAL_TAIL
-    assert _usual(gaps) == (Gap(usual, max(SCALE_FLOOR, scale)) if scale <= SCALE_MAX else None)
+    assert _usual(gaps) == (
+        RelationGap(usual, max(SCALE_FLOOR, scale)) if scale <= SCALE_MAX else None
+    )

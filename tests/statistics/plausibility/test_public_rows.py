@@ -7,8 +7,8 @@ from geneb_ci.common.finding import Severity
 from geneb_ci.statistics.neighbours import (
     SHARE,
     affine_copy,
-    laws_of,
     lead_share,
+    relations_of,
     resemblances,
     usual_gap,
 )
@@ -72,7 +72,7 @@ def test_no_sound_row_comes_near_a_limit(views: dict[str, RowView]) -> None:
 
 
 def test_laws_hold_on_every_row(views: dict[str, RowView], benchmark: Benchmark) -> None:
-    laws = laws_of(benchmark)
+    laws = relations_of(benchmark)
     labels = [task.label for task in benchmark.tasks]
     assert [(labels[law.task], *(labels[k] for k, _ in law.parts)) for law in laws] == [
         ("NT promoter all", "NT promoter no tata", "NT promoter tata"),

@@ -1,0 +1,35 @@
+"""What a step of GitHub Actions passes on: its outputs, and the summary of its run."""
+
+import os
+from pathlib import Path
+
+OUTPUTS, SUMMARY = "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"
+
+
+def run_address() -> str:
+    """Return the address of this run; "" where GitHub Actions does not run it."""
+    names = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
+    server, repository, run = (os.environ.get(name, "") for name in names)
+    return f"{server}/{repository}/actions/runs/{run}" if run else ""
+
+
+def set_output(name: str, value: str) -> None:
+    """Set an output of the step, where GitHub Actions runs it.
+
+    Raises ValueError for a value of several lines, which could set other outputs.
+    """
+    if len(value.splitlines()) > 1:
+        raise ValueError(f"the output {name} has several lines")
+    _append(OUTPUTS, f"{name}={value}\n")
+
+
+def add_summary(text: str) -> None:
+    """Add a paragraph to the summary of the run, where GitHub Actions runs it."""
+    _append(SUMMARY, f"{text}\n\n")
+
+
+def _append(variable: str, text: str) -> None:
+    path = os.environ.get(variable)
+    if path:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(text)

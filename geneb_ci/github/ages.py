@@ -1,0 +1,16 @@
+"""How long something may wait for a maintainer, and an age in words."""
+
+import datetime as dt
+
+# A maintainer should answer within a week.
+OVERDUE_AFTER = dt.timedelta(days=7)
+
+
+def duration(seconds: int | None) -> str:
+    """Return a time span in its largest unit: "5 min", "7 h", "12 d"; "?" if it is not known."""
+    if seconds is None:
+        return "?"
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

@@ -1,0 +1,75 @@
+"""What an audit is of: an open pull request, or a row of main, whose audits an issue keeps.
+
+A pull request has comments and labels of its own. For a row of main, one issue has them: draws,
+states and reasons are read and written in the same way, by its number.
+"""
+
+from typing import NamedTuple
+
+from geneb_ci.common.finding import first_and_more
+from geneb_ci.github.api import GitHub
+from geneb_ci.github.errors import HeadMoved, UnexpectedReply
+from geneb_ci.github.replies import REPORT_IT, UNREADABLE
+from geneb_ci.github.report import ASKED
+
+_MARK = "<!-- geneb-ci:audited:1 {} -->"
+_ABOUT = (
+    "Audits of `{}`, a row of main, written by geneb-ci. Each draw that was made stays in a "
+    "comment here and counts, also while this is closed."
+)
+
+
+class AuditTarget(NamedTuple):
+    """What is to be audited, and where its draws are kept."""
+
+    number: int
+    """Of the pull request, or of the issue."""
+    head_sha: str = ""
+    """Of the pull request; "" for a row of main, of which the head of main is audited."""
+    model: str = ""
+    """Id of a row of main; "" for a pull request, whose files say it."""
+    locked: bool = False
+
+    @property
+    def name(self) -> str:
+        """How a message calls it."""
+        return f"row {self.model} of main" if self.model else f"pull request {self.number}"
+
+
+def pull_to_audit(github: GitHub, number: int | None) -> AuditTarget | None:
+    """Return the open pull request that is to be audited: this one, or the oldest with the label.
+
+    One whose conversation is locked, and which cannot be audited, comes after all others.
+    Raises HeadMoved if the named one is closed, or does not go to the default branch, and
+    UnexpectedReply if none is found, and one that cannot be read may have the label.
+    """
+    if number is not None:
+        pull = github.pull(number)
+        if pull.state != "open" or not pull.is_to_main:
+            raise HeadMoved(f"pull request {number} is not open to main", "name an open one")
+        return AuditTarget(number, pull.head.sha, locked=pull.locked)
+    listed = github.open_pulls()
+    labelled = [pull for pull in listed.pulls if ASKED in pull.label_names]
+    if not labelled:
+        listed.require_all(f"whether one has the label {ASKED} is not known")
+        unread = [str(pull.number) for pull in listed.pulls if UNREADABLE in pull.label_names]
+        if unread:
+            what = f"the labels of {first_and_more(unread)} cannot be read"
+            raise UnexpectedReply(what, REPORT_IT)
+        return None
+    pull = min(labelled, key=lambda pull: (pull.locked, pull.number))
+    return AuditTarget(pull.number, pull.head.sha, locked=pull.locked)
+
+
+def row_to_audit(github: GitHub, model: str) -> AuditTarget:
+    """Return a row of main as target, with the open issue of its audits; it is opened if missing.
+
+    One request per 100 issues, and one write where it is opened.
+    """
+    mark = _MARK.format(model)
+    for issue in github.issues():
+        is_own = issue.user is not None and issue.user.id == github.author
+        if is_own and issue.body.startswith(mark):
+            return AuditTarget(issue.number, model=model)
+    text = f"{mark}\n{_ABOUT.format(model)}\n"
+    return AuditTarget(github.open_issue(f"Audits of {model}", text), model=model)

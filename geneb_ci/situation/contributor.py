@@ -1,0 +1,623 @@
+"""What a contributor does next: the table of situations of a branch, from an empty clone on."""
+
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from geneb_ci.common.finding import first_and_more
+from geneb_ci.situation.table import Situation
+from geneb_ci.situation.work_tree import WorkTree
+from reference_harness.formats.text import plural, quoted
+
+PATHS_SHOWN = 3
+BACK = "brings them back"
+MISSING_CARD = "missing-card"
+BOARD = "https://github.com/OWNER/NAME"
+"""Stands for the address of a board that nothing here names."""
+
+
+class Problems(NamedTuple):
+    """Findings of one severity about a row, its card or its extractor."""
+
+    number: int = 0
+    rules: tuple[str, ...] = ()
+    """Ids of the rules, each once, in the order of the findings."""
+    first: str = ""
+    """The first message."""
+
+    @property
+    def named(self) -> str:
+        """The number of findings with the rules."""
+        return f"{self.number} ({first_and_more(list(self.rules))})"
+
+
+NO_PROBLEMS = Problems()
+
+
+class Move(NamedTuple):
+    """A file that lies in another folder than its own."""
+
+    path: str
+    target: str
+    is_tracked: bool
+
+
+class Results(NamedTuple):
+    """A folder of results that no row was made from."""
+
+    folder: str
+    files: int
+    words: tuple[str, ...]
+    """Options of `geneb-ci pack` that say what the files do not."""
+    model_id: str
+
+
+class ReceiptFacts(NamedTuple):
+    """The receipt that a row declares."""
+
+    is_published: bool
+    files: int
+    folder: str = ""
+    """Folder of the working tree with its files; "" where none has them."""
+    needs_data: bool = True
+    """Whether its cells are computed from task data that have to be fetched."""
+
+
+class OpenPull(NamedTuple):
+    """The pull request of the branch, as GitHub has it."""
+
+    number: int
+    verdict: str
+    """An outcome, or that it waits for one."""
+    who: str
+    action: str
+
+
+@dataclass(frozen=True)
+class BranchState:
+    """All that decides what a contributor does next."""
+
+    tree: WorkTree = field(default_factory=WorkTree)
+    is_board: bool = True
+    """Whether the folder is in a repository of submissions."""
+    refusal: str = ""
+    """Why git does not read the clone; "" where it does."""
+    refusal_fix: str = ""
+    submission_file: str = ""
+    """Outside of a board: a file here that may be a submission."""
+    moves: tuple[Move, ...] = ()
+    models: tuple[str, ...] = ()
+    """Models that the branch and the working tree have files of."""
+    of_others: tuple[str, ...] = ()
+    """Files of all models but the first, where none of them is committed."""
+    row: str = ""
+    """Path of the row; "" where there is none."""
+    card: str = ""
+    module: str = ""
+    """Path of the contributor's extractor; "" where the row names none of his."""
+    class_name: str = ""
+    run_words: tuple[str, ...] = ()
+    """Where there is no row yet: the command that makes one."""
+    results: Results | None = None
+    is_fixable: bool = False
+    """Whether `geneb-ci check --fix` would change the row."""
+    row_errors: Problems = NO_PROBLEMS
+    card_errors: Problems = NO_PROBLEMS
+    extractor_error: str = ""
+    """Why the extractor is none that the harness can call; "" where nothing is wrong."""
+    is_module_missing: bool = False
+    warnings: Problems = NO_PROBLEMS
+    pending: tuple[str, ...] = ()
+    """Files of the submission that are not committed."""
+    left_out: tuple[str, ...] = ()
+    """Other files below the folders of submissions that are not committed."""
+    change: int = 0
+    """Files that the commits of the branch change."""
+    outdated: tuple[str, ...] = ()
+    """Files that the base branch has changed as well."""
+    verdict: Problems = NO_PROBLEMS
+    """Errors of the server's verdict on the last commit."""
+    receipt: ReceiptFacts | None = None
+    pull: OpenPull | None = None
+    asked: str = ""
+    """OWNER/NAME of the repository that GitHub was asked for; "" where it was not asked."""
+
+    @property
+    def model(self) -> str:
+        """Id of the one model, or ""."""
+        return self.models[0] if len(self.models) == 1 else ""
+
+    @property
+    def title(self) -> str:
+        """The first line: whose step it is, the branch, and the model."""
+        where = f"branch {self.tree.branch}" if self.tree.branch else "no branch"
+        what = f", model {self.model}" if self.model else ""
+        return f"contributor: {where}{what}"
+
+
+def _join(*words: str) -> str:
+    return shlex.join(words)
+
+
+def _listed(paths: Iterable[str]) -> str:
+    return first_and_more([quoted(path)[1:-1] for path in paths], PATHS_SHOWN)
+
+
+def _outside(state: BranchState) -> Iterator[str]:
+    yield "this folder is in no clone of a board: it has no submissions/ and no benchmark"
+    if state.submission_file:
+        yield f"{state.submission_file} may be a submission, and is checked anywhere"
+    yield (
+        "a contributor forks the repository of a board on GitHub, and clones the fork; who runs a "
+        "board makes one: geneb-ci init . --repo OWNER/NAME"
+    )
+
+
+def _clone(state: BranchState) -> str:
+    if state.submission_file:
+        return _join("geneb-ci", "check", state.submission_file)
+    return f"git clone {BOARD}"
+
+
+def _refused(state: BranchState) -> Iterator[str]:
+    yield "contributor: git does not read this clone, and without it nothing is known of the branch"
+    yield state.refusal
+    yield f"fix: {state.refusal_fix}"
+
+
+def _conflicts(state: BranchState) -> Iterator[str]:
+    yield state.title
+    yield f"a merge left {plural(len(state.tree.conflicts), 'file')} with both versions: " + (
+        _listed(state.tree.conflicts)
+    )
+    yield "keep of each what is right, until no line begins with <<<<<<<, ======= or >>>>>>>"
+
+
+def _resolve(state: BranchState) -> str:
+    paths = _join(*state.tree.conflicts)
+    return f"${{EDITOR:-vi}} {paths} && git add -- {paths} && git commit --no-edit"
+
+
+def _moves(state: BranchState) -> Iterator[str]:
+    yield state.title
+    for move in state.moves[:PATHS_SHOWN]:
+        yield f"{quoted(move.path)} is not where it belongs: {quoted(move.target)}"
+    yield "files are known by their places: elsewhere nothing checks them, and nothing shows them"
+
+
+def _move(state: BranchState) -> str:
+    move = state.moves[0]
+    folder = str(PurePosixPath(move.target).parent)
+    words = ("git", "mv") if move.is_tracked else ("mv", "-n")
+    return f"{_join('mkdir', '-p', folder)} && {_join(*words, move.path, move.target)}"
+
+
+def _several(state: BranchState) -> Iterator[str]:
+    yield state.title
+    yield f"the branch has files of {plural(len(state.models), 'model')}: {_listed(state.models)}"
+    yield "a pull request has one model: put the others on branches of their own"
+    if state.of_others:
+        yield f"set aside what is not committed of them; on another branch, `git stash pop` {BACK}"
+
+
+def _set_aside(state: BranchState) -> str:
+    if not state.of_others:
+        return "geneb-ci check"
+    return _join("git", "stash", "push", "--include-untracked", "--", *state.of_others)
+
+
+def _results(state: BranchState) -> Iterator[str]:
+    yield state.title
+    if state.results is not None:
+        files = plural(state.results.files, "file")
+        yield f"{state.results.folder} has {files} of results, and no row was made from them"
+
+
+def _pack(state: BranchState) -> str:
+    found = state.results
+    if found is None:
+        return ""
+    output = f"submissions/{found.model_id or 'ID'}.json"
+    return _join("geneb-ci", "pack", found.folder, *found.words, "--output", output)
+
+
+def _template(state: BranchState) -> Iterator[str]:
+    yield state.title
+    yield f"{state.card or state.module} is there, and no row: run the evaluation, which writes one"
+    if state.card_errors.number:
+        yield f"{state.card} still has placeholders: {state.card_errors.first}"
+    if state.extractor_error:
+        yield state.extractor_error
+    yield "DIR is the folder of the task data: `geneb-harness data pull DIR` fetches them"
+
+
+def _run(state: BranchState) -> str:
+    return _join(*state.run_words)
+
+
+def _no_base(state: BranchState) -> Iterator[str]:
+    yield state.title
+    yield "the clone has no main branch, and none of a remote: what the branch adds is not known"
+    if not state.tree.remotes:
+        yield "add the address of the board's repository, and fetch it"
+
+
+def _fetch(state: BranchState) -> str:
+    if state.tree.remotes:
+        return "git fetch --all"
+    return f"git remote add upstream {BOARD} && git fetch upstream"
+
+
+def _unchanged(state: BranchState) -> Iterator[str]:
+    yield state.title
+    base = state.tree.base or "the last commit"
+    yield f"nothing differs from {base}: there is no model to submit"
+    if state.tree.is_on_base and state.tree.behind:
+        yield f"{state.tree.upstream} has {plural(state.tree.behind, 'commit')} more: git pull"
+    yield (
+        "the first files of a model follow from what the Hub says of it; for a model elsewhere "
+        "they are written by hand"
+    )
+
+
+def _row_errors(state: BranchState) -> Iterator[str]:
+    yield state.title
+    yield f"{state.row}: errors: {state.row_errors.named}"
+    yield f"the first: {state.row_errors.first}"
+    if state.is_fixable:
+        yield "some of it can be repaired in one way only, which --fix does"
+
+
+def _check_row(state: BranchState) -> str:
+    words = ["--fix"] if state.is_fixable and state.row_errors.number else []
+    return _join("geneb-ci", "check", *words, state.row)
+
+
+def _no_card(state: BranchState) -> Iterator[str]:
+    yield state.title
+    yield f"{state.row} passes, and has no card: the server refuses a row without one"
+    yield (
+        "write what readers need: architecture, weights, input, pooling, layer, training data, "
+        "zero-shot, known overlap; `geneb-ci explain incomplete-card` shows how"
+    )
+
+
+def _write_card(state: BranchState) -> str:
+    folder = str(PurePosixPath(state.card).parent)
+    return f"{_join('mkdir', '-p', folder)} && ${{EDITOR:-vi}} {shlex.quote(state.card)}"
+
+
+def _card_errors(state: BranchState) -> Iterator[str]:
+    yield state.title
+    yield f"{state.card}: errors: {state.card_errors.named}"
+    yield f"the first: {state.card_errors.first}"
+
+
+def _edit_card(state: BranchState) -> str:
+    return f"${{EDITOR:-vi}} {shlex.quote(state.card)} && {_join('geneb-ci', 'check', state.row)}"
+
+
+def _extractor(state: BranchState) -> Iterator[str]:
+    yield state.title
+    yield state.extractor_error
+    yield "the run is repeated with this very file, so it is part of the submission"
+
+
+def _edit_extractor(state: BranchState) -> str:
+    spec = f"{state.module}:{state.class_name or 'CLASS'}"
+    check = _join("geneb-harness", "extractors", "check", spec)
+    if state.is_module_missing:
+        return f"{_join('cp', '-n', 'FILE.py', state.module)} && {check}"
+    return f"${{EDITOR:-vi}} {shlex.quote(state.module)} && {check}"
+
+
+def _receipt(state: BranchState) -> Iterator[str]:
+    yield state.title
+    if state.receipt is not None:
+        files = plural(state.receipt.files, "file")
+        yield f"{state.row} declares a receipt of {files}, and does not say where they are"
+    yield "publish them as a data set of the Hub, which has to exist; the row then names its commit"
+
+
+def _push_receipt(state: BranchState) -> str:
+    folder = (state.receipt.folder if state.receipt is not None else "") or "DIR"
+    return _join(
+        *("geneb-ci", "receipt", "push", state.row, "--receipt", folder, "--repo", "OWNER/NAME")
+    )
+
+
+def _published_receipt(state: BranchState) -> Iterator[str]:
+    yield state.title
+    yield f"{state.row} passes every check; its receipt is published, and not looked at here"
+    yield "compute every cell from it again before you commit the row, as auditors will"
+    yield from _uncommitted(state)
+
+
+def _verify_and_commit(state: BranchState) -> str:
+    words = ["geneb-ci", "receipt", "verify", state.row]
+    if state.receipt is not None and state.receipt.needs_data:
+        words += ["--data", "DIR"]
+    return f"{_join(*words)} && {_commit(state)}"
+
+
+def _base(state: BranchState) -> Iterator[str]:
+    yield state.title
+    here = state.tree.branch or "none"
+    yield f"a pull request is made from a branch of its own, and this is {here}"
+
+
+def _branch_off(state: BranchState) -> str:
+    return _join("git", "switch", "--create", f"add-{state.model or 'model'}")
+
+
+def _pending(state: BranchState) -> Iterator[str]:
+    yield state.title
+    yield f"{state.row or 'the submission'} passes, and is not committed"
+    if state.warnings.number:
+        yield f"warnings: {state.warnings.named}; they stop nothing, explain them in the card"
+    yield from _uncommitted(state)
+
+
+def _uncommitted(state: BranchState) -> Iterator[str]:
+    yield f"not committed, so that the server does not see it: {_listed(state.pending)}"
+    if state.left_out:
+        yield f"of no submission, and left out: {_listed(state.left_out)}"
+
+
+def _commit(state: BranchState) -> str:
+    message = f"Add {state.model}" if state.model else "Add a submission"
+    paths = _join("git", "add", "--all", "--", *state.pending)
+    return f"{paths} && {_join('git', 'commit', '-m', message)}"
+
+
+def _outdated(state: BranchState) -> Iterator[str]:
+    yield state.title
+    yield f"{state.tree.base} has changed since, in the same files: {_listed(state.outdated)}"
+    yield "merge it, and keep what is yours; a merge would otherwise undo another's change"
+
+
+def _merge(state: BranchState) -> str:
+    remote, slash, branch = state.tree.base.partition("/")
+    fetch = f"{_join('git', 'fetch', remote, branch)} && " if slash else ""
+    return f"{fetch}{_join('git', 'merge', state.tree.base)}"
+
+
+def _refused_change(state: BranchState) -> Iterator[str]:
+    yield state.title
+    yield f"the server would refuse the last commit: errors: {state.verdict.named}"
+    yield f"the first: {state.verdict.first}"
+
+
+def _check_branch(_: BranchState) -> str:
+    return "geneb-ci check"
+
+
+def _unpushed(state: BranchState) -> Iterator[str]:
+    yield state.title
+    yield f"the branch is ready: {plural(state.change, 'file')} committed, no error"
+    yield from _warned(state)
+    yield from _strays(state)
+    if not state.tree.remotes:
+        yield "the clone has no remote: add the address of your fork of the board's repository"
+    elif state.tree.upstream:
+        yield f"{plural(state.tree.ahead, 'commit')} not pushed to {state.tree.upstream} yet"
+    else:
+        yield "it is on this machine alone"
+
+
+def _warned(state: BranchState) -> Iterator[str]:
+    if state.warnings.number:
+        yield f"warnings: {state.warnings.named}; they stop nothing, explain them in the card"
+
+
+def _strays(state: BranchState) -> Iterator[str]:
+    if state.left_out:
+        yield f"not committed, so that the server does not see it: {_listed(state.left_out)}"
+
+
+def _push(state: BranchState) -> str:
+    if not state.tree.remotes:
+        return f"git remote add origin {BOARD}"
+    if state.tree.upstream:
+        return "git push"
+    remote = "origin" if "origin" in state.tree.remotes else min(state.tree.remotes)
+    return _join("git", "push", "--set-upstream", remote, state.tree.branch)
+
+
+def _pushed(state: BranchState) -> Iterator[str]:
+    yield state.title
+    yield f"the branch is pushed to {state.tree.upstream}, and passes"
+    yield from _warned(state)
+    yield from _strays(state)
+    if state.asked:
+        yield f"{state.asked} has no open pull request of this commit"
+    else:
+        yield "whether it has a pull request: not looked at (--repo OWNER/NAME, with GH_TOKEN)"
+
+
+def _open_pull(state: BranchState) -> str:
+    words = ["gh", "pr", "create", "--title", f"Add {state.model or state.tree.branch}"]
+    words += ["--base", state.tree.base_name or "main", "--fill-first"]
+    if state.tree.repository:
+        words += ["--repo", state.tree.repository]
+        fork = state.tree.remotes.get(state.tree.upstream.partition("/")[0], "")
+        owner = fork.partition("/")[0]
+        words += ["--head", f"{owner}:{state.tree.branch}" if owner else state.tree.branch]
+    return _join(*words)
+
+
+def _open(state: BranchState) -> Iterator[str]:
+    yield state.title
+    if state.pull is not None:
+        yield f"pull request {state.pull.number}: {state.pull.verdict}"
+        yield f"now it is the turn of {state.pull.who}: {state.pull.action}"
+
+
+def _view(state: BranchState) -> str:
+    number = str(state.pull.number) if state.pull is not None else ""
+    return _join("gh", "pr", "view", number, "--repo", state.asked, "--comments")
+
+
+def _has_own(state: BranchState) -> bool:
+    return bool(state.row or state.card or state.module or state.pending)
+
+
+TABLE: tuple[Situation[BranchState], ...] = (
+    Situation(
+        "no-clone",
+        "the folder is in no clone of a board",
+        lambda s: not s.is_board,
+        _outside,
+        _clone,
+    ),
+    Situation(
+        "git-refuses",
+        "git does not read the clone",
+        lambda s: s.refusal,
+        _refused,
+        lambda _: "git status",
+    ),
+    Situation(
+        "merge-conflict",
+        "a merge left files with both versions",
+        lambda s: s.tree.conflicts,
+        _conflicts,
+        _resolve,
+    ),
+    Situation(
+        "misplaced-file",
+        "a row, a card or an extractor lies in another folder than its own",
+        lambda s: s.moves,
+        _moves,
+        _move,
+    ),
+    Situation(
+        "several-models",
+        "the branch has files of several models",
+        lambda s: len(s.models) > 1,
+        _several,
+        _set_aside,
+    ),
+    Situation(
+        "results-not-packed",
+        "there are results of another program, and no row was made from them",
+        lambda s: not s.row and s.results,
+        _results,
+        _pack,
+    ),
+    Situation(
+        "no-row-yet",
+        "a card or an extractor is there, such as `geneb-ci new` writes, and no row",
+        lambda s: not s.row and (s.card or s.module),
+        _template,
+        _run,
+    ),
+    Situation(
+        "no-base-branch",
+        "nothing says which branch pull requests go to",
+        lambda s: not s.tree.base and s.tree.head,
+        _no_base,
+        _fetch,
+    ),
+    Situation(
+        "nothing-changed",
+        "the branch and the working tree have nothing of a model",
+        lambda s: not _has_own(s) and not s.change,
+        _unchanged,
+        lambda _: "geneb-ci new OWNER/MODEL",
+    ),
+    Situation(
+        "row-with-errors",
+        "the row does not pass the checks",
+        lambda s: s.row_errors.number,
+        _row_errors,
+        _check_row,
+    ),
+    Situation(
+        "extractor-unusable",
+        "the extractor that the row names is missing, another one than ran, or cannot be called",
+        lambda s: s.extractor_error,
+        _extractor,
+        _edit_extractor,
+    ),
+    Situation(
+        "row-without-card",
+        "the row has no card",
+        lambda s: s.card_errors.rules == ("missing-card",),
+        _no_card,
+        _write_card,
+    ),
+    Situation(
+        "card-with-errors",
+        "the card has placeholders, or contradicts the row",
+        lambda s: s.card_errors.number,
+        _card_errors,
+        _edit_card,
+    ),
+    Situation(
+        "receipt-not-published",
+        "the row declares a receipt, and does not say where its files are",
+        lambda s: s.receipt is not None and not s.receipt.is_published,
+        _receipt,
+        _push_receipt,
+    ),
+    Situation(
+        "on-the-base-branch",
+        "the files are on the branch that pull requests go to, or on none",
+        lambda s: _has_own(s) and (s.tree.is_on_base or not s.tree.branch),
+        _base,
+        _branch_off,
+    ),
+    Situation(
+        "receipt-not-verified",
+        "the receipt is published, and the row is not committed yet",
+        lambda s: s.receipt is not None and s.row in s.pending,
+        _published_receipt,
+        _verify_and_commit,
+    ),
+    Situation(
+        "not-committed",
+        "the submission passes, perhaps with warnings, and is not committed",
+        lambda s: s.pending,
+        _pending,
+        _commit,
+    ),
+    Situation(
+        "outdated-branch",
+        "the base branch has changed the same files since",
+        lambda s: s.outdated,
+        _outdated,
+        _merge,
+    ),
+    Situation(
+        "verdict-with-errors",
+        "the server would refuse the last commit",
+        lambda s: s.verdict.number,
+        _refused_change,
+        _check_branch,
+    ),
+    Situation(
+        "not-pushed",
+        "the branch is ready, and has commits that no server has",
+        lambda s: not s.tree.is_pushed,
+        _unpushed,
+        _push,
+    ),
+    Situation(
+        "pull-request-open",
+        "the branch has an open pull request (with `--repo`)",
+        lambda s: s.pull is not None,
+        _open,
+        _view,
+    ),
+    Situation(
+        "no-pull-request",
+        "the branch is pushed, and has no pull request, or it was not looked at",
+        lambda _: True,
+        _pushed,
+        _open_pull,
+    ),
+)
+"""Situations of a contributor, in the order in which a model comes to the board."""

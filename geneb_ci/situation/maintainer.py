@@ -1,0 +1,747 @@
+"""What a maintainer does next: the table of situations of a board, the most urgent first."""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from geneb_ci.common.finding import first_and_more
+from geneb_ci.github.ages import OVERDUE_AFTER, duration
+from geneb_ci.publish.difference import LiveStatus
+from geneb_ci.situation.table import Situation
+from geneb_ci.situation.work_tree import WorkTree
+from reference_harness.formats.text import plural
+
+SHOWN = 3
+"""Rows and paths of a list that are named."""
+DIGITS = 12
+KEYS = "leaderboard/policy/keys.json"
+WITHDRAW = "geneb-ci audit withdraw RECORD --reason WHY"
+LABEL = "audit"
+"""Label of a pull request that asks for an audit of its row."""
+BRANCH = "audits"
+"""Branch of statements that were committed on main."""
+TIME, COMMIT, DIR = "TIME", "COMMIT", "DIR"
+"""Stand for what nothing here says."""
+REVOKED, EXPIRED, NOT_LISTED = "revoked", "expired", "not listed"
+"""States of a key whose signatures do not count."""
+OVERDUE = int(OVERDUE_AFTER.total_seconds())
+
+
+class KeyFacts(NamedTuple):
+    """The private key of the person who asks, as the list of trusted keys has it."""
+
+    path: str = ""
+    """"" where there is no key."""
+    state: str = ""
+    """Why nothing that it signs now counts; "" where it does."""
+    owner: str = ""
+    entry: str = ""
+    """The entry that the list lacks, as JSON."""
+    free_path: str = "keys/audit.pem"
+    """A file for a new key."""
+
+
+class LostStatement(NamedTuple):
+    """A signed statement that another one names, and that was deleted or changed."""
+
+    path: str
+    reason: str
+    commit: str
+    """The last commit that has it as it was named; "" where none is known."""
+    number: int
+
+
+class BrokenRecord(NamedTuple):
+    """A statement that does not verify."""
+
+    path: str
+    reason: str
+    number: int
+
+
+class PendingStatement(NamedTuple):
+    """Signed statements that the main branch does not have yet."""
+
+    paths: tuple[str, ...]
+    differs: str = ""
+    """Id of the model whose record says that claims differ; "" where none does."""
+
+
+class OpenAudit(NamedTuple):
+    """An audit that began and has no record yet."""
+
+    model: str
+    file: str
+    """The submission."""
+    commitment: str
+    """Digest of the commitment."""
+    statement: str = ""
+    """Path of the signed commitment or start; "" where nothing was signed."""
+    work: str = ""
+    """The work folder, or the plan of an audit by single steps; "" where none is here."""
+    plan: str = ""
+    """Path of the plan; "" where nothing is drawn, or the plan is in the work folder."""
+    sample: tuple[str, ...] = ()
+    """Options that say what is drawn."""
+    is_drawn: bool = False
+    is_rerun: bool = False
+    """Whether everything is computed, and the record alone is missing."""
+    is_practice: bool = False
+    shown_on: str = ""
+    """Commit of main that added the signed commitment; "" where none did."""
+    committed_at: str = ""
+    """When the digest became public; "" where that is not known."""
+    due: str = ""
+    """When the round of the beacon that decides is due; "" where that is not known."""
+    is_due: bool = False
+    age: int | None = None
+    """Seconds since the draw, or since main has the commitment; None where that is not known."""
+
+
+class AuditCandidate(NamedTuple):
+    """A row that no audit stands for, in the order in which they are to be audited."""
+
+    model: str
+    file: str
+    weight: float
+    """Sum of the scores of its warnings."""
+    withdrawn: str = ""
+    """Why its last audit was withdrawn; "" where none was."""
+    refusal: str = ""
+    """Why it cannot be audited now; "" where it can."""
+
+
+class LiveBoard(NamedTuple):
+    """The published board, as the Space has it."""
+
+    space: str
+    status: LiveStatus
+
+
+class WaitingPull(NamedTuple):
+    """The first pull request that waits for a maintainer."""
+
+    number: int
+    name: str
+    age: str
+    action: str
+    number_waiting: int
+    is_to_be_audited: bool = False
+
+
+@dataclass(frozen=True)
+class BoardState:
+    """All that decides what a maintainer does next."""
+
+    tree: WorkTree = field(default_factory=WorkTree)
+    is_board: bool = True
+    refusal: str = ""
+    """Why git does not read the clone; "" where it does."""
+    refusal_fix: str = ""
+    rows: int = 0
+    has_answers: bool = True
+    """Whether `geneb-ci init` made the repository, or it has keys already."""
+    signers: int = 1
+    """Keys and workflows whose signatures count."""
+    key: KeyFacts = KeyFacts()  # noqa: RUF009 (immutable)
+    lost: LostStatement | None = None
+    broken: BrokenRecord | None = None
+    pending: PendingStatement | None = None
+    unmerged: tuple[str, ...] = ()
+    """Signed statements that are committed, and that main of the remote lacks."""
+    audits: tuple[OpenAudit, ...] = ()
+    """The most urgent one first."""
+    queue: tuple[AuditCandidate, ...] = ()
+    refused: tuple[str, ...] = ()
+    """Rows that do not pass the checks."""
+    disputed: tuple[str, ...] = ()
+    live: LiveBoard | None = None
+    """None where the Space was not looked at."""
+    pull: WaitingPull | None = None
+    is_asked: bool = False
+    """Whether GitHub was asked for pull requests and statuses."""
+    repository: str = ""
+    """OWNER/NAME on GitHub; "" where nothing names it."""
+    space: str = ""
+    """OWNER/NAME on the Hub; "" where nothing names it."""
+    needs_data: bool = True
+    """Whether a rerun needs task data that have to be fetched."""
+
+    @property
+    def title(self) -> str:
+        """The first line: whose step it is, and how large the board is."""
+        return f"maintainer: {plural(self.rows, 'row')}, {self.evidence}"
+
+    @property
+    def evidence(self) -> str:
+        """How many rows no audit stands for, and how many are disputed."""
+        open_ = f", {plural(len(self.audits), 'audit')} not finished" if self.audits else ""
+        disputed = f", disputed: {first_and_more(list(self.disputed))}" if self.disputed else ""
+        return f"{len(self.queue)} without an audit{open_}{disputed}"
+
+    @property
+    def audit(self) -> OpenAudit:
+        """The audit that is to be continued."""
+        return self.audits[0]
+
+    @property
+    def signing(self) -> list[str]:
+        """The option that names the key."""
+        return ["--key", self.key.path or "KEY.pem"]
+
+
+def _add_and_commit(paths: tuple[str, ...], message: str) -> str:
+    add = shlex.join(["git", "add", "--", *paths])
+    return f"{add} && {shlex.join(['git', 'commit', '-m', message])}"
+
+
+def _listed(paths: tuple[str, ...]) -> str:
+    return first_and_more(list(paths), SHOWN)
+
+
+def _outside(_: BoardState) -> Iterator[str]:
+    yield "maintainer: this folder is in no repository of a board"
+    yield "change to a clone of yours, or make a new one: its files, a key, and a first row"
+
+
+def _refused(state: BoardState) -> Iterator[str]:
+    yield "maintainer: git does not read this clone, and without it nothing is known"
+    yield state.refusal
+    yield f"fix: {state.refusal_fix}"
+
+
+def _setup(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield "the repository has no settings of a board, and no key is trusted"
+    yield "init writes what is missing, and keeps what is there"
+
+
+def _init(state: BoardState) -> str:
+    return shlex.join(["geneb-ci", "init", ".", "--repo", state.repository or "OWNER/NAME"])
+
+
+def _no_rows(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield "without a row no board can be built"
+
+
+def _row_refused(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield f"rows with errors: {_listed(state.refused)}"
+    yield "no board is built or published before every row passes"
+
+
+def _lost(state: BoardState) -> Iterator[str]:
+    yield state.title
+    if state.lost is not None:
+        yield f"the history of signed statements is broken: {state.lost.reason}"
+        if state.lost.number > 1:
+            yield f"{plural(state.lost.number, 'statement')} are lost in all"
+        if not state.lost.commit:
+            yield "no commit here has it as it was: fetch main, and look again"
+    yield "until it is restored, no level of these rows counts, and nothing is published"
+
+
+def _restore(state: BoardState) -> str:
+    if state.lost is None or not state.lost.commit:
+        return "geneb-ci audit verify"
+    return shlex.join(
+        ["git", "restore", f"--source={state.lost.commit[:DIGITS]}", "--", state.lost.path]
+    )
+
+
+def _broken(state: BoardState) -> Iterator[str]:
+    yield state.title
+    if state.broken is not None:
+        yield f"{state.broken.path} does not verify: {state.broken.reason}"
+        if state.broken.number > 1:
+            yield f"{plural(state.broken.number, 'statement')} do not verify in all"
+    yield "no level is computed while a statement is broken; verify shows every step"
+
+
+def _verify(state: BoardState) -> str:
+    path = state.broken.path if state.broken is not None else ""
+    return shlex.join(["geneb-ci", "audit", "verify", path])
+
+
+def _differs(state: BoardState) -> Iterator[str]:
+    yield state.title
+    model = state.pending.differs if state.pending is not None else ""
+    yield f"an audit of {model} differs: merge its record, and not the row"
+    yield (
+        "the board then says disputed; its author may correct the row, and if the audit was wrong, "
+        f"`{WITHDRAW}` takes it back"
+    )
+
+
+def _pending(state: BoardState) -> Iterator[str]:
+    yield state.title
+    if state.pending is not None:
+        yield f"signed, and not committed: {_listed(state.pending.paths)}"
+    yield "a statement counts once it is on the main branch; the next one names it"
+
+
+def _commit_pending(state: BoardState) -> str:
+    paths = state.pending.paths if state.pending is not None else ()
+    models = sorted({path.split("/")[-2] for path in paths})
+    return _add_and_commit(paths, f"Audit {first_and_more(models)}")
+
+
+def _unmerged(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield f"committed here, and not on {state.tree.base}: {_listed(state.unmerged)}"
+    yield "a pull request verifies the statements again, and merges them"
+
+
+def _push(state: BoardState) -> str:
+    if state.tree.upstream and not state.tree.is_on_base:
+        return "git push"
+    branch = BRANCH if state.tree.is_on_base else state.tree.branch
+    remote = state.tree.base.partition("/")[0]
+    push = shlex.join(["git", "push", "--set-upstream", remote, branch])
+    switch = shlex.join(["git", "switch", "--create", branch])
+    return f"{switch} && {push}" if state.tree.is_on_base else push
+
+
+def _in_review(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield f"pushed to {state.tree.upstream}, and not on {state.tree.base}: " + (
+        _listed(state.unmerged)
+    )
+    if not state.is_asked:
+        yield "whether it has a pull request: not looked at; if it has one, merge it"
+
+
+def _propose(state: BoardState) -> str:
+    words = ["gh", "pr", "create", "--title", "Add audits", "--fill-first"]
+    return shlex.join([*words, *(["--repo", state.repository] if state.repository else [])])
+
+
+def _keyless(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield "no signature counts: leaderboard/policy/keys.json lists no key"
+    yield "make a key; the command prints its entry, which counts once main has it"
+
+
+def _dead_key(state: BoardState) -> Iterator[str]:
+    yield state.title
+    if state.key.state == REVOKED:
+        yield f"your key {state.key.path} is revoked: nothing that it signs counts"
+    else:
+        yield f"your key {state.key.path} is not valid any more: what it signs now does not count"
+    yield "make a new one; the command prints its entry, which counts once main has it"
+
+
+def _unlisted(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield f"your key {state.key.path} is not in {KEYS}: what it signs does not count"
+    yield "add its entry to the member keys, by pull request, with the name of its owner:"
+    yield state.key.entry
+
+
+def _keygen(state: BoardState) -> str:
+    words = ["geneb-ci", "audit", "keygen", "--output", state.key.free_path]
+    return shlex.join([*words, "--owner", state.key.owner or "NAME"])
+
+
+def _again(state: BoardState, *more: str) -> str:
+    """Return the command that continues an audit: that of the file, or that of a single step."""
+    audit = state.audit
+    if audit.plan:
+        words = ["geneb-ci", "audit", "run", audit.plan]
+    else:
+        words = ["geneb-ci", "audit", audit.file, *audit.sample]
+        if not audit.work and audit.is_drawn:
+            words += ["--committed-at", audit.committed_at]
+        if audit.is_practice and not (audit.work and audit.is_drawn):
+            words.append("--practice")
+    if state.needs_data and not audit.is_rerun:
+        words += ["--data", DIR]
+    if audit.shown_on and not audit.is_practice:
+        words += ["--shown-on", audit.shown_on]
+    return shlex.join([*words, *more, *state.signing])
+
+
+def _unsigned(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield f"the audit of {state.audit.model} is computed, and its record is not signed"
+    yield "the same command as before signs it, and computes nothing again"
+
+
+def _overdue(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield (
+        f"the audit of {state.audit.model} is overdue: drawn {duration(state.audit.age)} ago, and "
+        "there is no record"
+    )
+    yield "until it has one, what it drew is added to every other draw for this model"
+
+
+def _drawn(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield f"the sample of {state.audit.model} is drawn, and not rerun yet"
+    if state.needs_data:
+        yield f"{DIR} is the folder of the task data: `geneb-ci data pull {DIR}` fetches them"
+    if state.audit.statement and not state.audit.plan and not state.audit.work:
+        yield f"its plan is that of {state.audit.statement}: it is drawn again, the same"
+
+
+def _waiting(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield (
+        f"the commitment of {state.audit.model} is public since {state.audit.committed_at}; the "
+        f"round of the beacon that decides is due at {state.audit.due}"
+    )
+    yield "the command waits for it, and then draws"
+
+
+def _due(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield (
+        f"the commitment of {state.audit.model} is public since {state.audit.committed_at}, and "
+        "the round of the beacon that decides was published"
+    )
+
+
+def _draw(state: BoardState) -> str:
+    audit = state.audit
+    time = [] if audit.is_practice else ["--committed-at", audit.committed_at or TIME]
+    if audit.work or not audit.statement:
+        return _again(state, *time)
+    words = ["geneb-ci", "audit", "plan", audit.statement, *time, *audit.sample]
+    words += ["--practice"] if audit.is_practice else ["--shown-on", audit.shown_on or COMMIT]
+    return shlex.join([*words, "--output", "PLAN.json", *state.signing])
+
+
+def _unpublished(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield f"the commitment of {state.audit.model} is made; since when it is public is not known"
+    if not state.is_asked and not state.audit.is_practice:
+        yield f"statuses on GitHub: not looked at (--repo {state.repository or 'OWNER/NAME'})"
+    yield "the digest becomes a status of main (GH_TOKEN); its time decides what is drawn"
+
+
+def _publish_commitment(state: BoardState) -> str:
+    words = ["geneb-ci", "audit", "publish", f"submissions/{state.audit.model}.json"]
+    return shlex.join([*words, *(["--repo", state.repository] if state.repository else [])])
+
+
+def _practice(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield f"the commitment of {state.audit.model} is made; for practice it is drawn at once"
+
+
+def _live(state: BoardState) -> Iterator[str]:
+    yield state.title
+    if state.live is not None:
+        texts = {
+            LiveStatus.NOTHING: "has no board yet",
+            LiveStatus.BEHIND: "has an older board than main: rows or records were merged since",
+            LiveStatus.OTHER: "has a board that is neither that of main nor newer",
+        }
+        yield f"the Space {state.live.space} {texts.get(state.live.status, state.live.status)}"
+    yield "the workflow publish.yml does it after a merge; by hand, with HF_TOKEN"
+
+
+def _publish(state: BoardState) -> str:
+    return shlex.join(["geneb-ci", "publish", "--space", state.live.space if state.live else ""])
+
+
+def _pulls(state: BoardState) -> Iterator[str]:
+    yield state.title
+    if state.pull is not None:
+        yield (
+            f"{plural(state.pull.number_waiting, 'pull request')} for a maintainer; the oldest is "
+            f"{state.pull.number}, {state.pull.name}, open for {state.pull.age}"
+        )
+        yield state.pull.action
+
+
+def _view_pull(state: BoardState) -> str:
+    return pull_command(state.pull, state.repository) if state.pull is not None else ""
+
+
+def pull_command(pull: WaitingPull, repository: str) -> str:
+    """Return the command for what a pull request waits for: its action, or a look at it."""
+    if pull.action.startswith("gh "):
+        return f"{pull.action} --repo {repository}"
+    verb = ["edit", "--add-label", LABEL] if pull.is_to_be_audited else ["view"]
+    return shlex.join(["gh", "pr", verb[0], str(pull.number), "--repo", repository, *verb[1:]])
+
+
+def _first(state: BoardState) -> AuditCandidate | None:
+    return next((row for row in state.queue if not row.refusal), None)
+
+
+def _local(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield "the board is on this machine alone: its clone has no remote"
+    yield f"create {state.repository} on GitHub, empty; the command pushes to it, and sets it up"
+    if _first(state) is not None:
+        yield f"or stay here, and audit a row: {_audit_first(state)}"
+
+
+def _candidate(state: BoardState) -> Iterator[str]:
+    yield state.title
+    first = _first(state)
+    if first is not None:
+        why = f", weight of its warnings {first.weight:g}" if first.weight else ""
+        yield f"{first.model} is to be audited first: no audit stands for it{why}"
+        if first.withdrawn:
+            yield f"its last audit was withdrawn: {first.withdrawn}"
+        after = [row.model for row in state.queue if row is not first and not row.refusal]
+        if after:
+            yield f"then {first_and_more(after, SHOWN)}"
+    yield from _refusals(state)
+    yield from _not_looked(state)
+
+
+def _refusals(state: BoardState) -> Iterator[str]:
+    refused = [row for row in state.queue if row.refusal]
+    if refused:
+        yield f"cannot be audited: {len(refused)}, as {refused[0].model}: {refused[0].refusal}"
+
+
+def _not_looked(state: BoardState) -> Iterator[str]:
+    if not state.is_asked:
+        yield f"not looked at: pull requests (--repo {state.repository or 'OWNER/NAME'})"
+    if state.live is None:
+        yield f"not looked at: the published board (--space {state.space or 'OWNER/NAME'})"
+
+
+def _audit_first(state: BoardState) -> str:
+    first = _first(state)
+    words = ["geneb-ci", "audit", first.file if first is not None else ""]
+    words += ["--data", DIR] if state.needs_data else ["--practice"]
+    return shlex.join([*words, *state.signing])
+
+
+def _disputed(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield f"{state.disputed[0]} is disputed: an audit found other scores than it claims"
+    yield f"its author may correct the row; if the audit was wrong, `{WITHDRAW}` takes it back"
+    yield from _refusals(state)
+
+
+def _nothing(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield from _refusals(state)
+    yield from _not_looked(state)
+
+
+def _look(state: BoardState) -> str:
+    words = ["geneb-ci", "next", "--as", "maintainer"]
+    if not state.is_asked:
+        words += ["--repo", state.repository or "OWNER/NAME"]
+    if state.live is None:
+        words += ["--space", state.space or "OWNER/NAME"]
+    return "" if state.is_asked and state.live is not None else shlex.join(words)
+
+
+def _begun(state: BoardState) -> OpenAudit | None:
+    return state.audits[0] if state.audits else None
+
+
+TABLE: tuple[Situation[BoardState], ...] = (
+    Situation(
+        "no-board",
+        "the folder is in no repository of a board",
+        lambda s: not s.is_board,
+        _outside,
+        _init,
+    ),
+    Situation(
+        "git-refuses",
+        "git does not read the clone",
+        lambda s: s.refusal,
+        _refused,
+        lambda _: "git status",
+    ),
+    Situation(
+        "setup-incomplete",
+        "there are rows, and neither keys nor the settings that `geneb-ci init` writes",
+        lambda s: not s.has_answers and not s.signers,
+        _setup,
+        _init,
+    ),
+    Situation(
+        "history-broken",
+        "a signed statement was changed or deleted",
+        lambda s: s.lost,
+        _lost,
+        _restore,
+    ),
+    Situation(
+        "record-broken", "a signed statement does not verify", lambda s: s.broken, _broken, _verify
+    ),
+    Situation(
+        "record-differs",
+        "a record that is not committed says that claims differ",
+        lambda s: s.pending and s.pending.differs,
+        _differs,
+        _commit_pending,
+    ),
+    Situation(
+        "statement-not-committed",
+        "signed statements are not committed",
+        lambda s: s.pending,
+        _pending,
+        _commit_pending,
+    ),
+    Situation(
+        "statement-in-review",
+        "signed statements are on a branch that is pushed",
+        lambda s: s.unmerged and s.tree.is_pushed and not s.tree.is_on_base,
+        _in_review,
+        _propose,
+    ),
+    Situation(
+        "statement-not-merged",
+        "signed statements are committed on this machine alone",
+        lambda s: s.unmerged,
+        _unmerged,
+        _push,
+    ),
+    Situation(
+        "no-key",
+        "no signature counts, and there is no key",
+        lambda s: not s.signers and not s.key.path,
+        _keyless,
+        _keygen,
+    ),
+    Situation(
+        "key-revoked",
+        "your key is revoked",
+        lambda s: s.key.state == REVOKED,
+        _dead_key,
+        _keygen,
+    ),
+    Situation(
+        "key-expired",
+        "your key is not valid any more",
+        lambda s: s.key.state == EXPIRED,
+        _dead_key,
+        _keygen,
+    ),
+    Situation(
+        "key-not-listed",
+        "your key is not in the list of trusted keys",
+        lambda s: s.key.state == NOT_LISTED,
+        _unlisted,
+        lambda _: f"${{EDITOR:-vi}} {KEYS}",
+    ),
+    Situation(
+        "record-not-signed",
+        "an audit is computed, and its record is not signed",
+        lambda s: (a := _begun(s)) and a.is_rerun,
+        _unsigned,
+        _again,
+    ),
+    Situation(
+        "audit-overdue",
+        "a sample was drawn more than a week ago, and has no record",
+        lambda s: (a := _begun(s)) and a.is_drawn and (a.age or 0) > OVERDUE,
+        _overdue,
+        _again,
+    ),
+    Situation(
+        "audit-not-run",
+        "a sample is drawn, and not rerun",
+        lambda s: (a := _begun(s)) and a.is_drawn,
+        _drawn,
+        _again,
+    ),
+    Situation(
+        "practice-not-drawn",
+        "a commitment on a practice board is not drawn",
+        lambda s: (a := _begun(s)) and a.is_practice,
+        _practice,
+        _draw,
+    ),
+    Situation(
+        "round-due",
+        "a commitment is public, and its round of the beacon is due (with `--repo`)",
+        lambda s: (a := _begun(s)) and a.is_due,
+        _due,
+        _draw,
+    ),
+    Situation(
+        "round-not-due",
+        "a commitment is public, and its round is yet to come (with `--repo`)",
+        lambda s: (a := _begun(s)) and a.due,
+        _waiting,
+        _draw,
+    ),
+    Situation(
+        "commitment-not-public",
+        "a commitment is made, and since when it is public is not known",
+        lambda s: s.audits,
+        _unpublished,
+        _publish_commitment,
+    ),
+    Situation(
+        "row-refused",
+        "a row does not pass the checks, so that no board can be built",
+        lambda s: s.refused,
+        _row_refused,
+        lambda _: "geneb-ci check submissions",
+    ),
+    Situation(
+        "no-row",
+        "the board has no row",
+        lambda s: not s.rows,
+        _no_rows,
+        lambda _: "geneb-ci new OWNER/MODEL",
+    ),
+    Situation(
+        "board-not-published",
+        "the Space has no board (with `--space`)",
+        lambda s: s.live is not None and s.live.status is LiveStatus.NOTHING,
+        _live,
+        _publish,
+    ),
+    Situation(
+        "board-behind",
+        "the Space has an older board than main, or another one (with `--space`)",
+        lambda s: s.live is not None and s.live.status in {LiveStatus.BEHIND, LiveStatus.OTHER},
+        _live,
+        _publish,
+    ),
+    Situation(
+        "pull-request-waits",
+        "a pull request waits for a maintainer (with `--repo`)",
+        lambda s: s.pull,
+        _pulls,
+        _view_pull,
+    ),
+    Situation(
+        "not-on-github",
+        "`geneb-ci init` made the board, and it has not been pushed to GitHub",
+        lambda s: s.has_answers and not s.tree.remotes,
+        _local,
+        lambda _: "GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply",
+    ),
+    Situation(
+        "row-to-audit",
+        "no audit stands for a row that somebody sent; the one with the heaviest warnings is first",
+        _first,
+        _candidate,
+        _audit_first,
+    ),
+    Situation(
+        "row-disputed",
+        "an audit of a row differs, and nothing else is left to do",
+        lambda s: s.disputed,
+        _disputed,
+        lambda s: shlex.join(["geneb-ci", "explain", s.disputed[0]]),
+    ),
+    Situation(
+        "nothing-to-do",
+        "nothing is left to do, or what is left was not looked at",
+        lambda _: True,
+        _nothing,
+        _look,
+    ),
+)
+"""Situations of a maintainer: what makes levels wrong, then what began, then what waits."""

@@ -1,0 +1,431 @@
+"""Reads the repository of a board for a maintainer: statements, audits that began, rows, keys.
+
+Nothing is written, and no code of a submission is run.
+"""
+
+import datetime as dt
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from geneb_ci.audit.canonical import FORMAT, moment_of, seconds_of
+from geneb_ci.audit.commit import commit, read_submission
+from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.record.events import AuditEvent, StatementKind
+from geneb_ci.audit.record.keys import KEY_VARIABLE, TrustedKey, entry_of, private_key
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.record.statement import Record
+from geneb_ci.audit.record.verify import Verification
+from geneb_ci.audit.rerun.workspace import Work
+from geneb_ci.audit.samples import OUTCOME, EmbeddingSample, TaskSample
+from geneb_ci.audit.sampling.beacon import QUICKNET, round_at, time_of
+from geneb_ci.audit.sampling.plan import AnyPlan, EmbeddingPlan, read_any_plan, read_commitment
+from geneb_ci.audit.trust.evidence import RepositoryEvidence, evidence_from
+from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN
+from geneb_ci.check.registry import RULES
+from geneb_ci.check.runner import Checker, FileResult
+from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, cache_folder, is_practice
+from geneb_ci.common.errors import GenebError, UsageProblem
+from geneb_ci.common.finding import Severity
+from geneb_ci.common.types import Evidence
+from geneb_ci.github.answers import earlier_answers
+from geneb_ci.github.verdict.collect import places_of
+from geneb_ci.github.verdict.decide import weight_of
+from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
+from geneb_ci.situation.maintainer import (
+    EXPIRED,
+    NOT_LISTED,
+    REVOKED,
+    AuditCandidate,
+    BoardState,
+    BrokenRecord,
+    KeyFacts,
+    LostStatement,
+    OpenAudit,
+    PendingStatement,
+)
+from geneb_ci.situation.work_tree import KEYS_FOLDER, WorkTree, read_work_tree
+from geneb_ci.submission.reading import FileKind, files_in, read_bytes
+
+COMMITS_MAX = 50
+"""Commits in which a lost statement is looked for."""
+TRIED_MAX = 3
+"""Rows of which it is tried whether they can be audited."""
+
+
+def read_board(layout: Layout, now: dt.datetime) -> BoardState:
+    """Return the state of a board's repository at a time; no server is asked.
+
+    Raises BadConfiguration where settings, benchmark or policy cannot be used.
+    """
+    if layout.kind is LayoutKind.ALONE or layout.submissions is None:
+        return BoardState(is_board=False)
+    try:
+        repository = repository_at(layout)
+        return BoardReader(layout, repository, read_work_tree(repository), now).state()
+    except BadRepository as error:
+        return BoardState(refusal=error.message, refusal_fix=error.fix)
+
+
+class BoardReader:
+    """Reads one repository; each of its parts once."""
+
+    def __init__(
+        self, layout: Layout, repository: GitRepository, tree: WorkTree, now: dt.datetime
+    ) -> None:
+        self.layout = layout
+        self.root = layout.root
+        self.repository = repository
+        self.tree = tree
+        self.now = now
+        self.audits = AuditRepository(layout)
+        self.folder = places_of(layout).audits
+        self.benchmark = benchmark_of(layout)
+
+    def state(self) -> BoardState:
+        """Return the state."""
+        answers = earlier_answers(self.root)
+        verifications = list(self.audits.verifications())
+        evidence = evidence_from(self.audits, verifications)
+        results = self._results()
+        return BoardState(
+            tree=self.tree,
+            rows=len(results),
+            has_answers=bool(answers),
+            signers=len(self.audits.keys),
+            key=self.key(),
+            lost=self.lost(),
+            broken=self._broken(verifications),
+            pending=self._pending(),
+            unmerged=self._unmerged(),
+            audits=self.open_audits({}),
+            queue=tuple(self._queue(results, evidence)),
+            refused=tuple(r.document.path.stem for r in results if not _passes(r)),
+            disputed=tuple(_of_evidence(results, evidence, Evidence.DISPUTED)),
+            repository=self.tree.repository or answers.get("repository", ""),
+            space=answers.get("space", ""),
+            needs_data=not is_practice(self.benchmark.sha256),
+        )
+
+    def key(self) -> KeyFacts:
+        """Return the available key that counts, or else the first one that is there."""
+        named = os.environ.get(KEY_VARIABLE, "")
+        folder = self.root / KEYS_FOLDER
+        paths = [Path(named)] if named else []
+        paths += sorted(folder.glob("*.pem"), reverse=True)
+        facts = [fact for path in paths if (fact := self._key_facts(path)) is not None]
+        order = ["", NOT_LISTED, EXPIRED, REVOKED]
+        free = next(
+            f"{KEYS_FOLDER}/{name}.pem"
+            for name in ("audit", *(f"audit-{number}" for number in range(2, 2 + len(paths) + 1)))
+            if not (folder / f"{name}.pem").exists()
+        )
+        best = min(facts, key=lambda fact: order.index(fact.state), default=KeyFacts())
+        return best._replace(free_path=free)
+
+    def _key_facts(self, path: Path) -> KeyFacts | None:
+        """Return what the list of keys says of a private key; None for a file that is none."""
+        try:
+            raw = private_key(path).public_key().public_bytes_raw()
+        except UsageProblem:
+            return None
+        name = os.path.relpath(path, self.root) if path.is_relative_to(self.root) else str(path)
+        moment = self.now.strftime(FORMAT)
+        entry = entry_of(raw, "NAME", moment)
+        listed = self.audits.keys.get(entry.keyid)
+        if not isinstance(listed, TrustedKey):
+            text = json.dumps(entry.model_dump(mode="json", exclude_none=True))
+            return KeyFacts(name, NOT_LISTED, entry=text)
+        state = REVOKED if listed.revoked_at is not None else ""
+        if not state and listed.valid_until is not None and listed.valid_until < moment:
+            state = EXPIRED
+        return KeyFacts(name, state, listed.owner)
+
+    def lost(self) -> LostStatement | None:
+        """Return the first statement that was lost, and a commit that has it."""
+        own = f"{self.folder}/"
+        for path in self.tree.changed:
+            if path.startswith(own) and self.tree.head:
+                change = "changed" if (self.root / path).is_file() else "deleted"
+                reason = f"{path.removeprefix(own)} was {change} since the last commit"
+                if self._is_known(path):
+                    return LostStatement(path, reason, self.tree.head, 1)
+        lost = self.audits.history.lost
+        if not lost:
+            return None
+        name, reason = next(iter(lost.items()))
+        path = f"{self.folder}/{name}"
+        digests = {
+            file.heads[name]
+            for file in self.audits.history.files.values()
+            if file.heads is not None and name in file.heads
+        }
+        return LostStatement(path, reason, self._commit_of(path, digests), len(lost))
+
+    def _is_known(self, path: str) -> bool:
+        """Whether the last commit has a file: what is only staged is new."""
+        return bool(self.repository.tree(self.tree.head, (path,)))
+
+    def _commit_of(self, path: str, digests: set[str]) -> str:
+        """Return the newest commit in which a file has one of these digests; "" without one."""
+        if not self.tree.head or not digests:
+            return ""
+        log = self.repository.run(
+            *("log", "--all", "--format=%H %P", f"--max-count={COMMITS_MAX}", "--", path)
+        )
+        for commit_id in dict.fromkeys(log.decode().split()):
+            for file in self.repository.tree(commit_id, (path,)):
+                ((_, raw),) = self.repository.blobs([file.blob])
+                if hashlib.sha256(raw).hexdigest() in digests:
+                    return commit_id
+        return ""
+
+    def _broken(self, verifications: Sequence[Verification]) -> BrokenRecord | None:
+        broken = [v for v in verifications if v.broken and v.withdrawn is None]
+        if not broken:
+            return None
+        step = broken[0].broken[0]
+        path = f"{self.folder}/{broken[0].name}"
+        return BrokenRecord(path, f"{step.name}: {step.message}", len(broken))
+
+    def _pending(self) -> PendingStatement | None:
+        """Return the statements of the working tree that are not committed."""
+        own = f"{self.folder}/"
+        paths = [path for path in self.tree.pending if path.startswith(own)]
+        paths = [path for path in paths if (self.root / path).is_file()]
+        if not paths:
+            return None
+        records = (self.audits.parsed(self.root / p) for p in paths if self.root / p in self._files)
+        differs = (
+            record.outcome.plan.commitment.model_id
+            for record in records
+            if isinstance(record, Record) and record.outcome.verdict == "differs"
+        )
+        return PendingStatement(tuple(paths), next(differs, ""))
+
+    @property
+    def _files(self) -> list[Path]:
+        return self.audits.files
+
+    def _unmerged(self) -> tuple[str, ...]:
+        """Return the statements of the last commit that the base branch lacks."""
+        if not self.tree.head or not self.tree.base or self.tree.base == self.tree.branch:
+            return ()
+        here = {file.path for file in self.repository.tree(self.tree.head, (self.folder,))}
+        there = {file.path for file in self.repository.tree(self.tree.base, (self.folder,))}
+        return tuple(sorted(here - there))
+
+    def _results(self) -> list[FileResult]:
+        """Return the result of checking each row."""
+        folder = self.layout.submissions
+        files = sorted(files_in(folder)) if folder is not None and folder.is_dir() else []
+        return [r for r in Checker(RULES).run(files) if isinstance(r, FileResult)]
+
+    def _queue(
+        self, results: Sequence[FileResult], evidence: RepositoryEvidence
+    ) -> Iterator[AuditCandidate]:
+        """Yield the rows that others sent and no audit stands for: suspicious ones first."""
+        begun = {audit.model for audit in self.open_audits({})}
+        names = {*_of_evidence(results, evidence, Evidence.CHECKED, Evidence.STALE)} - begun
+        rows = [r for r in results if r.document.path.stem in names and not r.official]
+        ordered = sorted(rows, key=lambda r: (-weight_of(r.findings), r.document.path.stem))
+        tried, has_one = 0, False
+        for result in ordered:
+            model = result.document.path.stem
+            refusal = ""
+            if not has_one and tried < TRIED_MAX:
+                tried += 1
+                refusal = self._refusal(result.document.path)
+                has_one = not refusal
+            own = [a for a in evidence.of_model(model) if a.withdrawn]
+            yield AuditCandidate(
+                model,
+                os.path.relpath(result.document.path, self.root),
+                weight_of(result.findings),
+                own[-1].withdrawn if own else "",
+                refusal,
+            )
+
+    def _refusal(self, path: Path) -> str:
+        """Return why a row cannot be committed to, or "".
+
+        It is read and digested as `audit commit` does; nothing of it is run.
+        """
+        try:
+            commit(read_submission(path), tolerance_digest())
+        except GenebError as error:
+            return error.message
+        return ""
+
+    def open_audits(self, shown_at: Mapping[str, str]) -> tuple[OpenAudit, ...]:
+        """Return the audits that began and have no record, the most urgent one first."""
+        found = {audit.commitment: audit for audit in self._signed_audits(shown_at)}
+        for begun in (*self._plans_here(), *self._worked_on()):
+            known = found.get(begun.commitment)
+            found[begun.commitment] = begun if known is None else _together(begun, known)
+        return tuple(sorted(found.values(), key=_urgency))
+
+    @property
+    def _ended(self) -> set[str]:
+        """Digests of the commitments that have a record, or a run that the extractor ended."""
+        records = (self.audits.parsed(path) for path in self.audits.files)
+        ended = {r.outcome.plan.commitment_sha256 for r in records if isinstance(r, Record)}
+        for _, event in self.audits.history.events(StatementKind.ABORT):
+            ended.add(event.commitment.sha256)
+        return ended
+
+    def _signed_audits(self, shown_at: Mapping[str, str]) -> Iterator[OpenAudit]:
+        """Yield the audits of signed commitments and starts, as the repository has them."""
+        ended, history = self._ended, self.audits.history
+        starts = {
+            event.commitment.sha256: (name, event)
+            for name, event in history.events(StatementKind.START)
+        }
+        for name, event in history.events(StatementKind.COMMITMENT):
+            if event.commitment.sha256 not in {*ended, *starts}:
+                yield self._of_commitment(event.commitment, f"{self.folder}/{name}", shown_at)
+        for sha256, (name, event) in starts.items():
+            if sha256 not in ended and event.plan is not None and self._is_current(event):
+                audit = self._of_plan(event.plan)
+                yield audit._replace(statement=f"{self.folder}/{name}", shown_on=event.shown_on)
+
+    def _is_current(self, event: AuditEvent) -> bool:
+        """Whether the row is the one that was drawn for; a draw for another is added to its own."""
+        read = self.audits.inputs.submission(event.commitment.model_id)
+        return read is not None and read.sha256 == event.commitment.submission_sha256
+
+    def _of_commitment(
+        self, commitment: Commitment, statement: str, shown_at: Mapping[str, str]
+    ) -> OpenAudit:
+        commit_id, added = self._added(statement)
+        audit = OpenAudit(
+            model=commitment.model_id,
+            file=self._row(commitment.model_id),
+            commitment=commitment.sha256,
+            statement=statement,
+            is_practice=is_practice(commitment.benchmark.sha256),
+            shown_on=commit_id,
+            committed_at=shown_at.get(commitment.sha256, ""),
+            age=None if added is None else int(self.now.timestamp()) - added,
+        )
+        if not audit.committed_at:
+            return audit
+        due = time_of(round_at(seconds_of(audit.committed_at)), QUICKNET)
+        return audit._replace(due=moment_of(due), is_due=due <= self.now.timestamp())
+
+    def _added(self, path: str) -> tuple[str, int | None]:
+        """Return the commit of main that added a file, and its time."""
+        if not self.tree.base or not path:
+            return "", None
+        log = self.repository.run(
+            *("log", "--first-parent", "--diff-filter=A", "--format=%H %ct", "-1"),
+            *(self.tree.base, "--", path),
+        )
+        commit_id, _, seconds = log.decode().strip().partition(" ")
+        return commit_id, int(seconds) if seconds else None
+
+    def _of_plan(self, plan: AnyPlan) -> OpenAudit:
+        sample = () if not isinstance(plan, EmbeddingPlan) else ("--sample", EmbeddingSample.name)
+        return OpenAudit(
+            model=plan.commitment.model_id,
+            file=self._row(plan.commitment.model_id),
+            commitment=plan.commitment_sha256,
+            sample=sample,
+            is_drawn=True,
+            is_practice=plan.beacon.kind == "practice",
+            committed_at=plan.committed_at,
+            age=int(self.now.timestamp()) - seconds_of(plan.committed_at),
+        )
+
+    def _row(self, model: str) -> str:
+        folder = self.layout.submissions or self.root
+        return os.path.relpath(folder / f"{model}.json", self.root)
+
+    def _plans_here(self) -> Iterator[OpenAudit]:
+        """Yield the audits of commitments and plans that lie in the root, as single steps write."""
+        ended = self._ended
+        for path in sorted(self.root.glob("*.json")):
+            raw = read_bytes(path)
+            if not isinstance(raw, bytes):
+                continue
+            try:
+                if FileKind.PLAN.fits_text(raw) or FileKind.EMBEDDING_PLAN.fits_text(raw):
+                    audit = self._of_plan(read_any_plan(path))._replace(plan=path.name)
+                elif FileKind.COMMITMENT.fits_text(raw):
+                    audit = self._of_commitment(read_commitment(path), path.name, {})
+                else:
+                    continue
+            except GenebError:
+                continue
+            if audit.commitment not in ended:
+                yield audit
+
+    def _worked_on(self) -> Iterator[OpenAudit]:
+        """Yield the audits that have a work folder of this user, below his cache."""
+        ended = self._ended
+        models = {path.stem for path in files_in(self.layout.submissions or self.root)}
+        for sample in (TaskSample, EmbeddingSample):
+            for folder in sorted(cache_folder(sample.cache).glob("*/*")):
+                if folder.parent.name not in models or not (folder / COMMITMENT).is_file():
+                    continue
+                try:
+                    audit = self._of_work(folder, sample.name)
+                except GenebError:
+                    continue
+                if audit is not None and audit.commitment not in ended:
+                    yield audit
+
+    def _of_work(self, folder: Path, sample: str) -> OpenAudit | None:
+        """Return the audit of a work folder; None for a dry run, or of another board."""
+        commitment = read_commitment(folder / COMMITMENT)
+        is_begun = (folder / SHOWN).exists() or (folder / PLAN).exists()
+        if commitment.benchmark.sha256 != self.benchmark.sha256 or not is_begun:
+            return None
+        words = () if sample == TaskSample.name else ("--sample", sample)
+        if (folder / PLAN).exists():
+            audit = self._of_plan(read_any_plan(folder / PLAN))
+            is_rerun = Work(folder).has_result(OUTCOME)
+            return audit._replace(work=str(folder), sample=words, is_rerun=is_rerun)
+        audit = self._of_commitment(commitment, "", {})
+        return audit._replace(work=str(folder), sample=words)
+
+
+def _together(here: OpenAudit, signed: OpenAudit) -> OpenAudit:
+    """Return an audit that this machine works on, with what its signed statements say."""
+    return here._replace(
+        statement=signed.statement,
+        shown_on=signed.shown_on,
+        committed_at=here.committed_at or signed.committed_at,
+        due=signed.due,
+        is_due=signed.is_due,
+        is_drawn=here.is_drawn or signed.is_drawn,
+        age=signed.age if here.age is None else here.age,
+    )
+
+
+def _urgency(audit: OpenAudit) -> tuple[bool, bool, bool, int, str]:
+    return (
+        not audit.is_rerun,
+        not audit.is_drawn,
+        not audit.is_due,
+        -(audit.age or 0),
+        audit.commitment,
+    )
+
+
+def _passes(result: FileResult) -> bool:
+    return all(finding.severity is not Severity.ERROR for finding in result.findings)
+
+
+def _of_evidence(
+    results: Sequence[FileResult], evidence: RepositoryEvidence, *kinds: Evidence
+) -> Iterator[str]:
+    """Yield the rows that pass and have one of these kinds of evidence."""
+    for result in results:
+        file = result.document
+        decision = evidence.decide(file.sha256, file.origin, file.scorer)
+        if _passes(result) and decision.evidence in kinds:
+            yield file.path.stem

@@ -1,0 +1,414 @@
+"""Reads a clone for a contributor: what the branch and the working tree have of a submission.
+
+Nothing is written and no code of a submission is run: an extractor is parsed, and compared with
+what the harness calls.
+"""
+
+import ast
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from geneb_ci.check.change import Change, FileChange
+from geneb_ci.check.fixes import fixed_file
+from geneb_ci.check.registry import FILE_RULES, RULES
+from geneb_ci.check.row_facts import ExtractorFile, extractor_module, is_built_in
+from geneb_ci.check.rules.pullrequest import right_place
+from geneb_ci.check.runner import Checker, FileResult
+from geneb_ci.common.config import Layout, LayoutKind, is_practice
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.finding import Finding, Severity
+from geneb_ci.github.main_branch import Clone, further_places
+from geneb_ci.github.sides import Main, main_at, read_sides
+from geneb_ci.github.verdict.branch import NoBranch, judge_branch
+from geneb_ci.github.verdict.collect import places_of
+from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.models.scaffold import run_words
+from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
+from geneb_ci.receipt.seen import receipt_published
+from geneb_ci.situation.contributor import (
+    MISSING_CARD,
+    NO_PROBLEMS,
+    BranchState,
+    Move,
+    Problems,
+    ReceiptFacts,
+    Results,
+)
+from geneb_ci.situation.work_tree import WorkTree, blob_here, read_work_tree
+from geneb_ci.submission.names import Card, read_card
+from geneb_ci.submission.reading import FileKind, read_bytes
+from geneb_ci.submission.result_folders import MODEL_META, described_by, model_meta
+from reference_harness.formats.submission import Submission, SubmissionV12
+from reference_harness.formats.submission_terms import SUFFIX
+from reference_harness.formats.text import quoted
+
+OF_CARD = frozenset(FILE_RULES["card"])
+"""Rules whose findings are about the card of a row."""
+EXTRACTOR_RULES = ("extractor-mismatch",)
+METHOD = "extract_embeddings"
+PARAMETERS = ("self", "sequences")
+"""What the harness passes by position, after which an extractor may take options."""
+SIGNATURE = f"{METHOD}(self, sequences, batch_size=1)"
+SUBMISSIONS_LOOKED_AT = 20
+_LOG = re.compile(r"results_.*\.json")
+
+
+def read_branch(layout: Layout) -> BranchState:
+    """Return the state of a contributor's clone; no server is asked.
+
+    Raises BadConfiguration where the settings or the policy of the board cannot be used.
+    """
+    if layout.kind is LayoutKind.ALONE or layout.submissions is None:
+        return BranchState(is_board=False, submission_file=_submission_in(layout.root))
+    try:
+        repository = repository_at(layout)
+        tree = read_work_tree(repository)
+        return _Reader(layout, repository, tree).state()
+    except BadRepository as error:
+        return BranchState(refusal=error.message, refusal_fix=error.fix)
+
+
+def _submission_in(folder: Path) -> str:
+    """Return the name of the first file of a folder that may be a submission; "" without one."""
+    for path in sorted(folder.glob("*.json"))[:SUBMISSIONS_LOOKED_AT]:
+        try:
+            raw = read_bytes(path)
+        except NothingChecked:
+            continue
+        if isinstance(raw, bytes) and FileKind.SUBMISSION.fits_text(raw):
+            return path.name
+    return ""
+
+
+class _Reader:
+    """Reads one clone: the commits of its branch, and on top of them the working tree."""
+
+    def __init__(self, layout: Layout, repository: GitRepository, tree: WorkTree) -> None:
+        self.layout = layout
+        self.tree = tree
+        self.places = places_of(layout)
+        self.clone = Clone(repository)
+        self.main: Main | None = None
+        self.committed = Change((), places=self.places)
+        if tree.base and tree.head:
+            self.main = main_at(self.clone, self.clone.commit(tree.base), further_places(layout))
+            sides = read_sides(self.clone, tree.head, self.places, self.main)
+            self.committed = sides.change
+        self.change = self._with_working_tree()
+
+    def _with_working_tree(self) -> Change:
+        """Return the change of the branch, as if all of the working tree were committed."""
+        files = {file.path: file for file in self.committed.files}
+        before = self.main.files if self.main is not None else {}
+        for path in self.tree.pending:
+            after = blob_here(self.layout.root, path)
+            files[path] = FileChange(path, before.get(path), after)
+        differing = (f for f in files.values() if f.before is not None or f.after is not None)
+        return dataclasses.replace(
+            self.committed, files=tuple(sorted(differing, key=lambda file: file.path))
+        )
+
+    def state(self) -> BranchState:
+        """Return the state."""
+        models = self._models()
+        state = BranchState(
+            tree=self.tree,
+            moves=tuple(self._moves()),
+            models=models,
+            of_others=self._of_others(models),
+            results=self._results(),
+            change=len(self.committed.files),
+            outdated=self.committed.outdated,
+        )
+        if len(models) == 1:
+            state = self._of_model(state, models[0])
+        own = tuple(path for path in self.tree.pending if path in self._own(state))
+        left_out = tuple(
+            path
+            for path in self.tree.pending
+            if path not in own and path.startswith(f"{self.places.submissions}/")
+        )
+        state = dataclasses.replace(state, pending=own, left_out=left_out)
+        is_whole = not (own or state.row_errors.number or state.card_errors.number)
+        if is_whole and self.committed.files and not state.moves and len(models) < 2:  # noqa: PLR2004
+            return dataclasses.replace(state, verdict=self._verdict())
+        return state
+
+    def _models(self) -> tuple[str, ...]:
+        """Return the models that have a changed row, or else a changed card, in order."""
+        rows = {PurePosixPath(f.path).stem for f in self.change.rows if f.after is not None}
+        if rows:
+            return tuple(sorted(rows))
+        cards = (f for f in self.change.files if f.path.startswith(f"{self.places.cards}/"))
+        names = {PurePosixPath(f.path).stem for f in cards if self.change.is_own_name(f.path)}
+        return tuple(sorted(names))
+
+    def _of_others(self, models: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the files of all models but the first; none where one of them is committed."""
+        names = {f"{self.places.submissions}/{model}.json" for model in models[1:]}
+        names |= {f"{self.places.cards}/{model}.md" for model in models[1:]}
+        paths = [file.path for file in self.change.files if file.path in names]
+        return tuple(paths) if {*paths} <= {*self.tree.pending} else ()
+
+    def _own(self, state: BranchState) -> frozenset[str]:
+        """Return the paths of the submission: row, card, extractor and what lies beside it."""
+        beside = (f.path for f in self.change.files if self._is_beside(f.path, state))
+        return frozenset({state.row, state.card, state.module, *beside} - {""})
+
+    def _is_beside(self, path: str, state: BranchState) -> bool:
+        is_row = path == f"{self.places.submissions}/{state.model}.json"
+        return is_row or (not state.row and path.startswith(f"{self.places.extractors}/"))
+
+    def _moves(self) -> Iterable[Move]:
+        for file in self.change.files:
+            target = right_place(file, self.change)
+            if target and (file.path not in self.tree.untracked or self._is_mistaken(file, target)):
+                yield Move(file.path, target, file.path not in self.tree.untracked)
+
+    def _is_mistaken(self, file: FileChange, target: str) -> bool:
+        """Whether a file that git does not know is a part of a submission: anything may lie there.
+
+        A row is one by its content; a card or a module where the row of that name is changed.
+        """
+        if target.endswith(".json"):
+            raw = read_bytes(self.layout.root / file.path)
+            return isinstance(raw, bytes) and FileKind.SUBMISSION.fits_text(raw)
+        stem = PurePosixPath(target).stem
+        return any(PurePosixPath(row.path).stem == stem for row in self.change.rows)
+
+    def _results(self) -> Results | None:
+        """Return the first folder of results that git does not know."""
+        folders: dict[str, int] = {}
+        for path in self.tree.untracked:
+            name = PurePosixPath(path).name
+            if _LOG.fullmatch(name) or name == MODEL_META:
+                folder = str(PurePosixPath(path).parent)
+                folders[folder] = folders.get(folder, 0)
+        for folder in sorted(folders):
+            files = [p for p in self.tree.untracked if str(PurePosixPath(p).parent) == folder]
+            known = described_by(model_meta(self.layout.root / folder))
+            wanted = (("model_id", "ID"), ("display", "NAME"), ("params", "N"))
+            words: list[str] = []
+            for option, placeholder in wanted:
+                if option not in known:
+                    words += [f"--{option.replace('_', '-')}", placeholder]
+            return Results(folder, len(files), tuple(words), str(known.get("model_id", "")))
+        return None
+
+    def _of_model(self, state: BranchState, model: str) -> BranchState:
+        """Return the state with what is known of the row, the card and the extractor."""
+        row = f"{self.places.submissions}/{model}.json"
+        card_path = f"{self.places.cards}/{model}.md"
+        has_row = (self.layout.root / row).is_file()
+        card = read_card(self.layout.root / card_path, card_path)
+        module = next((f.path for f in self.change.files if self._is_module(f)), "")
+        if not has_row:
+            state = dataclasses.replace(
+                state,
+                card=card_path if card is not None else "",
+                module=module,
+                class_name=_class_in(self.layout.root / module) if module else "",
+            )
+            words = self._run_words(state, model, card)
+            return dataclasses.replace(state, run_words=words, card_errors=_placeholders(card))
+        result = Checker(RULES).check(self.layout.root / row)
+        errors = [f for f in result.findings if f.severity is Severity.ERROR]
+        about_card = [f for f in result.findings if f.rule in OF_CARD]
+        fatal = [f for f in about_card if f.rule == MISSING_CARD or f in errors]
+        other = [f for f in errors if f not in fatal and f.rule not in EXTRACTOR_RULES]
+        value = result.document.value
+        own_module = "" if is_built_in(value) else extractor_module(value)
+        named = dataclasses.replace(self.change, module=own_module).extractor
+        path = f"{self.places.extractors}/{own_module}" if own_module else ""
+        if named is not None and named.after is not None:
+            path = named.path  # format 1.0 names none: it is the only one that is added
+        return dataclasses.replace(
+            state,
+            row=row,
+            card=card_path,
+            module=path,
+            class_name=_class_name(value),
+            is_fixable=bool(other) and _is_fixable(self.layout.root / row, len(errors)),
+            row_errors=problems(other),
+            card_errors=problems(fatal),
+            warnings=problems(
+                f for f in result.findings if f.severity is Severity.WARNING and f not in fatal
+            ),
+            extractor_error=self._extractor_error(path, value, errors),
+            is_module_missing=bool(path) and not (self.layout.root / path).is_file(),
+            receipt=self._receipt(result),
+        )
+
+    def _is_module(self, file: FileChange) -> bool:
+        folder = f"{self.places.extractors}/"
+        return (
+            file.after is not None
+            and file.path.startswith(folder)
+            and self.change.is_own_name(file.path)
+        )
+
+    def _run_words(self, state: BranchState, model: str, card: Card | None) -> tuple[str, ...]:
+        """Return the command that makes the row: by the registry entry, or else by the module."""
+        read = ModelRegistry(self.layout).entry(model)
+        extractor, location, options = "EXTRACTOR", "OWNER/MODEL", dict[str, str]()
+        if state.module:
+            extractor = f"{state.module}:{state.class_name or 'CLASS'}"
+        if read is not None and read.entry.run is not None and read.entry.run.extractor:
+            extractor, options = read.entry.run.extractor, read.entry.options
+        if read is not None and read.entry.weights is not None:
+            location = read.entry.weights.location
+        facts = _card_facts(card)
+        return tuple(run_words(extractor, location, options, {"model_id": model, **facts}))
+
+    def _extractor_error(self, path: str, value: Any, errors: Sequence[Finding]) -> str:
+        """Return why the module that a row names cannot be called, or ""."""
+        if not path:
+            return ""
+        file = self.layout.root / path
+        if not file.is_file():
+            return f"the row names the extractor {quoted(path)[1:-1]}, which is not there"
+        raw = read_bytes(file)
+        module = ExtractorFile(path, raw if isinstance(raw, bytes) else b"")
+        if module.fault is not None:
+            return module.fault.message
+        if reason := interface_error(module, _class_name(value)):
+            return reason
+        mismatch = next((f for f in errors if f.rule in EXTRACTOR_RULES), None)
+        return mismatch.message if mismatch is not None else ""
+
+    def _receipt(self, result: FileResult) -> ReceiptFacts | None:
+        submission: Submission | None = result.submission
+        if not isinstance(submission, SubmissionV12) or submission.receipt is None:
+            return None
+        receipt = submission.receipt
+        names = {f"{task}{SUFFIX}" for task in receipt.tasks}
+        folder = next(
+            (
+                str(PurePosixPath(path).parent)
+                for path in self.tree.untracked
+                if PurePosixPath(path).name in names
+            ),
+            "",
+        )
+        is_mini = is_practice(submission.run.benchmark.sha256)
+        return ReceiptFacts(
+            receipt_published(submission) is not None, len(names), folder, not is_mini
+        )
+
+    def _verdict(self) -> Problems:
+        """Return the errors of the server's verdict on the last commit; none where it has none."""
+        try:
+            judged = judge_branch(self.layout.root)
+        except NoBranch:
+            return NO_PROBLEMS
+        findings = judged.decision.findings
+        return problems(f for f in findings if f.severity is Severity.ERROR)
+
+
+def _is_fixable(path: Path, errors: int) -> bool:
+    """Whether a row has fewer errors after `geneb-ci check --fix`; nothing is written."""
+    repaired = fixed_file(path, Checker(()))
+    if not repaired.changes:
+        return False
+    result = Checker(RULES).check_bytes(repaired.after.encode(), path, str(path))
+    return sum(f.severity is Severity.ERROR for f in result.findings) < errors
+
+
+def problems(findings: Iterable[Finding]) -> Problems:
+    """Return the number of findings, their rules, and the first message."""
+    found = list(findings)
+    first = found[0].message if found else ""
+    return Problems(len(found), tuple(dict.fromkeys(f.rule for f in found)), first)
+
+
+def _placeholders(card: Card | None) -> Problems:
+    """Return the placeholders of a card whose row is not there yet."""
+    from geneb_ci.check.rules.card import PLACEHOLDER_IN_CARD, placeholders_of
+
+    faults = list(placeholders_of(card)) if card is not None else []
+    first = f"line {faults[0].at}: {faults[0].message}" if faults else ""
+    return Problems(len(faults), (PLACEHOLDER_IN_CARD.id,) * bool(faults), first)
+
+
+_NUMBER = re.compile(r"\d[\d,]*")
+
+
+def _card_facts(card: Card | None) -> Mapping[str, str]:
+    """Return what a card says that the board shows, by the name of the option of a run."""
+    if card is None:
+        return {}
+    texts = {
+        "display": card.find("display name"),
+        "params": card.find("parameters"),
+        "training_data": card.find("training data"),
+        "zero_shot": card.find("zero-shot"),
+        "submitted_by": card.find("submitted by"),
+    }
+    facts = {name: entry.value for name, entry in texts.items() if entry and entry.value}
+    number = _NUMBER.search(facts.pop("params", ""))
+    if number is not None:
+        facts["params"] = number.group().replace(",", "")
+    return facts
+
+
+def _class_name(value: Any) -> str:
+    for key in ("run", "extractor", "class_name"):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def _parsed(raw: bytes) -> ast.Module | None:
+    try:
+        return ast.parse(raw)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _class_in(path: Path) -> str:
+    """Return the first class of a module that has the method of an extractor; "" without one."""
+    raw = read_bytes(path)
+    tree = _parsed(raw) if isinstance(raw, bytes) else None
+    classes = (node for node in (tree.body if tree else ()) if isinstance(node, ast.ClassDef))
+    return next((node.name for node in classes if _method(node) is not None), "")
+
+
+def _method(node: ast.ClassDef) -> ast.FunctionDef | None:
+    methods = (line for line in node.body if isinstance(line, ast.FunctionDef))
+    return next((method for method in methods if method.name == METHOD), None)
+
+
+def interface_error(module: ExtractorFile, class_name: str) -> str:
+    """Return why the harness cannot call a class of a module, or ""; nothing is run.
+
+    A class that is imported, or inherits the method, is not judged.
+    """
+    try:
+        tree = ast.parse(module.raw)
+    except SyntaxError as error:
+        return f"{module.name}:{error.lineno or 1}: this is not Python: {error.msg}"
+    except (ValueError, RecursionError, MemoryError):
+        return f"{module.name}: this cannot be parsed as Python"
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    own = classes.get(class_name)
+    if own is None:
+        is_known = not class_name or class_name in _imported(tree)
+        return "" if is_known else f"{module.name} has no class {quoted(class_name)[1:-1]}"
+    method = _method(own)
+    if method is None:
+        return "" if own.bases else f"{module.name}: {class_name} has no {SIGNATURE}"
+    names = [argument.arg for argument in (*method.args.posonlyargs, *method.args.args)]
+    others = {argument.arg for argument in method.args.kwonlyargs}
+    takes_size = "batch_size" in {*names, *others} or method.args.kwarg is not None
+    if tuple(names[:2]) == PARAMETERS and takes_size:
+        return ""
+    found = f"{METHOD}({', '.join(names)})"
+    return f"{module.name}:{method.lineno}: {found}, expected {SIGNATURE}"
+
+
+def _imported(tree: ast.Module) -> frozenset[str]:
+    """Return the names that a module takes from others."""
+    imports = (node for node in tree.body if isinstance(node, ast.ImportFrom))
+    return frozenset(alias.asname or alias.name for node in imports for alias in node.names)

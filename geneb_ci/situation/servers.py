@@ -1,0 +1,87 @@
+"""What GitHub and the Hub say of a branch or a board, where they are asked."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from geneb_ci.github.ages import duration
+from geneb_ci.github.api import GitHub, connect
+from geneb_ci.github.queue import Queue, Step, Turn, read_queue
+from geneb_ci.publish.difference import LiveStatus, standing_of
+from geneb_ci.publish.generation import source_of
+from geneb_ci.publish.git import GitRepository
+from geneb_ci.publish.session import attempt, require_space, token_to_read
+from geneb_ci.publish.space import Space
+from geneb_ci.situation.contributor import OpenPull
+from geneb_ci.situation.maintainer import LiveBoard, OpenAudit, WaitingPull
+
+
+class Seen(NamedTuple):
+    """What GitHub and the Hub say of a board, where they were asked."""
+
+    is_asked: bool = False
+    """Whether GitHub was asked."""
+    shown_at: Mapping[str, str] = {}
+    """Digest of a commitment to the time at which it became public."""
+    pull: WaitingPull | None = None
+    live: LiveBoard | None = None
+
+
+def pull_of(repository: str, head: str) -> OpenPull | None:
+    """Return the open pull request of a commit; None without one. Raises ForgeProblem."""
+    with connect(repository) as github:
+        numbers = [p.number for p in github.open_pulls().pulls if p.head.sha == head]
+        rows = [row for row in read_queue(github).rows if row.number in numbers]
+    if not rows:
+        return None
+    row = rows[0]
+    return OpenPull(row.number, row.verdict, row.who, row.action)
+
+
+def seen_on(
+    repository: str | None, space: str | None, clone: GitRepository, audits: tuple[OpenAudit, ...]
+) -> Seen:
+    """Return what the servers say that are named: both, one or none of them.
+
+    Raises ForgeProblem, PublishFault, and UsageProblem without a token or for an impossible name.
+    """
+    seen = Seen()
+    if repository is not None:
+        with connect(repository) as github:
+            seen = Seen(
+                is_asked=True,
+                shown_at=_shown_at(github, audits),
+                pull=waiting_pull(read_queue(github)),
+            )
+    if space is not None:
+        seen = seen._replace(live=live_board(require_space(space, "--space"), clone))
+    return seen
+
+
+def _shown_at(github: GitHub, audits: tuple[OpenAudit, ...]) -> dict[str, str]:
+    """Return since when each commitment is a status of the commit that added it to main."""
+    moments = {
+        audit.commitment: github.shown_at(audit.shown_on, audit.commitment)
+        for audit in audits
+        if audit.shown_on and not audit.is_drawn
+    }
+    return {commitment: moment for commitment, moment in moments.items() if moment}
+
+
+def waiting_pull(queue: Queue) -> WaitingPull | None:
+    """Return the first pull request of a queue that waits for a maintainer; None without one."""
+    rows = [row for row in queue.rows if row.turn is Turn.MAINTAINER]
+    if not rows:
+        return None
+    row = rows[0]
+    age = duration(row.age_seconds)
+    is_to_be_audited = row.step is Step.AUDIT
+    return WaitingPull(row.number, row.name, age, row.action, len(rows), is_to_be_audited)
+
+
+def live_board(name: str, clone: GitRepository) -> LiveBoard:
+    """Return how the board of a Space is related to that of the last commit, by their commits."""
+    space = Space(name, token=token_to_read(f"spaces/{name}"))
+    live = attempt(space.state).manifest
+    if live is None:
+        return LiveBoard(name, LiveStatus.NOTHING)
+    return LiveBoard(name, standing_of(live, source_of(clone, clone.resolve("HEAD")), clone))

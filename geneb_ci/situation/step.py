@@ -1,0 +1,110 @@
+"""The next step in a folder: who asks, what is read, and which table decides."""
+
+import dataclasses
+import datetime as dt
+import os
+import shlex
+from pathlib import Path
+
+from geneb_ci.audit.record.keys import KEY_VARIABLE
+from geneb_ci.common.config import Layout, LayoutKind, find_layout
+from geneb_ci.github.verdict.collect import places_of
+from geneb_ci.publish.git import BadRepository, repository_at
+from geneb_ci.situation import contributor
+from geneb_ci.situation.read_branch import read_branch
+from geneb_ci.situation.table import NextStep, Role, decide
+from geneb_ci.situation.work_tree import KEYS_FOLDER, read_work_tree
+
+NOTHING_TO_SUBMIT = frozenset({"nothing-changed", "no-base-branch"})
+"""Situations of a contributor in which a maintainer with a key is who asks."""
+OTHER_ROLE = "you have a key as well: geneb-ci next --as maintainer says what is next on the board"
+
+
+def step_in(
+    folder: Path,
+    role: Role | None,
+    repository: str | None,
+    space: str | None,
+    now: dt.datetime,
+) -> NextStep:
+    """Return the next step in a folder, for a role or for the one that the folder speaks for.
+
+    `repository` on GitHub and `space` on the Hub are asked where they are named; nothing else is
+    sent. Raises BadConfiguration, and what the servers do.
+    """
+    layout = find_layout(folder)
+    step = _step_of(layout, role, repository, space, now)
+    if not step.command or layout.root == folder:
+        return step
+    up = shlex.join(["cd", os.path.relpath(layout.root, folder)])
+    return dataclasses.replace(step, command=f"{up} && {step.command}")
+
+
+def _step_of(
+    layout: Layout,
+    role: Role | None,
+    repository: str | None,
+    space: str | None,
+    now: dt.datetime,
+) -> NextStep:
+    """Return the next step in a repository, whose command is for its root."""
+    if role is Role.MAINTAINER or (role is None and _has_unmerged_statements(layout)):
+        return _of_maintainer(layout, repository, space, now)
+    step = _of_contributor(layout, repository)
+    has_key = role is None and _has_key(layout)
+    if has_key and step.situation in NOTHING_TO_SUBMIT:
+        return _of_maintainer(layout, repository, space, now)
+    return dataclasses.replace(step, lines=(*step.lines, OTHER_ROLE)) if has_key else step
+
+
+def _has_key(layout: Layout) -> bool:
+    """Whether a private key is available in a repository of a board."""
+    own = layout.root / KEYS_FOLDER
+    is_board = layout.kind is not LayoutKind.ALONE
+    return is_board and (bool(os.environ.get(KEY_VARIABLE)) or any(own.glob("*.pem")))
+
+
+def _has_unmerged_statements(layout: Layout) -> bool:
+    """Whether signed statements of the working tree are not committed: their signer asks."""
+    if layout.kind is LayoutKind.ALONE or layout.submissions is None:
+        return False
+    try:
+        tree = read_work_tree(repository_at(layout))
+    except BadRepository:
+        return False
+    return any(path.startswith(f"{places_of(layout).audits}/") for path in tree.pending)
+
+
+def _of_contributor(layout: Layout, repository: str | None) -> NextStep:
+    state = read_branch(layout)
+    if repository is not None and state.tree.head:
+        from geneb_ci.situation.servers import pull_of  # the extra `github`
+
+        pull = pull_of(repository, state.tree.head)
+        state = dataclasses.replace(state, pull=pull, asked=repository)
+    return decide(Role.CONTRIBUTOR, state, contributor.TABLE)
+
+
+def _of_maintainer(
+    layout: Layout, repository: str | None, space: str | None, now: dt.datetime
+) -> NextStep:
+    # Imported here: they need the extra `records`, which a contributor does not.
+    from geneb_ci.situation import maintainer
+    from geneb_ci.situation.read_board import BoardReader, read_board
+
+    state = read_board(layout, now)
+    if (repository, space) != (None, None) and state.is_board and not state.refusal:
+        from geneb_ci.situation.servers import seen_on  # the extras `github` and `hub`
+
+        clone = repository_at(layout)
+        seen = seen_on(repository, space, clone, state.audits)
+        reader = BoardReader(layout, clone, state.tree, now)
+        state = dataclasses.replace(
+            state,
+            audits=reader.open_audits(seen.shown_at),
+            pull=seen.pull,
+            live=seen.live,
+            is_asked=seen.is_asked,
+            repository=repository or state.repository,
+        )
+    return decide(Role.MAINTAINER, state, maintainer.TABLE)

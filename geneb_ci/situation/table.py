@@ -1,0 +1,101 @@
+"""Tables of situations: the first one that a state is in says where things stand, and what next."""
+
+import json
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, NamedTuple, TypeVar
+
+from geneb_ci.render.plain import visible
+from reference_harness.formats.text import command_lines, next_line
+
+LINES_MAX = 10
+"""Lines of a step in a terminal of `COLUMNS`."""
+COLUMNS = 80
+LINE_MAX = 400
+"""Characters of a line: names in it come from contributors."""
+COMMAND_MAX = 10_000
+"""Characters of a command, which has at most the paths of one submission."""
+NOTHING = "nothing"
+"""What comes next where nothing is left to do."""
+
+State = TypeVar("State")
+
+
+class Role(StrEnum):
+    """Whose next step it is."""
+
+    CONTRIBUTOR = "contributor"
+    MAINTAINER = "maintainer"
+
+
+class Situation(NamedTuple, Generic[State]):
+    """A line of a table: when it holds, what is said then, and the command that comes next."""
+
+    name: str
+    about: str
+    """What it is, for the list in docs/next.md."""
+    holds: Callable[[State], object]
+    """Whether a state is in this situation, by its truth value."""
+    lines: Callable[[State], Iterable[str]]
+    command: Callable[[State], str]
+    """Returns "" where nothing is left to do."""
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """Where things stand, and the one command that comes next."""
+
+    role: Role
+    situation: str
+    """Name of the situation, as docs/next.md lists them."""
+    lines: tuple[str, ...]
+    """Where things stand, the most important first."""
+    command: str
+    """The command, with its arguments; "" where nothing is left to do."""
+
+    def text(self, width: int = COLUMNS) -> str:
+        """Return what `geneb-ci next` prints: at most ten lines in 80 columns."""
+        last = list(command_lines(next_line(self.command or NOTHING), width))
+        shown: list[str] = []
+        for line in self.lines:
+            wrapped = textwrap.wrap(
+                line,
+                width,
+                subsequent_indent="  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            if len(shown) + len(wrapped) + len(last) > LINES_MAX:
+                break
+            shown += wrapped
+        return "".join(f"{line}\n" for line in [*shown, *last])
+
+    def to_json(self) -> str:
+        """Return what `geneb-ci next --format json` prints."""
+        value = {
+            "role": self.role,
+            "situation": self.situation,
+            "lines": self.lines,
+            "next": self.command,
+        }
+        return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
+
+    def _repr_html_(self) -> str:
+        """Return the step as a table, for a notebook."""
+        from geneb_ci.render.table import Table
+
+        rows = [*((line,) for line in self.lines), (next_line(self.command or NOTHING),)]
+        return Table((self.role,), rows).html(self.situation)
+
+
+def decide(role: Role, state: State, table: Sequence[Situation[State]]) -> NextStep:
+    """Return the step of the first situation of a table that a state is in; the last holds always.
+
+    It is a function of its arguments: it reads no file, no clock and no network.
+    """
+    situation = next(entry for entry in table if entry.holds(state))
+    lines = tuple(visible(line, LINE_MAX) for line in situation.lines(state) if line)
+    command = visible(situation.command(state), COMMAND_MAX)
+    return NextStep(role, situation.name, lines, command)

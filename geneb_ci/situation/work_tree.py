@@ -1,0 +1,142 @@
+"""The working tree of a clone, as git describes it: branch, upstream, what is not committed."""
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from geneb_ci.check.change import EXECUTABLE, REGULAR, SYMLINK, Blob
+from geneb_ci.github.verdict.branch import NoBranch, known_base
+from geneb_ci.publish.git import GitRepository
+
+KEYS_FOLDER = "keys"
+"""Folder of a board's clone in which private keys lie; git ignores it."""
+_TRACKED, _RENAMED, _UNMERGED = "1", "2", "u"
+_FIELDS = {_TRACKED: 8, _RENAMED: 9, _UNMERGED: 10}
+"""Kind of an entry of `git status` to the number of fields before its path."""
+_GITHUB = re.compile(
+    r"(?:https://[^/]*/|ssh://[^/]*/|[^/@]*@[^/:]*:)([\w.-]+/[\w.-]+?)(?:\.git)?/?"
+)
+
+
+@dataclass(frozen=True)
+class WorkTree:
+    """What a clone has beside its last commit."""
+
+    branch: str = ""
+    """Name of the branch; "" where HEAD is none."""
+    head: str = ""
+    """The last commit; "" where there is none."""
+    upstream: str = ""
+    """The branch that this one is pushed to; "" before the first push."""
+    ahead: int = 0
+    """Commits that the upstream lacks."""
+    behind: int = 0
+    """Commits that the upstream has and this branch lacks."""
+    changed: tuple[str, ...] = ()
+    """Paths of tracked files that differ from the last commit."""
+    untracked: tuple[str, ...] = ()
+    """Paths of files that git does not know and does not ignore."""
+    conflicts: tuple[str, ...] = ()
+    """Paths that a merge left with both versions."""
+    base: str = ""
+    """The branch that a pull request goes to; "" where none is known."""
+    remotes: dict[str, str] = field(default_factory=dict)
+    """Name of each remote to OWNER/NAME on its server; "" where its address has no such name."""
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """Paths that the next commit could have, in order."""
+        return tuple(sorted({*self.changed, *self.untracked}))
+
+    @property
+    def is_pushed(self) -> bool:
+        """Whether a server has every commit of the branch, as far as is known here."""
+        return bool(self.upstream) and not self.ahead
+
+    @property
+    def is_on_base(self) -> bool:
+        """Whether commits would go to the branch that pull requests go to, or to its copy here."""
+        return bool(self.branch) and self.branch == self.base_name
+
+    @property
+    def base_name(self) -> str:
+        """Name of the branch that pull requests go to, on its server."""
+        remote, slash, name = self.base.partition("/")
+        return name if slash and remote in self.remotes else self.base
+
+    @property
+    def repository(self) -> str:
+        """OWNER/NAME of the repository that pull requests go to; "" where it is not known."""
+        return self.remotes.get(self.base.partition("/")[0], "")
+
+
+def read_work_tree(repository: GitRepository) -> WorkTree:
+    """Return the state of a working tree; nothing is written, the index neither.
+
+    Raises BadRepository.
+    """
+    status = repository.run("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")
+    heads: dict[str, str] = {}
+    paths: dict[str, list[str]] = {"?": [], _TRACKED: [], _UNMERGED: []}
+    for kind, text in _entries(os.fsdecode(status).split("\0")):
+        if kind == "#":
+            name, _, value = text.partition(" ")
+            heads[name] = value
+        else:
+            paths[kind].append(text)
+    ahead, behind = (int(word[1:]) for word in heads.get("branch.ab", "+0 -0").split(" "))
+    branch, head = heads.get("branch.head", ""), heads.get("branch.oid", "")
+    try:
+        base = known_base(repository)
+    except NoBranch:
+        base = ""
+    return WorkTree(
+        branch="" if branch.startswith("(") else branch,
+        head="" if head.startswith("(") else head,
+        upstream=heads.get("branch.upstream", ""),
+        ahead=ahead,
+        behind=behind,
+        changed=tuple(paths[_TRACKED]),
+        untracked=tuple(paths["?"]),
+        conflicts=tuple(paths[_UNMERGED]),
+        base=base,
+        remotes=_remotes(repository),
+    )
+
+
+def _entries(parts: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield kind and text of each entry of `git status`; a rename is a change of both paths."""
+    rest = iter(parts)
+    for part in rest:
+        kind = part[:1]
+        if kind in {"#", "?"}:
+            yield kind, part[2:]
+        elif kind in _FIELDS:
+            yield kind if kind == _UNMERGED else _TRACKED, part.split(" ", _FIELDS[kind])[-1]
+        if kind == _RENAMED:
+            yield _TRACKED, next(rest)
+
+
+def _remotes(repository: GitRepository) -> dict[str, str]:
+    lines = repository.run("config", "--get-regexp", r"^remote\..*\.url$", ok=(0, 1))
+    remotes = {}
+    for line in os.fsdecode(lines).splitlines():
+        key, _, address = line.partition(" ")
+        match = _GITHUB.fullmatch(address)
+        remotes[key.removeprefix("remote.").removesuffix(".url")] = match[1] if match else ""
+    return remotes
+
+
+def blob_here(root: Path, path: str) -> Blob | None:
+    """Return the entry that a file of the working tree would be; None where it was deleted."""
+    try:
+        status = (root / path).lstat()
+    except OSError:
+        return None
+    if stat.S_ISLNK(status.st_mode):
+        return Blob(SYMLINK, "", status.st_size)
+    mode = EXECUTABLE if status.st_mode & stat.S_IXUSR else REGULAR
+    return Blob(mode, "", status.st_size)

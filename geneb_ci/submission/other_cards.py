@@ -1,0 +1,151 @@
+"""What identifies a model in its card, and the other cards of a board to compare it with."""
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from geneb_ci.submission.names import Card, CardField, parse_card
+from geneb_ci.submission.reading import BY_PARTS
+from reference_harness.formats.files import NotReadable, read_json, read_regular
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
+
+_TITLE = re.compile(r"(?m)^#[ \t]+(\S.*?)[ \t#]*$")
+_LINK = re.compile(r"https?://[^\s<>()\[\]`\"']+")
+_HUB = re.compile(r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)")
+_NOT_MODELS = ("datasets/", "spaces/", "docs/", "papers/", "collections/")
+_NAMED_REPOSITORY = re.compile(r"\b(?:of|from)\s+`?([\w.-]+/[\w.-]+)`?(?=[\s.,;)]|\Z)")
+_DIGEST = re.compile(r"(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z])")
+_COMMIT = re.compile(r"(?<![0-9a-z])[0-9a-f]{40}(?![0-9a-z])")
+TEXT_MIN = 40
+"""Characters of a statement that two people do not write alike by chance."""
+
+
+class CardFacts(NamedTuple):
+    """What a card says of which model it is about."""
+
+    title: str
+    weights: str
+    """The statement on the weights, without markup; "" if it is too short to be anybody's own."""
+    training: str
+    """The same on the training data."""
+    links: frozenset[str]
+    """Of the statement on the weights, as are the next three."""
+    repositories: frozenset[str]
+    """Of the Hub, in lower case."""
+    digests: frozenset[str]
+    commits: frozenset[str]
+
+
+def weights_of(card: Card) -> CardField | None:
+    """Return the field on the weights."""
+    return card.find("weights", "checkpoint")
+
+
+def training_of(card: Card) -> CardField | None:
+    """Return the field on the training data."""
+    return card.find("training data", "pretraining")
+
+
+def title_line(card: Card) -> int:
+    """Return the line of the title; 1 without one."""
+    match = _TITLE.search(card.text)
+    return 1 if match is None else card.text.count("\n", 0, match.start()) + 1
+
+
+def facts_of(card: Card) -> CardFacts:
+    """Return what a card says of which model it is about."""
+    title, weights, training = _TITLE.search(card.text), weights_of(card), training_of(card)
+    text = weights.value if weights else ""
+    return CardFacts(
+        title.group(1) if title else "",
+        _statement(text),
+        _statement(training.value if training else ""),
+        links_in(text),
+        repositories_in(text),
+        frozenset(_DIGEST.findall(text)),
+        frozenset(_COMMIT.findall(text)),
+    )
+
+
+def _statement(text: str) -> str:
+    plain = " ".join(re.sub(r"[`*_<>]", "", text).casefold().split())
+    return plain if len(plain) >= TEXT_MIN else ""
+
+
+def links_in(text: str) -> frozenset[str]:
+    """Return the links in a text, in lower case, each as it is whatever follows it."""
+    return frozenset(link.rstrip(".,;/").casefold() for link in _LINK.findall(text))
+
+
+def repositories_in(text: str) -> frozenset[str]:
+    """Return the repositories of models that a text names, in lower case."""
+    names = [name.rstrip(".").casefold() for name in _HUB.findall(text)]
+    names = [name for name in names if not name.startswith(_NOT_MODELS)]
+    return frozenset(
+        names or [name.rstrip(".").casefold() for name in _NAMED_REPOSITORY.findall(text)]
+    )
+
+
+class RowFacts(NamedTuple):
+    """What a row says of which model it is."""
+
+    links: frozenset[str]
+    repositories: frozenset[str]
+    training: str
+
+    def is_of_same(self, other: "RowFacts") -> bool:
+        """Whether two rows name the same weights."""
+        return bool(self.links & other.links or self.repositories & other.repositories)
+
+
+def row_facts(value: Any) -> RowFacts:
+    """Return what a document says of which model it is; empty texts for what it lacks."""
+    meta, model = _table(value, "meta"), _table(_table(value, "run"), "model")
+    url, location = meta.get("url"), model.get("location")
+    links = links_in(url) if isinstance(url, str) else frozenset[str]()
+    repositories = repositories_in(url) if isinstance(url, str) else frozenset[str]()
+    if model.get("kind") == "huggingface" and isinstance(location, str):
+        repositories |= {location.casefold()}
+    training = meta.get("training_data")
+    return RowFacts(links, repositories, training.casefold() if isinstance(training, str) else "")
+
+
+def _table(value: Any, name: str) -> Mapping[str, Any]:
+    member = value.get(name) if isinstance(value, Mapping) else None
+    return member if isinstance(member, Mapping) else {}
+
+
+@dataclass(frozen=True)
+class OtherCards:
+    """The cards of a board and its rows, read when a rule asks for them."""
+
+    cards: Path | None = None
+    rows: Path | None = None
+
+    @functools.cached_property
+    def facts(self) -> tuple[tuple[str, CardFacts], ...]:
+        """The id of each model with a card that can be read, and what the card says."""
+        paths = sorted(self.cards.glob("*.md"), key=BY_PARTS) if self.cards else []
+        read = ((path.stem, _read(path)) for path in paths)
+        return tuple((model, facts) for model, facts in read if facts is not None)
+
+    def row(self, model_id: str) -> RowFacts:
+        """Return what the row of a model says; nothing where it cannot be read."""
+        if self.rows is None:
+            return row_facts(None)
+        try:
+            raw = read_regular(self.rows / f"{model_id}.json", SUBMISSION_BYTES_MAX, links=False)
+            return row_facts(read_json(raw))
+        except (NotReadable, ValueError):
+            return row_facts(None)
+
+
+def _read(path: Path) -> CardFacts | None:
+    try:
+        card = parse_card(read_regular(path, SUBMISSION_BYTES_MAX, links=False), path.name)
+    except NotReadable:
+        return None
+    return None if card.fault is not None else facts_of(card)

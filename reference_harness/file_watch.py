@@ -1,0 +1,114 @@
+"""Which files a process opens, as far as Python and safetensors see.
+
+Native libraries that open files by themselves pass it by, so this finds mistakes and is no security
+boundary.
+"""
+
+import contextlib
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+EVENTS = ("open", "sqlite3.connect")
+_HERE = Path(__file__).resolve().parent
+_MARK = "_geneb_watched"
+
+
+class FileWatch:
+    """Records every file that this process opens for reading and did not write itself."""
+
+    def __init__(self) -> None:
+        self.opened: dict[str, str] = {}
+        """The real path of each file to the path by which it was opened first."""
+        self._scopes: list[dict[str, str]] = []
+        self._written: set[str] = set()
+        self._busy = False
+        self._started = False
+
+    def start(self) -> None:
+        """Begin, unless it has begun; an audit hook stays until the process ends."""
+        if not self._started:
+            sys.addaudithook(self._hook)
+            self._started = True
+        _watch_safetensors(self)
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[dict[str, str]]:
+        """Record what is read within the block, in the shape of `opened`; also what it wrote."""
+        self.start()
+        scope: dict[str, str] = {}
+        self._scopes.append(scope)
+        try:
+            yield scope
+        finally:
+            self._scopes = [other for other in self._scopes if other is not scope]
+
+    def note(self, path: str | bytes | Path) -> None:
+        """Record that a file is read."""
+        name = os.fsdecode(path)
+        real = os.path.realpath(name)
+        if not Path(real).is_file():
+            return
+        for files in (*self._scopes, *(() if real in self._written else (self.opened,))):
+            files.setdefault(real, name)
+
+    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event not in EVENTS or self._busy or not isinstance(arguments[0], str | bytes | Path):
+            return
+        self._busy = True
+        try:
+            if _writes(arguments):
+                self._written.add(os.path.realpath(os.fsdecode(arguments[0])))
+            else:
+                self.note(arguments[0])
+        finally:
+            self._busy = False
+
+
+WATCH = FileWatch()
+"""The watch of a process that runs an extractor; it is started before the extractor is loaded."""
+
+
+def _writes(arguments: tuple[Any, ...]) -> bool:
+    """Return whether an event of "open" is about writing."""
+    if len(arguments) < len(("path", "mode", "flags")):
+        return False
+    mode, flags = arguments[1:3]
+    if isinstance(mode, str):
+        return any(letter in mode for letter in "wax+")
+    return isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR))
+
+
+def _watch_safetensors(watch: FileWatch) -> None:
+    """Note the files that safetensors opens, which Python does not see: it maps them itself."""
+    try:
+        import safetensors
+    except ImportError:  # no part of what a practice run needs
+        return
+    inner = safetensors.safe_open
+    if hasattr(inner, _MARK):
+        return
+
+    def safe_open(filename: Any, *args: Any, **keywords: Any) -> Any:
+        watch.note(filename)
+        return inner(filename, *args, **keywords)
+
+    setattr(safe_open, _MARK, True)
+    for module in list(sys.modules.values()):
+        if getattr(module, "__dict__", {}).get("safe_open") is inner:
+            vars(module)["safe_open"] = safe_open
+
+
+def package_folders() -> list[Path]:
+    """Return the folders of Python, of its packages and of the harness."""
+    named = {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()}
+    named |= {name for name in sys.path if Path(name).name.endswith("-packages")}
+    return [_HERE, *(Path(name).resolve() for name in named)]
+
+
+def is_within(path: Path, folders: list[Path]) -> bool:
+    """Whether a path is below one of some folders."""
+    return any(path.is_relative_to(folder) for folder in folders)
