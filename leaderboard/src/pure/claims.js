@@ -1,5 +1,6 @@
-// What the first page says of models, as geneb_ci/board/reasons.py writes it: that one scores highest
-// on the tasks, or loses so much on them, and how much that rests on. Ids stand in backticks.
+// What the first page says of models, as geneb_ci/board/reasons.py writes it: that one scores
+// highest on the tasks, or loses so much on them, and how much that rests on. Ids stand in
+// backticks.
 
 import { boundText, counted, intervalText, regimeWords, scoreText, sizeText } from "./words.js";
 
@@ -29,9 +30,10 @@ function restText({ wins, without }, regimes, count, what) {
   return `It scores highest on ${won.join(" and ")} of the ${count} tasks; ${steady}.`;
 }
 
-/** Say how far the scores of all models lie apart in two regimes, of which nothing is known between. */
+/** Say how far the scores of all models lie apart in two regimes: between nothing is known. */
 export function gapText(regimes, means) {
-  const [few, many] = means.map((own) => own.reduce((sum, { score }) => sum + score, 0) / own.length);
+  const mean = (own) => own.reduce((sum, { score }) => sum + score, 0) / own.length;
+  const [few, many] = means.map(mean);
   return (
     `Hundreds of examples lie between: the mean of these models is ${scoreText(few)} with ` +
     `${regimes[0]} and ${scoreText(many)} with ${regimes[1]}, and nothing was measured in the gap.`
@@ -39,7 +41,8 @@ export function gapText(regimes, means) {
 }
 
 /** Say which smaller models lose no more than is accepted. */
-export function smallerText({ id, params, claim, below, bounds, regimes, count, smaller, accepted }) {
+export function smallerText(found) {
+  const { id, params, claim, below, bounds, regimes, count, smaller, accepted } = found;
   const most = `at most ${accepted} with 95 % confidence`;
   if (!claim) return `No smaller model loses ${most} on these tasks.`;
   const lost = below.map((own, k) => {

@@ -106,7 +106,8 @@ export const LOSS_STEP = 0.005;
 
 /** Return the losses that may be accepted. */
 function losses() {
-  return Array.from({ length: LOSS_STEPS + 1 }, (_, step) => String((step * LOSS_STEP * 1000) / 1000));
+  const steps = Array.from({ length: LOSS_STEPS + 1 }, (_, step) => step);
+  return steps.map((step) => String(Math.round(step * LOSS_STEP * 1000) / 1000));
 }
 
 const firsts = (pairs) => pairs.map(([value]) => value);

@@ -93,7 +93,8 @@ function claimTexts({ tasks, regimes, places, means, bounds, smaller, claims, ac
   const { highest, smallest } = claims;
   const said = highest.map((claim, k) => {
     const standing = means[k][claim.at];
-    return highestText({ id: models[places[claim.at]].id, standing, claim, regime: regimes[k], count });
+    const { id } = models[places[claim.at]];
+    return highestText({ id, standing, claim, regime: regimes[k], count });
   });
   if (regimes.length > 1) said.push(gapText(regimes, means));
   if (places.length > 1) {
@@ -171,7 +172,8 @@ function axis([low, high]) {
 }
 
 function links({ places, orders, smaller, regimes }, { kind, species }) {
-  const ids = [...new Set([...orders.map(([first]) => first), ...smaller.slice(0, 1), ...orders[0]])]
+  const first = [...orders.map(([highest]) => highest), ...smaller.slice(0, 1), ...orders[0]];
+  const ids = [...new Set(first)]
     .slice(0, COMPARED_MAX)
     .map((at) => models[places[at]].id);
   const regime = regimes.at(-1);
