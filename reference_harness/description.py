@@ -10,6 +10,9 @@ from .formats.submission_terms import DTYPES, SOURCE_KINDS, TRUNCATIONS
 # A tokenizer without a limit has 10**30; no model reads 10**9 tokens.
 LENGTH_MAX = 10**9
 
+UNIT = "unit"
+"""The scale of an extractor each of whose embeddings is divided by its root mean square."""
+
 _MISSING = object()
 
 
@@ -26,6 +29,10 @@ def describe(extractor: object, name_model: str) -> tuple[dict[str, Any], tuple[
         "truncation": _one_of(getattr(extractor, "truncation", None), TRUNCATIONS),
         "dtype": _one_of(_dtype(getattr(extractor, "dtype", None)), DTYPES),
     }
+    if (
+        getattr(extractor, "scale", None) == UNIT
+    ):  # else the key of its cached embeddings would change
+        embedding["scale"] = UNIT
     model = _model(getattr(extractor, "source", None), name_model)
     undeclared = [key for key, value in embedding.items() if value == UNDECLARED]
     if model["kind"] == UNDECLARED:

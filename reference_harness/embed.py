@@ -166,7 +166,16 @@ def calls(
             row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
             msg = f"{label}: the embedding of {batch[row][:LETTERS_SHOWN]!r} is not finite"
             raise EmbeddingError(msg)
-        yield rows, values
+        yield rows, unit_embeddings(values) if loaded.is_unit else values
+
+
+def unit_embeddings(values: Embeddings) -> Embeddings:
+    """Return (n, d) embeddings, each divided by the root mean square of its values."""
+    wide = values.astype(np.float64)
+    size = np.sqrt(np.square(wide).mean(axis=1, keepdims=True))
+    size[size == 0] = 1
+    unit: Embeddings = (wide / size).astype(values.dtype)
+    return unit
 
 
 def measured(

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from .facts import ExtractorFacts, facts_of
 from .file_watch import WATCH
 from .loaded_model import loaded_model, without_unused
 from .loading import LoadedExtractor, load
+from .measure import NOT_MEASURED, Letters, letters_of
 from .memory import MemoryLimit, peak_memory, room_of
 from .tasks import sequence_digests
 
@@ -30,6 +31,8 @@ class EmbedJob:
     """Distinct, in file order."""
     cache: Path | str
     key_parts: Mapping[str, object]
+    measured: list[str] = field(default_factory=list)
+    """Every distinct sequence of the task, whose letters are measured."""
 
 
 class Step(NamedTuple):
@@ -51,6 +54,8 @@ class EmbedResult:
     """Most bytes that the accelerator, or this process, has held; 0 where that is unknown."""
     budget: int | None = None
     """Padded tokens a batch may have, where that was measured."""
+    measured: Letters = NOT_MEASURED
+    """The letters of the task's sequences that the model reads."""
     notes: tuple[str, ...] = ()
     """Sentences for the user: damaged shards, and what memory allows."""
     failed: str = ""
@@ -136,7 +141,19 @@ class Embedder:
                 "now on"
             )
         seconds, peak = time.perf_counter() - started, peak_memory(self.device)
-        yield EmbedResult(job.task_id, seconds, letters, peak, budget, tuple(notes), failed)
+        measured_letters = NOT_MEASURED
+        if not failed:
+            measured_letters = letters_of(self.loaded, job.measured)
+        yield EmbedResult(
+            job.task_id,
+            seconds,
+            letters,
+            peak,
+            budget,
+            measured_letters,
+            tuple(notes),
+            failed,
+        )
 
     def _fill(self, cache: Cache, job: EmbedJob) -> Iterator[Step]:
         digests, sequences = sequence_digests(job.sequences), job.sequences

@@ -1,5 +1,6 @@
 """One task in a worker process: reads embeddings, fits probes in every regime, returns scores."""
 
+import dataclasses
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,11 +12,14 @@ import numpy.typing as npt
 
 from . import metrics, probe
 from .cache import Cache
+from .embed import unit_embeddings
 from .engine.threads import Library, libraries
 from .errors import LostEmbeddingsError, OptionError, ProbeError, StateError
 from .formats.base import Scores
+from .formats.measured import EmbeddingFacts, UnitScale
 from .formats.run_record import Kind, PerSeed, Regime, TaskReceipt, Warned
 from .formats.scorer import ScorerRef
+from .measure import embedding_facts
 from .memory import is_out_of_memory, release_memory
 from .receipt.predictions import task_section
 from .receipt.rounding import Rounded, Widened, rounded
@@ -24,6 +28,9 @@ from .scorer import SCORER
 from .tasks import DIGEST_BYTES, Labels
 
 PerFit = TypeVar("PerFit")
+UNIT_NUMBERS = 1 << 22
+"""Numbers of the training features up to which a task is scored at unit scale, too: a fit of a
+thousand steps takes two seconds of one core then, and those of a run less than a minute."""
 
 
 class ProbeSettings(Protocol):
@@ -69,6 +76,8 @@ class Job:
     receipt: Path | None = None
     """Folder of the receipt; the rounded embeddings, which are scored in any case, are written to
     it."""
+    unit_regime: str | None = None
+    """The regime that is scored a second time, with each embedding at unit scale."""
 
     def execute(self) -> "ProbeResult | ProbeFailure":
         """Probe the task; an error is a value, so that the other tasks go their way."""
@@ -101,6 +110,8 @@ class ProbeResult:
     seconds: float
     libraries: list[Library]
     scorer: ScorerRef
+    embeddings: EmbeddingFacts
+    unit_scale: UnitScale | None = None
     token_budgets: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     """A sentence for each damaged shard that was set aside."""
@@ -137,8 +148,11 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
         if job.receipt is not None:
             receipt = write_task(job.receipt, job.task_id, rows, cut)
         problem = problem_of(rows, cut, job.train_labels, job.test_labels)
+        digests = _digests_in(job.train_digests) + _digests_in(job.test_digests)
+        facts = embedding_facts(Widened(*rows), digests)
         del rows
         scored = {name: regime(problem, name, job) for name in job.regimes}
+        unit_scale = at_unit_scale(problem, job)
     except ProbeError as error:
         msg = f"{job.task_id}: {error}"
         raise ProbeError(msg) from error
@@ -150,11 +164,27 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
         time.perf_counter() - started,
         libraries(),
         scorer_of(job.device),
+        facts,
+        unit_scale,
         tuple(sorted(cache.token_budgets)),
         tuple(cache.set_aside),
         receipt,
         None if receipt is None else task_section(problem, scored.values()),
     )
+
+
+def at_unit_scale(problem: probe.Problem, job: Job) -> UnitScale | None:
+    """Return the scores of one regime with each embedding divided by its root mean square.
+
+    None where nobody asked for them, and for a task on which they would take minutes.
+    """
+    if job.unit_regime is None or problem.train.size > UNIT_NUMBERS:
+        return None
+    unit = dataclasses.replace(
+        problem, train=unit_embeddings(problem.train), test=unit_embeddings(problem.test)
+    )
+    scores = regime(unit, job.unit_regime, job).regime.scores
+    return UnitScale(regime=job.unit_regime, scores=scores)
 
 
 def problem_of(rows: Rounded, cut: int, train_labels: Labels, test_labels: Labels) -> probe.Problem:

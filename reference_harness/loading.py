@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from .description import describe
+from .description import UNIT, describe
 from .extractors import BUILTINS, base
 from .extractors.base import (
     BaseEmbeddingExtractor,
@@ -48,6 +48,11 @@ class LoadedExtractor:
     extractor does not declare is "undeclared", which format 1.1 takes for `layer` and `pooling`
     alone: `undeclared` lists what its author has to add before a 1.1 submission can be written."""
     undeclared: tuple[str, ...]
+
+    @property
+    def is_unit(self) -> bool:
+        """Whether the harness divides each embedding by the root mean square of its values."""
+        return bool(self.description["embedding"].get("scale") == UNIT)
 
     @property
     def siblings(self) -> dict[str, str]:

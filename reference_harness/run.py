@@ -1,7 +1,7 @@
 """One run: checks the data, has an engine embed and probe each task, returns the record."""
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,9 +14,12 @@ from .claims import Claim, Digests, claims, distinct, packed
 from .embedder import EmbedJob, EmbedResult
 from .engine import ATTEMPTS, Engine, Notice
 from .errors import DataError, EmbeddingError, FailedTasksError, HarnessError, ProbeError
+from .facts import ExtractorFacts
+from .formats.measured import LettersRead, TaskMeasured, share_read
 from .formats.run_record import LibraryRef, RunRecord, TaskRecord
 from .formats.submission import PredictionsFile
 from .job import Job, ProbeFailure, ProbeResult
+from .measure import NOT_MEASURED, Letters
 from .progress import Listener, Silent
 from .receipt.predictions import write_predictions
 from .receipt.task_file import is_written
@@ -50,6 +53,7 @@ class _OpenTask:
     letters: int = 0
     """Letters embedded."""
     peak_memory: int = 0
+    measured: Letters = NOT_MEASURED
 
 
 def run(settings: Settings, engine: Engine, listener: Listener | None = None) -> RunRecord:
@@ -192,6 +196,8 @@ class _Run:
             known.seconds += result.seconds
             known.letters += result.letters
             known.peak_memory = max(known.peak_memory, result.peak_memory)
+            known.measured = result.measured
+            self._say(cut_letters(result.task_id, result.measured.read, self.settings.facts))
             self.embedded.add(result.task_id)
             self._probe()
 
@@ -299,7 +305,9 @@ class _Run:
             len(sequences) + (before.embedded_now if before else 0),
             *((before.seconds, before.letters, before.peak_memory) if before else ()),
         )
-        return EmbedJob(task.id, sequences, self.settings.cache, self.key_parts)
+        return EmbedJob(
+            task.id, sequences, self.settings.cache, self.key_parts, list(named.values())
+        )
 
     def _job(self, data: TaskData) -> Job:
         protocol = self.settings.benchmark.protocol
@@ -316,7 +324,22 @@ class _Run:
             few_shot_k=protocol.few_shot_k,
             device=self.settings.probe_device,
             receipt=self.settings.receipt,
+            unit_regime=self._unit_regime(data.id),
         )
+
+    def _unit_regime(self, task_id: str) -> str | None:
+        """Return the regime in which a task is scored at unit scale, too; None for no such task.
+
+        It is one of full data, on the smallest task of each category: all of them would cost as
+        much again as the fits of the run.
+        """
+        chosen = self.settings
+        benchmark = chosen.benchmark
+        full = [r for r in chosen.regimes_to_run if r not in benchmark.protocol.few_shot_k]
+        category = benchmark.by_id[task_id].category
+        peers = [t for t in self.checked if benchmark.by_id[t].category == category]
+        smallest = min(peers, key=lambda name: self.checked[name].rows)
+        return full[0] if full and smallest == task_id else None
 
     def _finish(self, probed: ProbeResult) -> None:
         record = self._task_record(probed)
@@ -353,6 +376,12 @@ class _Run:
             probe_seconds=round(probed.seconds, 6),
             regimes=probed.regimes,
             receipt=probed.receipt,
+            measured=TaskMeasured(
+                letters=known.measured.read,
+                not_measured=known.measured.unknown,
+                embeddings=probed.embeddings,
+                unit_scale=probed.unit_scale,
+            ),
         )
 
     def _note(self, libraries: list[LibraryRef]) -> None:
@@ -360,6 +389,19 @@ class _Run:
             self.libraries[(library.library, library.version, library.kernel, library.threads)] = (
                 library
             )
+
+
+def cut_letters(task_id: str, letters: LettersRead | None, facts: ExtractorFacts) -> Iterator[str]:
+    """Yield a sentence for the user where an end of some sequences is not read."""
+    if letters is None or not letters.cut:
+        return
+    limit = facts.description["embedding"]["max_length"]
+    sample = "" if letters.method == "tokens" else " looked at"
+    yield (
+        f"{task_id}: {100 * share_read(letters):.0f} % of letters read, {letters.cut:,} of "
+        f"{plural(letters.sequences, 'sequence')}{sample} cut: max_length={limit}; raise it, or "
+        "declare the truncation"
+    )
 
 
 def summary(record: TaskRecord) -> str:

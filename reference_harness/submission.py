@@ -87,8 +87,19 @@ def _details(record: RunRecord, benchmark: Benchmark, version: FormatVersion) ->
         "run": _run(record) | (_embedding_cost(record) if version == "1.2" else {}),
         "evidence": _evidence(record, version),
         "gaps": _gaps(record, benchmark),
+        **_measured(record, version),
         **({"receipt": receipt.model_dump()} if receipt else {}),
     }
+
+
+def _measured(record: RunRecord, version: FormatVersion) -> dict[str, Any]:
+    """Return what the run measured of its tasks; nothing for a record of an older harness."""
+    measured = {
+        task_id: task.measured.model_dump()
+        for task_id, task in record.tasks.items()
+        if task.measured is not None
+    }
+    return {"measured": measured} if measured and version == "1.2" else {}
 
 
 def _run(record: RunRecord) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.board.advice import MARGIN, Advice, ModelRequest, model_request
 from geneb_ci.board.columns import Entry, entry_of
-from geneb_ci.board.marks import decider, marks_of, read_defects
+from geneb_ci.board.marks import decider, letters_read, marks_of, read_defects
 from geneb_ci.board.numbers import ranked_regimes
 from geneb_ci.board.page import INDEX, drop_former, page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
@@ -62,7 +62,7 @@ def entry_maker(layout: Layout) -> EntryMaker:
     decided = decider(layout)
     registry, defects = ModelRegistry(layout), read_defects(layout)
     seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
-    shared = shared_errors(layout)
+    shared, benchmark = shared_errors(layout), benchmark_of(layout)
 
     def make_entry(row: BoardRow, findings: Iterable[Finding]) -> Entry:
         submission = row.submission
@@ -70,7 +70,8 @@ def entry_maker(layout: Layout) -> EntryMaker:
         official = decision.is_official
         marks = marks_of(submission.model_id, findings, defects, is_official=official)
         receipt = published_state(submission, seen, days)
-        entry = entry_of(submission, decision, registry, marks, receipt)
+        letters = letters_read(submission, benchmark)
+        entry = entry_of(submission, decision, registry, marks, receipt, letters)
         return dataclasses.replace(entry, shared=shared, sha256=row.sha256, numbers=row.numbers)
 
     return make_entry

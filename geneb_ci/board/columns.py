@@ -71,6 +71,8 @@ class Entry:
     """Ids of the audit records that the evidence rests on."""
     sha256: str = ""
     """Digest of the submission's file; "" for one that is in no file."""
+    letters: str | None = None
+    """Text on the letters that its run read, as the harness measured them."""
     shared: SharedErrors | None = None
     """Shared errors of the rows with published predictions: the same for all entries."""
     numbers: RowNumbers | None = None
@@ -83,6 +85,7 @@ def entry_of(
     registry: Mapping[str, Mapping[str, Any]],
     marks: Marks = NO_MARKS,
     receipt: Published | None = None,
+    letters: str | None = None,
 ) -> Entry:
     """Return the entry of a submission; `registry` maps ids of models to their entries' facts."""
     return Entry(
@@ -97,6 +100,7 @@ def entry_of(
         marks,
         receipt,
         tuple(record.audit_id for record in decision.basis),
+        letters=letters,
     )
 
 
@@ -387,6 +391,18 @@ COLUMNS: tuple[Column, ...] = (
         is_published=False,
         is_required=False,
         download="peak_memory_bytes",
+    ),
+    Column(
+        key="letters_read",
+        type=str,
+        about="Of which tasks the model read less than all letters, as the submitter's harness "
+        "measured it; from 1.2 on.",
+        value=lambda entry: entry.letters,
+        kind="text",
+        label="Letters read",
+        is_published=False,
+        is_required=False,
+        download="letters_read",
     ),
     Column(
         key="training_data",

@@ -17,13 +17,18 @@ from geneb_ci.audit.sampling.design import audit_policy, demands_of
 from geneb_ci.audit.trust.level import Decision, decide
 from geneb_ci.common.config import Layout, benchmark_of, official_files, policy_bytes
 from geneb_ci.common.errors import BadConfiguration
-from geneb_ci.common.finding import Finding, Severity
+from geneb_ci.common.finding import Finding, Severity, percent
 from geneb_ci.common.shipped import shipped
 from reference_harness.formats.base import Name, StrictModel, first_error
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import lies_there
+from reference_harness.formats.measured import UNREAD, share_read
 from reference_harness.formats.submission import Submission, SubmissionV11, SubmissionV12
+from reference_harness.formats.text import plural
 
 FILE = "defects.json"
+NAMED_MAX = 3
+"""Tasks that are named where many were not read whole."""
 BYTES_MAX = 200_000
 """Ten defects have 4 kB; a defect of each of a thousand models would have 150 kB."""
 
@@ -144,6 +149,33 @@ def peak_memory(submission: Submission) -> int | None:
     """Return the most bytes that embedding took; None where the run did not measure that."""
     cost = submission.run.embedding_cost if isinstance(submission, SubmissionV12) else None
     return None if cost is None else cost.peak_memory_bytes
+
+
+def letters_read(submission: Submission, benchmark: Benchmark) -> str | None:
+    """Return of which tasks a run did not read all letters, the least read first.
+
+    None where nothing was measured.
+    """
+    if not isinstance(submission, SubmissionV12):
+        return None
+    shares = {
+        task: share_read(measured.letters)
+        for task, measured in submission.measured.items()
+        if measured.letters is not None and task in benchmark.by_id
+    }
+    if not shares:
+        return None
+    cut = sorted((share, task) for task, share in shares.items() if share < 1 - UNREAD)
+    if not cut:
+        least = min(shares.values())
+        read = "all" if least == 1 else f"at least {percent(least)} of the"
+        return f"reads {read} letters of {plural(len(shares), 'task')}"
+    (share, task), *others = cut[:NAMED_MAX]
+    words = [f"{percent(share)} of the letters of {benchmark.by_id[task].label}"]
+    words += [f"{percent(share)} of {benchmark.by_id[task].label}" for share, task in others]
+    rest = len(cut) - len(words)
+    more = f", and not all of {plural(rest, 'further task')}" if rest else ""
+    return f"reads {', '.join(words)}{more}"
 
 
 def decider(layout: Layout) -> Callable[[str, str, str], Decision]:

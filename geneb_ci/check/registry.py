@@ -120,6 +120,12 @@ FILE_RULES: dict[str, tuple[str, ...]] = {
         "extractor-mismatch",
         "no-run-details",
     ),
+    "measured": (
+        "impossible-measurement",
+        "unread-letters",
+        "scale-moves-scores",
+        "constant-embeddings",
+    ),
     "card": (
         "missing-card",
         "unreadable-card",

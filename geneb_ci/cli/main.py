@@ -162,7 +162,7 @@ COMMANDS = {
 
 
 SECTIONS = {
-    "Contribute a model": ("check", "new", "run", "pack", "explain"),
+    "Contribute a model": ("next", "check", "new", "run", "pack", "explain"),
     "Read the board": ("serve", "recommend", "export", "diff"),
     "Maintain a board": ("init", "doctor", "triage", "audit", "build", "publish"),
 }

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from reference_harness.extractors.base import UNDECLARED
+from reference_harness.reach import difference
 
 from .hooks import ModuleStates, Recorder
 from .probes import many_sequences, random_letters
-from .result import TOLERANCES, BrokenError, UnverifiedError, difference
+from .result import TOLERANCES, BrokenError, UnverifiedError
 from .subject import Subject, call
 
 LETTERS = 60

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from reference_harness.reach import difference
+
 from .hooks import torch_modules
 from .probes import MANY, SEED, many_sequences, mixed_lengths, random_letters
-from .result import BrokenError, difference
+from .result import BrokenError
 from .subject import Subject, call
 
 # Letters of a sequence and of its longer neighbour, which makes padding necessary.

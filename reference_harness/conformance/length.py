@@ -5,14 +5,12 @@ the embedding exactly if the position is within the limit: bisection finds the l
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-import numpy as np
 
 from reference_harness.extractors.base import UNDECLARED
+from reference_harness.reach import Mover, Reach
 
-from .probes import changed_letters, random_letters
-from .result import BrokenError, UnverifiedError, difference, show
+from .probes import random_letters
+from .result import BrokenError, UnverifiedError, show
 from .subject import Subject
 
 # Letters tried if no limit is declared.
@@ -23,15 +21,6 @@ MERGE_SLACK = 2
 # (6-mers hold six, learned vocabularies of DNA five to twelve).
 SPECIALS_MAX = 3
 TOKEN_LETTERS_MAX = 12
-
-
-@dataclass(frozen=True)
-class _ReadLetters:
-    """How much of a sequence is read, from which end."""
-
-    letters: int
-    side: str
-    """"right" when the right end is cut, "left", or "none" when all is read."""
 
 
 Text = Callable[[int], str]
@@ -60,7 +49,7 @@ def _check(subject: Subject, text: Text) -> str:
     sequence = _longer_than_limit(subject, limit, count, text)
     if truncation == "none":
         return _refuses(subject, sequence, limit)
-    reach = _read_letters(subject, sequence)
+    reach = _reach(subject, sequence)
     if reach.side == "none":
         msg = (
             f"it declares max_length {limit}, and reads all {len(sequence)} letters of a longer "
@@ -68,22 +57,20 @@ def _check(subject: Subject, text: Text) -> str:
         )
         raise BrokenError(msg, _example(sequence, len(sequence) - 1))
     if truncation not in (reach.side, UNDECLARED):
-        msg = f"it declares truncation {truncation!r}, and cuts the {reach.side} end"
-        raise BrokenError(msg, _example(sequence, 0 if reach.side == "left" else -1))
+        msg = f"it declares truncation {truncation!r}, and cuts {reach.words}"
+        raise BrokenError(msg, _example(sequence, 0 if reach.start else -1))
     return _compare(reach, sequence, limit, count)
 
 
-def _compare(
-    reach: _ReadLetters, sequence: str, limit: int, count: Callable[[str], int] | None
-) -> str:
+def _compare(reach: Reach, sequence: str, limit: int, count: Callable[[str], int] | None) -> str:
     """Compare the letters that are read with the tokens that are declared."""
     read = reach.letters
-    letters_read = sequence[:read] if reach.side == "right" else sequence[-read:]
+    letters_read = sequence[reach.start : reach.stop]
     if count is None:
         measure = f"{read} letters"
         if limit - SPECIALS_MAX <= read <= limit * TOKEN_LETTERS_MAX:
             msg = (
-                f"It reads {measure} and cuts the {reach.side} end; whether they are {limit} "
+                f"It reads {measure} and cuts {reach.words}; whether they are {limit} "
                 "tokens, as max_length says, is not known: add a method "
                 "count_tokens(sequences) -> list[int]"
             )
@@ -94,9 +81,9 @@ def _compare(
         fits = abs(count(letters_read) - limit) <= (0 if letterwise else MERGE_SLACK)
         measure = f"{read} letters, {count(letters_read)} tokens"
     if fits:
-        return f"It reads {measure} and cuts the {reach.side} end, as max_length {limit} says."
+        return f"It reads {measure} and cuts {reach.words}, as max_length {limit} says."
     msg = f"it declares max_length {limit}, and reads {measure}: declare the real limit"
-    raise BrokenError(msg, _example(sequence, read - 1 if reach.side == "right" else -read))
+    raise BrokenError(msg, _example(sequence, reach.start or reach.stop - 1))
 
 
 def _reads_all(subject: Subject, limit: object, truncation: str, text: Text) -> str:
@@ -105,7 +92,7 @@ def _reads_all(subject: Subject, limit: object, truncation: str, text: Text) -> 
     if truncation == "windows" and isinstance(limit, int):
         letters = min(subject.letters, 3 * limit)
     sequence = text(letters)
-    reach = _read_letters(subject, sequence)
+    reach = _reach(subject, sequence)
     if reach.side == "none":
         read = f"all {letters} letters of the longest sequence tried are read"
         if truncation == "windows" and isinstance(limit, int):
@@ -119,10 +106,10 @@ def _reads_all(subject: Subject, limit: object, truncation: str, text: Text) -> 
         "leaves max_length undeclared" if limit == UNDECLARED else "declares to read any length"
     )
     msg = (
-        f"it {declaration}, and reads only {reach.letters} of {letters} letters, cutting the "
-        f"{reach.side} end: declare max_length in tokens, and truncation"
+        f"it {declaration}, and reads only {reach.letters} of {letters} letters, cutting "
+        f"{reach.words}: declare max_length in tokens, and truncation"
     )
-    raise BrokenError(msg, _example(sequence, reach.letters if reach.side == "right" else 0))
+    raise BrokenError(msg, _example(sequence, 0 if reach.start else reach.letters))
 
 
 def _require_windows(subject: Subject, sequence: str, limit: int, read: str) -> None:
@@ -181,34 +168,9 @@ def _longer_than_limit(
     return sequence
 
 
-def _read_letters(subject: Subject, sequence: str) -> _ReadLetters:
+def _reach(subject: Subject, sequence: str) -> Reach:
     """Find which letters move the embedding."""
-    base = subject.embed([sequence], 1)
-    # Most machines give identical bits; otherwise differences within the tolerance do not count.
-    noise = difference(subject.embed([sequence], 1), base)
-
-    def moves(start: int, stop: int) -> bool:
-        row = subject.embed([changed_letters(sequence, start, stop)], 1)
-        return not np.array_equal(row, base) and difference(row, base) > 2 * noise
-
-    end = len(sequence)
-    if moves(end - 1, end) and moves(0, 1):
-        return _ReadLetters(end, "none")
-    if moves(0, 1):
-        return _ReadLetters(_bisect(end, lambda n: moves(n, end)), "right")
-    return _ReadLetters(_bisect(end, lambda n: moves(0, end - n)), "left")
-
-
-def _bisect(end: int, moves_beyond: Callable[[int], bool]) -> int:
-    """Return how many letters are read: the fewest beyond which nothing moves the embedding."""
-    low, high = 0, end  # changes beyond `low` move the embedding, changes beyond `high` do not
-    while high - low > 1:
-        middle = (low + high) // 2
-        if moves_beyond(middle):
-            low = middle
-        else:
-            high = middle
-    return high
+    return Mover(lambda sequences: subject.embed(sequences, 1), sequence).reach()
 
 
 def counter(subject: Subject) -> Callable[[str], int] | None:

@@ -8,7 +8,6 @@ IUPAC = "RYSWKMBDHVN"
 LENGTHS = (7, 12, 19, 31)
 # Embeddings of one larger batch: more than 32, and a multiple of no usual batch size.
 MANY = 41
-_NEXT = str.maketrans("ACGTacgt", "CGTAcgta")
 
 
 def random_letters(length: int, salt: int = 0) -> str:
@@ -24,9 +23,3 @@ def mixed_lengths() -> list[str]:
 def many_sequences() -> list[str]:
     """Return MANY short sequences of mixed lengths."""
     return [random_letters(LENGTHS[salt % len(LENGTHS)], salt) for salt in range(MANY)]
-
-
-def changed_letters(sequence: str, start: int, stop: int | None = None) -> str:
-    """Replace every letter from `start` up to `stop` by another one."""
-    stop = len(sequence) if stop is None else stop
-    return sequence[:start] + sequence[start:stop].translate(_NEXT) + sequence[stop:]

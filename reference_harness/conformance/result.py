@@ -4,8 +4,6 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 # Largest distance allowed between two embeddings that should be equal, over their length.
 # Measured on CPU, batches of mixed length against batches of one, four architectures of two and
 # four layers with random weights, three poolings: at most 1.0e-6 in float32, 2.5e-3 in float16 and
@@ -78,24 +76,6 @@ class UnverifiedError(Exception):
         super().__init__(sentence)
         self.sentence = sentence
         self.measured = measured
-
-
-def difference(actual: np.ndarray, expected: np.ndarray) -> float:
-    """Return the largest distance of two embeddings over the length of the expected one.
-
-    Both are (n, d) or (d,). NaN, infinity, or anything where zeros are expected, gives infinity.
-    """
-    distance = _lengths(actual.astype(np.float64) - expected)
-    length = _lengths(expected.astype(np.float64))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(distance == 0, 0.0, distance / length)
-    worst = float(ratio.max(initial=0.0))
-    return worst if np.isfinite(worst) else float("inf")
-
-
-def _lengths(rows: np.ndarray) -> np.ndarray:
-    lengths: np.ndarray = np.sqrt(np.square(np.atleast_2d(rows)).sum(axis=1))
-    return lengths
 
 
 def show(sequences: list[str]) -> str:

@@ -18,10 +18,11 @@ from reference_harness.batching import TOKEN_BUDGET
 from reference_harness.embed import FILE_BATCH, measured, plan, sizes_of
 from reference_harness.formats.text import plural
 from reference_harness.memory import MemoryLimit, room_of
+from reference_harness.reach import difference
 
 from .length import SPECIALS_MAX, UNLIMITED_LETTERS, counter
 from .probes import SEED, random_letters
-from .result import BrokenError, difference
+from .result import BrokenError
 from .subject import Subject, call, not_finite
 
 SEQUENCES = 2111

@@ -11,8 +11,9 @@ from reference_harness.embed import FILE_BATCH, Batching, to_numpy
 from reference_harness.extractors.base import UNDECLARED
 from reference_harness.loading import LoadedExtractor, load
 from reference_harness.progress import Listener, Silent
+from reference_harness.reach import difference
 
-from .result import TOLERANCES, BrokenError, difference, show
+from .result import TOLERANCES, BrokenError, show
 
 _MATRIX = 2
 

@@ -42,6 +42,7 @@ BUILTINS = {
             "outputs.py",
             "pooling.py",
             "preparation.py",
+            "reading.py",
             "space.py",
             "state_dict.py",
             "tensors.py",

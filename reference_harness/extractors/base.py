@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,20 @@ class SignatureError(ExtractorError):
     """A class cannot be called as the harness calls it, whatever it computes."""
 
 
+class Reading(NamedTuple):
+    """The letters and tokens of some sequences, together, as a built-in extractor counts them."""
+
+    given: int
+    read: int
+    """Letters that are in a token the model knows."""
+    cut: int
+    """Sequences of which an end is not read."""
+    tokens: int
+    """Tokens that are the sequences' own."""
+    unknown: int
+    """Those among them that stand for what is not in the vocabulary."""
+
+
 class BaseEmbeddingExtractor(ABC):
     """Turns sequences into embeddings of one fixed width.
 
@@ -41,6 +55,8 @@ class BaseEmbeddingExtractor(ABC):
     - `dtype`: "float32", "float16", "bfloat16" or "float64", in which the model computes;
     - `source`: a mapping with `kind` ("huggingface", "url", "local", "none"), `location` and
       `revision` (40 hex digits, or None);
+    - `scale`: "none" for embeddings as they are, or "unit": the harness then divides each by the
+      root mean square of its values. The probe's penalty depends on the scale, so scores do, too;
     - `case`: "sensitive" when upper and lower case mean different things to the model.
     """
 
@@ -51,6 +67,7 @@ class BaseEmbeddingExtractor(ABC):
     dtype: str
     source: Mapping[str, Any]
     case: str
+    scale: str
 
     def __init__(self, name_model: str, device: str = "cpu") -> None:
         self.name_model = name_model

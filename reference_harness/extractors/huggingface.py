@@ -10,7 +10,7 @@ from torch import Tensor
 from reference_harness import batching as batches
 from reference_harness.memory import MemoryLimit
 
-from .base import BaseEmbeddingExtractor, ExtractorError
+from .base import BaseEmbeddingExtractor, ExtractorError, Reading
 from .checkpoint import cause_of, check_configuration, check_model_class, load_model
 from .compiled import compile_in_place
 from .inputs import embedding_rows, inputs_of, limit_of, pad_id
@@ -19,6 +19,7 @@ from .origin import check_code, check_disguises, check_ignored_code, folder_of, 
 from .outputs import Output
 from .pooling import POOLINGS
 from .preparation import preparation_of
+from .reading import Reader
 from .tokenizer import check_tokenizer, load_tokens
 from .tokens import Encoder
 from .transfer import EncodedAhead, host_arrays, on_device, to_host
@@ -65,6 +66,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self._load()
         self._prepare = preparation_of(parsed)
         self._set_up()
+        self._reader = Reader(self.encoder, self._prepare)
         self._encoded = EncodedAhead(lambda letters: self.encoder.encode(self._prepare(letters)))
         self._measure()
         self.compiled = parsed.compile
@@ -75,6 +77,10 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
     def count_tokens(self, sequences: Sequence[str]) -> list[int]:
         """Return the tokens each sequence would have if nothing were cut, special ones included."""
         return self.encoder.count(self._prepare.uncut(sequences))
+
+    def read_letters(self, sequences: Sequence[str]) -> Reading:
+        """Return what is read of sequences. Raises ExtractorError as `extract_embeddings` does."""
+        return self._reader.read(sequences)
 
     def ahead(self, sequences: Sequence[str]) -> None:
         """Begin to encode the sequences of the call after the one that comes next or is running."""
@@ -276,4 +282,5 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         options, limit = self._options, self.encoder.max_length
         self.layer = options.output if options.output.startswith("module:") else options.layer
         self.pooling, self.dtype, self.case = options.pooling, options.dtype, options.case
+        self.scale = options.scale
         self.max_length, self.truncation = limit, "none" if limit is None else options.truncation

@@ -1,12 +1,14 @@
 """k-mer frequencies: the baseline without weights, counted with whole-array operations."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from .base import BaseEmbeddingExtractor, ExtractorError
+from .base import BaseEmbeddingExtractor, ExtractorError, Reading
 
 K_DEFAULT = 4
+SCALES = (None, "none", "unit")
 # 4**10 columns in float32 are 4 MiB a sequence: beyond that a probe is no longer a baseline.
 K_MAX = 10
 # Letters counted in one pass: the widest array of a pass, eight bytes a letter, then stays in the
@@ -35,17 +37,40 @@ class KmerExtractor(BaseEmbeddingExtractor):
     truncation = "none"
     dtype = "float32"
 
-    def __init__(self, name_model: str = "", device: str = "cpu", k: int = K_DEFAULT) -> None:
+    def __init__(
+        self,
+        name_model: str = "",
+        device: str = "cpu",
+        k: int = K_DEFAULT,
+        scale: str | None = None,
+    ) -> None:
         """Count words of `k` letters; `name_model` and `device` have no effect.
 
-        Raises ExtractorError when k is not an integer from 1 to 10.
+        `scale` is "unit" or none: see the interface. Raises ExtractorError when k is not an integer
+        from 1 to 10, or for another scale.
         """
         super().__init__(name_model, device)
         if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= K_MAX:
             msg = f"k is {k!r}, expected an integer from 1 to {K_MAX}: pass another k"
             raise ExtractorError(msg)
+        if scale not in SCALES:
+            msg = f"scale is {scale!r}, expected none or unit: pass another scale"
+            raise ExtractorError(msg)
         self.k = k
+        self.scale = scale or "none"
         self.source = {"kind": "none", "location": "", "revision": None, "weights": {}}
+
+    def read_letters(self, sequences: Sequence[str]) -> Reading:
+        """Return what is read of sequences: the letters that are in a window that is counted."""
+        runs = re.compile(f"[ACGTacgt]{{{self.k},}}")
+        windows = valid = read = given = 0
+        for sequence in sequences:
+            counted = [len(run) for run in runs.findall(sequence)]
+            given += len(sequence)
+            read += sum(counted)
+            valid += sum(length - self.k + 1 for length in counted)
+            windows += max(0, len(sequence) - self.k + 1)
+        return Reading(given, read, 0, windows, windows - valid)
 
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = 1) -> np.ndarray:
         """Return the (n, 4**k) float32 frequencies of n sequences; `batch_size` has no effect."""

@@ -26,6 +26,7 @@ CHOICES = {
     "padding": ("right", "left", "both"),
     "case": ("upper", "sensitive"),
     "letters": ("joined", "spaced"),
+    "scale": ("none", "unit"),
     "rest": ("unknown", "letters", "shorter", "end", "drop"),
     "input": ("ids", "one_hot_letters", "one_hot_tokens"),
     "mask_inside": ("auto", "true", "false"),
@@ -80,6 +81,9 @@ class Options:
     that the tokenizer adds at the end."""
     pool_special: bool = True
     """Whether special tokens and the prefix count in the mean or maximum."""
+    scale: str = "none"
+    """`unit`: each embedding is divided by the root mean square of its values; the probe's penalty,
+    and so every score, depends on the scale."""
     # How sequences become tokens.
     tokenizer: str = "auto"
     """`auto`, `characters`, `kmers`, `transformers:CLASS` or `repository:FILE.CLASS`."""

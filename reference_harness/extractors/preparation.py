@@ -32,6 +32,13 @@ class Preparation:
             self._prepared(letters, fixed and max(fixed, len(letters))) for letters in sequences
         ]
 
+    def unfilled(self, sequences: Sequence[str]) -> list[str]:
+        """Return the letters of each sequence that are encoded, without those that fill it."""
+        fixed = self.fixed
+        return [
+            self._prepared(letters, fixed and min(fixed, len(letters))) for letters in sequences
+        ]
+
     def _prepared(self, letters: str, fixed: int | None) -> str:
         if self.upper:
             letters = letters.upper()

@@ -18,6 +18,10 @@ NO_LIMIT = 10**9
 _PROBE = "ACGGTACATTGCAGCTTAACCGGATCCAGATTACAGCATGTTGGCACT"
 
 
+# A token's text may have marks of where a word begins beside its letters.
+_LETTERS = re.compile("[A-Za-z]")
+
+
 class Frame(NamedTuple):
     """How many tokens that are not the sequence's own stand before and after these."""
 
@@ -113,6 +117,20 @@ class Tokens:
         if self.own:
             return next((k for k, v in self.inner.vocabulary.items() if v == token), "")
         return str(self.inner.convert_ids_to_tokens(token))
+
+    def letters_of_ids(self) -> list[int]:
+        """Return how many letters each id stands for; special tokens stand for none."""
+        counts = [0] * (max(len(self), 1 + max((self.unknown_id or 0), 0)) + 1)
+        if self.own:
+            for name, number in self.inner.vocabulary.items():
+                counts[number] = len(name)
+            return counts
+        names = self.inner.convert_ids_to_tokens(list(range(len(self))))
+        special = set(self.inner.all_special_ids)
+        for number, name in enumerate(names):
+            if number not in special:
+                counts[number] = len(_LETTERS.findall(name or ""))
+        return counts
 
     def _text(self, letters: str, *, prefixed: bool) -> str:
         text = " ".join(letters) if self.spaced else letters

@@ -6,8 +6,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .base import Count, Hex40, Hex64, Moment, Scores, Seconds, Signed, StrictModel, Unit
+from .measured import TaskMeasured
 from .scorer import ScorerRef
 from .submission import BenchmarkRef, Columns, PredictionsFile, ReceiptTask
+from .submission_terms import Scale
+
+
+def is_unscaled(scale: object) -> bool:
+    """Whether a scale is that of rows as they are, which is left out."""
+    return scale == "none"
 
 
 class PerSeed(StrictModel):
@@ -98,6 +105,9 @@ class TaskRecord(StrictModel):
     embed_seconds: Seconds
     probe_seconds: Seconds
     regimes: Annotated[dict[str, Regime], Field(min_length=1)]
+    measured: Annotated[TaskMeasured | None, Field(exclude_if=operator.not_)] = None
+    """The letters read and the embeddings, as measured; left out in records of older
+    harnesses."""
     receipt: TaskReceipt | None = None
     """The receipt of the task, whose rounded embeddings were scored; null without one."""
 
@@ -146,6 +156,8 @@ class EmbeddingRef(StrictModel):
     max_length: int | str | None
     truncation: str
     dtype: str
+    scale: Annotated[Scale, Field(exclude_if=is_unscaled)] = "none"
+    """"unit" where the harness divided each embedding by the root mean square of its values."""
 
 
 class BatchingRef(StrictModel):

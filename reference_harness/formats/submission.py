@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, FailFast, Field
 
 from reference_harness.formats.base import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
 from reference_harness.formats.benchmark import CLASSES_MAX, SEEDS_MAX
+from reference_harness.formats.measured import TaskMeasured
 from reference_harness.formats.merkle import root_of, task_leaf
 from reference_harness.formats.scorer import ScorerRef
 from reference_harness.formats.submission_terms import (
@@ -28,6 +29,7 @@ from reference_harness.formats.submission_terms import (
     SCALE_MIN,
     TEXT_MAX,
     Dtype,
+    Scale,
     SourceKind,
     Truncation,
 )
@@ -155,6 +157,8 @@ class Embedding(StrictModel):
     """In tokens; null if the model accepts any length."""
     truncation: Truncation
     dtype: Dtype
+    scale: Scale = "none"
+    """`unit` where the harness divided each embedding by the root mean square of its values."""
 
 
 class Hardware(StrictModel):
@@ -372,6 +376,8 @@ class SubmissionV12(SubmissionV11):
     run: RunV12
     evidence: dict[str, dict[str, CellEvidenceV12]]  # type: ignore[assignment]  # a narrower cell
     """Regime, then task, as in `results`."""
+    measured: dict[str, TaskMeasured] = {}  # noqa: RUF012 (pydantic copies it)
+    """Task to what the run measured: letters read, embeddings, scores at unit scale."""
     receipt: EmbeddingReceipt | None = None
 
 

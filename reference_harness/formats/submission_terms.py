@@ -20,6 +20,8 @@ SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
 Truncation = Literal["none", "right", "left", "windows"]
 TRUNCATIONS: tuple[Truncation, ...] = get_args(Truncation)
 """Ways to shorten a sequence that is longer than the model reads."""
+Scale = Literal["none", "unit"]
+"""Embeddings as they are, or each divided by the root mean square of its values."""
 UNNAMED = "unnamed"
 """The harness's word for a submitter that nobody named."""
 

@@ -306,7 +306,7 @@ def page(reads: list[Read]) -> str:
         for m, read in zip(WALK, reads, strict=True)
     ]
     sections = [
-        f"## {m.title}\n\n{m.done}\n\n```console\n$ {m.command}\n{tidy(read.text)}```\n"
+        f"## {m.title}\n\n{m.done}\n\n{NOTE}\n```console\n$ {m.command}\n{tidy(read.text)}```\n"
         for m, read in zip(WALK, reads, strict=True)
     ]
     return "\n".join((HEAD, *table, "", *sections))
@@ -337,6 +337,9 @@ likely cause comes first, and what follows from it is part of it: no mistake tak
 
 | mistake | findings | lines |
 |---|---|---:|"""
+
+
+NOTE = "<!-- not run: tests/check/test_walk.py runs it, on a board of its own -->"
 
 
 def test_each_mistake_is_short_and_named_and_nothing_else_is(walk, update_golden):

@@ -1,6 +1,7 @@
 """What a row is held against: ranks as the board has them, levels of bytes that were audited."""
 
 import dataclasses
+import json
 import math
 from statistics import mean
 
@@ -113,3 +114,19 @@ def test_bytes_that_were_disputed_still_are(tmp_path):
     assert base.level(own.model_id, file) is TrustLevel.DISPUTED
     other = dataclasses.replace(file, sha256="0" * 64)
     assert base.level(own.model_id, other) is TrustLevel.SELF_REPORTED
+
+
+def test_the_extractor_of_a_row_is_known_however_it_is_written(tmp_path):
+    """A row whose members are escaped would share its extractor with nobody, who may change it."""
+    root = repository(tmp_path)
+    for name in ("plain", "escaped"):
+        document = small_v11(name)
+        text = json.dumps(document)
+        if name == "escaped":
+            text = text.replace("extractor", "\\u0065xtract\\u006fr")
+        (root / f"submissions/{name}.json").write_text(text, encoding="utf-8")
+    modules = BaseBranch(find_layout(root)).modules
+    assert {name: modules[name] for name in ("plain", "escaped")} == {
+        "plain": "model.py",
+        "escaped": "model.py",
+    }

@@ -130,7 +130,7 @@ class Small:
 
 def embedder(extractor: object, folder: Path, **batching: Any) -> TaskEmbedder:
     path = "builtin:huggingface" if isinstance(extractor, HuggingFaceExtractor) else "mine.py"
-    loaded: Any = SimpleNamespace(extractor=extractor, path=path, class_name="Mine")
+    loaded: Any = SimpleNamespace(extractor=extractor, path=path, class_name="Mine", is_unit=False)
     return TaskEmbedder(loaded, folder, Batching(**batching))
 
 

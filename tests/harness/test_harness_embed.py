@@ -29,7 +29,9 @@ class Counts:
 
 
 def embedder(extractor: object, folder: Path, **batching: Any) -> TaskEmbedder:
-    loaded: Any = SimpleNamespace(extractor=extractor, path="mine.py", class_name="Mine")
+    loaded: Any = SimpleNamespace(
+        extractor=extractor, path="mine.py", class_name="Mine", is_unit=False
+    )
     return TaskEmbedder(loaded, folder, Batching(**batching))
 
 
@@ -71,7 +73,9 @@ lengths = st.lists(st.integers(1, 50), min_size=1, max_size=40)
 
 @given(lengths, st.sampled_from(["budget", "exact", "file"]))
 def test_every_row_is_planned_once(sizes: list[int], mode: Any) -> None:
-    loaded: Any = SimpleNamespace(extractor=Counts(), path="mine.py", class_name="Mine")
+    loaded: Any = SimpleNamespace(
+        extractor=Counts(), path="mine.py", class_name="Mine", is_unit=False
+    )
     planned = plan(loaded, Batching(mode, 64), ["A" * n for n in sizes])
     assert sorted(i for batch in planned for i in batch) == list(range(len(sizes)))
     if mode == "budget":

@@ -60,7 +60,9 @@ def test_the_rest_of_a_killed_job_has_the_batches_it_would_have_had(
 
     def embedder(folder: Path) -> tuple[Calls, Embedder, EmbedJob]:
         calls, facts = Calls(), SimpleNamespace()
-        loaded: Any = SimpleNamespace(extractor=calls, path="mine.py", class_name="Calls")
+        loaded: Any = SimpleNamespace(
+            extractor=calls, path="mine.py", class_name="Calls", is_unit=False
+        )
         made = Embedder(loaded, facts, Batching(token_budget=256), MemoryLimit())  # type: ignore[arg-type]
         return calls, made, EmbedJob("t", sequences, folder, {})
 

@@ -10,6 +10,7 @@ import pytest
 
 from geneb_ci.cli.main import main
 from tests import small
+from tests.submission.mteb_files import LAYOUTS, MtebFiles
 
 TASKS = small.BENCHMARK.task_ids
 SEEDS = len(small.BENCHMARK.protocol.seeds)
@@ -232,40 +233,39 @@ def test_experiments_beside_the_results_are_left_out_unless_named(place, capsys)
     assert "trained on 8 samples a label" in messages
 
 
-def test_hundreds_of_files_of_both_layouts_are_read(tmp_path, monkeypatch, capsys):
-    """As published: 300 cells of MTEB 2, and the 100 of full as MTEB 1 wrote them, NaN and all."""
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_hundreds_of_files_of_each_layout_are_read(layout, tmp_path, monkeypatch, capsys):
+    """1,121 files: three layouts of 307, and 100 of an experiment beside each that can have one."""
     from geneb_ci.common.benchmark import shipped_benchmark
 
-    benchmark = shipped_benchmark()
     monkeypatch.chdir(tmp_path)
-    new, old = tmp_path / "new/org__m/0123", tmp_path / "old/m"
-    new.mkdir(parents=True)
-    old.mkdir(parents=True)
-    (new / "model_meta.json").write_text('{"name": "org/m", "n_parameters": 1.5e8}')
-    suffixes = {"full": "", "10shot": "_k-10", "1shot": "_k-1"}
-    for regime, suffix in suffixes.items():
-        for number, task in enumerate(benchmark.task_ids):
-            scores = {"mcc": number / 200, "accuracy": 0.75, "f1": 0.5, "ap": NAN, "lrap": None}
-            result = {
-                "dataset_revision": benchmark.dataset.revision,
-                "task_name": task + suffix,
-                "scores": {"test": [scores | {"scores_per_experiment": [scores] * SEEDS}]},
-            }
-            (new / f"{task}{suffix}.json").write_text(json.dumps(result))
-            if regime == "full":
-                result = {
-                    "dataset_revision": benchmark.dataset.revision,
-                    "mteb_dataset_name": task,
-                    "test": {"en": scores, "evaluation_time": NAN} if number % 2 else scores,
-                }
-                (old / f"{task}.json").write_text(json.dumps(result))
-    assert imported(capsys, "new")[0] == 0
-    whole = json.loads(Path("out.json").read_bytes())
-    assert whole["meta"]["params"] == 150_000_000
-    assert sum(map(len, whole["results"].values())) == 300
-    named = ("--model-id", "m", "--display", "M", "--params", "5", "--output", "old.json")
-    assert main(["pack", "old", *named]) == 11
-    assert json.loads(Path("old.json").read_bytes())["results"]["full"] == whole["results"]["full"]
+    files = MtebFiles(shipped_benchmark(), layout, seed=41)
+    folder = tmp_path / ("results/m" if layout == "old" else "results/org__m/0123")
+    count = files.write(folder)
+    count += files.write_experiment(folder, 8) if layout != "old" else 0
+    assert count == len([*folder.rglob("*.json")]) - len([*folder.rglob("model_meta.json")])
+    assert count >= 307
+    given = ("--model-id", "m", "--display", "M", "--params", "150000000")
+    assert main(["pack", "results", *given, "--output", "out.json"]) == 0
+    document = json.loads(Path("out.json").read_bytes())
+    assert document["results"] == files.cells
+    assert document["meta"]["params"] == 150_000_000
+    messages = " ".join(capsys.readouterr().err.split())
+    assert "cannot be used" not in messages
+    assert "ignored, no task id in the file name: " in messages
+    assert " and 2 more" in messages, "seven tasks are of MTEB itself"
+
+
+def test_an_experiment_of_other_settings_is_refused_by_its_name(tmp_path, monkeypatch, capsys):
+    from geneb_ci.common.benchmark import shipped_benchmark
+
+    monkeypatch.chdir(tmp_path)
+    files = MtebFiles(shipped_benchmark(), "2", seed=41)
+    assert files.write_experiment(tmp_path / "r", 8) == 100
+    assert main(["pack", "r/experiments/samples_per_label_8"]) == 3
+    messages = " ".join(capsys.readouterr().err.split())
+    assert " and 95 more cannot be used: it was trained on 8 samples a label" in messages
+    assert not list(tmp_path.glob("*.json"))
 
 
 LOG = {name: {"mean": 0.5, "std": 0.1} for name in ("mcc", "accuracy", "f1_score")}

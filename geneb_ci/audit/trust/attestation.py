@@ -178,6 +178,10 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
         ),
     ),
     FieldGroup(
+        "letters read, embeddings and scores at unit scale", Author.SUBMITTER,
+        (*_everywhere("letters_read"), "submission/measured/**"),
+    ),
+    FieldGroup(
         IDENTITY, Author.SUBMITTER, (*_everywhere("model"), "scores.csv/model"),
     ),
     FieldGroup(

@@ -99,6 +99,8 @@ def _own(entry: Entry) -> Iterator[ModelFact]:
         taken = peak_memory(entry.submission)
         memory = f", in up to {bytes_text(taken)} of memory" if taken else ""
         yield ModelFact("Embedding", f"{pace:,} letters a second{memory}", Author.SUBMITTER)
+    if entry.letters is not None:
+        yield ModelFact("Letters", entry.letters, Author.SUBMITTER)
     yield ModelFact("Training data", meta.training_data or "not given", Author.SUBMITTER)
     yield ModelFact("Submitted by", meta.submitted_by or "not given", Author.SUBMITTER)
 

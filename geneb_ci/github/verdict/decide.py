@@ -131,11 +131,12 @@ class BaseBranch:
 
 
 def _names_extractor(path: Path) -> bool:
-    """Whether a file may name an extractor, as rows of format 1.0 do not: they need no reading."""
+    """Whether a file may name an extractor, as rows of format 1.0 do not: they need no parsing."""
     try:
-        return b"extractor" in path.read_bytes()
+        raw = path.read_bytes()
     except OSError:  # it is no row that can be read
         return False
+    return b"extractor" in raw or b"\\u" in raw  # any letter may be written as an escape
 
 
 class RankedRow(NamedTuple):

@@ -11,11 +11,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel
 
-from reference_harness.conformance.result import TOLERANCES, difference
+from reference_harness.conformance.result import TOLERANCES
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.extractors.weights import sha256
 from reference_harness.loading import load
+from reference_harness.reach import difference
 from tests.gate import gated
 from tests.harness.extractors.models import DECODERS, KINDS, MAX_LENGTH, VOCABULARY
 

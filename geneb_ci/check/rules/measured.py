@@ -1,0 +1,189 @@
+"""Rules on what the harness measured of a run: letters read, embeddings and their scale."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from geneb_ci.check.rule import Context, Rule
+from geneb_ci.common.finding import Fault, Severity, percent
+from reference_harness.formats.measured import UNREAD
+from reference_harness.formats.text import plural
+
+# Mean difference of the scores: that of two layers of one model is 0.03 to 0.04.
+SCALE = 0.02
+# Distance of an embedding from the mean over its length: float16, in which they are scored, has
+# steps of 0.001 of a value.
+SPREAD_MIN = 0.002
+# Share of the distinct sequences that have an embedding of their own.
+DISTINCT_MIN = 0.9
+
+
+class _Part(NamedTuple):
+    """A number of the file that is part of another one."""
+
+    of: str
+    """The object that has both, letters or embeddings."""
+    part: str
+    whole: str
+
+
+_PARTS = (
+    _Part("letters", "read", "given"),
+    _Part("letters", "cut", "sequences"),
+    _Part("letters", "unknown", "tokens"),
+    _Part("embeddings", "distinct", "count"),
+    _Part("embeddings", "most_repeated", "count"),
+)
+
+
+def _tasks(context: Context) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield task and what was measured of it; nothing where the structure has errors."""
+    if context.submission is not None:
+        yield from context.table("measured").items()
+
+
+def impossible_measurement(context: Context) -> Iterator[Fault]:
+    """Report a part that is larger than its whole, and a task without scores."""
+    scored = {cell.task for cell in context.cells}
+    for task, facts in _tasks(context):
+        if task not in scored:
+            text = "a task was measured that has no scores"
+            yield Fault(
+                IMPOSSIBLE_MEASUREMENT.id, ("measured", task), text, task, "a task with scores"
+            )
+        for name, part, whole in _PARTS:
+            numbers = facts[name] or {}
+            if numbers.get(part, 0) > numbers.get(whole, 0):
+                yield Fault(
+                    IMPOSSIBLE_MEASUREMENT.id,
+                    ("measured", task, name, part),
+                    f"{part} is {numbers[part]:,}, and {whole} is {numbers.get(whole, 0):,}",
+                    f"{numbers[part]:,}",
+                    f"at most {numbers.get(whole, 0):,}",
+                )
+
+
+IMPOSSIBLE_MEASUREMENT = Rule(
+    id="impossible-measurement",
+    severity=Severity.ERROR,
+    what="What was measured of a task cannot be.",
+    why=(
+        "The harness counts letters, tokens and embeddings: a part is never more than its whole. "
+        "Such numbers were not written by it."
+    ),
+    fix="Write the submission again from the run record: `geneb-harness run --submission FILE`.",
+    check=impossible_measurement,
+)
+
+
+def unread_letters(context: Context) -> Iterator[Fault]:
+    """Report each task of which more than a hundredth was not read, or not known."""
+    for task, facts in _tasks(context):
+        letters = facts["letters"]
+        if letters is None:
+            continue
+        share = letters["read"] / letters["given"]
+        unknown = letters.get("unknown", 0) / (letters.get("tokens", 0) or 1)
+        if share < 1 - UNREAD or unknown > UNREAD:
+            sample = "" if letters["method"] == "tokens" else " looked at"
+            lost = f"; {percent(unknown)} of the tokens are unknown" if unknown > UNREAD else ""
+            yield Fault(
+                UNREAD_LETTERS.id,
+                ("measured", task, "letters"),
+                f"the model read {percent(share)} of the letters of {task}: {letters['cut']:,} of "
+                f"{plural(letters['sequences'], 'sequence')}{sample} were cut{lost}",
+                percent(share),
+                f"at least {percent(1 - UNREAD)} read, at most {percent(UNREAD)} unknown",
+            )
+
+
+UNREAD_LETTERS = Rule(
+    id="unread-letters",
+    severity=Severity.WARNING,
+    what="The model did not read all letters of a task.",
+    why=(
+        "A score is of what the model saw. Letters that are cut off or that its vocabulary lacks "
+        "moved MCC by up to 0.2 in trials."
+    ),
+    fix=(
+        "Raise max_length, read in windows, or use the model's own tokenizer; where the model "
+        "takes no more, say so in its card."
+    ),
+    check=unread_letters,
+)
+
+
+def scale_moves_scores(context: Context) -> Iterator[Fault]:
+    """Report an extractor of a contributor whose scores depend on the scale of its embeddings."""
+    own = context.text("run", "extractor", "path").startswith("builtin:")
+    if own or context.text("run", "embedding", "scale") == "unit":
+        return
+    metric = context.benchmark.primary_metric
+    pairs = [
+        (context.member("results", unit["regime"], task, metric), unit["scores"][metric])
+        for task, facts in _tasks(context)
+        if (unit := facts.get("unit_scale")) is not None
+    ]
+    pairs = [pair for pair in pairs if pair[0] is not None]
+    if not pairs:
+        return
+    record, unit = (sum(column) / len(pairs) for column in zip(*pairs, strict=True))
+    if abs(record - unit) > SCALE:
+        yield Fault(
+            SCALE_MOVES_SCORES.id,
+            ("run", "embedding"),
+            f"the mean {metric} of {plural(len(pairs), 'task')} is {record:.3f}, and {unit:.3f} "
+            "with each embedding at unit scale",
+            f"{record:.3f}",
+            f"{unit:.3f}, within {SCALE}",
+            on_key=True,
+        )
+
+
+SCALE_MOVES_SCORES = Rule(
+    id="scale-moves-scores",
+    severity=Severity.WARNING,
+    what="The scores depend on the scale of the embeddings.",
+    why=(
+        "The probe's penalty is fixed, so a factor moves scores without a better model. Built-in "
+        "extractors have none; a contributor's code may have any."
+    ),
+    fix=(
+        'Declare scale = "unit" in the extractor and run again: the harness then divides each '
+        "embedding by its root mean square. Else explain the scale in the card."
+    ),
+    check=scale_moves_scores,
+)
+
+
+def constant_embeddings(context: Context) -> Iterator[Fault]:
+    """Report each task whose sequences have nearly one embedding, or share a few."""
+    for task, facts in _tasks(context):
+        found = facts["embeddings"]
+        if found["count"] == 1:
+            continue
+        share = found["distinct"] / found["count"]
+        if found["spread"] < SPREAD_MIN or share < DISTINCT_MIN:
+            yield Fault(
+                CONSTANT_EMBEDDINGS.id,
+                ("measured", task, "embeddings"),
+                f"{found['distinct']:,} different embeddings of {found['count']:,} sequences of "
+                f"{task}, which differ from their mean by {found['spread']:.2g} of their length",
+                f"{percent(share)}, {found['spread']:.2g}",
+                f"at least {percent(DISTINCT_MIN)}, and {SPREAD_MIN}",
+            )
+
+
+CONSTANT_EMBEDDINGS = Rule(
+    id="constant-embeddings",
+    severity=Severity.WARNING,
+    what="The embeddings of a task are nearly constant.",
+    why=(
+        "Different sequences that have one embedding are the same to every probe: the model read "
+        "too little of them, or its output is mostly an offset."
+    ),
+    fix=(
+        "Look at what the extractor pools, and at its maximum length; `geneb-harness extractors "
+        "check` tries both."
+    ),
+    check=constant_embeddings,
+)

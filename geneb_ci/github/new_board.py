@@ -1,0 +1,309 @@
+"""A new board: its repository, with a key and a first row, and its settings on GitHub and Hub."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+from geneb_ci.audit.canonical import FORMAT
+from geneb_ci.audit.record.keys import (
+    KEYS_FILE,
+    KeyFile,
+    TrustedKey,
+    entry_of,
+    new_key,
+    private_key,
+)
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.github.api import connect
+from geneb_ci.github.errors import Unseen
+from geneb_ci.github.new_repository import (
+    PRACTICE_ROW,
+    Answers,
+    Placing,
+    Planned,
+    benchmark_bytes,
+    files_of,
+    git,
+    has_commit,
+    left_over,
+    path_inside,
+    plan_lines,
+    plan_of,
+    push_first,
+    remote_of,
+    template,
+    write_planned,
+)
+from geneb_ci.github.settings import diagnosis, hub
+from geneb_ci.github.settings.apply import AppliedSettings, settings_applied
+from geneb_ci.github.settings.client import SettingsClient
+from geneb_ci.github.settings.diagnosis import Diagnosis
+from geneb_ci.github.settings.wanted import SETTINGS, Setting
+from reference_harness.formats.text import Say
+
+AFTER_PUSH = "main-"
+"""Beginning of the ids of settings that would refuse the first push."""
+KEYS = f"leaderboard/policy/{KEYS_FILE}"
+AUDIT_KEY, KEYS_IGNORED = "keys/audit.pem", "keys/.gitignore"
+ROW, CARD = f"submissions/{PRACTICE_ROW}.json", f"submissions/cards/{PRACTICE_ROW}.md"
+MEASURING = ("numpy", "scipy", "sklearn", "threadpoolctl")
+"""Modules of the extra `mini`, by which the practice row is measured."""
+INSTALL_MINI = "pip install 'geneb-ci[mini]'"
+HARNESS_SECONDS = 600  # the practice benchmark takes 5
+
+
+@dataclass(frozen=True)
+class NewBoard:
+    """The files of a board that are to be written into a folder, a key and a first row included."""
+
+    folder: Path
+    answers: Answers
+    plan: list[Planned]
+    left_over: list[str]
+    """Files of another version of the toolkit."""
+    needs_key: bool
+    needs_row: bool
+
+    def lines(self, *, force: bool) -> Iterator[str]:
+        """Yield what will be written, one line a file."""
+        yield f"{self.folder.resolve()}: a board for {self.answers.repository}, Space " + (
+            self.answers.space
+        )
+        yield from plan_lines(self.plan, force=force)
+        yield from (f"  not of this version, delete it  {name}" for name in self.left_over)
+        if self.needs_key:
+            yield f"  write  {KEYS}; private key in keys/, which git ignores"
+        if self.needs_row:
+            yield f"  write  {ROW}, measured here by the harness"
+
+    @property
+    def differs(self) -> bool:
+        """Whether a file that is there differs from the one of the plan."""
+        return any(planned.placing is Placing.DIFFERS for planned in self.plan)
+
+    def refuse_early(self) -> None:
+        """Refuse what would stop `write` after the first file was written.
+
+        Raises UsageProblem without git or a name to commit by, for a folder that cannot be written
+        to, and where the practice row cannot be measured.
+        """
+        _refuse_early(self.folder, practice=self.needs_row)
+
+    def write(self, *, force: bool) -> None:
+        """Write the files; those that differ only with `force`. Raises UsageProblem."""
+        write_planned(self.folder, self.plan, force=force)
+        if self.needs_key:
+            _write_key(self.folder, self.answers)
+        if self.needs_row:
+            _write_row(self.folder)
+
+
+def new_board(folder: Path, given: Answers, benchmark: Path | None = None) -> NewBoard:
+    """Return the board to be written into a folder; `benchmark` is its definition.
+
+    Without one it is the folder's own, or the practice benchmark, which comes with a row. Raises
+    UsageProblem for a folder or a definition that cannot be used.
+    """
+    definition = _definition(folder, benchmark)
+    files = files_of(given, definition)
+    return NewBoard(
+        folder,
+        given,
+        plan_of(folder, files),
+        left_over(folder, files),
+        needs_key=not (folder / KEYS).exists(),
+        needs_row=definition == benchmark_bytes(None) and not has_rows(folder),
+    )
+
+
+def apply_settings(
+    folder: Path, given: Answers, say: Say, say_setting: Say, say_error: Say, *, dry_run: bool
+) -> list[Diagnosis]:
+    """Push the first commit, set what the tokens allow, and return the state of each setting.
+
+    After a dry run there is none. Raises UsageProblem where there is nothing to push.
+    """
+    if not has_commit(folder):
+        raise UsageProblem(f"{folder.resolve()}: there is no commit", "run geneb-ci init first")
+    with connect(given.repository) as github:
+        client = SettingsClient(github.wire, given.space, dry=dry_run)
+        _refuse_apply(client, folder)
+        _create_space(client, say, say_error)
+        _apply(
+            client,
+            [setting for setting in SETTINGS if not setting.id.startswith(AFTER_PUSH)],
+            say_setting,
+        )
+        if client.has_main:
+            pass
+        elif dry_run:
+            say(f"would push the first commit to {given.repository}")
+        else:
+            say(f"pushed the first commit to {push_first(folder, given.repository)}")
+        later = SettingsClient(github.wire, given.space, dry=dry_run)
+        _apply(
+            later,
+            [setting for setting in SETTINGS if setting.id.startswith(AFTER_PUSH)],
+            say_setting,
+        )
+        if dry_run:
+            say("nothing was changed: this was a dry run")
+            return []
+        left = diagnosis.diagnoses_of(SettingsClient(github.wire, given.space))
+    if not client.sent and not later.sent:
+        say("no setting had to be changed")
+    return left
+
+
+def _apply(client: SettingsClient, settings: list[Setting], say: Say) -> None:
+    for change in settings_applied(client, diagnosis.diagnoses_of(client, settings)):
+        say(_line(client, change))
+
+
+def _line(client: SettingsClient, applied: AppliedSettings) -> str:
+    names = ", ".join(applied.ids)
+    if applied.error:
+        return f"not set: {names}: {applied.error}"
+    return f"{'would set' if client.dry else 'set'}: {names} ({', '.join(applied.sent)})"
+
+
+def _create_space(client: SettingsClient, say: Say, say_error: Say) -> None:
+    """Create the Space where it is missing and there is a token of the Hub."""
+    token = os.environ.get("HF_TOKEN")
+    try:
+        if not token or hub.space_fault(client) is None:
+            return
+    except Unseen:
+        return  # the report at the end says so
+    if client.dry:
+        say(f"would create the Space {client.space}")
+        return
+    try:
+        hub.create_space(client.space, token)
+    except OSError as error:
+        say_error(f"the Space was not created: {type(error).__name__}")
+    else:
+        say(f"created the Space {client.space}")
+
+
+def _refuse_apply(client: SettingsClient, folder: Path) -> None:
+    """Refuse what GitHub, the Hub or git would refuse later, before anything is sent.
+
+    Raises NotFound without the repository, UsageProblem for another remote or a token that lacks a
+    right. What a token does not say of its rights is found when it is used.
+    """
+    name = client.wire.repository
+    rights = client.repository.get("permissions")
+    if not client.has_main:
+        remote_of(folder, name)
+        for right in ("push", "admin"):
+            if isinstance(rights, dict) and rights.get(right) is False:
+                raise UsageProblem(
+                    f"{name}: the owner of GH_TOKEN has no right to {right}",
+                    "use a token of an administrator of the repository; `geneb-ci init` lists "
+                    "the permissions that it needs",
+                )
+    if os.environ.get("HF_TOKEN"):
+        hub.refuse_token(os.environ["HF_TOKEN"])
+
+
+def require_path(folder: Path) -> None:
+    """Raise UsageProblem for a path that leads to no folder: symbolic links in a loop."""
+    try:
+        folder.resolve()
+    except (OSError, RuntimeError) as error:  # RuntimeError until Python 3.12
+        raise UsageProblem(
+            f"{folder}: its symbolic links form a loop", "name another folder"
+        ) from error
+
+
+def _refuse_early(folder: Path, *, practice: bool) -> None:
+    """Refuse what would stop this command after the first file was written.
+
+    Raises UsageProblem without git or a name to commit by, for a folder that cannot be written to,
+    and where the practice row cannot be measured.
+    """
+    existing = next(
+        ancestor for ancestor in (folder.resolve(), *folder.resolve().parents) if ancestor.exists()
+    )
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UsageProblem(f"{existing}: cannot be written to", "name another folder")
+    if (folder / ".git").exists():
+        git(folder, "rev-parse", "--git-dir")
+    if not has_commit(folder):
+        for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
+            git(existing, "var", who)
+    lacking = [name for name in MEASURING if practice and find_spec(name) is None]
+    if lacking:
+        raise UsageProblem(
+            f"{lacking[0]} is not installed, and the practice row is measured with it",
+            f"{INSTALL_MINI}, then run this again; or put a row of your own into submissions/",
+        )
+
+
+def has_rows(folder: Path) -> bool:
+    """Whether a folder has a submission."""
+    return any((folder / "submissions").glob("*.json"))
+
+
+def _write_key(folder: Path, given: Answers) -> None:
+    """Write a key of audits, and the list that names it."""
+    ignored = path_inside(folder, KEYS_IGNORED)  # whatever the .gitignore of the folder says
+    ignored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    ignored.write_text("*\n", encoding="utf-8")
+    now = datetime.now(UTC).strftime(FORMAT)
+    owner = given.maintainers.removeprefix("@")
+    entry = _key(folder, AUDIT_KEY, owner, now)
+    key_file = KeyFile(note="Ed25519 keys whose signatures on audit records count.", keys=[entry])
+    text = json.dumps(key_file.model_dump(mode="json", exclude_none=True), indent=1) + "\n"
+    path_inside(folder, KEYS).write_text(text, encoding="utf-8")
+
+
+def _key(folder: Path, path: str, owner: str, now: str) -> TrustedKey:
+    """Return the entry of a new private key, or of the one that an interrupted run left."""
+    key_path = path_inside(folder, path)
+    if not key_path.exists():
+        return new_key(key_path, owner, now)
+    raw = private_key(key_path).public_key().public_bytes_raw()
+    return entry_of(raw, owner, now)
+
+
+def _write_row(folder: Path) -> None:
+    """Write the first row, measured here on the practice benchmark, and its card.
+
+    Raises UsageProblem where the harness is not installed or fails.
+    """
+    row, card = path_inside(folder, ROW), path_inside(folder, CARD)
+    card.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as scratch:
+        _measure(row, Path(scratch) / "record.json")
+    card.write_bytes(template("card.md.in", {}))
+
+
+def _measure(row: Path, record: Path) -> None:
+    command = [sys.executable, "-P", "-m", "reference_harness", "run", "--extractor", "kmer"]
+    command += ["--quiet", "--model-id", PRACTICE_ROW, "--display", "k-mer baseline", "--zero-shot"]
+    command += ["--training-data", "none", "--submitted-by", "geneb-ci init"]
+    command += ["--output", str(record), "--submission", str(row)]
+    process = subprocess.run(  # noqa: S603 (our own program, fixed arguments)
+        command, capture_output=True, text=True, check=False, timeout=HARNESS_SECONDS
+    )
+    if process.returncode:
+        message = " ".join(process.stderr.split())
+        raise UsageProblem(
+            f"the practice row was not measured: {message}",
+            f"{INSTALL_MINI}, then run this again; or put a row of your own into submissions/",
+        )
+
+
+def _definition(folder: Path, benchmark: Path | None) -> bytes:
+    """Return the benchmark that is named, or the one that the folder has, or the practice one."""
+    own = folder / "schemas/benchmark.json"
+    return benchmark_bytes(own if benchmark is None and own.is_file() else benchmark)

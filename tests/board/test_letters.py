@@ -1,0 +1,39 @@
+"""The letters that a run read, as the board says them."""
+
+from typing import Any
+
+import pytest
+
+from geneb_ci.board.marks import letters_read
+from reference_harness.formats.submission import SubmissionV10, SubmissionV12
+from tests.rules.fixtures.measured import EMBEDDINGS, LETTERS
+from tests.small import BENCHMARK, small, small_v12
+
+
+def said(*read: int, tasks: tuple[str, ...] = BENCHMARK.task_ids) -> str | None:
+    """Return the text of a row whose tasks were read so far, of 1,000 letters each."""
+    document: dict[str, Any] = small_v12("model")
+    document["measured"] = {
+        task: {"letters": LETTERS | {"given": 1000, "read": letters}, "embeddings": EMBEDDINGS}
+        for task, letters in zip(tasks, read, strict=False)
+    }
+    return letters_read(SubmissionV12.model_validate(document), BENCHMARK)
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        ((1000, 1000), "reads all letters of 2 tasks"),
+        ((1000, 995), "reads at least 99.5 % of the letters of 2 tasks"),
+        ((1000, 610, 990), "reads 61 % of the letters of {1}"),
+        ((610, 5, 989), "reads 0.5 % of the letters of {1}, 61 % of {0}, 99 % of {2}"),
+        ((), None),
+    ],
+)
+def test_the_least_read_tasks_are_named(read, text):
+    labels = [task.label for task in BENCHMARK.tasks]
+    assert said(*read) == (text and text.format(*labels))
+
+
+def test_an_older_format_says_nothing():
+    assert letters_read(SubmissionV10.model_validate(small("model")), BENCHMARK) is None
