@@ -391,8 +391,8 @@ def publish(request: AuditRequest, here: Ready, signing: Signing, show: Say) -> 
         f"commitment {commitment.sha256}\n"
         f"{commitment.model_id}: {request.sample.drawn_text(commitment)} will be drawn\n"
         f"{merge}publish this digest where a server that you do not control shows it with a time: "
-        "as commit\n"
-        "status geneb/audit-commit, or in the ledger; then continue with that time, in UTC\n"
+        "as commit status geneb/audit-commit, or in the ledger; then continue with that time, in "
+        "UTC\n"
         f"{practice}{next_line(again)}\n"
     )
     return AuditProgress(Exit.CLEAN, TO_BE_PUBLISHED, commitment.sha256, again)

@@ -362,14 +362,16 @@ def _pending(state: BranchState) -> Iterator[str]:
 
 def _uncommitted(state: BranchState) -> Iterator[str]:
     yield f"not committed, so that the server does not see it: {_listed(state.pending)}"
+    if ignored := [path for path in state.pending if path in state.tree.ignored]:
+        yield f"git ignores {_listed(ignored)}: they are added all the same"
     if state.left_out:
         yield f"of no submission, and left out: {_listed(state.left_out)}"
 
 
 def _commit(state: BranchState) -> str:
     message = f"Add {state.model}" if state.model else "Add a submission"
-    paths = _join("git", "add", "--all", "--", *state.pending)
-    return f"{paths} && {_join('git', 'commit', '-m', message)}"
+    add = _join(*state.tree.add(*state.pending))
+    return f"{add} && {_join('git', 'commit', '-m', message)}"
 
 
 def _outdated(state: BranchState) -> Iterator[str]:

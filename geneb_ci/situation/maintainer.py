@@ -175,10 +175,10 @@ class BoardState:
 
     @property
     def evidence(self) -> str:
-        """How many rows no audit stands for, and how many are disputed."""
+        """How many rows are to be audited, and what is not finished or disputed."""
         open_ = f", {plural(len(self.audits), 'audit')} not finished" if self.audits else ""
         disputed = f", disputed: {first_and_more(list(self.disputed))}" if self.disputed else ""
-        return f"{len(self.queue)} without an audit{open_}{disputed}"
+        return f"{len(self.queue)} to audit{open_}{disputed}"
 
     @property
     def audit(self) -> OpenAudit:
@@ -189,11 +189,6 @@ class BoardState:
     def signing(self) -> list[str]:
         """The option that names the key."""
         return ["--key", self.key.path or "KEY.pem"]
-
-
-def _add_and_commit(paths: tuple[str, ...], message: str) -> str:
-    add = shlex.join(["git", "add", "--", *paths])
-    return f"{add} && {shlex.join(['git', 'commit', '-m', message])}"
 
 
 def _listed(paths: tuple[str, ...]) -> str:
@@ -284,8 +279,11 @@ def _pending(state: BoardState) -> Iterator[str]:
 
 def _commit_pending(state: BoardState) -> str:
     paths = state.pending.paths if state.pending is not None else ()
-    models = sorted({path.split("/")[-2] for path in paths})
-    return _add_and_commit(paths, f"Audit {first_and_more(models)}")
+    folders = sorted({path.rpartition("/")[0] for path in paths})
+    models = [folder.rpartition("/")[2] for folder in folders]
+    is_plain = len(paths) > 1 and not {*paths} & {*state.tree.ignored}
+    add = shlex.join(state.tree.add(*(folders if is_plain else paths)))
+    return f"{add} && {shlex.join(['git', 'commit', '-m', f'Audit {first_and_more(models)}'])}"
 
 
 def _unmerged(state: BoardState) -> Iterator[str]:

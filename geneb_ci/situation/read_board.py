@@ -65,7 +65,9 @@ def read_board(layout: Layout, now: dt.datetime) -> BoardState:
         return BoardState(is_board=False)
     try:
         repository = repository_at(layout)
-        return BoardReader(layout, repository, read_work_tree(repository), now).state()
+        return BoardReader(
+            layout, repository, read_work_tree(repository, places_of(layout)), now
+        ).state()
     except BadRepository as error:
         return BoardState(refusal=error.message, refusal_fix=error.fix)
 

@@ -65,7 +65,7 @@ def read_branch(layout: Layout) -> BranchState:
         return BranchState(is_board=False, submission_file=_submission_in(layout.root))
     try:
         repository = repository_at(layout)
-        tree = read_work_tree(repository)
+        tree = read_work_tree(repository, places_of(layout))
         return _Reader(layout, repository, tree).state()
     except BadRepository as error:
         return BranchState(refusal=error.message, refusal_fix=error.fix)

@@ -69,10 +69,11 @@ def _has_unmerged_statements(layout: Layout) -> bool:
     if layout.kind is LayoutKind.ALONE or layout.submissions is None:
         return False
     try:
-        tree = read_work_tree(repository_at(layout))
+        places = places_of(layout)
+        tree = read_work_tree(repository_at(layout), places)
     except BadRepository:
         return False
-    return any(path.startswith(f"{places_of(layout).audits}/") for path in tree.pending)
+    return any(path.startswith(f"{places.audits}/") for path in tree.pending)
 
 
 def _of_contributor(layout: Layout, repository: str | None) -> NextStep:

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from geneb_ci.check.change import EXECUTABLE, REGULAR, SYMLINK, Blob
+from geneb_ci.check.change import EXECUTABLE, REGULAR, SYMLINK, Blob, RepositoryFolders
 from geneb_ci.github.verdict.branch import NoBranch, known_base
 from geneb_ci.publish.git import GitRepository
 
+SUFFIXES = (".json", ".md", ".py")
+"""Ends of the names of rows, cards, extractors and statements."""
+CACHE = "__pycache__"
 KEYS_FOLDER = "keys"
 """Folder of a board's clone in which private keys lie; git ignores it."""
 _TRACKED, _RENAMED, _UNMERGED = "1", "2", "u"
@@ -39,6 +42,8 @@ class WorkTree:
     """Paths of tracked files that differ from the last commit."""
     untracked: tuple[str, ...] = ()
     """Paths of files that git does not know and does not ignore."""
+    ignored: tuple[str, ...] = ()
+    """Paths of files in the folders of a board that git ignores, named like parts of it."""
     conflicts: tuple[str, ...] = ()
     """Paths that a merge left with both versions."""
     base: str = ""
@@ -49,7 +54,12 @@ class WorkTree:
     @property
     def pending(self) -> tuple[str, ...]:
         """Paths that the next commit could have, in order."""
-        return tuple(sorted({*self.changed, *self.untracked}))
+        return tuple(sorted({*self.changed, *self.untracked, *self.ignored}))
+
+    def add(self, *paths: str) -> list[str]:
+        """Return the command that adds paths to the next commit, those too that git ignores."""
+        force = ["--force"] if {*paths} & {*self.ignored} else []
+        return ["git", "add", *force, "--all", "--", *paths]
 
     @property
     def is_pushed(self) -> bool:
@@ -73,10 +83,10 @@ class WorkTree:
         return self.remotes.get(self.base.partition("/")[0], "")
 
 
-def read_work_tree(repository: GitRepository) -> WorkTree:
+def read_work_tree(repository: GitRepository, places: RepositoryFolders) -> WorkTree:
     """Return the state of a working tree; nothing is written, the index neither.
 
-    Raises BadRepository.
+    `places` are the folders of the board. Raises BadRepository.
     """
     status = repository.run("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")
     heads: dict[str, str] = {}
@@ -102,6 +112,7 @@ def read_work_tree(repository: GitRepository) -> WorkTree:
         changed=tuple(paths[_TRACKED]),
         untracked=tuple(paths["?"]),
         conflicts=tuple(paths[_UNMERGED]),
+        ignored=tuple(_ignored(repository, places)),
         base=base,
         remotes=_remotes(repository),
     )
@@ -118,6 +129,16 @@ def _entries(parts: list[str]) -> Iterator[tuple[str, str]]:
             yield kind if kind == _UNMERGED else _TRACKED, part.split(" ", _FIELDS[kind])[-1]
         if kind == _RENAMED:
             yield _TRACKED, next(rest)
+
+
+def _ignored(repository: GitRepository, places: RepositoryFolders) -> Iterator[str]:
+    folders = sorted({places.submissions, places.cards, places.extractors, places.audits})
+    listing = repository.run(
+        *("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *folders)
+    )
+    for path in os.fsdecode(listing).split("\0"):
+        if path.endswith(SUFFIXES) and CACHE not in path.split("/"):
+            yield path
 
 
 def _remotes(repository: GitRepository) -> dict[str, str]:

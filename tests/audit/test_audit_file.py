@@ -48,8 +48,8 @@ def test_the_first_call_shows_the_cost_and_stops_with_the_command_that_continues
         f"{digest}\n"
         f"{MODEL}: 2 of 2 tasks will be drawn\n"
         "publish this digest where a server that you do not control shows it with a time: "
-        "as commit\n"
-        "status geneb/audit-commit, or in the ledger; then continue with that time, in UTC\n"
+        "as commit status geneb/audit-commit, or in the ledger; then continue with that time, in "
+        "UTC\n"
         f"or, for practice, at once and offline: geneb-ci audit {FILE} --unsigned --practice\n"
         f"next: geneb-ci audit {FILE} --unsigned --committed-at 2026-11-20T08:30:00Z\n"
     )

@@ -278,6 +278,12 @@ def untouched(_: Path) -> None:
     """Leave the clone as it is."""
 
 
+def ignored(root: Path) -> None:
+    pending(root)
+    (root / ".git/info").mkdir(exist_ok=True)
+    (root / ".git/info/exclude").write_text("gamma.json\n", encoding="utf-8")
+
+
 def detached(root: Path) -> None:
     git(root, "switch", "--quiet", "--detach")
     submission(root)
@@ -432,6 +438,13 @@ CASES = {
     ),
     "files that are not committed": Case(
         pending, "not-committed", ADD, "not-pushed", says="not committed, so that the server does"
+    ),
+    "files that git ignores": Case(
+        ignored,
+        "not-committed",
+        ADD.replace("git add", "git add --force"),
+        "not-pushed",
+        says=f"git ignores {ROW}: they are added all the same",
     ),
     "a row with warnings": Case(
         warned,

@@ -293,7 +293,7 @@ class Case(NamedTuple):
     edit: str = ""
 
 
-COMMIT = "git add -- {paths} && git commit -m 'Audit model'"
+COMMIT = "git add --all -- {paths} && git commit -m 'Audit model'"
 CASES = {
     "outside of a board": Case(outside, "no-board", "geneb-ci init . --repo OWNER/NAME"),
     "an archive of a board": Case(no_git, "git-refuses", "git status", says="not in a git"),
@@ -330,7 +330,7 @@ CASES = {
     "a signed commitment": Case(
         commitment,
         "statement-not-committed",
-        "git add -- {committed} && git commit -m 'Audit model'",
+        "git add --all -- {committed} && git commit -m 'Audit model'",
         "commitment-not-public",
     ),
     "a merged commitment": Case(
@@ -382,20 +382,20 @@ CASES = {
     "a record": Case(
         audited,
         "statement-not-committed",
-        "git add -- {record} && git commit -m 'Audit model'",
+        "git add --all -- {record} && git commit -m 'Audit model'",
         "nothing-to-do",
     ),
     "a record that differs": Case(
         differing,
         "record-differs",
-        "git add -- {record} && git commit -m 'Audit model'",
+        "git add --all -- {record} && git commit -m 'Audit model'",
         "row-disputed",
         says="an audit of model differs: merge its record, and not the row",
     ),
     "a disputed row": Case(
         disputed, "row-disputed", f"geneb-ci explain {MODEL}", says="model is disputed"
     ),
-    "a withdrawn audit": Case(taken_back, "nothing-to-do", LOOK, says="1 row, 1 without an audit"),
+    "a withdrawn audit": Case(taken_back, "nothing-to-do", LOOK, says="1 row, 1 to audit"),
     "a record on this machine": Case(
         unmerged,
         "statement-not-merged",
@@ -432,7 +432,7 @@ CASES = {
         "GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply",
         says="create org/board on GitHub, empty",
     ),
-    "a confirmed row": Case(confirmed, "nothing-to-do", LOOK, says="1 row, 0 without an audit"),
+    "a confirmed row": Case(confirmed, "nothing-to-do", LOOK, says="1 row, 0 to audit"),
 }
 
 
@@ -575,7 +575,7 @@ def test_nothing_is_left_where_all_was_looked_at(board, forge, hub):
     hub.create("spaces/org/board", {NAME: encode_manifest(manifest)})
     found = step(role="maintainer", repository="org/board", space="org/board")
     assert found.command == ""
-    assert found.text() == "maintainer: 1 row, 0 without an audit\nnext: nothing\n"
+    assert found.text() == "maintainer: 1 row, 0 to audit\nnext: nothing\n"
 
 
 # On a practice board, whose audits need no server.
