@@ -274,3 +274,10 @@ def test_the_variance_of_a_claim_lies_between_what_plain_and_stressed_copies_sho
     assert rule.claim_variance([0.0] * 16, stressed) == pytest.approx(math.sqrt(2) * own * grown)
     assert rule.claim_variance([0.3 + one for one in plain], plain) == pytest.approx(own * grown)
     assert rule.claim_variance([0.0] * 16, [0.0] * 16) == 0.0
+
+
+def test_the_digest_in_published_commitments_stays() -> None:
+    """A constant with another name, and the same value, would reject every signed record."""
+    assert rule.tolerance_digest() == (
+        "ef28092c1db6f7890e27d159f6abd033de5b0125da4212a1b915db3eea11f238"
+    )
