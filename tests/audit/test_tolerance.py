@@ -250,7 +250,7 @@ def test_the_digest_names_every_constant(monkeypatch):
     before = rule.tolerance_digest()
     assert before == rule.tolerance_digest()
     for name in (
-        "FALSE_ALARM", "STRESS", "COPIES_MIN", "MANY", "MARGIN_FEW", "MARGIN_MANY",
+        "FALSE_ALARM", "STRESS", "COPIES_MIN", "MANY_COPIES", "MARGIN_FEW", "MARGIN_MANY",
         "UNSEEN", "SATURATED", "STOP_MARGIN", "STOP_SHARE", "INFORMATIVE_TOLERANCE",
     ):  # fmt: skip
         with monkeypatch.context() as patch:
