@@ -1,16 +1,21 @@
-"""Progress of a run: bars on a terminal, otherwise one line per task."""
+"""Progress of a run: bars on a terminal, otherwise a line for each task and for each minute."""
 
 import os
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Protocol
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from .formats.text import plural
 from .text import wrapped
+
+LINE_SECONDS = 60.0
+"""Seconds between two lines of progress where there is no terminal."""
 
 
 class Listener(Protocol):
@@ -52,6 +57,8 @@ class Talking:
         self._console = console
         self._bars = bars
         self._label = f"{label}: " if label else ""
+        self._count, self._finished = tasks, 0
+        self._embedding = ""
         self._tasks = bars.add_task(f"{escape(self._label)}tasks", total=tasks, rate="")
         self._embed = bars.add_task("embed", total=None, rate="")
         self._since = time.monotonic()
@@ -61,6 +68,7 @@ class Talking:
     def begin(self, task_id: str, todo: int) -> None:
         """Start the bar of one task, or add to it where others are embedded at the same time."""
         what = f"{self._label}embed {task_id}"
+        self._embedding = task_id
         if self._done < self._todo:
             self._todo += todo
             self._bars.update(self._embed, total=self._todo, description=f"{escape(what)}, ...")
@@ -73,12 +81,16 @@ class Talking:
         """Move the bar and show letters a second."""
         self._letters += letters
         self._done += sequences
+        self._bars.update(self._embed, advance=sequences, rate=self._rate)
+
+    @property
+    def _rate(self) -> str:
         seconds = max(time.monotonic() - self._since, 1e-9)
-        rate = f"{self._letters / seconds:,.0f} bp/s"
-        self._bars.update(self._embed, advance=sequences, rate=rate)
+        return f"{self._letters / seconds:,.0f} bp/s"
 
     def finish(self, task_id: str, line: str) -> None:
         """Write a task's line."""
+        self._finished += 1
         self._bars.advance(self._tasks)
         self.say(f"{task_id}: {line}")
 
@@ -87,6 +99,18 @@ class Talking:
         for part in line.splitlines():
             text = wrapped(f"{self._label}{part}")
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def say_state(self) -> None:
+        """Write what is finished and what is embedded; nothing once all tasks are finished."""
+        if self._finished >= self._count:
+            return
+        now = f"{self._finished:,} of {plural(self._count, 'task')} finished"
+        if self._done < self._todo:
+            of = f"{self._done:,} of {plural(self._todo, 'sequence')}"
+            now += f"; {self._embedding}: {of} embedded, {self._rate}"
+        elif self._embedding:
+            now += "; scoring"
+        self.say(now)
 
 
 Listeners = Callable[[int, str], Listener]
@@ -106,8 +130,34 @@ def listeners(*, quiet: bool) -> Iterator[Listeners]:
     )  # fmt: skip
     plain = bool(os.environ.get("NO_COLOR")) or console.is_dumb_terminal
     silent = plain or not console.is_terminal  # a line for each finished task is printed anyway
+    talking: list[Talking] = []
     with Progress(*columns, console=console, transient=True, disable=silent) as bars:
-        yield lambda tasks, label: Talking(console, bars, tasks, label)
+
+        def new(tasks: int, label: str) -> Talking:
+            talking.append(Talking(console, bars, tasks, label))
+            return talking[-1]
+
+        with _each_minute(talking) if silent else nullcontext():
+            yield new
+
+
+@contextmanager
+def _each_minute(talking: Sequence[Talking]) -> Iterator[None]:
+    """Have each listener write a line a minute, from a thread, until the context ends."""
+    ended = threading.Event()
+
+    def write() -> None:
+        while not ended.wait(LINE_SECONDS):
+            for each in list(talking):
+                each.say_state()
+
+    thread = threading.Thread(target=write, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @contextmanager

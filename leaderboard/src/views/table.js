@@ -67,7 +67,7 @@ function note({ regime, metric }, { ranking, places }) {
   if (metric !== bench.primary) {
     return hint(`Intervals and rank ranges are known for ${metricName(bench.primary)} only.`);
   }
-  if (hasIntervals(metric)) return hint("Tasks have intervals, but no rank ranges.");
+  if (hasIntervals(metric)) return hint("Tasks, and means of some of them, have intervals, but no rank ranges.");
   return hint("This board was built without intervals and rank ranges.");
 }
 
