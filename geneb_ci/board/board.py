@@ -198,7 +198,7 @@ def checked_entries(
     jobs: int | None = None,
     cache: bool = False,
 ) -> tuple[Report, list[Entry] | None]:
-    """Check every submission with every rule, and give them levels; none unless all of them pass.
+    """Check every submission, and return an entry with its level for each, or none unless all pass.
 
     With `numbers`, entries have these instead of results. `jobs` is the number of processes, None
     as many as the files ask for; with `cache`, the findings of an unchanged check are not computed

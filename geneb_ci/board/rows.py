@@ -126,7 +126,7 @@ def encode(name: str, value: dict[str, Any]) -> bytes:
 
 
 def text_of(name: str, value: dict[str, Any]) -> Iterable[bytes]:
-    """Return what `encode` gives in chunks: of a row, and of a column.
+    """Return the text of `encode` in chunks, one for each row or column.
 
     Iterating raises InvalidBoard when a row does not fit its type.
     """
