@@ -30,7 +30,7 @@ def test_the_table_shows_scores_as_they_are(tab):
 
 
 def test_ranks_and_badges_are_those_of_diagnostics(tab):
-    page = tab.go("#/table?sort=category:Splice+Sites")
+    page = tab.go("#/table?sort=category:Splice+Sites&intervals=sorted&density=comfortable")
     ranks = values()["diagnostics.json"]["ranks"]["full"]["categories"]["Splice Sites"]
     said = [text.split() for text in tab.texts(".scores tbody .rank")]
     found = list(zip(said, tab.texts(".scores tbody .badge"), strict=True))
@@ -90,7 +90,7 @@ COLUMNS_OF = tuple(product(("full", "10shot", "1shot"), ("MCC", "Acc", "F1")))
     ("regime", "metric"), gated(COLUMNS_OF, ("10shot", "Acc"), ("1shot", "MCC"))
 )
 def test_regime_and_metric(tab, regime, metric):
-    tab.go("#/table")
+    tab.go("#/table?intervals=sorted")
     tab.choose("regime", regime)
     tab.choose("metric", metric)
     rows = values()["leaderboard.json"]["data"][regime]
@@ -171,12 +171,14 @@ def test_tasks_of_a_category_and_all_tasks(tab):
 
 def test_intervals_and_colours(tab):
     page = tab.go("#/table")
+    assert page.locator(".heat small").count() == 0
+    page.locator("#display summary").click()
+    page.select_option("#intervals", "sorted")
     assert page.locator(".heat small").count() == ALL
     page.select_option("#intervals", "all")
     assert page.locator(".heat small").count() == ALL * 15
     page.select_option("#intervals", "none")
     assert page.locator(".heat small").count() == 0
-    page.select_option("#scale", "column")
     assert page.locator(".scores .h15").count() >= 15
     assert page.locator(".scores .h0").count() >= 15
     page.select_option("#scale", "table")

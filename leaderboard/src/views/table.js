@@ -23,9 +23,8 @@ export function tableView(state) {
       : "The downloads have all.";
   tell(state, content);
   return [
-    h("h2", {}, `${metricName(state.metric)}, ${regimeWords(state.regime)}`),
-    places.length ? note(state, content) : null,
-    places.length ? legend(state, content) : null,
+    // The line above says the same, to people.
+    h("h2", { class: "unseen" }, `${metricName(state.metric)}, ${regimeWords(state.regime)}`),
     columns.length > printed
       ? h(
           "p",
@@ -37,6 +36,8 @@ export function tableView(state) {
       ? scroller("Scores", scoreTable(state, content), { isTall: true })
       : h("p", { class: "waiting" }, "No model passes these filters."),
     pages > 1 ? pager(content) : null,
+    places.length ? legend(state, content) : null,
+    places.length ? note(state, content) : null,
     h(
       "p",
       { class: "actions" },
