@@ -80,7 +80,8 @@ def main() -> int:
         r, error, spread = np.array(cells).T
         print(
             f"| {regime} | {r.mean():.2f} | {r.max():.2f} | {error.min():.3f} to {error.max():.3f} "
-            f"| {spread.min():.3f} to {spread.max():.3f} |"
+            f"| {spread.min():.3f} to {spread.max():.3f}, "
+            f"rms {np.sqrt(np.mean(spread * spread)):.3f} |"
         )
     return 0
 

@@ -134,7 +134,7 @@ def small(scratch: Path, runs: int) -> list[Measured]:
             lambda: run(kept, "recommend", rows, *need),
             None,
         ),
-        "`recommend` from a built board": (lambda: run(kept, "recommend", str(out), *need), 0.4),
+        "`recommend` from a built board": (lambda: run(kept, "recommend", str(out), *need), 1.0),
         "`rules`": (lambda: run(kept, "rules"), None),
     }
     costs: dict[str, list[Cost]] = {what: [] for what in cases}

@@ -493,36 +493,38 @@ def recommend(
     folder: PathLike | None = None,
     *,
     category: str | None = None,
+    species: str | None = None,
     regime: str = "full",
     max_params: int | str | None = None,
+    memory: float | None = None,
     evidence: str | None = None,
     margin: float | None = None,
     cache: bool = True,
     progress: Progress = _unwatched,
 ) -> "Recommendation":
-    """Recommend a model of a folder: the smallest within `margin` of the best, or else the best.
+    """Return the models of a folder that meet a need, by their mean over the matching tasks.
 
-    The folder has submissions, which are checked first, or is one that `build` wrote. `max_params`
-    is a number, or a text such as "500M"; letter case of category and regime does not matter.
-    Without `cache`, all is computed again. Where no model meets size and evidence, `best` and
-    `recommended` are None. Raises UsageProblem for an unknown word or folder, and as `build` does.
+    The folder has submissions, which are checked first, or is one that `build` wrote. `species` is
+    one or a kingdom, `regime` one or "hundreds" for the labelled examples between two of them,
+    `max_params` a number or a text such as "500M", `memory` that of the GPU in gigabytes, `margin`
+    the loss that is accepted for a smaller model. Letter case of names does not matter. Without
+    `cache`, all is computed again. Where no task matches or no model meets the need, `regimes` is
+    empty. Raises UsageProblem for an unknown word or folder, and as `build` does.
     """
-    from geneb_ci.board.advice import MARGIN, is_built, model_request, stored_advice  # pydantic
+    from geneb_ci.board.advice import MARGIN, is_built, model_request  # pydantic
     from geneb_ci.board.rows import extra_at_hand
     from geneb_ci.render.results import Recommendation
 
     path = None if folder is None else Path(folder)
     accepted = MARGIN if margin is None else margin
-    need = model_request(category, regime, max_params, evidence, accepted)
-    advice = stored_advice(path, need, accepted) if path and is_built(path) else None
-    if advice is None:
-        with extra_at_hand(", which brings numpy"), _notebook_report():
-            if path is not None and is_built(path):
-                from geneb_ci.board.recommend import advise_built  # 0.3 s
+    need = model_request(category, species, regime, max_params, memory, evidence, accepted)
+    with extra_at_hand(", which brings numpy"), _notebook_report():
+        if path is not None and is_built(path):
+            from geneb_ci.board.recommend import advise_built  # 0.3 s
 
-                advice = advise_built(path, need, accepted)
-            else:
-                from geneb_ci.board.board import advice_of
+            advice = advise_built(path, need, accepted)
+        else:
+            from geneb_ci.board.board import advice_of
 
-                advice = advice_of(path, need, accepted, progress, cache=cache)
+            advice = advice_of(path, need, accepted, progress, cache=cache)
     return Recommendation.model_construct(**dict(advice))

@@ -74,7 +74,7 @@ class Device:
         return self.torch and self.name.partition(":")[0] != "cpu"
 
     def takes(self, features: AnyMatrix) -> bool:
-        """Whether a fit on (n, d) training features is done there, and not by NumPy."""
+        """Whether this device, and not NumPy, fits (n, d) training features."""
         return self.torch and features.size >= self.least
 
     def put(self, array: npt.NDArray[Any]) -> Any:  # NumPy or torch

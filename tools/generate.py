@@ -16,7 +16,7 @@ from geneb_ci.audit.compare import outcome
 from geneb_ci.audit.record import envelope, events, keys
 from geneb_ci.audit.record import published as statements
 from geneb_ci.audit.sampling import plan
-from geneb_ci.board import advice, columns, marks
+from geneb_ci.board import columns, marks
 from geneb_ci.board import rows as board_files
 from geneb_ci.board.diagnostics import document as diagnostics_document
 from geneb_ci.check import place
@@ -245,12 +245,6 @@ def generated() -> dict[str, str]:
             diagnostics_document,
             "diagnostics-2.0.schema.json",
             "diagnostics.json: what the board says beyond one rank",
-        ),
-        "recommendations-2.0": model_schema(
-            advice.Recommendations,
-            advice,
-            "recommendations-2.0.schema.json",
-            "recommendations.json: which model to take",
         ),
         "ledger": model_schema(
             published.Ledger, published, "ledger.schema.json", "ledger.json: the story of every row"

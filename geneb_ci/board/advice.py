@@ -1,21 +1,18 @@
-"""Advice as typed models, whose schema is generated from them, and advice of a built board.
-
-What is imported here is little: advice that a board has is read in a quarter of a second.
-"""
+"""What a visitor needs, and the models that meet it on the tasks that match, as typed models."""
 
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import Field, ValidationError
 
 from geneb_ci.board.diagnostics.document import Diagnostics
-from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TYPES
+from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TYPES
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import exact_name
-from geneb_ci.common.types import EVIDENCE_ORDER, Evidence
-from reference_harness.formats.base import Count, Hex64, Signed, StrictModel, Unit, first_error
+from geneb_ci.common.types import EVIDENCE_ORDER
+from reference_harness.formats.base import Count, Signed, StrictModel, first_error
 from reference_harness.formats.files import NotReadable, lies_there, read_json, read_regular
 from reference_harness.formats.text import quoted
 
@@ -23,12 +20,23 @@ if TYPE_CHECKING:
     from geneb_ci.board.uncertainty import RegimeScores
 
 
-MARGIN = 0.01
-"""MCC: about the standard error of a category, and what people call a small loss."""
+MARGIN = 0.03
+"""Loss of MCC that is accepted for a smaller model, unless a visitor names another."""
+HUNDREDS = "hundreds"
+"""Labelled examples between those of a few-shot regime and of all data: both are shown."""
+BYTES_A_PARAMETER = 2
+"""Half precision, in which most models are run on an accelerator."""
+MEMORY_SHARE = 2
+"""A model fits a GPU whose memory is so many times its weights: a run needs more than these."""
+GIGABYTE = 10**9
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([KMBGT]?)", re.IGNORECASE)
 Model = Annotated[str, Field(min_length=1)]
 Loss = Annotated[float, Field(ge=0)]
+TaskRecord = Mapping[str, Any]
+"""A task as leaderboard_tasks.json has it."""
+MEMORY_MAX = 1_000_000
+"""Gigabytes; no machine has as much."""
 BYTES_MAX = 500_000_000
 """A thousand models have 40 MB; what is larger is no board."""
 
@@ -51,8 +59,11 @@ class ModelRequest(StrictModel):
     """The reader's requirements."""
 
     category: str | None
-    """Null for the macro score over all categories."""
+    """The kind of task; null for any."""
+    species: str | None
+    """A species or a kingdom; null for any."""
     regime: str
+    """The labelled examples: a regime, or `hundreds`."""
     max_params: Count | None
     """The most parameters a model may have; null for any number."""
     evidence: str | None
@@ -60,126 +71,154 @@ class ModelRequest(StrictModel):
 
 
 class Choice(StrictModel):
-    """One model, its score for the need, and what is lost by taking it."""
+    """One model, its mean over the tasks, and what is lost by taking it."""
 
     model: Model
     params: Count
+    authorship: str
     evidence: str
     score: Signed
     low: Signed
     high: Signed
-    """95 % interval of the score, for the model alone."""
-    expected_loss: Loss
-    """Of MCC, against the best model that meets the need, with a flat prior."""
-    loss_bound: Loss
-    """At most, with 95 % confidence; 0 if it is the only model that could be best."""
-    best_is_better: Unit | None
-    """Probability that the model with the highest score is better, at least; null for itself."""
+    """95 % interval of the mean, for the model alone; between training draws, too."""
+    below: Loss
+    """Below the highest."""
+    loss_bound: Loss | None
+    """At most, with 95 % confidence, against the best of these models; 0 if it is the only one that
+    could be best. Null where the model scores further below than the margin."""
     warnings: list[str]
     """Rules of `geneb-ci check` that warn about the row."""
     defects: list[str]
     """Ids of published defects of the extractor behind the row: docs/defects.md."""
 
 
+class Claim(StrictModel):
+    """A model that is named, and how much that rests on."""
+
+    model: Model
+    wins: dict[str, Count]
+    """Regime to the number of the tasks on which none of the models scores higher."""
+    without: list[str]
+    """The tasks without any one of which another model, or none, would be named."""
+
+
+class RegimeAdvice(StrictModel):
+    """The models in one regime."""
+
+    regime: str
+    choices: list[Choice]
+    """Highest score first; of equal ones the smallest."""
+    highest: Claim
+
+
 class Advice(StrictModel):
-    """Which model to take for a need."""
+    """The models that meet a need, on the tasks that match it."""
 
     need: ModelRequest
     margin: Loss
     """Loss of MCC that is accepted for a smaller model."""
+    tasks: list[str]
+    """Ids of the tasks that match species and category, all of which count alike."""
+    labels: list[str]
+    """Names of these tasks."""
     considered: Count
-    """Models that meet size and evidence."""
-    recommended: Model | None
-    """`within_margin`, or else `best`; null when no model meets size and evidence."""
-    best: Choice | None
-    """The highest score; of equal ones the smallest."""
-    could_be_best: list[Model]
-    """The models than which no other scores significantly higher, best first."""
-    within_margin: Choice | None
-    """The smallest model whose loss is within the margin with 95 % confidence."""
-    on_average: Choice | None
-    """The smallest model whose expected loss is within the margin: no guarantee."""
+    """Models that meet size and evidence, and are ranked in each regime shown."""
+    regimes: list[RegimeAdvice]
+    """Empty where no task matches, or no model."""
+    smaller: list[Model]
+    """Models smaller than a highest one whose loss is within the margin with 95 % confidence in
+    each regime shown, smallest first."""
+    smallest: Claim | None
+    """The first of these."""
     why: list[str]
-    """The reasons, in sentences: ids of models in backticks, those of rules and published defects
-    in brackets."""
-
-
-class AdvisedBenchmark(StrictModel):
-    """Which benchmark definition the scores belong to."""
-
-    name: str
-    sha256: Hex64
-
-
-class Recommendations(StrictModel):
-    """Advice for each regime, category, size limit and evidence, in that order."""
-
-    schema_version: Literal["2.0"]
-    benchmark: AdvisedBenchmark
-    margin: Loss
-    advice: list[Advice]
-
-
-class RowMarks(NamedTuple):
-    """Warnings about a row that a reader should see before relying on it."""
-
-    warnings: tuple[tuple[str, int], ...] = ()
-    """Rule to the number of its warnings."""
-    defects: tuple[tuple[str, str, str], ...] = ()
-    """Id of a published defect, what goes wrong, and where it is explained."""
-
-
-NO_MARKS = RowMarks()
+    """The same in sentences: ids of models in backticks, those of rules and defects in brackets."""
 
 
 class AdviceFacts(NamedTuple):
-    """The facts of a regime that advice needs, from a board or from its published files."""
+    """What advice is made from, of a board or of its published files."""
 
-    board: "RegimeScores"
-    evidence: Mapping[str, Evidence]
-    """Model to its evidence."""
-    is_drawn: bool
-    """Whether training examples are drawn."""
-    marks: Mapping[str, RowMarks]
-    """Model to its marks; a model without any may be missing."""
+    boards: Mapping[str, "RegimeScores"]
+    drawn: Mapping[str, float]
+    """Regime to the variance between training draws that is assumed; 0 without draws."""
+    tasks: Sequence[TaskRecord]
+    """In board order."""
+    rows: Mapping[str, Mapping[str, Any]]
+    """Model to its facts, with the keys of leaderboard.json."""
 
 
 def model_request(
     category: str | None,
+    species: str | None,
     regime: str,
     max_params: int | str | None,
+    memory: float | None,
     evidence: str | None,
-    margin: float = MARGIN,
+    margin: float,
 ) -> ModelRequest:
-    """Return a need. Raises UsageProblem for a size, an evidence or a margin that is none."""
+    """Return a need.
+
+    `memory` is that of the GPU in gigabytes: the weights of a model take half of it or less.
+    Raises UsageProblem for a size, a memory, an evidence or a margin that is none.
+    """
     most = parameters(max_params) if isinstance(max_params, str) else max_params
     if most is not None and most < 0:
         raise UsageProblem(f"max_params is {most}, expected 0 or more", "pass a larger number")
+    if memory is not None:
+        if not 0 < memory <= MEMORY_MAX:
+            raise UsageProblem(
+                f"memory is {memory:g} GB, expected more than 0", "pass that of the GPU, such as 16"
+            )
+        fitting = int(memory * GIGABYTE / MEMORY_SHARE / BYTES_A_PARAMETER)
+        most = fitting if most is None else min(most, fitting)
     if evidence not in {None, *EVIDENCE_ORDER}:
         raise UsageProblem(
             f"{quoted(evidence)} is not an evidence", f"name one of {', '.join(EVIDENCE_ORDER[1:])}"
         )
     if not 0 <= margin <= 1:
         raise UsageProblem(f"margin is {margin:g}, expected 0 to 1", "pass a loss of MCC")
-    return ModelRequest(category=category, regime=regime, max_params=most, evidence=evidence)
-
-
-def exact_need(
-    need: ModelRequest, regimes: Sequence[str], categories: Sequence[str]
-) -> ModelRequest:
-    """Return a need with the names of the benchmark: letter case does not matter.
-
-    Raises UsageProblem when the benchmark has no such category or regime.
-    """
-    category = need.category
-    return need.model_copy(
-        update={
-            "regime": exact_name(need.regime, regimes, "regime of the benchmark"),
-            "category": None
-            if category is None
-            else exact_name(category, categories, "category of the benchmark"),
-        }
+    return ModelRequest(
+        category=category, species=species, regime=regime, max_params=most, evidence=evidence
     )
+
+
+def exact_need(need: ModelRequest, known: AdviceFacts) -> ModelRequest:
+    """Return a need with the names of the board: letter case does not matter.
+
+    Raises UsageProblem when it has no such category, species or regime.
+    """
+    categories = list(dict.fromkeys(task["cat"] for task in known.tasks))
+    groups = dict.fromkeys(
+        task[key] for key in ("kingdom", "species") for task in known.tasks if key in task
+    )
+    regimes = [*known.drawn, *([HUNDREDS] if len(regimes_of(HUNDREDS, known)) > 1 else [])]
+    regime = exact_name(need.regime, regimes, "regime of the benchmark")
+    exact: dict[str, str | None] = {"regime": regime}
+    if need.category is not None:
+        exact["category"] = exact_name(need.category, categories, "category of the benchmark")
+    if need.species is not None:
+        fix = "" if groups else "ask for none: the policy's tasks.toml names none"
+        what = "species or kingdom of the tasks"
+        exact["species"] = exact_name(need.species, list(groups), what, fix)
+    return need.model_copy(update=exact)
+
+
+def regimes_of(regime: str, known: AdviceFacts) -> list[str]:
+    """Return the regimes that are shown for some number of labelled examples, the fewest first."""
+    if regime != HUNDREDS:
+        return [regime]
+    few = [name for name, variance in known.drawn.items() if variance > 0]
+    many = [name for name, variance in known.drawn.items() if variance == 0]
+    return [*few[:1], *many[:1]]
+
+
+def matching(need: ModelRequest, tasks: Sequence[TaskRecord]) -> list[TaskRecord]:
+    """Return the tasks of a species, or kingdom, and a category."""
+    return [
+        task
+        for task in tasks
+        if need.category in {None, task["cat"]}
+        and need.species in {None, task.get("species"), task.get("kingdom")}
+    ]
 
 
 def is_built(folder: Path | None) -> bool:
@@ -187,36 +226,6 @@ def is_built(folder: Path | None) -> bool:
     return folder is not None and (
         lies_there(folder / DIAGNOSTICS) or lies_there(folder / LEADERBOARD)
     )
-
-
-def stored_advice(folder: Path, need: ModelRequest, margin: float) -> Advice | None:
-    """Return the advice that a board has for a need; None where it has to be chosen again.
-
-    Raises UsageProblem for a file that this version does not write.
-    """
-    path = folder / RECOMMENDATIONS
-    if margin != MARGIN or not lies_there(path):
-        return None
-    request = _folded(need.model_dump())
-    try:
-        value = read_json(read_regular(path, BYTES_MAX))
-        for advice in value["advice"]:
-            if _folded(advice["need"]) == request and advice["margin"] == MARGIN:
-                return Advice.model_validate(advice)
-    except NotReadable as error:
-        raise _unusable(path, error.reason) from error
-    except ValidationError as error:
-        raise _unusable(path, first_error(error)) from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise _unusable(path, "it has no list of advice") from error
-    return None
-
-
-def _folded(need: dict[str, Any]) -> dict[str, Any]:
-    """Return a need with names in one letter case."""
-    return {
-        key: value.casefold() if isinstance(value, str) else value for key, value in need.items()
-    }
 
 
 def read_built(folder: Path, *names: str) -> dict[str, dict[str, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from geneb_ci.audit.sampling.design import audit_policy
-from geneb_ci.board.advice import Advice, ModelRequest
+from geneb_ci.board.advice import MARGIN, Advice, ModelRequest, model_request
 from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.marks import decider, letters_read, marks_of, read_defects
 from geneb_ci.board.numbers import ranked_regimes
@@ -27,7 +27,6 @@ from geneb_ci.board.parts import (
 from geneb_ci.board.rows import (
     DIAGNOSTICS,
     LEADERBOARD,
-    RECOMMENDATIONS,
     TASKS,
     extra_at_hand,
     figure_values,
@@ -45,7 +44,7 @@ from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProble
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.models.registry import ModelRegistry
-from geneb_ci.models.tasks import task_notes
+from geneb_ci.models.tasks import TaskNotes, task_notes
 from geneb_ci.receipt.seen import published_state, seen_receipts, shared_errors
 from reference_harness.formats.benchmark import Benchmark
 
@@ -115,13 +114,23 @@ def read_entries(root: Path, rules: tuple[Rule, ...]) -> CheckedEntries:
     return CheckedEntries(tuple(entries), tuple(refused))
 
 
-def diagnostics_and_advice(
+class Analyses(NamedTuple):
+    """What follows from the standard errors of all rows."""
+
+    diagnostics: dict[str, Any]
+    """diagnostics.json as a value."""
+    first: Advice
+    """Advice for a visitor who has asked for nothing: all tasks, the first regime."""
+
+
+def analyses_of(
     entries: Iterable[Entry],
     benchmark: Benchmark,
+    notes: TaskNotes,
     boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
     jobs: int = 1,
-) -> dict[str, Any]:
-    """Return diagnostics.json and recommendations.json as values.
+) -> Analyses:
+    """Return diagnostics.json and the advice that the page begins with.
 
     `boards` is what `leaderboards` gave for these entries, where the caller has it.
     Raises UsageProblem when the extra `build` is not installed.
@@ -132,6 +141,8 @@ def diagnostics_and_advice(
     rows = list(entries)
     scores = uncertainty.all_scores(rows, benchmark)
     values = figure_values(rows, benchmark, boards)
+    known = recommend.known_of(rows, scores, benchmark, notes)
+    need = model_request(None, None, benchmark.regimes[0], None, None, None, MARGIN)
     ranks: dict[str, Callable[[], Any]] = {
         f"ranks {regime}": functools.partial(uncertainty.all_ranks, board)
         for regime, board in scores.items()
@@ -139,7 +150,7 @@ def diagnostics_and_advice(
     # Processes that are forked here have what steps need; results are small beside it.
     steps = (
         whole.diagnostic_steps(scores, values, benchmark)
-        | recommend.steps(rows, scores, benchmark)
+        | {"first": lambda: recommend.advise(need, known, MARGIN).model_dump_json()}
         | ranks
     )
     names = list(steps)
@@ -149,10 +160,10 @@ def diagnostics_and_advice(
     intervals = uncertainty.ranked_intervals(
         scores, benchmark, {regime: results[f"ranks {regime}"] for regime in scores}
     )
-    return {
-        DIAGNOSTICS: whole.diagnostics(rows, benchmark, intervals, results),
-        RECOMMENDATIONS: recommend.recommendations(rows, benchmark, intervals, results),
-    }
+    return Analyses(
+        whole.diagnostics(rows, benchmark, intervals, results),
+        Advice.model_validate_json(results["first"]),
+    )
 
 
 @dataclass(frozen=True)
@@ -187,7 +198,7 @@ def checked_entries(
     jobs: int | None = None,
     cache: bool = False,
 ) -> tuple[Report, list[Entry] | None]:
-    """Check every submission with every rule, and give them levels; none unless all of them pass.
+    """Check every submission, and return an entry with its level for each, or none unless all pass.
 
     With `numbers`, entries have these instead of results. `jobs` is the number of processes, None
     as many as the files ask for; with `cache`, the findings of an unchanged check are not computed
@@ -305,7 +316,7 @@ def advice_of(
         from geneb_ci.board.recommend import advise_rows  # numpy: 0.2 s
     layout, files = files_at(folder, "geneb-ci recommend FOLDER")
     entries = entries_of(layout, files, watch, cache=cache)
-    return advise_rows(entries, benchmark_of(layout), need, margin)
+    return advise_rows(entries, benchmark_of(layout), task_notes(layout), need, margin)
 
 
 def _analyses() -> AbstractContextManager[None]:
@@ -325,7 +336,7 @@ def board_of(
     jobs: int | None = None,
     events: Sequence[Mapping[str, Any]] | None = None,
 ) -> Board:
-    """Return the files of a board; `more` are the two of intervals, which need the extra `build`.
+    """Return the files of a board; `more` is that of intervals, which needs the extra `build`.
 
     `events` are those of the ledger, where there is one.
 
@@ -337,15 +348,17 @@ def board_of(
     """
     benchmark = benchmark_of(layout)
     jobs = jobs or jobs_for(len(entries))
-    categories, tasks = leaderboards(entries, benchmark, task_notes(layout))
+    notes = task_notes(layout)
+    categories, tasks = leaderboards(entries, benchmark, notes)
     values = {LEADERBOARD: categories, TASKS: tasks}
-    unsized = unknown_sizes(benchmark) if more else []
+    unsized, first = unknown_sizes(benchmark) if more else [], None
     if more and not unsized:
-        values |= diagnostics_and_advice(entries, benchmark, (categories, tasks), jobs)
+        analyses = analyses_of(entries, benchmark, notes, (categories, tasks), jobs)
+        values[DIAGNOSTICS], first = analyses
     return Board(
         files=Texts({n: functools.partial(text_of, n, value) for n, value in values.items()}),
         scripts=functools.cache(
-            functools.partial(page_scripts, values, entries, benchmark, events)
+            functools.partial(page_scripts, values, entries, benchmark, events, first)
         ),
         models=len(entries),
         unranked=tuple(_unranked(entries, benchmark)),

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.board.agreement import CERTAIN, REACH, normal_below, normal_near
+from geneb_ci.board.agreement import REACH, normal_below
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -31,9 +31,7 @@ FEWEST = 10
 DIGITS = 9
 """Decimals of what comes from quantiles of the normal: libraries differ in the sixteenth."""
 GRID = 2001
-"""Points of the integral of the greatest score: ten times as many change it by less than 1e-9."""
-NEARLY = 1e-6
-"""Far more than the integral errs by: no loss that is accepted is left out."""
+"""Points of the integral of a range: ten times as many change it by less than 1e-9."""
 DRAWS_MAX = 1e5
 """Degrees of freedom from which a t distribution is the normal one."""
 PAIRS_AT_ONCE = 1_000_000
@@ -45,10 +43,6 @@ FREEDOM_MIN = 4.0
 """Degrees of freedom from which a stretched constant falls when they grow."""
 SLACK = 1e-12
 """More than rounding moves a limit: a pair that is nearer to it is computed."""
-FACTORS_AT_ONCE = 16_000
-"""Factors of the product that are computed together: as many as a processor holds near it."""
-WEIGHTLESS = 1e-18
-"""A product below which a point adds nothing to the last published digit of a loss."""
 
 
 class ScoreColumn(NamedTuple):
@@ -280,7 +274,6 @@ class Losses(NamedTuple):
 
     best: Positions
     """The models that could be best."""
-    expected: Floats
     bound: Floats
     """At most, with 95 % confidence, for whichever rule selects by it; 0 for the only candidate,
     infinite where it was not asked for."""
@@ -293,20 +286,13 @@ def losses(scores: ScoreColumn, among: Positions, c: float, accepted: float = ma
     low as that.
     """
     best = could_be_best(scores, among, c)
-    below = scores.values[among].max() - scores.values[among]
-    expected = np.maximum(expected_maximum(scores, among) - scores.values[among], 0.0)
-    accepted_models = below <= accepted + NEARLY
+    accepted_models = scores.values[among].max() - scores.values[among] <= accepted
     bound = np.full(len(among), np.inf)
-    furthest = _furthest(scores, among[accepted_models], best, len(among))
-    bound[accepted_models] = np.maximum(furthest, expected[accepted_models])
+    bound[accepted_models] = _furthest(scores, among[accepted_models], best, len(among))
     alone = (among == best[0]) & (len(best) == 1)
     # Only where nothing can be lost is a bound 0.
-    least = 10.0**-DIGITS
-    return Losses(
-        best,
-        np.asarray(np.where(alone, 0.0, np.round(expected, DIGITS)), dtype=float),
-        np.asarray(np.where(alone, 0.0, np.maximum(np.round(bound, DIGITS), least)), dtype=float),
-    )
+    shown = np.maximum(np.round(bound, DIGITS), 10.0**-DIGITS)
+    return Losses(best, np.asarray(np.where(alone, 0.0, shown), dtype=float))
 
 
 def _furthest(scores: ScoreColumn, among: Positions, best: Positions, count: int) -> Floats:
@@ -319,53 +305,6 @@ def _furthest(scores: ScoreColumn, among: Positions, best: Positions, count: int
     reach = below + student_quantile(single, freedom) * errors
     reach[among[:, None] == best[None, :]] = -np.inf
     return np.asarray(np.maximum(reach.max(axis=1), 0.0))
-
-
-def expected_maximum(scores: ScoreColumn, among: Positions) -> float:
-    """Return the expected best true score of a subset, with a flat prior.
-
-    E[max] = x1 - integral from x0 to x1 of the product of Phi((x - s_j) / se_j).
-    """
-    values, errors = scores.values[among], np.sqrt(scores.variance[among])
-    certain = float(np.max(np.where(errors == 0, values, -np.inf)))
-    uncertain = errors > 0
-    if not uncertain.any():
-        return certain
-    low = max(float(np.max(values - REACH * errors)), certain)
-    own, spread = values[uncertain], errors[uncertain]
-    reaching = own + REACH * spread > low
-    if not reaching.any():
-        return low
-    own, spread = own[reaching], spread[reaching]
-    ends = own + REACH * spread
-    # Beyond its end, and from CERTAIN standard errors on, the factor of a model is 1.
-    order = np.argsort(-ends, kind="stable")
-    own, spread, ends = own[order], spread[order], ends[order]
-    at = np.linspace(low, float(ends[0]), GRID)
-    # Below the point where the product is next to nothing, nothing adds up.
-    first = _first_weight(at, own, spread)
-    points = at[first:]
-    product = np.ones(len(points))
-    step = max(1, FACTORS_AT_ONCE // len(points))
-    starts = np.arange(0, len(own), step)
-    lasts = np.searchsorted(points, np.maximum.reduceat(own + CERTAIN * spread, starts))
-    for start, last in zip(starts[lasts > 0], lasts[lasts > 0], strict=True):
-        part = slice(start, start + step)
-        near = normal_near((points[:last] - own[part, None]) / spread[part, None])
-        product[:last] *= np.prod(near, axis=0)
-    outer = (product[0] if first == 0 else 0.0) + product[-1]
-    area = (np.sum(product) - outer / 2) * (at[1] - at[0])
-    return float(at[-1] - area)
-
-
-def _first_weight(at: Floats, own: Floats, spread: Floats) -> int:
-    """Return the first point at which the product of Phi((x - s_j) / se_j) has weight."""
-    low, high = 0, len(at) - 1
-    while low < high:
-        middle = (low + high) // 2
-        product = float(np.prod(normal_near((at[middle] - own) / spread)))
-        low, high = (middle + 1, high) if product < WEIGHTLESS else (low, middle)
-    return low
 
 
 def intervals_of(scores: ScoreColumn) -> tuple[Floats, Floats]:

@@ -11,10 +11,11 @@ from typing import Any
 from pydantic_core import to_json
 
 from geneb_ci import __version__
+from geneb_ci.board.advice import Advice, Claim
 from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
 from geneb_ci.board.numbers import row_matrices, single_fits
 from geneb_ci.board.page import BASE
-from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TASKS
+from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
 from geneb_ci.board.site.inputs import slugs
 from geneb_ci.board.texts import (
     DIGEST_DIGITS,
@@ -78,12 +79,14 @@ def page_scripts(
     entries: Iterable[Entry],
     benchmark: Benchmark,
     events: Sequence[Mapping[str, Any]] | None = None,
+    first: Advice | None = None,
 ) -> Texts:
     """Return the generated scripts of the page by file name.
 
-    `values` are those of leaderboard.json and leaderboard_tasks.json and, where they were made, of
-    diagnostics.json and recommendations.json: without these there are neither intervals nor advice.
-    `events` are those of ledger.json, None where there is no history.
+    `values` are those of leaderboard.json and leaderboard_tasks.json and, where it was made, of
+    diagnostics.json, with `first`, the advice for a visitor who has asked for nothing: without
+    these there are neither intervals nor advice. `events` are those of ledger.json, None where
+    there is no history.
 
     Rows stand by place in every part, so each has a digest of all of them in its name and under it
     what it holds: parts of two boards are never read together. CURRENT alone keeps its name.
@@ -97,7 +100,7 @@ def page_scripts(
         parts[f"tasks-{index}"] = [*_tasks_text(values, index, ids, benchmark)]
     parts["matrices"] = [ascii_text(matrices(ordered, benchmark))]
     parts["history"] = [ascii_text(events)]
-    base = _base(values, ordered, ids, benchmark)
+    base = _base(values, ordered, ids, benchmark, first)
     digest = _digest(parts | {BASE: [ascii_text(base)]})
     base_text: list[bytes] = [ascii_text({"digest": digest} | base)]
     keys = {name: f"{name}.{digest}" for name in parts}
@@ -122,13 +125,16 @@ def _digest(parts: Mapping[str, list[bytes]]) -> str:
 
 
 def _base(
-    values: Values, ordered: Sequence[Entry], ids: Ids, benchmark: Benchmark
+    values: Values,
+    ordered: Sequence[Entry],
+    ids: Ids,
+    benchmark: Benchmark,
+    advice: Advice | None,
 ) -> dict[str, Any]:
-    """Return what the first view needs; of standings, those by macro."""
+    """Return what the first view needs; of standings, those by the mean of all tasks."""
     index_of = {model: index for index, model in enumerate(ids)}
     diagnostics, first = values.get(DIAGNOSTICS), benchmark.regimes[0]
     columns = _columns(diagnostics, first, benchmark)
-    advice = _advice(values.get(RECOMMENDATIONS), index_of)
     data = values[LEADERBOARD]["data"]
     ranked = [{row["model"] for row in data[regime]} for regime in benchmark.regimes]
     return {
@@ -139,11 +145,9 @@ def _base(
         "decisions": _decisions(diagnostics, benchmark),
         # What the first view shows; with a thousand models the rest is twenty times as much.
         "ranked": [[int(model in models) for model in ids] for models in ranked],
-        "overall": [_standing(columns[0], model) for model in ids] if columns else None,
-        **_shared(diagnostics, first, index_of, _MEANS[:1]),
+        "overall": [_overall(columns[1], model) for model in ids] if columns else None,
         "facts": _facts(diagnostics, index_of, benchmark),
-        "advised": _advised(advice or [], columns, ids) if columns else None,
-        "advice": advice,
+        "first": None if advice is None else _claims(advice, index_of),
     }
 
 
@@ -225,13 +229,19 @@ def _scores_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> 
 def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> Iterator[bytes]:
     """Yield the tasks of a regime: by metric and model, scores in board order.
 
-    With intervals, each model has low and high of each task, too; null where cells are missing.
+    Where errors are known, scores of the primary metric and their standard errors are as computed,
+    since means of tasks are decided by; null where cells are missing.
     """
     regime, diagnostics = benchmark.regimes[index], values.get(DIAGNOSTICS)
     rows = {row["model"]: row for row in values[TASKS]["data"][regime]}
-    scores = (
-        (metric, _numbers_text({m: row[f"task_{metric}"].numbers for m, row in rows.items()}, ids))
+    of = {
+        metric: {m: row[f"task_{metric}"].numbers for m, row in rows.items()}
         for metric in benchmark.metrics
+    }
+    exact = {benchmark.primary_metric} if diagnostics is not None else set()
+    scores = (
+        (metric, (_exact_text if metric in exact else _numbers_text)(own, ids))
+        for metric, own in of.items()
     )
     members: list[tuple[str, Iterable[bytes]]] = [("scores", object_text(scores))]
     if diagnostics is not None:
@@ -239,11 +249,22 @@ def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> I
 
         tasks = diagnostics["ranks"][regime]["tasks"]
         columns = [np.frombuffer(tasks[task].numbers) for task in benchmark.task_ids]
-        ends = np.stack(columns, axis=1).reshape(-1, 2, len(columns)).swapaxes(1, 2)
-        own = zip(tasks[benchmark.task_ids[0]], ends, strict=True)
-        by_model = {model: array.array("d", limits.tobytes()) for model, limits in own}
-        members.append(("intervals", _numbers_text(by_model, ids)))
+        width = tasks[benchmark.task_ids[0]].width
+        numbers = np.stack(columns, axis=1).reshape(-1, width, len(columns))
+        for name, part in (("errors", 2), ("spreads", 3)):
+            own = zip(tasks[benchmark.task_ids[0]], numbers[:, part], strict=True)
+            by_model = {model: array.array("d", values.tobytes()) for model, values in own}
+            is_known = any(map(any, by_model.values()))
+            members.append((name, _exact_text(by_model, ids) if is_known else [b"null"]))
     return object_text(members)
+
+
+def _exact_text(rows: Mapping[str, "array.array[float]"], ids: Ids) -> Iterator[bytes]:
+    """Yield the text of the numbers of each model as computed; null for one without."""
+    for number, model in enumerate(ids):
+        own = rows.get(model)
+        yield (b"," if number else b"[") + (b"null" if own is None else json_text(own.tolist()))
+    yield b"]" if ids else b"[]"
 
 
 def _numbers_text(rows: Mapping[str, "array.array[float]"], ids: Ids) -> Iterator[bytes]:
@@ -289,8 +310,25 @@ def _standings_text(columns: Iterable[Standings], ids: Ids) -> Iterator[bytes]:
     yield b"]" if before == b"," else b"null"
 
 
-def _standing(stood: Standings, model: str) -> list[float | None] | None:
-    return list(map(stood[model].__getitem__, _STANDING)) if model in stood.places else None
+def _overall(stood: Standings, model: str) -> list[float | None] | None:
+    """Return score, error and degrees of freedom of a model."""
+    return list(map(stood[model].__getitem__, _STANDING[:3])) if model in stood.places else None
+
+
+def _claims(advice: Advice, index_of: Mapping[str, int]) -> dict[str, Any]:
+    """Return what the sentences of the first view rest on."""
+
+    def claim(own: Claim) -> dict[str, Any]:
+        return {
+            "at": index_of[own.model],
+            "wins": list(own.wins.values()),
+            "without": len(own.without),
+        }
+
+    return {
+        "highest": [claim(own.highest) for own in advice.regimes],
+        "smallest": None if advice.smallest is None else claim(advice.smallest),
+    }
 
 
 def _shared(
@@ -307,18 +345,6 @@ def _shared(
     return {"shared": {"models": models, "columns": [shared["scores"][name] for name in columns]}}
 
 
-def _advised(
-    advice: list[dict[str, Any]], columns: Sequence[Standings], ids: Ids
-) -> dict[str, Any]:
-    """Return the standings by column of each model that advice names, by its place."""
-    named = {advised["recommended"] for advised in advice} - {None}
-    for advised in advice:
-        named |= {
-            advised[key]["at"] for key in ("best", "within", "average") if advised[key] is not None
-        }
-    return {str(k): [_standing(stood, ids[k]) for stood in columns] for k in sorted(named)}
-
-
 def _decisions(diagnostics: Diagnosed, benchmark: Benchmark) -> dict[str, Any] | None:
     """Return what the page decides by: the critical value of each regime, and the margin."""
     if diagnostics is None:
@@ -326,6 +352,7 @@ def _decisions(diagnostics: Diagnosed, benchmark: Benchmark) -> dict[str, Any] |
     ranks = diagnostics["ranks"]
     return {
         "critical": [ranks[regime]["critical"] for regime in benchmark.regimes],
+        "drawn": [ranks[regime]["draw_variance"] for regime in benchmark.regimes],
         "normal": NORMAL,
         "margin": diagnostics["method"]["margin"],
     }
@@ -356,32 +383,3 @@ def _facts(
             for regime in benchmark.regimes
         ],
     }
-
-
-def _advice(
-    recommendations: Mapping[str, Any] | None, index_of: Mapping[str, int]
-) -> list[dict[str, Any]] | None:
-    if recommendations is None:
-        return None
-
-    def choice(chosen: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        if chosen is None:
-            return None
-        names = ("expected_loss", "loss_bound", "best_is_better")
-        return {"at": index_of[chosen["model"]]} | {key: chosen[key] for key in names}
-
-    return [
-        {
-            **advised["need"],
-            "considered": advised["considered"],
-            "recommended": None
-            if advised["recommended"] is None
-            else index_of[advised["recommended"]],
-            "best": choice(advised["best"]),
-            "could": [index_of[model] for model in advised["could_be_best"]],
-            "within": choice(advised["within_margin"]),
-            "average": choice(advised["on_average"]),
-            "why": advised["why"],
-        }
-        for advised in recommendations["advice"]
-    ]

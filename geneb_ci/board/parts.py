@@ -43,7 +43,7 @@ class CheckedFile(NamedTuple):
 
 
 def read_row(file: CheckedFile) -> BoardRow | None:
-    """Read a submission; None if the file is none.
+    """Return the submission in a file, or None where the file is none.
 
     Raises UsageProblem if the file has changed since it was checked.
     """

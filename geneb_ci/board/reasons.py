@@ -1,23 +1,22 @@
 """Advice as sentences, and numbers as text: each is rounded once, and the page writes the same."""
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
-from typing import TYPE_CHECKING
+from typing import Any
 
-from geneb_ci.board.advice import Advice, AdviceFacts, Choice, ModelRequest
-from geneb_ci.common.types import Evidence
-
-if TYPE_CHECKING:
-    from geneb_ci.board.decisions import Positions
+from geneb_ci.board.advice import Advice, AdviceFacts, Choice, Claim, ModelRequest, RegimeAdvice
+from geneb_ci.common.types import Authorship, Evidence
+from reference_harness.formats.text import plural
 
 UNIT = Decimal("0.001")
 """Scores, losses and probabilities are shown with three decimals."""
 NEARLY_SURE = 0.999
 """Probabilities from here on are shown as more than this."""
-_CONFIDENT = "with 95 % confidence"
 _EVIDENCE = {
-    Evidence.CHECKED: "Checked, but not rerun by anybody: {}.",
-    Evidence.STALE: "Audited or scored for another version: {}.",
+    Evidence.CHECKED: "nobody has rerun its scores",
+    Evidence.STALE: "its audits are of another version of harness, benchmark or data",
 }
 
 
@@ -52,39 +51,56 @@ def interval_text(low: float, high: float) -> str:
     return f"{score_text(low)} to {score_text(high)}"
 
 
-def times_text(larger: int, smaller: int) -> str:
-    """Write how many times fewer parameters a model has."""
-    return str((Decimal(larger) / Decimal(smaller)).quantize(Decimal("0.1"), ROUND_HALF_UP))
-
-
 def without_backticks(sentence: str) -> str:
     """Write a reason for a terminal or a caption: ids of models without their backticks."""
     return sentence.replace("`", "")
 
 
-def reasons_of(advice: Advice, known: AdviceFacts, places: "Positions") -> list[str]:
-    """Return why a model is recommended; ids of models are all of a contributor's text in it.
+def examples_text(regime: str) -> str:
+    """Write a regime by its name, explained where the name tells."""
+    shots = re.fullmatch(r"(\d+)shot", regime)
+    if shots:
+        return f"{regime} ({plural(int(shots[1]), 'training example')} per class)"
+    return f"{regime} (all training examples)" if regime == "full" else regime
+
+
+def reasons_of(advice: Advice, known: AdviceFacts) -> list[str]:
+    """Return advice as sentences; ids of models are all of a contributor's text in it.
 
     They stand in backticks, ids of rules and published defects in brackets: the page writes them
-    as links, a terminal as they are (`without_backticks`). `places`: models that meet the need,
-    best first.
+    as links, a terminal as they are (`without_backticks`). No sentence says more of a model than
+    that it scores highest on the tasks, or loses so much on them.
     """
-    best = advice.best
-    if best is None:
+    if not advice.tasks:
+        return [f"No task matches {_asked(advice.need)}."]
+    if not advice.regimes:
         limits = limits_text(advice.need) or "the need"
-        return [f"No model ranked in the regime {advice.need.regime} meets {limits}."]
-    why = [_highest(advice, best)]
+        return [f"No model ranked in {advice.need.regime} meets {limits}."]
+    count = len(advice.tasks)
+    named = [own.highest.model for own in advice.regimes]
+    why = [
+        highest_sentence(own.choices[0], own.highest, own.regime, count) for own in advice.regimes
+    ]
+    if len(advice.regimes) > 1:
+        why.append(gap_sentence(advice.regimes))
     if advice.considered > 1:
-        why += [_badge(advice), *_smaller(advice, best)]
-    why += _elsewhere(advice, best, known, places)
-    named = [best, *filter(None, (advice.within_margin, advice.on_average))]
-    models = list(dict.fromkeys(choice.model for choice in named))
-    why += [*_evidence(models, known), *_marks(models, known)]
-    if known.is_drawn and best.model not in known.board.draws_covered:
-        why.append(
-            "Holds for the benchmark's training draws; the submission gives no scores by seed."
-        )
+        why.append(_smaller(advice))
+        named += [advice.smallest.model] if advice.smallest is not None else []
+    models = list(dict.fromkeys(named))
+    why += [sentence for model in models for sentence in _doubts(model, known.rows[model])]
+    if any(known.drawn[own.regime] for own in advice.regimes):
+        why.append(DRAWS)
     return why
+
+
+DRAWS = (
+    "Intervals cover other training draws: by the submission's scores by seed, or else by a "
+    "standard deviation of 0.1 between draws, as k-mers have it on six tasks."
+)
+
+
+def _asked(need: ModelRequest) -> str:
+    return " and ".join(filter(None, (need.species, need.category)))
 
 
 def limits_text(need: ModelRequest) -> str:
@@ -97,112 +113,71 @@ def limits_text(need: ModelRequest) -> str:
     return " and ".join(parts)
 
 
-def _highest(advice: Advice, best: Choice) -> str:
-    need = advice.need
-    limits = limits_text(need)
-    models = "1 model" if advice.considered == 1 else f"{advice.considered} models"
-    of = f"{models}{f' with {limits}' if limits else ''}"
-    where = f"{need.category or 'the mean of all categories'} in the regime {need.regime}"
-    return (
-        f"`{best.model}` has the highest MCC on {where}, of {of}: {score_text(best.score)}, 95 % "
-        f"interval {interval_text(best.low, best.high)}."
-    )
+def highest_sentence(choice: Choice, claim: Claim, regime: str, count: int) -> str:
+    """Return that a model scores highest on the tasks, and how much that rests on."""
+    score = f"{score_text(choice.score)}, 95 % interval {interval_text(choice.low, choice.high)}"
+    where = "this task" if count == 1 else f"these {count} tasks"
+    sentence = f"Highest on {where} with {examples_text(regime)}: `{choice.model}`, {score}."
+    return f"{sentence} {rest_text(claim, count, 'highest')}"
 
 
-def _badge(advice: Advice) -> str:
-    count = len(advice.could_be_best)
+def rest_text(claim: Claim, count: int, what: str) -> str:
+    """Return on how many tasks a claim rests, how many the model wins, and how it depends."""
     if count == 1:
-        return "It scores significantly higher than each of the others."
-    return f"Could be best: {count} models, than which no other scores significantly higher."
-
-
-def _smaller(advice: Advice, best: Choice) -> list[str]:
-    """Return sentences on smaller models of little loss."""
-    margin, within, average = f"{advice.margin:g} MCC", advice.within_margin, advice.on_average
-    sentences = []
-    loses = f"`{best.model}` loses {_at_most(best.loss_bound)}"
-    if within is None:
-        sentences.append(
-            f"No model is within {margin} of the best {_CONFIDENT}; `{best.model}` scores "
-            f"highest and loses {_at_most(best.loss_bound)}."
-        )
-    elif within.model == best.model:
-        sentences.append(f"No smaller model is within {margin} of the best {_CONFIDENT}; {loses}.")
-    else:
-        sentences.append(
-            f"`{within.model}` is the smallest model within {margin} of the best {_CONFIDENT}: "
-            f"{_size(within, best)}. {_loss(within)}"
-        )
-    if average is not None and average.model not in {best.model, within and within.model}:
-        sentences.append(
-            f"`{average.model}` is the smallest model that is expected to lose at most {margin}: "
-            f"{_size(average, best)}. {_loss(average)}"
-        )
-    return sentences
-
-
-def _at_most(bound: float) -> str:
-    return f"at most {bound_text(bound)}" if bound > 0 else "nothing"
-
-
-def _size(choice: Choice, best: Choice) -> str:
-    times = f", {times_text(best.params, choice.params)} times fewer" if choice.params else ""
-    return f"{size_text(choice.params)} parameters{times}"
-
-
-def _loss(choice: Choice) -> str:
-    sentence = (
-        f"Expected loss of `{choice.model}` against the best model: "
-        f"{score_text(choice.expected_loss)} MCC; at most {bound_text(choice.loss_bound)} "
-        f"{_CONFIDENT}."
+        return "This rests on one task alone."
+    wins = " and ".join(
+        f"{number}{f' in {regime}' if len(claim.wins) > 1 else ''}"
+        for regime, number in claim.wins.items()
     )
-    if choice.best_is_better is not None:
-        better = probability_text(choice.best_is_better)
-        sentence += f" Probability that the highest score is better: {better}."
-    return sentence
+    other = len(claim.without)
+    steady = (
+        f"without any one of them it stays {what}"
+        if not other
+        else f"without one of them another is {what} in {plural(other, 'case')}"
+    )
+    return f"It scores highest on {wins} of the {count} tasks; {steady}."
 
 
-def _elsewhere(advice: Advice, best: Choice, known: AdviceFacts, places: "Positions") -> list[str]:
-    """Return a sentence on the best of these over all categories, if it is another model."""
-    if advice.need.category is None:
-        return []
-    board, macro = known.board, known.board.scores["macro"].values[places]
-    highest = places[macro == macro.max()].tolist()
-    overall = min(highest, key=lambda k: (board.params[k], board.models[k]))
-    if board.models[overall] == best.model:
-        return []
-    values = board.scores[advice.need.category].values
-    rank = 1 + int((values[places] > values[overall]).sum())
-    return [
-        f"The best of them over all categories, `{board.models[overall]}`, is number {rank} here."
-    ]
+def gap_sentence(regimes: Sequence[RegimeAdvice]) -> str:
+    """Return how far the mean score of all models lies apart in two regimes."""
+    few, many = (
+        math.fsum(choice.score for choice in own.choices) / len(own.choices) for own in regimes
+    )
+    return (
+        f"Hundreds of examples lie between: the mean of these models is {score_text(few)} with "
+        f"{regimes[0].regime} and {score_text(many)} with {regimes[1].regime}, and nothing was "
+        "measured in the gap."
+    )
 
 
-def _evidence(models: Sequence[str], known: AdviceFacts) -> list[str]:
-    """Return a sentence on the models that nobody has rerun."""
-    by_evidence: dict[Evidence, list[str]] = {}
-    for model in models:
-        by_evidence.setdefault(known.evidence[model], []).append(model)
-    return [
-        text.format(_listed([f"`{model}`" for model in by_evidence[evidence]]))
-        for evidence, text in _EVIDENCE.items()
-        if evidence in by_evidence
-    ]
+def _smaller(advice: Advice) -> str:
+    accepted = f"at most {advice.margin:g} with 95 % confidence"
+    if advice.smallest is None:
+        return f"No smaller model loses {accepted} on these tasks."
+    first = advice.smallest.model
+    found = [next(c for c in own.choices if c.model == first) for own in advice.regimes]
+    lost = " and ".join(
+        f"{score_text(choice.below)} below the highest and at most "
+        f"{bound_text(choice.loss_bound or 0)}"
+        f"{f' in {own.regime}' if len(found) > 1 else ''}"
+        for choice, own in zip(found, advice.regimes, strict=True)
+    )
+    count = len(advice.smaller)
+    verb = "loses" if count == 1 else "lose"
+    return (
+        f"{plural(count, 'smaller model')} {verb} {accepted}; the smallest is `{first}`, "
+        f"{size_text(found[0].params)} parameters: {lost}. "
+        f"{rest_text(advice.smallest, len(advice.tasks), 'the smallest')}"
+    )
 
 
-def _listed(names: Sequence[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _marks(models: Sequence[str], known: AdviceFacts) -> list[str]:
-    """Return sentences on warnings of some models and on defects of their extractors."""
-    sentences = []
-    for model in models:
-        marks = known.marks.get(model)
-        for defect, what, _ in marks.defects if marks is not None else ():
-            sentences.append(f"Published defect [{defect}] of the extractor of `{model}`: {what}")
-        if marks is not None and marks.warnings:
-            rules = _listed([f"[{rule}]" for rule, _ in marks.warnings])
-            sentences.append(f"geneb-ci check warns about `{model}`: {rules}.")
-    return sentences
+def _doubts(model: str, row: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what should be known of a row before it is relied on."""
+    reason = _EVIDENCE.get(Evidence(row["evidence"]))
+    if reason is not None:
+        whose = "self-reported" if row["authorship"] == Authorship.CONTRIBUTED else "official"
+        yield f"`{model}` is {whose}, and {reason}."
+    for defect in row.get("defects", ()):
+        yield f"Published defect [{defect['id']}] of the extractor of `{model}`: {defect['what']}"
+    if rules := [f"[{rule}]" for rule in row.get("warnings", {})]:
+        yield f"geneb-ci check warns about `{model}`: {', '.join(rules)}."

@@ -1,18 +1,13 @@
-"""Which model to take for a need, from rows or from published files: by a bounded loss.
+"""Which models meet a need on the tasks that match it, from rows or from published files.
 
-    advise(ModelRequest(category="Promoters", ...), candidates, board, benchmark)
+    advise(ModelRequest(species="plants", ...), known, margin)
 
-`recommended` is the smallest model that is within the margin of the best with 95 % confidence, or
-else the best one. What expected loss and bound mean: docs/uncertainty.md.
-
-Everything that decides is published as computed (scores, standard errors, the critical value), so
-advice from the files equals advice from the submissions.
+The mean over exactly the matching tasks decides, each task counting alike. Its interval covers
+other training draws, too. A smaller model is named for a bounded loss: docs/uncertainty.md. The
+page has the same arithmetic in leaderboard/src/pure/choose.js.
 """
 
 import functools
-import itertools
-import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,308 +15,273 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geneb_ci.board.advice import (
-    MARGIN,
-    NO_MARKS,
     Advice,
     AdviceFacts,
-    AdvisedBenchmark,
     Choice,
+    Claim,
     ModelRequest,
-    Recommendations,
-    RowMarks,
+    RegimeAdvice,
     exact_need,
+    matching,
     read_built,
+    regimes_of,
 )
-from geneb_ci.board.columns import Entry
-from geneb_ci.board.decisions import (
-    Bools,
-    Floats,
-    Positions,
-    ScoreColumn,
-    compare_pair,
-    intervals_of,
-    losses,
-)
-from geneb_ci.board.diagnostics.document import DiagnosedScore, Ranks, Shared
+from geneb_ci.board.columns import PUBLISHED, Entry, facts_of
+from geneb_ci.board.decisions import Floats, ScoreColumn, intervals_of, losses
 from geneb_ci.board.reasons import reasons_of
-from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD
-from geneb_ci.board.uncertainty import Intervals, RegimeScores, intervals, is_drawn
-from geneb_ci.common.json_text import json_text
+from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, published_tasks
+from geneb_ci.board.uncertainty import (
+    RegimeScores,
+    all_scores,
+    draw_variance,
+    mean_of,
+    task_numbers,
+)
 from geneb_ci.common.types import Evidence, has_evidence
+from geneb_ci.models.tasks import TaskNotes
 from reference_harness.formats.benchmark import Benchmark
 
-SIZES = (None, 1_000_000_000, 500_000_000, 100_000_000, 25_000_000)
-"""Limits in recommendations.json: one large accelerator, a small one, a laptop, a processor."""
-EVIDENCES = (None, Evidence.AUDITED.value)
 
-
-def known_of(entries: Iterable[Entry], intervals: Intervals, regime: str) -> AdviceFacts:
-    """Return what advice needs to know of a regime of a board."""
-    regime_intervals = intervals.regimes[regime]
-    return _known_of(entries)(regime_intervals.board, regime_intervals.is_drawn)
-
-
-def _known_of(entries: Iterable[Entry]) -> Callable[[RegimeScores, bool], AdviceFacts]:
-    """Return what tells what advice needs to know of any regime of a board."""
-    rows = list(entries)
-    evidence = {entry.submission.model_id: entry.evidence for entry in rows}
-    marks = {entry.submission.model_id: _marks_of(entry) for entry in rows}
-    return lambda board, drawn: AdviceFacts(board, evidence, drawn, marks)
-
-
-def _marks_of(entry: Entry) -> RowMarks:
-    defects = tuple((defect.id, defect.what, defect.explained) for defect in entry.marks.defects)
-    return RowMarks(entry.marks.warnings, defects)
-
-
-def steps(
-    entries: Iterable[Entry], boards: Mapping[str, RegimeScores], benchmark: Benchmark
-) -> dict[str, Callable[[], bytes]]:
-    """Return by name what takes long and can be made alone, in any process: advice of a regime."""
-    known_by = _known_of(entries)
-    known = {name: known_by(board, is_drawn(name, benchmark)) for name, board in boards.items()}
-    return {
-        _step(regime): functools.partial(_regime_advice, known[regime], regime, benchmark)
-        for regime in boards
-    }
-
-
-def _step(regime: str) -> str:
-    return f"advice in {regime}"
-
-
-def recommendations(
+def known_of(
     entries: Iterable[Entry],
+    boards: Mapping[str, RegimeScores],
     benchmark: Benchmark,
-    intervals: Intervals,
-    results: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Return recommendations.json as a value: advice for every common need.
-
-    `results` is what the `steps` of these entries gave, where the caller has made them.
-    """
-    if results is None:
-        boards = {
-            regime: regime_intervals.board for regime, regime_intervals in intervals.regimes.items()
-        }
-        results = {name: make() for name, make in steps(entries, boards, benchmark).items()}
-    whole = Recommendations(
-        schema_version="2.0",
-        benchmark=AdvisedBenchmark(name=benchmark.name, sha256=benchmark.sha256),
-        margin=MARGIN,
-        advice=[],
-    ).model_dump(mode="json")
-    advice = (json.loads(results[_step(regime)]) for regime in benchmark.regimes)
-    return whole | {"advice": list(itertools.chain.from_iterable(advice))}
-
-
-def _regime_advice(known: AdviceFacts, regime: str, benchmark: Benchmark) -> bytes:
-    """Return the advice of a regime as a JSON list, by category, then size and evidence."""
-    confirmed = {evidence_level: _confirmed(known, evidence_level) for evidence_level in EVIDENCES}
-    small = {size: _small(known, size) for size in SIZES}
-    meets = {(m, e): small[m] & confirmed[e] for m, e in itertools.product(SIZES, EVIDENCES)}
-    advice = []
-    for category in (None, *benchmark.category_order):
-        name = category or "macro"
-        ordered = known.board.best_first(name)
-        chosen: dict[bytes, _Chosen] = {}  # limits that the same models meet have one choice
-        for (size, evidence), met in meets.items():
-            need = ModelRequest(
-                category=category, regime=regime, max_params=size, evidence=evidence
-            )
-            key = met.tobytes()
-            if key not in chosen:
-                chosen[key] = _chosen(known, name, ordered[met[ordered]], MARGIN)
-            advice.append(_advised(need, known, chosen[key]).model_dump(mode="json"))
-    return json_text(advice)
-
-
-def advise(need: ModelRequest, known: AdviceFacts, margin: float = MARGIN) -> Advice:
-    """Choose among the models that meet size and evidence, for a category that the board has."""
-    met = _small(known, need.max_params) & _confirmed(known, need.evidence)
-    name = need.category or "macro"
-    ordered = known.board.best_first(name)
-    return _advised(need, known, _chosen(known, name, ordered[met[ordered]], margin))
-
-
-class _Chosen(NamedTuple):
-    """The model chosen among some of a regime by one score."""
-
-    places: Positions
-    """The models, best first."""
-    margin: float
-    recommended: str | None = None
-    best: Choice | None = None
-    could_be_best: Sequence[str] = ()
-    within_margin: Choice | None = None
-    on_average: Choice | None = None
-
-
-def _advised(need: ModelRequest, known: AdviceFacts, chosen: _Chosen) -> Advice:
-    """Return the advice that a choice is for a need, with reasons."""
-    advice = Advice(
-        need=need,
-        margin=chosen.margin,
-        considered=len(chosen.places),
-        recommended=chosen.recommended,
-        best=chosen.best,
-        could_be_best=list(chosen.could_be_best),
-        within_margin=chosen.within_margin,
-        on_average=chosen.on_average,
-        why=[],
+    notes: TaskNotes,
+) -> AdviceFacts:
+    """Return what advice is made from, of rows; `boards` has the regimes whose scores are known."""
+    return AdviceFacts(
+        boards,
+        {regime: draw_variance(regime, benchmark) for regime in benchmark.regimes},
+        published_tasks(benchmark, notes),
+        {entry.submission.model_id: facts_of(entry, PUBLISHED) for entry in entries},
     )
-    return advice.model_copy(update={"why": reasons_of(advice, known, chosen.places)})
 
 
-def _chosen(known: AdviceFacts, name: str, places: Positions, margin: float) -> _Chosen:
-    """Choose among some models by one score; `places` has the best first."""
-    if not len(places):
-        return _Chosen(places, margin)
-    board, chooser, best = known.board, _Chooser(known, name, places, margin), int(places[0])
-    within = chooser.smallest(chooser.losses.bound, margin)
-    recommended = best if within is None else within
-    could = sorted(
-        chooser.losses.best.tolist(),
-        key=lambda k: (k != best, -board.scores[name].values[k], board.models[k]),
+def known_of_built(values: Mapping[str, Mapping[str, Any]]) -> AdviceFacts:
+    """Return what advice is made from, of the files of a board."""
+    tasks = [task["id"] for task in values[TASKS]["tasks"]]
+    ranks = values[DIAGNOSTICS]["ranks"]
+    boards = {}
+    for regime, ranked in ranks.items():
+        rows = {row["model"]: row for row in values[TASKS]["data"][regime]}
+        boards[regime] = RegimeScores(
+            models=tuple(rows),
+            params=tuple(row["params"] for row in rows.values()),
+            scores={},
+            tasks={
+                task: _built_scores(
+                    [row["task_MCC"][task] for row in rows.values()],
+                    [ranked["tasks"][task][model][2:] for model in rows],
+                )
+                for task in tasks
+            },
+            rounded=ranked["rounded"],
+            critical=ranked["critical"],
+            draws_covered=tuple(ranked["draws_covered"]),
+        )
+    data = values[LEADERBOARD]["data"]
+    return AdviceFacts(
+        boards,
+        {regime: ranked["draw_variance"] for regime, ranked in ranks.items()},
+        values[TASKS]["tasks"],
+        {row["model"]: row for regime in data for row in data[regime]},
     )
-    return _Chosen(
-        places,
-        margin,
-        board.models[recommended],
-        chooser.choice(best),
-        [board.models[k] for k in could],
-        chooser.choice(within),
-        chooser.choice(chooser.smallest(chooser.losses.expected, margin)),
-    )
+
+
+def _built_scores(scores: Sequence[float], numbers: Sequence[Sequence[float]]) -> ScoreColumn:
+    errors, spreads = np.array(numbers, dtype=float).reshape(-1, 2).T
+    variance, known = errors * errors, spreads > 0
+    freedom = np.where(known, variance * variance / np.where(known, spreads, 1.0), np.inf)
+    return ScoreColumn(np.array(scores, dtype=float), variance, freedom)
 
 
 def advise_built(folder: Path, need: ModelRequest, margin: float) -> Advice:
     """Return advice from the files of a built board. Raises UsageProblem."""
-    values = read_built(folder, DIAGNOSTICS, LEADERBOARD)
-    ranks = values[DIAGNOSTICS]["ranks"]
-    categories = dict.fromkeys(name for columns in ranks.values() for name in columns["categories"])
-    exact = exact_need(need, list(ranks), list(categories))
-    return advise(exact, known_of_built(values, exact.regime), margin)
+    known = known_of_built(read_built(folder, DIAGNOSTICS, LEADERBOARD, TASKS))
+    return advise(exact_need(need, known), known, margin)
 
 
 def advise_rows(
-    entries: Iterable[Entry], benchmark: Benchmark, need: ModelRequest, margin: float
+    entries: Iterable[Entry],
+    benchmark: Benchmark,
+    notes: TaskNotes,
+    need: ModelRequest,
+    margin: float,
 ) -> Advice:
-    """Return advice from rows. Raises UsageProblem for a category or a regime that is none."""
+    """Return advice from rows. Raises UsageProblem for a name that the board does not have."""
     rows = list(entries)
-    exact = exact_need(need, benchmark.regimes, benchmark.category_order)
-    estimated = intervals(rows, benchmark, regimes=[exact.regime])
-    return advise(exact, known_of(rows, estimated, exact.regime), margin)
+    known = known_of(rows, {}, benchmark, notes)
+    exact = exact_need(need, known)
+    boards = all_scores(rows, benchmark, regimes_of(exact.regime, known))
+    return advise(exact, known._replace(boards=boards), margin)
 
 
-def _small(known: AdviceFacts, max_params: int | None) -> Bools:
-    """Return which models of a regime meet a size: (M,)."""
-    listed = [max_params is None or params <= max_params for params in known.board.params]
-    return np.array(listed, dtype=bool)
+class Candidates(NamedTuple):
+    """The models that meet a need in one regime, in the order of their ids."""
 
+    models: Sequence[str]
+    params: Sequence[int]
+    critical: float
+    tasks: Sequence[str]
+    numbers: Floats
+    """As `uncertainty.task_numbers` gives them."""
 
-def _confirmed(known: AdviceFacts, evidence: str | None) -> Bools:
-    """Return which models of a regime meet an evidence: (M,)."""
-    least = None if evidence is None else Evidence(evidence)
-    enough = {level: has_evidence(level, least) for level in Evidence}
-    return np.array([enough[known.evidence[model]] for model in known.board.models], dtype=bool)
+    def mean(self, without: int | None = None) -> ScoreColumn:
+        """Return the mean of each model over the tasks, or over all but one of them."""
+        sums, count = self.numbers.sum(axis=1), len(self.tasks)
+        if without is None:
+            return mean_of(sums, count)
+        return mean_of(sums - self.numbers[:, without], count - 1)
 
-
-class _Chooser:
-    """Chooses among some models of a regime by one score; the first of them is the best.
-
-    Losses are known of models that lose at most the margin.
-    """
-
-    def __init__(self, known: AdviceFacts, name: str, places: Positions, margin: float) -> None:
-        self.known, self.places = known, places.tolist()
-        self.scores = known.board.scores[name]
-        self.losses = losses(self.scores, places, known.board.critical, margin)
-        self._low, self._high = intervals_of(self.scores)
-
-    def smallest(self, loss: Any, margin: float) -> int | None:
-        """Return the smallest model whose loss is within the margin, of equals the best."""
-        params = self.known.board.params
-        within = np.flatnonzero(loss <= margin).tolist()
-        position = min(within, key=lambda index: (params[self.places[index]], index), default=None)
-        return None if position is None else self.places[position]
-
-    def choice(self, k: int | None) -> Choice | None:
-        """Describe a model; None for none."""
-        if k is None:
-            return None
-        board, position = self.known.board, self.places.index(k)
-        best = self.places[0]
-        marks = self.known.marks.get(board.models[k], NO_MARKS)
-        against = compare_pair(self.scores, best, k, board.critical)
-        return Choice(
-            model=board.models[k],
-            params=board.params[k],
-            evidence=str(self.known.evidence[board.models[k]]),
-            score=float(self.scores.values[k]),
-            low=float(self._low[k]),
-            high=float(self._high[k]),
-            expected_loss=float(self.losses.expected[position]),
-            loss_bound=float(self.losses.bound[position]),
-            best_is_better=None if k == best else against.probability,
-            warnings=[rule for rule, _ in marks.warnings],
-            defects=[name for name, _, _ in marks.defects],
+    def best_first(self, scores: ScoreColumn) -> list[int]:
+        """Return the models by score, the highest first; of equal ones the smallest."""
+        return sorted(
+            range(len(self.models)),
+            key=lambda k: (-scores.values[k], self.params[k], self.models[k]),
         )
 
+    def wins(self, model: int) -> int:
+        """Return on how many of the tasks no model scores higher than one."""
+        scores = self.numbers[0]
+        return int((scores[:, model] == scores.max(axis=1)).sum())
 
-def known_of_built(values: Mapping[str, Mapping[str, Any]], regime: str) -> AdviceFacts:
-    """Return what advice needs to know of a regime from diagnostics.json and leaderboard.json."""
-    ranks = Ranks.model_validate(values[DIAGNOSTICS]["ranks"][regime], strict=False)
-    facts = {model_facts["model"]: model_facts for model_facts in values[DIAGNOSTICS]["models"]}
-    columns = {"macro": ranks.macro, "micro": ranks.micro, **ranks.categories}
-    models = tuple(model for model in facts if model in ranks.macro)
-    board = RegimeScores(
-        models=models,
-        params=tuple(facts[model]["params"] for model in models),
-        scores={
-            name: _scores(column, models)._replace(shared=_shared(ranks.shared, name, models))
-            for name, column in columns.items()
-        },
-        tasks={},
-        rounded=ranks.rounded,
-        critical=ranks.critical,
-        draws_covered=tuple(ranks.draws_covered),
+
+def advise(need: ModelRequest, known: AdviceFacts, margin: float) -> Advice:
+    """Return the models that meet a need, whose names are those of the board."""
+    matched = matching(need, known.tasks)
+    tasks = [task["id"] for task in matched]
+    regimes = regimes_of(need.regime, known)
+    models = _meeting(need, known, regimes)
+    advice = Advice(
+        need=need,
+        margin=margin,
+        tasks=tasks,
+        labels=[task["label"] for task in matched],
+        considered=len(models) if tasks else 0,
+        regimes=[],
+        smaller=[],
+        smallest=None,
+        why=[],
     )
-    rows = values[LEADERBOARD]["data"][regime]
-    return AdviceFacts(
-        board,
-        {model: Evidence(model_facts["evidence"]) for model, model_facts in facts.items()},
-        ranks.is_drawn,
-        {row["model"]: _marks(row) for row in rows},
-    )
-
-
-def _scores(column: Mapping[str, DiagnosedScore], models: tuple[str, ...]) -> ScoreColumn:
-    values = [
-        (
-            score.score,
-            score.error * score.error,
-            math.inf if score.freedom is None else score.freedom,
+    if models and tasks:
+        groups = [_candidates(known, regime, tasks, models) for regime in regimes]
+        columns = [group.mean() for group in groups]
+        smaller = _smaller(groups, columns, margin)
+        shown = zip(regimes, groups, columns, strict=True)
+        advice = advice.model_copy(
+            update={
+                "regimes": [
+                    _in_regime(regime, group, column, margin, known)
+                    for regime, group, column in shown
+                ],
+                "smaller": [groups[0].models[k] for k in smaller],
+                "smallest": _smallest(groups, regimes, smaller, margin),
+            }
         )
-        for score in (column[model] for model in models)
+    return advice.model_copy(update={"why": reasons_of(advice, known)})
+
+
+def _meeting(need: ModelRequest, known: AdviceFacts, regimes: Sequence[str]) -> list[str]:
+    """Return the models that meet size and evidence and are ranked in some regimes."""
+    least = None if need.evidence is None else Evidence(need.evidence)
+    ranked = [set(known.boards[regime].models) for regime in regimes]
+    return [
+        model
+        for model in known.boards[regimes[0]].models
+        if all(model in own for own in ranked)
+        and (need.max_params is None or known.rows[model]["params"] <= need.max_params)
+        and has_evidence(Evidence(known.rows[model]["evidence"]), least)
     ]
-    return ScoreColumn(*np.array(values, dtype=float).reshape(-1, 3).T)
 
 
-def _shared(shared: Shared | None, name: str, models: tuple[str, ...]) -> Floats | None:
-    if shared is None or name not in shared.scores:
-        return None
-    covariances = np.zeros((len(models), len(models)))
-    places = [models.index(model) for model in shared.models]
-    for n, row in enumerate(shared.scores[name]):
-        covariances[places[n], places[:n]] = covariances[places[:n], places[n]] = row
-    return covariances
+def _candidates(
+    known: AdviceFacts, regime: str, tasks: Sequence[str], models: Sequence[str]
+) -> Candidates:
+    board = known.boards[regime]
+    place = {model: k for k, model in enumerate(board.models)}
+    places = np.array([place[model] for model in models], dtype=np.intp)
+    params = [board.params[k] for k in places.tolist()]
+    numbers = task_numbers(board, tasks, places, known.drawn[regime])
+    return Candidates(models, params, board.critical, tasks, numbers)
 
 
-def _marks(row: Mapping[str, Any]) -> RowMarks:
-    return RowMarks(
-        tuple(row.get("warnings", {}).items()),
-        tuple(
-            (defect["id"], defect["what"], defect["explained"]) for defect in row.get("defects", ())
-        ),
+def _smaller(
+    groups: Sequence[Candidates], columns: Sequence[ScoreColumn], margin: float
+) -> list[int]:
+    """Return the smaller models whose loss is within the margin in each regime, smallest first."""
+    params = groups[0].params
+    every = np.arange(len(params))
+    within = np.ones(len(params), dtype=bool)
+    largest = 0
+    for group, scores in zip(groups, columns, strict=True):
+        within &= losses(scores, every, group.critical, margin).bound <= margin
+        largest = max(largest, params[group.best_first(scores)[0]])
+    smaller = [k for k in np.flatnonzero(within).tolist() if params[k] < largest]
+    values = columns[0].values
+    return sorted(smaller, key=lambda k: (params[k], -values[k], groups[0].models[k]))
+
+
+def _without(
+    groups: Sequence[Candidates], named: Callable[[list[ScoreColumn]], object]
+) -> list[str]:
+    """Return the tasks without any one of which something else would be named."""
+    tasks = groups[0].tasks
+    whole = named([group.mean() for group in groups])
+    if len(tasks) == 1:
+        return []
+    return [
+        task for k, task in enumerate(tasks) if named([group.mean(k) for group in groups]) != whole
+    ]
+
+
+def _in_regime(
+    regime: str, group: Candidates, scores: ScoreColumn, margin: float, known: AdviceFacts
+) -> RegimeAdvice:
+    order = group.best_first(scores)
+    every = np.arange(len(order))
+    bounds = losses(scores, every, group.critical, margin).bound
+    low, high = intervals_of(scores)
+    choices = []
+    for k in order:
+        model, bound = group.models[k], float(bounds[k])
+        row = known.rows[model]
+        choices.append(
+            Choice(
+                model=model,
+                params=row["params"],
+                authorship=row["authorship"],
+                evidence=row["evidence"],
+                score=float(scores.values[k]),
+                low=float(low[k]),
+                high=float(high[k]),
+                below=float(scores.values[order[0]] - scores.values[k]),
+                loss_bound=bound if np.isfinite(bound) else None,
+                warnings=list(row.get("warnings", {})),
+                defects=[defect["id"] for defect in row.get("defects", ())],
+            )
+        )
+    highest = Claim(
+        model=group.models[order[0]],
+        wins={regime: group.wins(order[0])},
+        without=_without([group], lambda columns: group.best_first(columns[0])[0]),
     )
+    return RegimeAdvice(regime=regime, choices=choices, highest=highest)
+
+
+def _smallest(
+    groups: Sequence[Candidates], regimes: Sequence[str], smaller: Sequence[int], margin: float
+) -> Claim | None:
+    if not smaller:
+        return None
+    first = functools.partial(_first_smaller, groups, margin)
+    return Claim(
+        model=groups[0].models[smaller[0]],
+        wins={r: group.wins(smaller[0]) for r, group in zip(regimes, groups, strict=True)},
+        without=_without(groups, first),
+    )
+
+
+def _first_smaller(
+    groups: Sequence[Candidates], margin: float, columns: Sequence[ScoreColumn]
+) -> int | None:
+    return next(iter(_smaller(groups, columns, margin)), None)

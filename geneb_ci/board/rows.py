@@ -27,7 +27,7 @@ from reference_harness.formats.benchmark import Benchmark
 EXTRAS = {"numpy": ("build", "analyses need"), "pandas": ("tables", "table needs")}
 """Package to the extra that brings it, and what of the board needs it."""
 LEADERBOARD, TASKS = "leaderboard.json", "leaderboard_tasks.json"
-DIAGNOSTICS, RECOMMENDATIONS = "diagnostics.json", "recommendations.json"
+DIAGNOSTICS = "diagnostics.json"
 METRICS = ("MCC", "Acc", "F1")
 _PARTS = {
     "cat": "Category to the mean score of its tasks.",
@@ -126,7 +126,7 @@ def encode(name: str, value: dict[str, Any]) -> bytes:
 
 
 def text_of(name: str, value: dict[str, Any]) -> Iterable[bytes]:
-    """Return what `encode` gives in chunks: of a row, and of a column.
+    """Return the text of `encode` in chunks, one for each row or column.
 
     Iterating raises InvalidBoard when a row does not fit its type.
     """
@@ -270,12 +270,16 @@ def leaderboards(
                 task_row[task] = PackedNumbers(places, own)
             by_category[regime].append(category_row)
             by_task[regime].append(task_row)
-    facts_by_task = notes.facts(benchmark.tasks)
-    tasks = [
-        {"id": t.id, "label": t.label, "cat": t.category} | facts_by_task[t.id]
-        for t in benchmark.tasks
+    return {"data": by_category}, {"tasks": published_tasks(benchmark, notes), "data": by_task}
+
+
+def published_tasks(benchmark: Benchmark, notes: TaskNotes) -> list[dict[str, Any]]:
+    """Return what is published of each task, in board order."""
+    facts = notes.facts(benchmark.tasks)
+    return [
+        {"id": task.id, "label": task.label, "cat": task.category} | facts[task.id]
+        for task in benchmark.tasks
     ]
-    return {"data": by_category}, {"tasks": tasks, "data": by_task}
 
 
 def figure_values(

@@ -26,8 +26,8 @@ from geneb_ci.board.decisions import (
     rounded_up,
 )
 from geneb_ci.board.numbers import ranked_regimes, weighted_sums
-from geneb_ci.board.variance import cells_of
-from geneb_ci.check.claims import Results
+from geneb_ci.board.variance import DRAW_SPREAD, Floats, cells_of
+from geneb_ci.check.claims import Results, fits_of
 from geneb_ci.receipt.seen import SharedErrors, Triangle
 from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers, Standings
 from reference_harness.formats.benchmark import Benchmark
@@ -91,9 +91,11 @@ class RegimeIntervals(NamedTuple):
     micro: Standings
     categories: dict[str, Standings]
     tasks: dict[str, PackedNumbers]
-    """Task to model to interval, models in the order of their ids."""
-    is_drawn: bool
-    """Whether training examples are drawn: then intervals may or may not cover other draws."""
+    """Task to model to both ends of the interval, the standard error and `spread_of`, models in the
+    order of their ids."""
+    draw_variance: float
+    """Variance of a task's score between training draws, assumed of a model without scores by
+    seed; 0 where none are drawn."""
 
 
 class Intervals(NamedTuple):
@@ -169,13 +171,52 @@ def _regime_intervals(
         micro=by_score["micro"],
         categories={name: by_score[name] for name in benchmark.category_order},
         tasks={task: _interval_limits(places, scores) for task, scores in board.tasks.items()},
-        is_drawn=is_drawn(regime, benchmark),
+        draw_variance=draw_variance(regime, benchmark),
     )
 
 
-def is_drawn(regime: str, benchmark: Benchmark) -> bool:
-    """Return whether the training examples of a regime are drawn."""
-    return regime in benchmark.protocol.few_shot_k
+def draw_variance(regime: str, benchmark: Benchmark) -> float:
+    """Return the assumed variance of a task's score between training draws; 0 without draws."""
+    if regime not in benchmark.protocol.few_shot_k:
+        return 0.0
+    return DRAW_SPREAD * DRAW_SPREAD / fits_of(benchmark, regime)
+
+
+def spread_of(scores: ScoreColumn) -> Floats:
+    """Return what is uncertain of each variance: its square over its degrees of freedom."""
+    return np.asarray(scores.variance * scores.variance / scores.freedom)
+
+
+def task_numbers(
+    board: RegimeScores, tasks: Sequence[str], places: Positions, drawn: float = 0.0
+) -> Floats:
+    """Return score, variance and `spread_of` of some models in some tasks: (3, T, M).
+
+    `drawn` is the variance between training draws that is added for a model whose errors do not
+    cover them. Variances are squares of errors, which are what is published.
+    """
+    covered = [board.models[k] in board.draws_covered for k in places.tolist()]
+    added = np.where(covered, 0.0, drawn)
+    parts = [board.tasks[task] for task in tasks]
+    return np.array(
+        [
+            [part.values[places] for part in parts],
+            [np.square(np.sqrt(part.variance[places])) + added for part in parts],
+            [spread_of(part)[places] for part in parts],
+        ]
+    )
+
+
+def mean_of(sums: Floats, count: int) -> ScoreColumn:
+    """Return the mean of a number of tasks from the sums (3, M) of their numbers.
+
+    One weight for each task. Errors of two models count as independent.
+    """
+    values, variance, uncertain = sums / [[count], [count**2], [count**4]]
+    variance, uncertain = np.maximum(variance, 0.0), np.maximum(uncertain, 0.0)
+    known = uncertain > 0
+    freedom = np.where(known, variance * variance / np.where(known, uncertain, 1.0), np.inf)
+    return ScoreColumn(values, variance, freedom)
 
 
 def regime_scores(
@@ -337,5 +378,5 @@ def standings(board: RegimeScores, name: str, stood: RankRanges | None = None) -
 
 
 def _interval_limits(places: Mapping[str, int], scores: ScoreColumn) -> PackedNumbers:
-    pairs = np.stack(intervals_of(scores), axis=1)
-    return PackedNumbers(places, array.array("d", pairs.tobytes()), width=2)
+    numbers = np.stack((*intervals_of(scores), np.sqrt(scores.variance), spread_of(scores)), axis=1)
+    return PackedNumbers(places, array.array("d", numbers.tobytes()), width=numbers.shape[1])

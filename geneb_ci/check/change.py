@@ -195,7 +195,7 @@ class Change:
         return {f.path: f for f in self.files}
 
     def is_own_name(self, path: str) -> bool:
-        """Whether a path is one that the row, the card or the extractor of some model has."""
+        """Whether a path is that of the row, the card or the extractor of some model."""
         of_model = self._model_of(path, self.places.submissions) or self._model_of(
             path, self.places.cards, ".md"
         )

@@ -112,7 +112,7 @@ def open_command(
             audits.write_comment(github, target.number, [*earlier, order], audits.begun_text(order))
         except GenebError as error:
             audits.mark(github, target.number, report.FAILED)
-            text = audits.refused_text(target.name, error, run_address())
+            text = audits.refused_text(target.name, error, target.again, run_address())
             with contextlib.suppress(ConversationLocked):
                 audits.tell_refused(github, target.number, text)
             raise error from None
@@ -396,7 +396,7 @@ def deliver_command(key: Path | None, repo: str | None, author_id: int) -> int:
         try:
             _deliver(github, layout, order, key, end)
         except GenebError as error:
-            end(report.FAILED, audits.failed_text(order, error.message, run))
+            end(report.FAILED, audits.failed_text(order, error, run))
             raise
     return Exit.CLEAN
 
@@ -411,6 +411,7 @@ def _deliver(
     with signing_key(key) as signer:
         require_trusted(signer, layout)
     line = os.environ.get(OUTCOME, "")
+    writer = _writer(github, is_needed=not line)
     if not line:
         raise AuditRefused(
             "the run ended without an outcome", f"read its log, then {_open_again(order)}"
@@ -453,7 +454,6 @@ def _deliver(
         is_whole=is_whole,
         files={name: raw.decode() for name, raw in signed.items()},
     )
-    writer = writer_of(github.wire.repository, github.author)
     if writer is None:
         attach(github, attached)
         step = (
@@ -477,6 +477,20 @@ def _deliver(
     elif is_whole and pull.state == "open":
         github.close(order.number)
     say(f"audit {path.stem} of #{order.number}: {outcome.verdict}; #{number}")
+
+
+def _writer(github: GitHub, *, is_needed: bool) -> GitHub | None:
+    """Return a client that opens pull requests; None without one, or with one that ended meanwhile.
+
+    Raises UsageProblem for one that is refused where that `is_needed` as the reason of a failure.
+    """
+    try:
+        return writer_of(github.wire.repository, github.author)
+    except UsageProblem as error:
+        if is_needed:
+            raise
+        say(f"{error.message}: the record is attached to a comment")
+        return None
 
 
 def propose_attached(

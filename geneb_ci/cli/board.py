@@ -130,7 +130,7 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
     "--diagnostics/--no-diagnostics",
     "more",
     default=True,
-    help="Also write diagnostics.json and recommendations.json; needs the extra `build`.",
+    help="Also write diagnostics.json; needs the extra `build`.",
 )
 @click.option(
     "--parquet",
@@ -202,7 +202,7 @@ def _build(
     echo(f"built {names} and {last}: {plural(board.models, 'model')}")
     if board.unsized:
         echo(
-            "diagnostics and recommendations were left out: the benchmark has no n_test for "
+            "diagnostics were left out: the benchmark has no n_test for "
             f"{first_and_more(list(board.unsized))}"
         )
     if board.unranked:

@@ -33,8 +33,10 @@ BEACON_SECONDS = 5
 def doctor_command(network: bool, repo: str | None, space: str | None, as_json: bool) -> int:
     """Show what this machine supports: sandbox levels, limits, GPUs, packages.
 
-    With --github, compare the settings of a repository with those that a board needs. It only
-    reads, with the token in GH_TOKEN. Exit code 11: a setting is wrong; 3: one could not be read.
+    With --github, compare the settings of a repository with those that a board needs, and say for
+    verdicts, merging, publishing and audits whether each works, is not set up, or is broken, and
+    why. It only reads, with the token in GH_TOKEN. Exit code 11: a setting is wrong, or something
+    broken; 3: a setting could not be read.
     """
     if repo is not None:
         return check_settings(repo, space_name(space) if space else "", as_json=as_json)
@@ -45,21 +47,24 @@ def doctor_command(network: bool, repo: str | None, space: str | None, as_json: 
 
 
 def check_settings(repo: str, space: str, *, as_json: bool) -> Exit:
-    """Print the settings of a repository that are wrong or unseen, and return the exit code."""
+    """Print what a board can do, and which settings are wrong; return the exit code."""
     # Imported here: they need the extra `github`, which the rest of this command does not.
     from geneb_ci.github.api import connect
     from geneb_ci.github.settings import diagnosis
     from geneb_ci.github.settings.client import SettingsClient
+    from geneb_ci.github.settings.features import features_of
 
     with connect(repo) as github:
-        diagnoses = diagnosis.diagnoses_of(SettingsClient(github.wire, space))
+        client = SettingsClient(github.wire, space)
+        diagnoses = diagnosis.diagnoses_of(client)
+        able = list(features_of(client))
     text = (
-        diagnosis.as_json(repo, diagnoses)
+        diagnosis.as_json(repo, diagnoses, able)
         if as_json
-        else diagnosis.as_text(repo, diagnoses, width())
+        else diagnosis.as_text(repo, diagnoses, width(), able)
     )
     write(Output("text", STDOUT), text)
-    return diagnosis.exit_of(diagnoses)
+    return diagnosis.exit_of(diagnoses, able)
 
 
 def show_machine(*, network: bool) -> None:

@@ -23,7 +23,15 @@ from reference_harness.formats.text import next_line
 @click.option("--repo", metavar="OWNER/NAME", help="The repository on GitHub; it may be empty.")
 @click.option("--space", metavar="OWNER/NAME", help="The Space; default: the name of --repo.")
 @click.option(
-    "--maintainers", metavar="@ORG/TEAM", help="Code owner; default: the account of --repo."
+    "--maintainers",
+    multiple=True,
+    metavar="@ORG/TEAM",
+    help="Code owner: a team, or @ACCOUNT twice, of whom one approves what the other changes.",
+)
+@click.option(
+    "--alone",
+    is_flag=True,
+    help="Weaker: the one account of --maintainers merges its own pull requests.",
 )
 @click.option(
     "--benchmark",
@@ -37,7 +45,8 @@ def init_command(
     folder: Path,
     repo: str | None,
     space: str | None,
-    maintainers: str | None,
+    maintainers: tuple[str, ...],
+    alone: bool,
     benchmark: Path | None,
     dry_run: bool,
     force: bool,
@@ -49,7 +58,7 @@ def init_command(
     Both may be run again: what is there is not written twice, and a file that differs is kept.
     """
     require_path(folder)
-    given = answers(folder, repo, space, maintainers)
+    given = answers(folder, repo, space, maintainers, is_alone=alone)
     if apply:
         return _apply(folder, given, dry_run=dry_run)
     board = new_board(folder, given, benchmark)
@@ -79,10 +88,10 @@ def _apply(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
     def say_error(line: str) -> None:
         echo(line, err=True)
 
-    left = apply_settings(folder, given, echo, say_setting, say_error, dry_run=dry_run)
+    left, able = apply_settings(folder, given, echo, say_setting, say_error, dry_run=dry_run)
     if dry_run:
         return Exit.CLEAN
-    write(Output("text", STDOUT), diagnosis.as_text(given.repository, left, width()))
+    write(Output("text", STDOUT), diagnosis.as_text(given.repository, left, width(), able))
     wrong = any(state.state is SettingState.WRONG for state in left)
     return Exit.ERRORS if wrong else Exit.CLEAN
 

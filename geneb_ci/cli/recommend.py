@@ -1,7 +1,4 @@
-"""`geneb-ci recommend` and `figures`: advice and figures, from submissions or from a built board.
-
-What is imported here is little: from a built board, advice takes less than half a second.
-"""
+"""`geneb-ci recommend` and `figures`: advice and figures, from submissions or a built board."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,15 +29,22 @@ TERMINAL = 80
 
 @click.command()
 @FOLDER
-@click.option("--category", help='Such as "Splice Sites"; default: mean over categories.')
+@click.option("--category", help='Kind of task, such as "Splice Sites"; default: any.')
+@click.option("--species", help="Species or kingdom of the tasks, such as maize or plants.")
 @click.option(
     "--regime",
     default="full",
     show_default=True,
-    help="Amount of training data: full, 10shot or 1shot.",
+    help="Labelled examples: full, 10shot or 1shot, or hundreds for those between.",
 )
 @click.option(
     "--max-params", metavar="COUNT", help="Maximum number of parameters, such as 500M or 1.2B."
+)
+@click.option(
+    "--memory",
+    type=float,
+    metavar="GB",
+    help="Memory of the GPU; weights in fp16 take half of it at most.",
 )
 @click.option(
     "--evidence",
@@ -59,25 +63,29 @@ TERMINAL = 80
 def recommend_command(
     folder: Path | None,
     category: str | None,
+    species: str | None,
     regime: str,
     max_params: str | None,
+    memory: float | None,
     evidence: str | None,
     margin: float,
     format_: str,
     output: str,
 ) -> int:
-    """Recommend a model of FOLDER: the smallest within --margin of the best, or else the best.
+    """List models of FOLDER by their mean over the tasks that match, and what smaller ones lose.
 
-    FOLDER has submissions, which are checked first, or is the DIR of `build --out DIR`: then
-    nothing is computed again. A model is within the margin if it loses no more with 95 %
-    confidence (docs/uncertainty.md). The exit code is 3 if no model meets size and evidence.
+    FOLDER has submissions, which are checked first, or is the DIR of `build --out DIR`. A smaller
+    model is named if it loses at most --margin with 95 % confidence (docs/uncertainty.md). The
+    exit code is 3 if no task matches, or no model meets size and evidence.
     """
     try:
         advice = recommend(
             folder,
             category=category,
+            species=species,
             regime=regime,
             max_params=max_params,
+            memory=memory,
             evidence=evidence,
             margin=margin,
             progress=watch_checks,
@@ -91,7 +99,7 @@ def recommend_command(
         return print_refusal(report, "nothing was recommended")
     text = ADVICE_WRITERS[format_](advice, width(output, unknown=TERMINAL))
     write(Output(format_, output), text)
-    return Exit.NOT_CHECKED if advice.best is None else Exit.CLEAN
+    return Exit.CLEAN if advice.regimes else Exit.NOT_CHECKED
 
 
 @click.command()

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from geneb_ci.common.errors import UsageProblem
 
-ANSWERS_FILE = ".github/geneb-ci.toml"
+ANSWERS_FILE, ALONE = ".github/geneb-ci.toml", "is_alone"
+"""What `geneb-ci init` was told, and its switch for a board of one maintainer."""
 
 
 def earlier_answers(root: Path) -> dict[str, str]:
@@ -17,4 +18,5 @@ def earlier_answers(root: Path) -> dict[str, str]:
         values = tomllib.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise UsageProblem(f"{path}: {error}", "delete it, and pass the options again") from error
-    return {key: value for key, value in values.items() if isinstance(value, str)}
+    known = {key: "true" if value is True else value for key, value in values.items()}
+    return {key: value for key, value in known.items() if isinstance(value, str)}

@@ -35,6 +35,13 @@ class AuditTarget(NamedTuple):
         """How a message calls it."""
         return f"row {self.model} of main" if self.model else f"pull request {self.number}"
 
+    @property
+    def again(self) -> str:
+        """How its audit is begun again, in Markdown."""
+        if self.model:
+            return f"`gh workflow run audit.yml -f row={self.model}`"
+        return f"set the label `{ASKED}` again"
+
 
 def pull_to_audit(github: GitHub, number: int | None) -> AuditTarget | None:
     """Return the open pull request that is to be audited: this one, or the oldest with the label.

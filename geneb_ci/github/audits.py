@@ -247,20 +247,21 @@ def _round(plan: TaskPlan) -> str:
     return str(plan.beacon.round) if plan.beacon.kind == "drand" else "(fallback)"
 
 
-def failed_text(order: AuditOrder, reason: str, run: str) -> str:
-    """Return the comment on an audit without a record."""
+def failed_text(order: AuditOrder, error: GenebError, run: str) -> str:
+    """Return the comment on an audit without a record, with what to do."""
+    reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or AGAIN))
     return (
-        f"{begun_text(order)}\n**No record**: {code(visible(reason, _REASON_MAX))}. Its draw "
+        f"{begun_text(order)}\n**No record**: {reason}. **Next step**: {fix}. Its draw "
         f"counts for the next audit; set the label `{ASKED}` for another.{_where(run)}\n"
     )
 
 
-def refused_text(name: str, error: GenebError, run: str) -> str:
+def refused_text(name: str, error: GenebError, again: str, run: str) -> str:
     """Return the comment on an audit that did not begin, with what to do."""
     reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or AGAIN))
     return (
         f"### The audit of {code(name)} did not begin\n\n{reason}\n\n**Next step.** {fix}. Then "
-        f"set the label `{ASKED}` again.{_where(run)}\n"
+        f"{again}.{_where(run)}\n"
     )
 
 

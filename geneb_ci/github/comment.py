@@ -20,11 +20,11 @@ from geneb_ci.github.replies import Comment, Pull
 from geneb_ci.github.verdict.model import (
     AuditEstimate,
     CommandName,
-    EmbeddingComparison,
     Neighbour,
     PullOutcome,
     PullVerdict,
     Receipt,
+    RowComparison,
     RowStanding,
 )
 from geneb_ci.github.verdict.words import TITLES, next_step
@@ -97,7 +97,7 @@ def rank_section(pull: PullVerdict) -> str:
     return standing + (_audit(pull.audit) if pull.audit is not None else "")
 
 
-def _categories(table: EmbeddingComparison) -> str:
+def _categories(table: RowComparison) -> str:
     names = [_column(number, name, table.best) for number, name in enumerate(table.models)]
     head = [f"{cell(table.metric)}, {cell(table.regime)}", *names]
     rows = [[cell(row.category), *(f"{s:.3f}" for s in row.scores)] for row in table.categories]

@@ -70,7 +70,8 @@ def api(token: str) -> Any:  # the client is imported late
     if not token:
         raise UsageProblem(
             "HF_TOKEN is not set: a token of the Hub that may start Jobs is required",
-            "export HF_TOKEN=hf_..., with the permission job.write of the namespace",
+            "export HF_TOKEN=hf_..., with the permission job.write of the namespace; in the "
+            "workflow it is the secret HF_JOBS_TOKEN of the environment geneb-audit",
         )
     from huggingface_hub import HfApi  # a second to import
 

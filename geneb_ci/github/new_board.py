@@ -37,6 +37,7 @@ from geneb_ci.github.new_repository import (
     plan_lines,
     plan_of,
     push_first,
+    refuse_organisation,
     remote_of,
     template,
     write_planned,
@@ -45,6 +46,7 @@ from geneb_ci.github.settings import diagnosis, hub
 from geneb_ci.github.settings.apply import AppliedSettings, settings_applied
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.diagnosis import Diagnosis
+from geneb_ci.github.settings.features import Feature, features_of
 from geneb_ci.github.settings.wanted import SETTINGS, Setting
 from reference_harness.formats.text import Say
 
@@ -125,16 +127,16 @@ def new_board(folder: Path, given: Answers, benchmark: Path | None = None) -> Ne
 
 def apply_settings(
     folder: Path, given: Answers, say: Say, say_setting: Say, say_error: Say, *, dry_run: bool
-) -> list[Diagnosis]:
-    """Push the first commit, set what the tokens allow, and return the state of each setting.
+) -> tuple[list[Diagnosis], list[Feature]]:
+    """Push the first commit, set what the tokens allow; return the settings, and what works.
 
-    After a dry run there is none. Raises UsageProblem where there is nothing to push.
+    After a dry run there are none. Raises UsageProblem where there is nothing to push.
     """
     if not has_commit(folder):
         raise UsageProblem(f"{folder.resolve()}: there is no commit", "run geneb-ci init first")
     with connect(given.repository) as github:
         client = SettingsClient(github.wire, given.space, dry=dry_run)
-        _refuse_apply(client, folder)
+        _refuse_apply(client, folder, given)
         _create_space(client, say, say_error)
         _apply(
             client,
@@ -155,11 +157,12 @@ def apply_settings(
         )
         if dry_run:
             say("nothing was changed: this was a dry run")
-            return []
-        left = diagnosis.diagnoses_of(SettingsClient(github.wire, given.space))
+            return [], []
+        after = SettingsClient(github.wire, given.space)
+        left, able = diagnosis.diagnoses_of(after), list(features_of(after))
     if not client.sent and not later.sent:
         say("no setting had to be changed")
-    return left
+    return left, able
 
 
 def _apply(client: SettingsClient, settings: list[Setting], say: Say) -> None:
@@ -193,13 +196,14 @@ def _create_space(client: SettingsClient, say: Say, say_error: Say) -> None:
         say(f"created the Space {client.space}")
 
 
-def _refuse_apply(client: SettingsClient, folder: Path) -> None:
+def _refuse_apply(client: SettingsClient, folder: Path, given: Answers) -> None:
     """Refuse what GitHub, the Hub or git would refuse later, before anything is sent.
 
     Raises NotFound without the repository, UsageProblem for another remote or a token that lacks a
     right. What a token does not say of its rights is found when it is used.
     """
     name = client.wire.repository
+    refuse_organisation(given, client.repository.get("owner") or {})
     rights = client.repository.get("permissions")
     if not client.has_main:
         remote_of(folder, name)
@@ -259,7 +263,7 @@ def _write_key(folder: Path, given: Answers) -> None:
     ignored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     ignored.write_text("*\n", encoding="utf-8")
     now = datetime.now(UTC).strftime(FORMAT)
-    owner = given.maintainers.removeprefix("@")
+    owner = given.maintainers.split()[0].removeprefix("@")
     entry = _key(folder, AUDIT_KEY, owner, now)
     key_file = KeyFile(note="Ed25519 keys whose signatures on audit records count.", keys=[entry])
     text = json.dumps(key_file.model_dump(mode="json", exclude_none=True), indent=1) + "\n"

@@ -6,11 +6,11 @@ import re
 import string
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from geneb_ci import __version__
 from geneb_ci.audit.sampling.design import policy_text
@@ -18,7 +18,7 @@ from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import UsageProblem, unwritable
 from geneb_ci.common.shipped import shipped, shipped_files, toolkit_files
-from geneb_ci.github.answers import ANSWERS_FILE, earlier_answers
+from geneb_ci.github.answers import ALONE, ANSWERS_FILE, earlier_answers
 from geneb_ci.github.api import SERVER
 from geneb_ci.github.settings.check_files import (
     FORMS,
@@ -31,6 +31,12 @@ from geneb_ci.publish.git import refusal_of
 from geneb_ci.publish.session import require_space
 from geneb_ci.render.plain import visible
 
+PAIR = 2
+"""Accounts of which one can approve what the other changes."""
+TWO = (
+    "write --maintainers @ORG/TEAM, or --maintainers @ONE --maintainers @TWO; one person: "
+    "--maintainers @ME --alone, which is weaker: he merges his own pull requests unread"
+)
 TOOLKIT = ("geneb_ci", "reference_harness")
 """Folders of code that jobs run."""
 YOURS = frozenset(
@@ -71,24 +77,34 @@ class Answers(NamedTuple):
     space: str
     """OWNER/NAME on the Hub."""
     maintainers: str
-    """Code owner: @ORG/TEAM, or @ACCOUNT."""
+    """Code owners: @ORG/TEAM, or accounts, @ONE @TWO."""
+    is_alone: bool = False
+    """Whether one account maintains it alone, and so merges its own pull requests."""
 
     @property
     def text(self) -> str:
         """The answers as they are kept in the repository."""
-        lines = (f'{name} = "{value}"\n' for name, value in self._asdict().items())
+        values = {name: f'"{value}"' for name, value in self._asdict().items() if name != ALONE}
+        lines = (f"{name} = {value}\n" for name, value in values.items())
         return (
             "# Written by geneb-ci init, and read by it when it runs again in this repository.\n"
             + "".join(lines)
+            + (f"{ALONE} = true\n" if self.is_alone else "")
         )
 
 
 def answers(
-    root: Path, repository: str | None, space: str | None, maintainers: str | None
+    root: Path,
+    repository: str | None,
+    space: str | None,
+    maintainers: Sequence[str] = (),
+    *,
+    is_alone: bool = False,
 ) -> Answers:
     """Return the options of the caller, completed by those of an earlier call.
 
-    Raises UsageProblem for a name that GitHub or the Hub would not take, and without a repository.
+    Raises UsageProblem for a name that GitHub or the Hub would not take, without a repository, and
+    where nobody could approve what the only maintainer changes.
     """
     earlier = earlier_answers(root)
     name = repository or earlier.get("repository", "")
@@ -96,23 +112,48 @@ def answers(
         raise UsageProblem(
             "no repository is named", "pass --repo OWNER/NAME, its name on GitHub; it may be empty"
         )
-    owner = name.partition("/")[0]
-    completed = Answers(
-        name,
-        space or earlier.get("space", name),
-        maintainers or earlier.get("maintainers", f"@{owner}"),
-    )
+    owners = " ".join(maintainers) or earlier.get("maintainers", "")
+    is_alone = is_alone or (not maintainers and ALONE in earlier)
+    completed = Answers(name, space or earlier.get("space", name), owners, is_alone)
     if not _NAME.fullmatch(name):
         raise UsageProblem(
             f"--repo {name!r}: expected the form OWNER/NAME", "write --repo OWNER/NAME"
         )
     require_space(completed.space, "--space")
-    if not _OWNER.fullmatch(completed.maintainers):
-        raise UsageProblem(
-            f"--maintainers {completed.maintainers!r} is not a code owner",
-            "write --maintainers @ORG/TEAM, or @ACCOUNT",
-        )
+    _require_approval(completed)
     return completed
+
+
+def _require_approval(given: Answers) -> None:
+    """Raise UsageProblem unless what one maintainer changes can be approved by another."""
+    owners = given.maintainers.split()
+    for owner in owners:
+        if not _OWNER.fullmatch(owner):
+            raise UsageProblem(f"--maintainers {owner!r} is not a code owner", TWO)
+    if given.is_alone and len(owners) == 1 and "/" not in owners[0]:
+        return
+    if given.is_alone:
+        raise UsageProblem(
+            f"--alone with {given.maintainers or 'nobody'}: it takes one account", TWO
+        )
+    if len({owner.casefold() for owner in owners}) < PAIR and not any("/" in o for o in owners):
+        who = f"{owners[0]} alone" if owners else "nobody"
+        raise UsageProblem(
+            f"{who} is named as maintainer, and nobody approves his own pull request", TWO
+        )
+
+
+def refuse_organisation(given: Answers, owner: Mapping[str, Any]) -> None:
+    """Raise UsageProblem where the organisation of the repository itself is named as code owner."""
+    if owner.get("type") != "Organization":
+        return
+    name = f"@{owner.get('login', '')}".casefold()
+    if name in given.maintainers.casefold().split():
+        raise UsageProblem(
+            f"{name} is an organisation, which GitHub takes for no code owner",
+            f"geneb-ci init --force --maintainers {name}/TEAM, with a team that may write; then "
+            "commit .github/CODEOWNERS, which names it",
+        )
 
 
 def benchmark_bytes(path: Path | None) -> bytes:

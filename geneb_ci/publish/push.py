@@ -286,7 +286,7 @@ class PastGeneration(NamedTuple):
 
 
 def check_generation_name(name: str) -> None:
-    """Raise UsageProblem for what no generation can be called, before anything is asked."""
+    """Raise UsageProblem for a name that no generation can have."""
     if not _NAME.fullmatch(name):
         raise UsageProblem(
             f"{name!r} is not a generation: expected 7 to 64 hex digits",

@@ -272,7 +272,7 @@ def _cell(a: Predictions, b: Predictions, task: str, of: str, regime: str) -> Pa
     first, second = a.tasks[task], b.tasks[task]
     if first.labels != second.labels or not np.array_equal(first.truth, second.truth):
         raise NothingChecked(
-            f"{quoted(task)}: the two have other true classes of its rows", SAME_DATA
+            f"{quoted(task)}: the true classes of its sequences differ between the two", SAME_DATA
         )
     return paired_cell(
         first.truth, first.fits[of][regime], second.fits[of][regime], len(first.labels)

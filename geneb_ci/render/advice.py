@@ -7,22 +7,19 @@ from decimal import Decimal
 
 from geneb_ci.board.advice import Advice, Choice
 from geneb_ci.board.diagnostics.document import Figure
-from geneb_ci.board.reasons import (
-    bound_text,
-    interval_text,
-    score_text,
-    size_text,
-    without_backticks,
-)
+from geneb_ci.board.reasons import bound_text, score_text, size_text, without_backticks
+from geneb_ci.common.types import Authorship, Evidence
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import wrapped_text
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
 
 SHOWN_MAX = 10
-"""Models that could be best; a longer list helps nobody choose."""
-LABEL = 16
-"""Columns of the labels: "within 0.01 MCC" and a space."""
+"""Models of the table; JSON has all."""
+TASKS_MAX = 25
+"""Tasks that are named."""
+NAME_MAX = 20
+"""Letters of an id: a line then fits eighty columns."""
 PARTS_MAX = 15
 """Lines of one figure: the categories of the benchmark and two more; JSON has all."""
 COUNTED = frozenset({"tasks", "categories", "pairs"})
@@ -31,57 +28,49 @@ INDENT = "  "
 
 
 def advice_text(advice: Advice, width: int) -> str:
-    """Return the recommended model, what could be best and the reasons, in `width` columns."""
-    lines: list[str] = []
-    if advice.best is not None and advice.recommended is not None:
-        margin = f"{advice.margin:g} MCC"
-        lines += _labelled("recommended", visible(advice.recommended))
-        lines += _labelled("highest score", *_lines(advice.best))
-        lines += _labelled("could be best", *_could(advice))
-        lines += _labelled(f"within {margin}", *_other(advice, advice.within_margin))
-        lines += _labelled("on average", *_other(advice, advice.on_average))
-        lines.append("")
-    text = "".join(f"{line}\n" for line in lines)
-    return text + wrapped_text(
-        "".join(f"{escape(without_backticks(reason))}\n" for reason in advice.why), width
+    """Return the tasks, the highest models of each regime and the reasons, in `width` columns."""
+    count = len(advice.tasks)
+    listed = ", ".join(advice.labels) if count <= TASKS_MAX else "--format json names them"
+    line = escape(f"mean of {plural(count, 'task')}: {listed}")
+    paragraphs = [wrapped_text(f"{line}\n", width)] if count else []
+    for own in advice.regimes:
+        head = ("model", "size", own.regime, "95 %", "at most", "whose")
+        table: list[tuple[str, ...]] = [head]
+        table += [_line(choice, advice) for choice in own.choices[:SHOWN_MAX]]
+        more = len(own.choices) - SHOWN_MAX
+        paragraphs.append(_columns(table) + (f"and {more} more\n" if more > 0 else ""))
+    reasons = "".join(f"{escape(without_backticks(reason))}\n" for reason in advice.why)
+    return "\n".join([*paragraphs, wrapped_text(reasons, width)])
+
+
+def _line(choice: Choice, advice: Advice) -> tuple[str, ...]:
+    interval = f"{score_text(choice.low)} to {score_text(choice.high)}"
+    over = f"over {advice.margin:g}"
+    bound = over if choice.loss_bound is None else bound_text(choice.loss_bound)
+    contributed = choice.authorship == Authorship.CONTRIBUTED
+    whose = "self-reported" if contributed else "official"
+    confirmed = "" if choice.evidence == Evidence.CHECKED else f", {choice.evidence}"
+    name = visible(choice.model)
+    short = name if len(name) <= NAME_MAX else f"{name[: NAME_MAX - 1]}\u2026"
+    marks = "*" if choice.defects or choice.warnings else ""
+    return (
+        f"{short}{marks}",
+        size_text(choice.params),
+        score_text(choice.score),
+        interval,
+        bound,
+        f"{whose}{confirmed}",
     )
 
 
-def _labelled(label: str, *texts: str) -> list[str]:
-    return [
-        f"{name:<{LABEL}}{text}"
-        for name, text in zip((label, *[""] * len(texts)), texts, strict=False)
-    ]
-
-
-def _lines(choice: Choice) -> list[str]:
-    """Describe a model: its name, its score and size, its loss, its marks."""
-    interval, bound = interval_text(choice.low, choice.high), bound_text(choice.loss_bound)
-    lines = [
-        visible(choice.model),
-        f"MCC {score_text(choice.score)} ({interval}), {size_text(choice.params)} parameters",
-        f"{choice.evidence}; expected loss {score_text(choice.expected_loss)}, at most {bound}",
-    ]
-    marks = [plural(len(choice.defects), "published defect")] if choice.defects else []
-    marks += [f"warnings of {plural(len(choice.warnings), 'rule')}"] if choice.warnings else []
-    return [*lines, ", ".join(marks)] if marks else lines
-
-
-def _could(advice: Advice) -> list[str]:
-    shown = list(map(visible, advice.could_be_best[:SHOWN_MAX]))
-    more = len(advice.could_be_best) - SHOWN_MAX
-    return [*shown, f"and {more} more"] if more > 0 else shown
-
-
-def _other(advice: Advice, choice: Choice | None) -> list[str]:
-    if choice is None:
-        return ["no model"]
-    if advice.best is not None and choice.model == advice.best.model:
-        return ["the highest score"]
-    within = advice.within_margin
-    if within is not None and choice is not within and choice.model == within.model:
-        return ["the same"]
-    return _lines(choice)
+def _columns(table: Sequence[Sequence[str]]) -> str:
+    """Write rows of cells in columns as wide as they have to be."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    )
+    return "".join(f"{line}\n" for line in lines)
 
 
 def advice_json(advice: Advice, _width: int = 0) -> str:

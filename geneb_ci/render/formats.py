@@ -23,7 +23,8 @@ SHA_SHOWN = 12
 def is_complete(report: Report) -> bool:
     """Whether everything was checked; an empty run is not complete."""
     crashed = any(finding.rule == _CRASHED for finding in report.findings)
-    return bool(report.files and report.rules and not report.unreadable and not crashed)
+    is_read = not (why_nothing(report) or report.unreadable)
+    return bool(report.files and is_read and not crashed)
 
 
 def verdict(report: Report) -> Verdict:
@@ -126,7 +127,10 @@ def skipped_rules(report: Report) -> list[Skipped]:
 
 def why_nothing(report: Report) -> str:
     """Return why nothing was checked, or "" if something was."""
-    if not report.files and not report.unreadable:
+    facts = report.proposal
+    is_judged = facts is None or facts.verdict is not Verdict.NOT_CHECKED or report.findings
+    is_empty = facts is None and not (report.files or report.unreadable)
+    if is_empty or not is_judged:
         return "nothing was checked: no submission was found"
     return "" if report.rules else "nothing was checked: no rule was run"
 

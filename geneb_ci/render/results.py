@@ -97,7 +97,7 @@ class BuiltBoard:
 
 
 class Recommendation(Advice):
-    """Advice for one need; its members are those of recommendations.json."""
+    """Advice for one need: the tasks that match, the models, and the reasons."""
 
     def text(self, width: int = TERMINAL) -> str:
         """Return what `geneb-ci recommend` prints, in `width` columns."""
@@ -112,28 +112,15 @@ class Recommendation(Advice):
         return advice_json(self)
 
     def _repr_html_(self) -> str:
-        """Return the choices for a notebook, with the reasons."""
+        """Return the models of each regime for a notebook, with the reasons."""
         from geneb_ci.board.reasons import without_backticks
 
-        named = (
-            ("highest score", self.best),
-            (f"within {self.margin:g} MCC", self.within_margin),
-            ("on average", self.on_average),
-        )
         rows = [
-            (
-                name,
-                choice.model,
-                choice.params,
-                choice.score,
-                choice.expected_loss,
-                choice.loss_bound,
-                choice.evidence,
-            )
-            for name, choice in named
-            if choice is not None
+            (own.regime, c.model, c.params, c.score, c.low, c.high, c.loss_bound, c.evidence)
+            for own in self.regimes
+            for c in own.choices
         ]
-        head = ("", "model", "parameters", "MCC", "expected loss", "loss at most", "evidence")
+        head = ("regime", "model", "parameters", "MCC", "from", "to", "loses at most", "evidence")
         return Table(tuple(head), rows).html(without_backticks(" ".join(self.why)))
 
 

@@ -148,28 +148,31 @@ class BoardReader:
 
     def lost(self) -> LostStatement | None:
         """Return the first statement that was lost, and a commit that has it."""
-        own = f"{self.folder}/"
-        for path in self.tree.changed:
-            if path.startswith(own) and self.tree.head:
-                change = "changed" if (self.root / path).is_file() else "deleted"
-                reason = f"{path.removeprefix(own)} was {change} since the last commit"
-                if self._is_known(path):
-                    return LostStatement(path, reason, self.tree.head, 1)
         lost = self.audits.history.lost
-        if not lost:
-            return None
-        name, reason = next(iter(lost.items()))
-        path = f"{self.folder}/{name}"
-        digests = {
-            file.heads[name]
-            for file in self.audits.history.files.values()
-            if file.heads is not None and name in file.heads
-        }
-        return LostStatement(path, reason, self._commit_of(path, digests), len(lost))
+        for name, reason in lost.items():
+            path = f"{self.folder}/{name}"
+            return LostStatement(path, reason, self._commit_of(path, self._named(name)), len(lost))
+        return self._lost_here()
 
-    def _is_known(self, path: str) -> bool:
-        """Whether the last commit has a file: what is only staged is new."""
-        return bool(self.repository.tree(self.tree.head, (path,)))
+    def _lost_here(self) -> LostStatement | None:
+        """Return the first statement that the working tree changes or lacks, and none names so."""
+        own = f"{self.folder}/"
+        if not any(path.startswith(own) for path in self.tree.changed) or not self.tree.head:
+            return None
+        known = {file.path for file in self.repository.tree(self.tree.head, (self.folder,))}
+        for path in self.tree.changed:
+            name = path.removeprefix(own)
+            if path not in known or self.audits.history.here.get(name) in self._named(name):
+                continue  # it is new, or what was restored
+            change = "changed" if (self.root / path).is_file() else "deleted"
+            reason = f"{name} was {change} since the last commit"
+            return LostStatement(path, reason, self.tree.head, 1)
+        return None
+
+    def _named(self, name: str) -> set[str]:
+        """Return the digests by which other statements name a statement."""
+        heads = (file.heads or {} for file in self.audits.history.files.values())
+        return {named[name] for named in heads if name in named}
 
     def _commit_of(self, path: str, digests: set[str]) -> str:
         """Return the newest commit in which a file has one of these digests; "" without one."""

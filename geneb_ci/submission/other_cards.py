@@ -12,7 +12,7 @@ from geneb_ci.submission.reading import BY_PARTS
 from reference_harness.formats.files import NotReadable, read_json, read_regular
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 
-_TITLE = re.compile(r"(?m)^#[ \t]+(\S.*?)[ \t#]*$")
+_TITLE = re.compile(r"(?m)^#[ \t]+(.*)$")
 _LINK = re.compile(r"https?://[^\s<>()\[\]`\"']+")
 _HUB = re.compile(r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)")
 _NOT_MODELS = ("datasets/", "spaces/", "docs/", "papers/", "collections/")
@@ -60,7 +60,7 @@ def facts_of(card: Card) -> CardFacts:
     title, weights, training = _TITLE.search(card.text), weights_of(card), training_of(card)
     text = weights.value if weights else ""
     return CardFacts(
-        title.group(1) if title else "",
+        title.group(1).strip(" \t#") if title else "",
         _statement(text),
         _statement(training.value if training else ""),
         links_in(text),

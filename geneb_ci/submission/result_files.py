@@ -140,7 +140,9 @@ def _read(path: Path) -> _ResultFile:
         raw = read_regular(path, BYTES_MAX, links=False)
     except NotReadable as error:
         if error.missing:
-            raise NothingChecked(f"{path}: {error.reason}", "check the path") from error
+            raise NothingChecked(
+                f"{path}: {error.reason}", "name a file of results that can be read"
+            ) from error
         return _ResultFile(path.stem, None, f"it {error.reason}", is_named=True)
     disguise = disguise_of(raw)
     if disguise is not None:

@@ -11,7 +11,7 @@ def processors() -> int:
 
 
 def end_with_parent() -> None:
-    """End this worker of `multiprocessing` when its parent is killed, which cannot tell it."""
+    """End this worker process when its parent dies: a parent that is killed cannot end it."""
     import multiprocessing  # 30 ms that a command without workers does not need
     import threading
 

@@ -295,7 +295,7 @@ def test_a_workflow_signs_an_audit_by_receipt(tmp_path, capfdbinary, keys, alter
     place = Path("leaderboard/audits") / record_of(outcome, key(), {}).path
     assert err.decode() == (
         f"sign these bytes into {place}\n"
-        "  and put the rerun rows beside it: rerun.npz of the work folder, whose sha256 is "
+        "  and put the rerun embeddings beside it: rerun.npz of the work folder, whose sha256 is "
         f"{outcome.rerun_sha256}, as {place.with_suffix('')}.rows.npz\n"
     )
     found = parse_record(json.dumps(PUBLIC.sign(out)).encode(), keys)

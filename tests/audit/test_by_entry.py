@@ -28,7 +28,7 @@ from .base import BaseEmbeddingExtractor
 
 class Letters(BaseEmbeddingExtractor):
     layer, pooling, max_length, truncation, dtype = "none", "mean", None, "none", "float32"
-    source = {"kind": "none", "location": "", "revision": None}
+    source = {"kind": "local", "location": "tiny", "revision": None}
 
     def __init__(self, name_model, device="cpu"):
         super().__init__(name_model, device)

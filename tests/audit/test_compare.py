@@ -113,7 +113,7 @@ def test_what_is_too_high_or_too_low_differs_in_its_cell_alone(audits: Audits, b
     biased = [one for one in told[2:] if "claims differ from rerun and copies by" in one]
     assert {one.partition(":")[0] for one in biased} == {f"10shot, {metric}" for metric in METRICS}
     told = [one for one in told if one not in biased]
-    assert told[2].startswith("the probe on all training rows stops before its optimum")
+    assert told[2].startswith("the probe on all training sequences stops before its optimum")
     assert "changed MCC by up to 0.015" in told[2]
     assert told[3:] == (["claimed lower than rescored: mini_splice (10shot)"] if by < 0 else [])
 

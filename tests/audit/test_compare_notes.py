@@ -142,9 +142,9 @@ SETTING = (
     "0.1% for the whole audit"
 )
 FULL = (
-    "the probe on all training rows stops before its optimum, and the last bit decides where: that "
-    "alone changed MCC by up to 0.015 in measurements. Tolerances of MCC there: 0.0500 to 0.1250; "
-    "the few-shot regimes are the stronger evidence"
+    "the probe on all training sequences stops before its optimum, and the last bit decides "
+    "where: that alone changed MCC by up to 0.015 in measurements. Tolerances of MCC there: "
+    "0.0500 to 0.1250; the few-shot regimes are the stronger evidence"
 )
 
 

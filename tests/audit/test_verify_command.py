@@ -56,7 +56,7 @@ claim agrees
   ✓ comparison  every verdict follows from its numbers
   ✓ submission  the file is the audited one
   ✓ benchmark   the current benchmark definition
-  ✓ policy      at least as many tasks, rows and regimes as required
+  ✓ policy      at least as many tasks, embeddings and regimes as required
   ✓ harness     the current version, unmodified
   ✓ sandbox     an accepted level, and every escape attempt blocked
 

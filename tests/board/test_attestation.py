@@ -20,7 +20,7 @@ from geneb_ci.audit.sampling.plan import EmbeddingCounts
 from geneb_ci.audit.trust.attestation import FIELD_GROUPS, WORD, Author, Check
 from geneb_ci.board import columns
 from geneb_ci.board.page import BASE
-from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TASKS
+from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
 from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.receipt.cells import differences
@@ -128,8 +128,7 @@ def published(place: Path) -> dict[str, Any]:
     """Return what is published of rows, by the names that the table has for it."""
     board = place / "board"
     found: dict[str, Any] = {
-        name: json.loads((board / name).read_bytes())
-        for name in (LEADERBOARD, TASKS, DIAGNOSTICS, RECOMMENDATIONS)
+        name: json.loads((board / name).read_bytes()) for name in (LEADERBOARD, TASKS, DIAGNOSTICS)
     }
     page = value_in((board / name_of(BASE, board)).read_bytes())
     for part in ("scores-0", "tasks-0", "matrices", "history"):
@@ -195,7 +194,6 @@ def test_every_group_is_published(place: Path) -> None:
         (DIAGNOSTICS, ("ranks", "full", "macro", ALONE), "novel"),
         (DIAGNOSTICS, ("models", 0), "novel"),
         (DIAGNOSTICS, (), "novel"),
-        (RECOMMENDATIONS, (), "novel"),
         ("page", ("models", 0), "novel"),
         ("page", (), "novel"),
         ("scores.csv", (), "AUC"),

@@ -8,17 +8,16 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.trust.evidence import gather_evidence
-from geneb_ci.board.advice import ModelRequest
 from geneb_ci.board.board import checked_entries
 from geneb_ci.board.marks import FILE, DefectFile, decider, marks_of, read_defects
-from geneb_ci.board.recommend import advise, known_of
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.finding import Severity
-from tests.board.board import POLICY, entries, found_intervals
+from tests.board.board import POLICY, entries
+from tests.page.boards import advice
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
 DEFECTS = {
@@ -88,19 +87,19 @@ def test_a_defect_belongs_to_the_authors_file_alone():
 
 @pytest.mark.parametrize("regime", shipped_benchmark().regimes)
 def test_advice_that_names_a_marked_row_says_so(regime):
-    known = known_of(entries(), found_intervals(), regime)
     for category in (None, *shipped_benchmark().category_order):
-        need = ModelRequest(category=category, regime=regime, max_params=None, evidence=None)
-        found = advise(need, known)
-        for choice in filter(None, (found.best, found.within_margin, found.on_average)):
+        found = advice(regime, category=category)
+        (own,) = found.regimes
+        for choice in own.choices:
             defect = DEFECTS.get(choice.model)
             assert choice.defects == ([defect] if defect else [])
-            for defect in choice.defects:
-                assert any(f"Published defect [{defect}] of" in sentence for sentence in found.why)
-            assert all(
-                any(f"warns about `{choice.model}`: [" in sentence for sentence in found.why)
-                for _ in choice.warnings
-            )
+        named = {own.highest.model, *([found.smallest.model] if found.smallest else [])}
+        for choice in own.choices:
+            said = [f"Published defect [{defect}] of" for defect in choice.defects]
+            said += [f"warns about `{choice.model}`: [" for _ in choice.warnings[:1]]
+            for words in said:
+                told = any(words in one and f"`{choice.model}`" in one for one in found.why)
+                assert told == (choice.model in named)
 
 
 def write(path: Path, content: bytes) -> None:

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from geneb_ci.audit.trust.level import Summary
-from geneb_ci.board.board import diagnostics_and_advice
+from geneb_ci.board.board import analyses_of
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.diagnostics.whole import diagnostics
-from geneb_ci.board.recommend import recommendations
 from geneb_ci.board.rows import encode, leaderboards
 from geneb_ci.board.uncertainty import intervals, row_scores
 from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.common.types import TrustLevel
+from geneb_ci.models.tasks import NO_NOTES
 from reference_harness.formats.submission import SubmissionV10, SubmissionV11
 from tests.board.board import entry
 from tests.board.test_board import drop
@@ -97,10 +97,10 @@ def rows() -> list[Entry]:
 
 
 def test_two_processes_give_what_one_does():
-    one, two = (diagnostics_and_advice(rows(), SIZED, jobs=jobs) for jobs in (1, 2))
-    assert {name: encode(name, value) for name, value in one.items()} == {
-        name: encode(name, value) for name, value in two.items()
-    }
+    one, two = (analyses_of(rows(), SIZED, NO_NOTES, jobs=jobs) for jobs in (1, 2))
+    name = "diagnostics.json"
+    assert encode(name, one.diagnostics) == encode(name, two.diagnostics)
+    assert one.first == two.first
 
 
 def whole() -> dict[str, Any]:
@@ -112,7 +112,7 @@ def whole() -> dict[str, Any]:
         "leaderboard": categories,
         "leaderboard_tasks": tasks,
         "alone": row_scores(entries[1].submission, "10shot", SIZED)[:4],
-        "recommendations": recommendations(entries, SIZED, found),
+        "advice": analyses_of(entries, SIZED, NO_NOTES).first.model_dump(mode="json"),
         "diagnostics": diagnostics(entries, SIZED, found),
     }
 

@@ -322,8 +322,8 @@ def lines(read: Read) -> int:
 
 
 def tidy(text: str) -> str:
-    """Return a text without blanks at the ends of lines, and without the name of a commit."""
-    shown = re.sub(r"(?<=commit )[0-9a-f]{12}", "...", text)
+    """Return a text without blanks at the ends of lines, names of commits and numbers of rules."""
+    shown = re.sub(r"(?<=commit )[0-9a-f]{12}|\b\d+(?= rules\b)", "...", text)
     return "".join(f"{line.rstrip()}\n" for line in shown.splitlines())
 
 

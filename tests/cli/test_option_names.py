@@ -24,6 +24,7 @@ NAMES: dict[str, dict[str, Case]] = {
     "geneb-ci matrices": {"--regime": ("ful", 'mean "full"?')},
     "geneb-ci recommend": {
         "--category": ("promotor", 'mean "Promoters"?'),
+        "--species": ("plant", "tasks.toml names none"),
         "--regime": ("ful", 'mean "full"?'),
     },
     "geneb-ci figures": {

@@ -62,7 +62,7 @@ NEEDS = {
     "recommend": "build",
     "figures": "",
     "publish --space a/b": "build",
-    "rollback 1 --space a/b": "hub",
+    "rollback 1234567 --space a/b": "hub",
     "ledger": "",
     "diff --base HEAD": "build",
     "replay --rules HEAD": "",

@@ -52,7 +52,7 @@ ELSEWHERE = {
 """Test to the commands that do the same work, watched by the same function, or have it run by
 another program that says how far it is."""
 QUICK = (
-    *("geneb-ci rules", "geneb-ci matrices", "geneb-ci pack", "geneb-ci new"),
+    *("geneb-ci rules", "geneb-ci next", "geneb-ci matrices", "geneb-ci pack", "geneb-ci new"),
     *("geneb-ci models list", "geneb-ci models show", "geneb-ci models verify"),
     *("geneb-ci upgrade", "geneb-ci doctor", "geneb-ci init"),
     *("geneb-ci receipt pairs", "geneb-ci receipt seen"),

@@ -71,7 +71,7 @@ def test_a_receipt_under_another_name_is_near(folder: Path, tmp_path: Path) -> N
     done = receipt(folder, "near", "3-mer", "renamed.json=3-mer", "--format", "json")
     found = json.loads(done.stdout)
     assert (found["models"], found["is_near"]) == (["3-mer", "renamed"], True)
-    assert found["why"] == "100.0% of 154 rows are within 0.01, as they are"
+    assert found["why"] == "100.0% of 154 embeddings are within 0.01, as they are"
     assert found["same_predictions"] == 1.0
 
 

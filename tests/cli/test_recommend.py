@@ -29,24 +29,31 @@ def built(tmp_path_factory):
 
 SPLICE = ("--category", "Splice Sites", "--regime", "10shot", "--max-params", "500M")
 SAID = """\
-recommended     gena-lm-bert-large-t2t
-highest score   gena-lm-bert-large-t2t
-                MCC 0.279 (0.270 to 0.289), 336M parameters
-                checked; expected loss 0.000, at most 0.000
-could be best   gena-lm-bert-large-t2t
-within 0.01 MCC the highest score
-on average      the highest score
+mean of 7 tasks: NT-rev splice sites acceptors, NT-rev splice sites all, NT-rev
+    splice sites donors, NT splice sites acceptors, NT splice sites all, NT
+    splice sites donors, GUE splice reconstructed
 
-gena-lm-bert-large-t2t has the highest MCC on Splice Sites in the regime 10shot,
-    of 29 models with at most 500M parameters: 0.279, 95 % interval 0.270 to
-    0.289.
-It scores significantly higher than each of the others.
-No smaller model is within 0.01 MCC of the best with 95 % confidence;
-    gena-lm-bert-large-t2t loses nothing.
-The best of them over all categories, splicebert-1024nt, is number 2 here.
-Checked, but not rerun by anybody: gena-lm-bert-large-t2t.
-Holds for the benchmark's training draws; the submission gives no scores by
-    seed.
+model                  size   10shot  95 %            at most    whose
+gena-lm-bert-large-…   336M   0.279   0.245 to 0.314  0.044      official
+splicebert-1024nt      19.7M  0.250   0.216 to 0.285  0.102      self-reported
+MutBERT*               86M    0.236   0.201 to 0.270  over 0.03  official
+Omni-DNA-300M          300M   0.218   0.184 to 0.252  over 0.03  official
+dnabert2-no-flashat…   117M   0.218   0.183 to 0.252  over 0.03  official
+enformer-official-r…*  252M   0.192   0.157 to 0.226  over 0.03  official
+gena-lm-bert-base-t…   110M   0.191   0.157 to 0.226  over 0.03  official
+caduceus-ps_seqlen-…   8M     0.173   0.139 to 0.208  over 0.03  official
+gena-lm-bert-base      110M   0.158   0.123 to 0.192  over 0.03  official
+GROVER                 87.1M  0.145   0.111 to 0.180  over 0.03  official
+and 19 more
+
+Highest on these 7 tasks with 10shot (10 training examples per class):
+    gena-lm-bert-large-t2t, 0.279, 95 % interval 0.245 to 0.314. It scores
+    highest on 4 of the 7 tasks; without any one of them it stays highest.
+No smaller model loses at most 0.03 with 95 % confidence on these tasks.
+gena-lm-bert-large-t2t is official, and nobody has rerun its scores.
+Intervals cover other training draws: by the submission's scores by seed, or
+    else by a standard deviation of 0.1 between draws, as k-mers have it on six
+    tasks.
 """
 
 
@@ -62,17 +69,6 @@ def test_the_command_says_the_same_of_submissions_and_of_a_built_board(built, ca
     assert main(["recommend", str(built), *SPLICE, "--format", "json"]) == 0
     assert capsys.readouterr().out == advice.to_json()
     assert "<td>gena-lm-bert-large-t2t</td>" in advice._repr_html_()
-
-
-def test_advice_from_a_built_board_imports_neither_numpy_nor_pandas(built):
-    code = (
-        "import sys; from geneb_ci.cli.main import main; code = main(['recommend', sys.argv[1]]);"
-        "print(sorted({'numpy', 'pandas'} & set(sys.modules)), code)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, built], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "[] 0"
 
 
 NOT_FOR_A_BOARD = (
@@ -107,23 +103,15 @@ def test_advice_from_rows_waits_for_nothing_it_does_not_need(tmp_path):
     assert said[0] == said[1]
 
 
-@pytest.mark.nightly  # of the gate is the command, on both
-def test_a_built_board_decides_as_the_rows_do(built, capsys, tmp_path):
-    """Published doubles lose nothing: fields, bounds and probabilities are equal to a bit."""
-    value = json.loads((built / "recommendations.json").read_bytes())
-    for name in ("diagnostics.json", "leaderboard.json"):  # so nothing is stored
-        (tmp_path / name).write_bytes((built / name).read_bytes())
-    for one in value["advice"][::29]:
-        need = one["need"]
-        asked = {
-            "--category": need["category"],
-            "--regime": need["regime"],
-            "--max-params": need["max_params"],
-            "--evidence": need["evidence"],
-        }
-        options = [part for k, v in asked.items() if v is not None for part in (k, str(v))]
-        main(["recommend", str(tmp_path), *options, "--format", "json"])
-        assert json.loads(capsys.readouterr().out) == one
+@pytest.mark.parametrize("need", [(), ("--species", "plants", "--regime", "hundreds")])
+def test_a_built_board_decides_as_the_rows_do(built, capsys, need):
+    """Published doubles lose nothing: fields and bounds are equal to a bit."""
+    told = []
+    for folder in (PUBLIC, built):
+        main(["recommend", str(folder), *need, "--format", "json"])
+        told.append(json.loads(capsys.readouterr().out))
+    assert told[0] == told[1]
+    assert len(told[0]["regimes"]) == (2 if need else 1)
 
 
 @pytest.mark.parametrize("need", [(), ("--category", "Promoters", "--margin", "0.02"), SPLICE])
@@ -140,7 +128,7 @@ def test_the_command_as_json_and_without_an_answer(built, capsys, tmp_path):
     )
     assert code == 3
     told = json.loads(path.read_bytes())
-    assert (told["best"], told["considered"], told["need"]["max_params"]) == (None, 0, 1000)
+    assert (told["regimes"], told["considered"], told["need"]["max_params"]) == ([], 0, 1000)
     assert capsys.readouterr().out == ""
 
 
@@ -166,8 +154,7 @@ def test_the_command_refuses_what_does_not_exist(built, options, said, capsys):
         {"diagnostics.json": '{"schema_version": "1.0"}'},
         {"diagnostics.json": "\x00"},
         {"leaderboard.json": "[]"},
-        {"recommendations.json": "[]"},
-        {"recommendations.json": "{"},
+        {"leaderboard_tasks.json": "{"},
     ],
 )
 def test_a_board_of_another_version_is_refused(built, tmp_path, capsys, damage):
@@ -175,22 +162,10 @@ def test_a_board_of_another_version_is_refused(built, tmp_path, capsys, damage):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     for name, text in damage.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    # Advice for the usual margin is in a file of its own; any other is chosen again.
-    margin = "0.01" if "recommendations.json" in damage else "0.02"
-    assert main(["recommend", str(tmp_path), "--margin", margin]) == 2
+    assert main(["recommend", str(tmp_path)]) == 2
     err = capsys.readouterr().err
     assert "is not what this version of geneb-ci writes" in err
     assert "geneb-ci build FOLDER --out DIR" in err
-
-
-def test_advice_that_is_stored_is_what_would_be_chosen(built, capsys, tmp_path):
-    for name in ("diagnostics.json", "leaderboard.json"):
-        (tmp_path / name).write_bytes((built / name).read_bytes())
-    found = []
-    for folder in (built, tmp_path):
-        main(["recommend", str(folder), *SPLICE, "--format", "json"])
-        found.append(json.loads(capsys.readouterr().out))
-    assert found[0] == found[1]
 
 
 def told(capsys, *options: str) -> dict[str, Any]:

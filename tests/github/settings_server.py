@@ -81,6 +81,7 @@ class SettingsServer(GitHubServer):
         self.secrets: dict[str, set[str]] = {"": set()}
         self.workflow_states: dict[str, str] = {}
         self.runners = 0
+        self.writers = ["maintainer", "another"]
         self.owner_errors: list[dict[str, Any]] = []
         self.published_runs = 0
         self.count = 100
@@ -166,6 +167,10 @@ class SettingsServer(GitHubServer):
         return Answer(200, {"total_count": self.published_runs, "workflow_runs": []})
 
     # Labels and rules.
+
+    def list_collaborators(self, query: Any, _body: Any) -> Answer:
+        people = [{"login": name, "permissions": {"push": True}} for name in self.writers]
+        return self._page(people, f"/repos/{REPOSITORY}/collaborators", query)
 
     def list_labels(self, query: Any, _body: Any) -> Answer:
         found = [{"name": name, "color": "ededed"} for name in self.label_names]
@@ -308,6 +313,7 @@ SETTINGS_ROUTES: list[tuple[str, str, str, Callable[..., Answer]]] = [
     ("/actions/workflows", "GET", "actions:read", _S.list_workflows),
     (r"/actions/workflows/(\d+)/enable", "PUT", "actions:write", _S.enable_workflow),
     ("/actions/workflows/publish.yml/runs", "GET", "actions:read", _S.list_runs),
+    ("/collaborators", "GET", "metadata:read", _S.list_collaborators),
     ("/labels", "GET", "issues:read", _S.list_labels),
     ("/labels", "POST", "issues:write", _S.create_label),
     ("/rulesets", "GET", "metadata:read", _S.list_rulesets),

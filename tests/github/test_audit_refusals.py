@@ -100,6 +100,27 @@ def test_without_a_token_one_command_proposes_the_record(flow, shift):
     assert is_audited is (shift == 0)
 
 
+def test_a_token_that_ends_during_the_rerun_costs_no_record(flow):
+    """A token of an App lives an hour, a rerun for longer."""
+    number = flow.propose(row.sound(flow.checkout))
+    order = flow.opened()
+    flow.patch.setenv("AUDIT_TOKEN", "ghs_ended")
+    code, err = flow.delivered(order, outcome_of(order.plan, flow.raw(order)))
+    assert (code, "GitHub refuses the token in AUDIT_TOKEN" in err) == (0, True), err
+    assert "part 1 of 1" in flow.forge.comments[number][-1]["body"]
+    assert flow.forge.labels(number) == ["by hand", report.AGREES]
+
+
+def test_a_secret_that_stopped_the_rerun_is_the_reason_in_the_comment(flow):
+    number = flow.propose(row.sound(flow.checkout))
+    order = flow.opened()
+    flow.patch.setenv("AUDIT_TOKEN", "ghs_ended")
+    assert flow.delivered(order, None)[0] == 2
+    comment = flow.comment(number)
+    assert "**No record**: `GitHub refuses the token in AUDIT_TOKEN" in comment
+    assert "**Next step**: `store a token that may write Contents and Pull requests" in comment
+
+
 def test_a_record_in_a_strangers_comment_is_none(flow):
     number = flow.propose(row.sound(flow.checkout))
     order = flow.opened()

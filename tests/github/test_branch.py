@@ -14,6 +14,7 @@ from geneb_ci.check.registry import CHANGE_TOPICS, CHANGES
 from geneb_ci.cli.main import main
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.github.errors import UnexpectedReply
+from geneb_ci.github.verdict.collect import Judge
 from geneb_ci.publish.git import BadRepository, WrongRepository
 from tests.check.test_layouts import upstream
 from tests.git import git
@@ -197,6 +198,36 @@ def test_a_branch_of_an_upstream_checkout_is_judged_in_its_folders(tmp_path, mon
         "harness/extractors/space.py": "ignored by git",
         "model_cards/new.md": "untracked",
     }
+
+
+def test_a_branch_without_a_row_passes_in_no_format(clone, capsys):
+    git(clone, "switch", "--quiet", "--create", "card-alone", "origin/main")
+    write(clone, {"submissions/cards/model.md": sound("model")["submissions/cards/model.md"]})
+    commit(clone, "Add a card")
+    shown = {}
+    for name in ("text", "json", "sarif", "junit", "github", "markdown"):
+        assert main(["check", "--format", name]) == 3
+        shown[name], err = capsys.readouterr()
+        assert "verdict on the pull request: a maintainer decides\n" in shown["text"] + err
+    told = json.loads(shown["json"])
+    assert (told["verdict"], told["pull_request"]["status"]) == ("not-checked", "pending")
+    (run,) = json.loads(shown["sarif"])["runs"]
+    assert not run["invocations"][0]["executionSuccessful"]
+    for name in ("text", "junit", "github", "markdown"):
+        assert "nothing was checked: no submission was found" in shown[name]
+
+
+def test_a_crash_is_a_verdict_that_does_not_pass(clone, capsys, monkeypatch):
+    def judge(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Judge, "judge", judge)
+    assert clone.is_dir()
+    assert main(["check", "--format", "json"]) == 3
+    told = json.loads(capsys.readouterr().out)
+    assert [finding["rule"] for finding in told["findings"]] == ["check-crashed"]
+    assert (told["verdict"], told["pull_request"]["title"]) == ("not-checked", "not checked")
+    assert told["pull_request"]["description"] == "1 failed rule"
 
 
 def test_text_and_json_say_the_same_on_both_streams(clone, capsys):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.check.registry import ALL
 from geneb_ci.github.comment import comment, read_receipt
-from geneb_ci.github.verdict.model import CategoryScores, EmbeddingComparison
+from geneb_ci.github.verdict.model import CategoryScores, RowComparison
 from geneb_ci.render.markdown import CHARACTERS_MAX
 from tests.github.conftest import ADDRESS
 from tests.github.test_handover import found, many, pull_of
@@ -19,7 +19,7 @@ from tests.render.hostile import texts
 def test_no_comment_commands_moves_or_pings(findings, named):
     pull = pull_of(findings)
     # Past the schema: a category's name is ours, but the comment does not rely on it.
-    table = EmbeddingComparison.model_construct(
+    table = RowComparison.model_construct(
         regime=named,
         metric=named,
         models=["model", named],

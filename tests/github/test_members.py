@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.github import audits
 from geneb_ci.github.api import connect
+from geneb_ci.github.audit_targets import pull_to_audit
 from tests.github import server
 from tests.github.conftest import REGULAR, Place, sound
 from tests.github.graphql import graphql
@@ -270,7 +270,7 @@ def test_labels_that_cannot_be_read_are_no_sign_that_no_audit_is_asked_for(three
     assert err.startswith("geneb-ci: the labels of 2 cannot be read\n")
     three.server.pulls[3]["labels"] = [{"name": "audit"}]
     with connect(None) as github:
-        pull = audits.pull_to_audit(github, None)
+        pull = pull_to_audit(github, None)
     assert pull is not None
     assert pull.number == 3
 

@@ -19,12 +19,12 @@ BOARD_BYTES_MAX = 300_000
 RECORDING_BYTES_MAX = 30_000
 """A screen of text; a report of several screens is read on the terminal."""
 QUESTIONS = {
-    "what is it": (None, r"validates, audits and publishes submissions to GENEB"),
-    "for whom": (None, r"people who choose a DNA model, who publish one"),
+    "what is it": (None, r"checks, audits and publishes results for \[GENEB\]"),
+    "for whom": (None, r"\*\*add my model\*\*.*\*\*choose a model\*\*.*\*\*run a leaderboard\*\*"),
     "how do I check a file": (None, r"\$ geneb-ci check submission\.json"),
-    "what does verified mean": (None, r"row is \*\*`verified`\*\* once its evidence is"),
+    "what does verified mean": (None, r"\*verified\* \(an audit agreed\)"),
     "how do I get it for my row": ("docs/verified.md", r'form "Ask for an audit"'),
-    "where is the board": (None, r"`https://huggingface\.co/spaces/OWNER/NAME`"),
+    "where is the board": (None, r"`geneb-ci serve` shows it"),
     "how do I add my model": ("docs/add-a-model.md", r"branch `main`.*\$ geneb-harness run "),
 }
 """Each with the page that the README links for it, or None, and what answers it there."""
@@ -97,4 +97,4 @@ def test_every_picture_is_shown_once_or_more_and_has_a_description():
     ]
     assert {name for _, name in shown} == {path.name for path in recordings.FOLDER.iterdir()}
     assert all(len(text) > len(name) for text, name in shown)
-    assert re.findall(r"docs/pictures/([^)]+)\)", README) == ["board.png", "check.svg"]
+    assert re.findall(r"docs/pictures/([^)]+)\)", README) == ["check.svg", "board.png"]

@@ -40,7 +40,6 @@ def test_a_table_has_each_once(page: str, head: str, kind: type[enum.StrEnum]):
 @pytest.mark.parametrize(
     ("page", "between"),
     [
-        ("README.md", " < "),
         ("docs/verified.md", " < "),
         ("docs/trust.md", " < "),
         ("docs/diagnostics.md", ", "),
@@ -50,7 +49,7 @@ def test_a_page_gives_the_order_of_evidence(page: str, between: str):
     assert between.join(EVIDENCE_ORDER) in text(page), f"{page}: EVIDENCE_ORDER is another order"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/verified.md", "docs/trust.md"])
+@pytest.mark.parametrize("page", ["docs/verified.md", "docs/trust.md"])
 def test_a_page_names_the_evidence_outside_the_order(page: str):
     (listed,) = re.findall(r"([^.]*) are not in (?:the|that) order", text(page))
     assert set(re.findall("`([a-z-]+)`", listed)) == OUTSIDE, (

@@ -1,6 +1,7 @@
 """Benchmarks of one's own: what cannot be used is refused by `init`, the rest works to the end."""
 
 import hashlib
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import geneb_ci
 from geneb_ci.audit.sampling.design import load_policy, policy_text
 from geneb_ci.audit.sampling.plan import read_commitment
 from geneb_ci.cli.main import main
@@ -147,10 +149,10 @@ def test_an_unusual_benchmark_works_from_init_to_the_plan_of_an_audit(board, cap
     assert (policy.drawn, policy.minimum_drawn) == (drawn, drawn)
     assert policy.regimes == benchmark.regimes == read_commitment(Path("c.json")).regimes
     assert len(task_plan(Path("plan.json")).drawn) == drawn
-    advice = json.loads(Path("out/recommendations.json").read_bytes())["advice"]
-    needs = {(one["need"]["regime"], one["need"]["category"]) for one in advice}
-    assert needs == {(r, c) for r in benchmark.regimes for c in (None, *benchmark.category_order)}
-    assert any(one["recommended"] for one in advice)
+    for regime, category in itertools.product(benchmark.regimes, benchmark.category_order):
+        found = geneb_ci.recommend("out", regime=regime, category=category)
+        assert found.tasks == list(benchmark.categories[category])
+        assert [own.regime for own in found.regimes] == [regime]
 
 
 @pytest.mark.nightly  # in the gate: tests/harness/test_harness_define.py

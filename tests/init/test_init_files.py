@@ -136,6 +136,10 @@ def test_a_link_out_of_the_folder_is_refused(name, tmp_path, monkeypatch, capsys
         ((*FIRST, "--space", "a/b--c"), "write --space OWNER/NAME: letters, digits, '-', '_' and"),
         (("init", "--repo", "a/b..c"), "--space 'a/b..c' is not a Space"),
         (("init", "--repo", "a/b", "--maintainers", "me"), "write --maintainers @ORG/TEAM"),
+        (("init", "--repo", "a/b"), "nobody is named as maintainer, and nobody approves his own"),
+        (("init", "--repo", "a/b", "--maintainers", "@me"), "@me alone is named as maintainer"),
+        (("init", "--repo", "a/b", *2 * ("--maintainers", "@me")), "--maintainers @ME --alone"),
+        (("init", "--repo", "a/b", "--maintainers", "@a/b", "--alone"), "it takes one account"),
         ((*FIRST, "--benchmark", "nowhere.json"), "copy schemas/benchmark-mini.json"),
         ((*FIRST, "--apply"), "run geneb-ci init first"),
     ],
@@ -197,7 +201,7 @@ def test_what_can_be_refused_is_refused_before_a_file_is_written(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(identity))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(identity))
-    words = ["init", "board", "--repo", "org/board"]
+    words = ["init", "board", "--repo", "org/board", "--maintainers", "@org/team"]
     if case == "no name":
         config = tmp_path / "config"
         config.write_text("[user]\nuseConfigOnly = true\n", encoding="utf-8")

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from geneb_ci.board.advice import MARGIN, Advice, AdviceFacts, model_request
 from geneb_ci.board.decisions import ScoreColumn, critical_value, ranks, rounded_up
 from geneb_ci.board.page import page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
-from geneb_ci.board.recommend import recommendations
+from geneb_ci.board.recommend import advise, known_of
 from geneb_ci.board.rows import encode, leaderboards
 from geneb_ci.board.texts import ascii_text, part_of, script_of
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -46,17 +47,42 @@ def tables() -> dict[str, dict[str, Any]]:
 
 @functools.cache
 def values() -> dict[str, dict[str, Any]]:
-    benchmark = shipped_benchmark()
     return {
         **tables(),
         "diagnostics.json": found_diagnostics(),
-        "recommendations.json": recommendations(entries(), benchmark, found_intervals()),
     }
+
+
+@functools.cache
+def known() -> AdviceFacts:
+    """Return what advice on the public rows is made from."""
+    boards = {regime: found.board for regime, found in found_intervals().regimes.items()}
+    return known_of(entries(), boards, shipped_benchmark(), task_notes(find_layout(ROOT)))
+
+
+@functools.cache
+def advice(
+    regime: str = "full",
+    species: str | None = None,
+    category: str | None = None,
+    memory: float | None = None,
+    evidence: str | None = None,
+    margin: float = MARGIN,
+) -> Advice:
+    """Return the advice that a visitor of the public rows gets."""
+    need = model_request(category, species, regime, None, memory, evidence, margin)
+    return advise(need, known(), margin)
+
+
+def public_scripts(events: Iterable[dict[str, Any]] | None = None) -> dict[str, bytes]:
+    """Return the data of the page of the public rows."""
+    told = None if events is None else list(events)
+    return dict(page_scripts(values(), entries(), shipped_benchmark(), told, advice()))
 
 
 def public(folder: Path) -> None:
     """Write the board of the 41 public rows, one of which has a history."""
-    scripts = page_scripts(values(), entries(), shipped_benchmark(), [EVENT])
+    scripts = public_scripts([EVENT])
     write_files(folder, {name: encode(name, value) for name, value in values().items()})
     write_page(folder, with_data(page_files(), scripts) | scripts)
 
@@ -92,7 +118,7 @@ def crowd(folder: Path, copies: int = 25) -> int:
     Gives the number of models. Its scores and ranks belong together; its standard errors and advice
     are the rows'.
     """
-    scripts = dict(page_scripts(values(), entries(), shipped_benchmark()))
+    scripts = public_scripts()
     base = value_in(scripts[name_of("data", scripts)])
     own = len(base["models"])
     moves = random.Random(20261121)
@@ -111,6 +137,7 @@ def crowd(folder: Path, copies: int = 25) -> int:
     def moved(rows: list[list[int]]) -> list[list[int]]:
         return [[score + shift[i] for score in rows[i % own]] for i in places]
 
+    base["facts"]["covered"] = [[] for _ in range(REGIMES)]
     base["ranked"] = [[found[i % own] for i in places] for found in base["ranked"]]
     by_place = [shift[i] / 1e6 for i in places]
     for regime in range(REGIMES):
@@ -121,21 +148,17 @@ def crowd(folder: Path, copies: int = 25) -> int:
             _ranked([column[i % own] for i in places], by_place) for column in part["standings"]
         ]
         if regime == 0:
-            base["overall"] = part["standings"][0]
-            base["advised"] = {
-                index: [column[int(index)] for column in part["standings"]]
-                for index in base["advised"]
-            }
+            base["overall"] = [row[:3] for row in part["standings"][1]]
         changed_part(scripts, name, part)
     base["decisions"]["critical"] = [critical_value(rounded_up(own * copies))] * REGIMES
-    for one in base["advice"]:
-        one["could"] = [i + own * k for i in one["could"] for k in range(copies)]
     changed_part(scripts, "data", base)
     for regime in range(REGIMES):
         name = f"tasks-{regime}"
         part = value_in(scripts[name_of(name, scripts)])
+        exact = [[score + by_place[i] for score in part["scores"]["MCC"][i % own]] for i in places]
         part["scores"] = {metric: moved(rows) for metric, rows in part["scores"].items()}
-        part["intervals"] = [part["intervals"][i % own] for i in places]
+        part["scores"]["MCC"] = exact
+        part["errors"] = [part["errors"][i % own] for i in places]
         changed_part(scripts, name, part)
     matrices = value_in(scripts[name_of("matrices", scripts)])
     matrices["regimes"] = {

@@ -10,7 +10,7 @@ from tools.browser import launched
 
 VIEWS = {
     "overview": "#/overview",
-    "overview-need": "#/overview?need=Chromatin+Acc.&regime=10shot&size=100000000",
+    "overview-need": "#/overview?species=plants&examples=hundreds&memory=16",
     "table": "#/table?m=space",
     "table-tasks": "#/table?columns=tasks",
     "table-category": "#/table?columns=tasks%3ASplice+Sites&intervals=all&regime=10shot"

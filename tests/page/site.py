@@ -7,14 +7,13 @@ from typing import Any
 
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.page import page_files, with_data, write_page
-from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.board.site.render import completed_index, editions, site_files
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
 from tests.board.board import POLICY, entries
-from tests.page.boards import EVENT, values
+from tests.page.boards import EVENT, public_scripts, values
 from tests.paths import PUBLIC, SUBMISSIONS
 from tests.small import BENCHMARK
 
@@ -52,7 +51,7 @@ def small_site(rows: list[Entry], **more: Any) -> Site:
 def write_site(folder: Path) -> Site:
     """Write the board of the public rows with every page, as a publish does."""
     site = public_site()
-    scripts = page_scripts(values(), entries(), shipped_benchmark(), EVENTS)
+    scripts = public_scripts(EVENTS)
     files = with_data(page_files(), scripts) | scripts
     files["index.html"] = completed_index(files["index.html"], site)
     files |= dict.fromkeys(("leaderboard.json", "leaderboard_tasks.json"), b"{}")

@@ -19,7 +19,7 @@ VIEWS = [
     "#/about",
 ]
 MORE = [
-    "#/overview?need=Chromatin+Acc.&regime=10shot",
+    "#/overview?kind=Chromatin+Acc.&examples=10shot",
     "#/table?columns=tasks%3ASplice+Sites&intervals=all&size=25000000",
     "#/table?q=nothing+is+called+so",
     "#/compare",

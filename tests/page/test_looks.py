@@ -199,7 +199,7 @@ BROKEN = {
         ".heat { background: none; color: inherit }",
         "main { margin-top: 60px }",
     ),
-    "overview": (".answer { border: 0; width: 500px }", ".choices { display: none }"),
+    "overview": (".ranges { width: 500px }", ".ranges { display: none }"),
     "plots": (".controls { display: none }", "main { visibility: hidden }"),
     "about": ("html { font-size: 20px }", "body { max-width: 700px; min-width: 0 }"),
     "model page": (".top { display: none }", ".facts.long { columns: 1 }"),

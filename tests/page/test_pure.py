@@ -19,6 +19,8 @@ MODELS = [
     {"name": "d", "x": "t"},
 ]
 SCORES = [0.1, 0.2, 0.3, 0.4]
+CHECKED = {"params": 4e9, "evidence": "checked"}
+DISPUTED = CHECKED | {"evidence": "disputed"}
 BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
 
 
@@ -38,7 +40,6 @@ BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
         ("words.weightText", [19_700_000], "39 MB"),
         ("words.memoryText", [0], "no weights"),
         ("words.memoryText", [87_100_000], "170 MB weights (fp16)"),
-        ("words.parametersText", [0], "no parameters"),
         ("words.limitText", [None], "any size"),
         ("words.regimeWords", ["full"], "full (all training examples)"),
         ("words.regimeWords", ["1shot"], "1shot (1 training example per class)"),
@@ -57,6 +58,13 @@ BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
         ("ranks.rangesOf", [[[0.1, 0.4, 0.9], [0.2, 0.3, 0]], [0, 1], True], BY_COLUMN),
         ("ranks.rangesOf", [[[0.1, 0.4], [0.2, 0.3]], [0, 1], False], [[0.1, 0.4], [0.1, 0.4]]),
         ("rows.hasEvidence", ["disputed", "any"], True),
+        ("rows.fits", [CHECKED, {"memory": "16", "evidence": "any"}], True),
+        ("rows.fits", [CHECKED | {"params": 5e9}, {"memory": "16", "evidence": "any"}], False),
+        (
+            "rows.fits",
+            [CHECKED | {"evidence": "disputed"}, {"memory": "any", "evidence": "any"}],
+            False,
+        ),
         ("rows.hasEvidence", ["disputed", "audited+"], False),
         ("rows.hasEvidence", ["reproduced", "audited+"], True),
         ("rows.hasEvidence", ["checked", "audited"], False),

@@ -9,8 +9,8 @@ import pytest
 
 from geneb_ci.board.columns import COLUMNS
 from tests.gate import gated
-from tests.page.boards import values
-from tests.page.rows import ALL, BY_MACRO, DASH, FULL, advice, display, shown
+from tests.page.boards import advice, values
+from tests.page.rows import ALL, BY_MACRO, DASH, FULL, display, shown
 from tests.page.tab import Tab
 
 TABLE = [column for column in COLUMNS if column.table]
@@ -30,7 +30,7 @@ def test_the_table_shows_scores_as_they_are(tab):
 
 
 def test_ranks_and_badges_are_those_of_diagnostics(tab):
-    page = tab.go("#/table?sort=category:Splice+Sites")
+    page = tab.go("#/table?sort=category:Splice+Sites&intervals=sorted&density=comfortable")
     ranks = values()["diagnostics.json"]["ranks"]["full"]["categories"]["Splice Sites"]
     said = [text.split() for text in tab.texts(".scores tbody .rank")]
     found = list(zip(said, tab.texts(".scores tbody .badge"), strict=True))
@@ -64,11 +64,23 @@ def test_a_filter_changes_neither_ranks_nor_what_could_be_best(tab):
     assert told["could be best"] == "false"
 
 
-def test_what_could_be_best_of_a_size_says_of_how_many(tab):
-    page = tab.go("#/overview?need=Chromatin+Acc.&size=100000000")
-    found = advice("full", "Chromatin Acc.", 100_000_000)
-    said = f"none of the {found['considered']} models that meet this"
-    assert said in page.locator(".ties").text_content()
+def test_a_species_leaves_its_tasks_and_means_of_them(tab):
+    page = tab.go("#/table?species=plants")
+    found = advice("10shot", "plants")
+    assert page.locator(".scores thead .score button").all_inner_texts() == [
+        f"Mean of {len(found.tasks)} tasks▼",
+        *("Promoters", "DNA Methyl.", "lncRNA"),
+    ]
+    tab.choose("regime", "10shot")
+    (own,) = found.regimes
+    assert tab.names() == [display(choice.model) for choice in own.choices]
+    cells = [text.split("\n")[0] for text in tab.texts(".scores tbody td.heat:nth-of-type(6)")]
+    assert cells == [shown(choice.score) for choice in own.choices]
+    page.select_option("#columns", "tasks")
+    assert page.locator(".scores thead .score").count() == 1 + len(found.tasks)
+    assert tab.address() == "/table?regime=10shot&columns=tasks&species=plants"
+    page.click("#reset")
+    assert page.locator(".scores thead .score").count() == 2 + 100
 
 
 COLUMNS_OF = tuple(product(("full", "10shot", "1shot"), ("MCC", "Acc", "F1")))
@@ -78,7 +90,7 @@ COLUMNS_OF = tuple(product(("full", "10shot", "1shot"), ("MCC", "Acc", "F1")))
     ("regime", "metric"), gated(COLUMNS_OF, ("10shot", "Acc"), ("1shot", "MCC"))
 )
 def test_regime_and_metric(tab, regime, metric):
-    tab.go("#/table")
+    tab.go("#/table?intervals=sorted")
     tab.choose("regime", regime)
     tab.choose("metric", metric)
     rows = values()["leaderboard.json"]["data"][regime]
@@ -159,12 +171,14 @@ def test_tasks_of_a_category_and_all_tasks(tab):
 
 def test_intervals_and_colours(tab):
     page = tab.go("#/table")
+    assert page.locator(".heat small").count() == 0
+    page.locator("#display summary").click()
+    page.select_option("#intervals", "sorted")
     assert page.locator(".heat small").count() == ALL
     page.select_option("#intervals", "all")
     assert page.locator(".heat small").count() == ALL * 15
     page.select_option("#intervals", "none")
     assert page.locator(".heat small").count() == 0
-    page.select_option("#scale", "column")
     assert page.locator(".scores .h15").count() >= 15
     assert page.locator(".scores .h0").count() >= 15
     page.select_option("#scale", "table")

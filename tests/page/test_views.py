@@ -1,30 +1,27 @@
 """Every view, from disk and from a server; the overview; addresses."""
 
-import re
 import shutil
 from collections.abc import Callable
-from typing import Any
-from urllib.parse import parse_qsl, quote_plus
+from urllib.parse import parse_qsl
 
 import pytest
 from playwright.sync_api import Page
 
 from geneb_ci.board.page_data import FIGURE_PARTS
-from geneb_ci.board.reasons import bound_text
 from tests.gate import gated
 from tests.page.boards import name_of, values
-from tests.page.rows import ALL, BY_MACRO, DASH, FULL, PROMOTER, advice, display, shown
+from tests.page.rows import ALL, BY_MACRO, FULL, PROMOTER, shown
 from tests.page.tab import opened
 
 CONTROLS = {
     **{name: f"#{name}" for name in ("size", "evidence", "columns", "intervals", "scale", "scope")},
-    "need": "#need",
+    **{name: f"#{name}" for name in ("species", "kind", "examples", "memory", "loss")},
     "q": "#search",
     "y": "#y",
     "task": "#matrix",
 }
 VIEWS = {
-    "#/overview": "Which model to take",
+    "#/overview": "Models for your task",
     "#/table": "MCC, full (all training examples)",
     "#/table?columns=tasks": "MCC, full (all training examples)",
     "#/plots": "Plots",
@@ -62,7 +59,7 @@ def test_the_way_through_the_page_with_a_mouse(anywhere):
         ("Plots", "Plots"),
         ("Compare", "Comparison"),
         ("Method", "Method and data"),
-        ("Choose", "Which model to take"),
+        ("Choose", "Models for your task"),
     ]:
         page.locator("#views").get_by_text(name, exact=False).click()
         anywhere.drawn()
@@ -72,95 +69,11 @@ def test_the_way_through_the_page_with_a_mouse(anywhere):
     assert page.inner_text("h2") == "Method and data"
 
 
-def test_the_overview_answers_as_recommend_does(tab):
-    page = tab.go("#/overview")
-    page.select_option("#need", "Splice Sites")
-    tab.choose("regime", "10shot")
-    page.select_option("#size", "500000000")
-    found = advice("10shot", "Splice Sites", 500_000_000)
-    assert tab.texts(".choices .model") == named(found)
-    assert tab.texts(".answer .why li") == list(map(plain, found["why"]))
-    assert tab.address() == "/overview?regime=10shot&size=500000000&need=Splice+Sites"
-    page.select_option("#evidence", "audited+")
-    assert "evidence=audited%2B" in tab.address()
-    assert page.inner_text(".answer h3") == "No model meets this"
-    again = advice("10shot", "Splice Sites", 500_000_000, "audited")
-    assert tab.texts(".answer p") == again["why"]
-
-
-def plain(reason: str) -> str:
-    """Return what the page shows of a reason: display names, no marks."""
-    named = re.sub("`([^`]+)`", lambda found: display(found[1]), reason)
-    return re.sub(r"\[([a-z0-9-]+)\]", r"\1", named)
-
-
-def named(found: dict[str, Any]) -> list[str]:
-    """Return the models that an answer shows: the best, within the margin, on average."""
-    choices = (found[key] for key in ("best", "within_margin", "on_average"))
-    return list(dict.fromkeys(display(one["model"]) for one in choices if one is not None))
-
-
-NEEDS = (("full", "Coding/NC"), ("1shot", "DNA Methyl."), ("full", None))
-
-
-@pytest.mark.parametrize(("regime", "category"), gated(NEEDS, NEEDS[1]))
-def test_each_choice_has_its_own_score_and_loss(tab, regime, category):
-    found = advice(regime, category)
-    asked = f"&need={quote_plus(category)}" if category else ""
-    tab.go(f"#/overview?regime={regime}{asked}")
-    assert tab.texts(".choices .model") == named(found)
-    choices = {
-        display(one["model"]): one
-        for key in ("best", "within_margin", "on_average")
-        if (one := found[key]) is not None
-    }
-    for name, text in zip(tab.texts(".choices .model"), tab.texts(".choice"), strict=True):
-        one = choices[name]
-        assert f"MCC {shown(one['score'])}" in text
-        assert f"95 % {shown(one['low'])} to {shown(one['high'])}" in text
-        assert f"loses at most {bound_text(one['loss_bound'])}" in text
-        assert f"{shown(one['expected_loss'])} expected" in text
-
-
-@pytest.mark.parametrize("regime", gated(["full", "10shot", "1shot"], "10shot"))
-def test_the_overview_has_an_answer_for_every_category_and_size(tab, regime):
-    page = tab.go(f"#/overview?regime={regime}")
-    cells = tab.texts(".needs tbody .model")
-    categories = [None, *FULL[0]["cat_MCC"]]
-    limits = [None, 1_000_000_000, 500_000_000, 100_000_000, 25_000_000]
-    assert cells == [
-        display(advice(regime, category, limit)["recommended"])
-        for category in categories
-        for limit in limits
-    ]
-    assert page.locator(".needs .asked").count() == 1
-    # The score below a name is that model's own: it once was the best model's.
-    rows = values()["leaderboard.json"]["data"][regime]
-    scores = {row["disp"]: (row["macro_MCC"], row["cat_MCC"]) for row in rows}
-    texts = tab.texts(".needs tbody td")
-    for place, (name, text) in enumerate(zip(cells, texts, strict=True)):
-        macro, by_category = scores[name]
-        category = categories[place // len(limits)]
-        own = macro if category is None else by_category[category]
-        assert f" · {shown(own)} · checked" in text
-
-
-def test_all_that_could_be_best_are_named(tab):
-    page = tab.go("#/overview?need=Chromatin+Acc.")
-    could = [display(model) for model in advice("full", "Chromatin Acc.")["could_be_best"]]
-    assert len(could) == 36
-    page.locator(".ties summary").click()
-    assert tab.texts(".ties tbody .model") == could
-    assert page.locator(".ties .bar-of circle").count() == len(could)
-    said = "none of the 41 models that meet this scores significantly higher."
-    assert said in page.inner_text(".answer")
-
-
 ADDRESSES = (
     "/table?regime=10shot&metric=Acc&size=1000000000&evidence=checked&columns=tasks%3AlncRNA",
     "/table?intervals=all&scale=column&q=nt&sort=params&order=up",
     "/plots?regime=1shot&metric=F1&y=category%3AlncRNA&m=space",
-    "/overview?regime=1shot&size=25000000&evidence=audited%2B&need=TF+Binding",
+    "/overview?species=plants&kind=Promoters&examples=hundreds&memory=16&loss=0.05",
     "/compare?regime=10shot&m=space&m=GROVER&m=MutBERT&m=DNABERT-S",
     f"/model/space?metric=Acc&task={PROMOTER}",
     "/findings?scope=board&figure=hard-tasks",
@@ -240,27 +153,13 @@ def test_back_and_forward_undo_and_redo_every_control(tab):
     assert tab.names() == names
 
 
-def test_what_nobody_else_has_run_is_said_and_can_be_left_out(tab):
-    page = tab.go("#/overview?need=Promoters&size=25000000")
-    found = advice("full", "Promoters", 25_000_000)
-    assert found["best"]["evidence"] == "checked"
-    name = display(found["best"]["model"])
-    assert page.inner_text(".caution").startswith(f"{name} is checked: nobody has rerun")
-    page.click("#audited")
-    assert "evidence=audited%2B" in tab.address()
-    assert page.locator(".caution").count() == 0
-    assert page.inner_text(".answer h3") == "No model meets this"
-
-
 def test_published_defects_and_warnings_are_marked(tab):
-    page = tab.go("#/overview?need=Histone+Mod.&regime=10shot")
-    assert "1 published defect" in page.inner_text(".choice")
-    reasons = page.locator(".answer .why")
-    assert "`" not in reasons.inner_text()
-    assert reasons.get_by_text("no-truncation").get_attribute("href") == (
+    page = tab.go("#/overview")
+    row = page.locator(".ranges tbody tr").filter(has_text="MutBERT")
+    assert row.get_by_text("no-truncation").get_attribute("href") == (
         "marks.html#defect-no-truncation"
     )
-    address = reasons.get_by_text("MutBERT").first.get_attribute("href") or ""
+    address = row.get_by_text("MutBERT").first.get_attribute("href") or ""
     assert address.startswith("#/model/MutBERT")
     page = tab.go("#/model/MutBERT")
     assert "Truncation is asked for without a length" in page.inner_text(".facts")
@@ -326,20 +225,6 @@ def test_findings_are_those_of_diagnostics(tab, scope):
         == f"/findings?{'' if scope == 'paper' else f'scope={scope}&'}figure=hard-tasks"
     )
     assert tab.texts("main .value") == heads[1:2]
-
-
-@pytest.mark.parametrize("regime", gated(["full", "10shot"], "10shot"))
-def test_the_overview_shows_how_little_one_rank_says(tab, regime):
-    tab.go(f"#/overview?regime={regime}")
-    ranks = values()["diagnostics.json"]["ranks"][regime]
-    first = min(ranks["macro"], key=lambda model: ranks["macro"][model]["rank"])
-    wanted = {}
-    for category, rows in ranks["categories"].items():
-        low, high = rows[first]["rank_low"], rows[first]["rank_high"]
-        could = str(low) if low == high else f"{low}{DASH}{high}"
-        wanted[f"#{rows[first]['rank']} {category}"] = f"could be {could}"
-    assert dict(text.split("\n") for text in tab.texts(".ranks li")) == wanted
-    assert display(first) in tab.texts("main > p > .model")
 
 
 def test_a_part_that_cannot_be_had_is_said_and_asked_for_again(browser, board, served):

@@ -165,7 +165,21 @@ def test_a_new_repository_waits_for_another_git(tmp_path, monkeypatch, capsys):
         monkeypatch.setenv(name, "Ada")
     for name in ("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"):
         monkeypatch.setenv(name, "ada@example.org")
-    assert main(["init", "b", "--repo", "ada/board", "--benchmark", BENCHMARK]) == 2
+    assert (
+        main(
+            [
+                "init",
+                "b",
+                "--repo",
+                "ada/board",
+                "--maintainers",
+                "@org/team",
+                "--benchmark",
+                BENCHMARK,
+            ]
+        )
+        == 2
+    )
     text = words(capsys)
     assert "index.lock': File exists" in text
     assert "delete the file that git names" in text

@@ -198,7 +198,7 @@ NEW_SPACE = b"".join(
 GENERATED = (
     *SCRIPTS,
     *("diagnostics.json", "leaderboard.json", "leaderboard_tasks.json", "ledger.json"),
-    *("manifest.json", "recommendations.json"),
+    "manifest.json",
 )
 UPSTREAM = {
     "leaderboard.json": {"model", "disp", "params", "submitted", "official"}

@@ -216,6 +216,20 @@ def erased_here(root: Path) -> None:
     path.unlink()
 
 
+def altered(root: Path) -> None:
+    """Change a start in a commit: the record names it as it was."""
+    confirmed(root)
+    (path,) = files_of(root, STARTED)
+    path.write_bytes(path.read_bytes().replace(b"payload", b"Payload"))
+    save(root, "Draw another")
+
+
+def record_erased_here(root: Path) -> None:
+    path = audited(root)
+    save(root)
+    path.unlink()
+
+
 def forged(root: Path) -> None:
     """Change a record after it was signed."""
     path = audited(root)
@@ -412,7 +426,21 @@ CASES = {
     "a commitment that was deleted here": Case(
         erased_here,
         "history-broken",
-        "git restore --source={head} -- {committed}",
+        "git restore --source={before} -- {committed}",
+        "nothing-to-do",
+        says=f"was deleted: {MODEL}/",
+    ),
+    "a start that was changed in a commit": Case(
+        altered,
+        "history-broken",
+        "git restore --source={before} -- {started}",
+        "statement-not-committed",
+        says="was changed",
+    ),
+    "a record that was deleted here": Case(
+        record_erased_here,
+        "history-broken",
+        "git restore --source={head} -- {erased}",
         "nothing-to-do",
         says="was deleted since the last commit",
     ),
@@ -454,6 +482,7 @@ def filled(root: Path, line: str) -> str:
         names |= {"before": git(root, "rev-parse", "HEAD^")[:12], "started": deleted}
     if "{head}" in line:
         names["head"] = git(root, "rev-parse", "HEAD")[:12]
+        names["erased"] = git(root, "ls-files", "--deleted")
     return line.format_map(names) if "{" in line.replace("${", "") else line
 
 

@@ -3,13 +3,15 @@
 import json
 import re
 import shutil
+import time
 import tomllib
 from typing import Any
 
 import pytest
 
 from geneb_ci.cli.main import main
-from geneb_ci.submission.other_cards import repositories_in
+from geneb_ci.submission.names import parse_card
+from geneb_ci.submission.other_cards import facts_of, repositories_in
 from tests.paths import ROOT, SUBMISSIONS
 from tests.rules.deltas import Files, changed, put, row
 from tests.rules.place import found
@@ -208,6 +210,15 @@ def test_no_public_row_is_taken_for_a_copy(linked, tmp_path, monkeypatch, capsys
 def test_the_public_card_agrees_with_its_row():
     row_file = SUBMISSIONS / "splicebert-1024nt.json"
     assert main(["check", str(row_file), "--no-cache", "--select", "card"]) == 0
+
+
+def test_a_hostile_card_costs_no_time():
+    """100 kB, which a pattern that tries each end of a title would read for hours."""
+    text = f"# {'# ' * 24_000}x\n- **Weights:** {'of a/b.' * 3_000}{'https://' * 3_000}\n"
+    started = time.process_time()
+    facts = facts_of(parse_card(text.encode(), "card.md"))
+    assert facts.title.endswith("x")
+    assert time.process_time() - started < 2
 
 
 TEMPLATE = re.compile(r"```markdown\n(# <.+?)```", re.DOTALL)

@@ -86,7 +86,7 @@ class MeasuredScore(NamedTuple):
 def tolerance_digest() -> str:
     """Return the digest of all constants, for the policy in a commitment."""
     names = (
-        "FALSE_ALARM", "UNITS", "STRESS", "COPIES_MIN", "MANY_COPIES", "MARGIN_FEW", "MARGIN_MANY",
+        "FALSE_ALARM", "UNITS", "STRESS", "COPIES_MIN", "MARGIN_FEW", "MARGIN_MANY",
         "UNSEEN", "SATURATED", "STOP_SHARE", "GROWTH",
     )  # fmt: skip
     numbers = {name: repr(globals()[name]) for name in names}
@@ -106,6 +106,7 @@ def tolerance_digest() -> str:
             )
         ),
         "FORCE": repr(INFORMATIVE_TOLERANCE),
+        "MANY": repr(MANY_COPIES),
         "HALT_MARGIN": repr(STOP_MARGIN),
     }
     return digest({"rule": "4"} | others | numbers)

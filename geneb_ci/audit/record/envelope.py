@@ -152,7 +152,9 @@ def _names(raw: bytes) -> tuple[Workflow, str]:
     except Exception as error:  # whatever a parser says of bytes that anybody may have written
         raise InvalidBundle(f"its certificate names no workflow: {_message_of(error)}") from error
     if len(names) != 1 or not isinstance(names[0], x509.UniformResourceIdentifier):
-        raise InvalidBundle("its certificate is not for one workflow: its name is not one address")
+        raise InvalidBundle(
+            "its certificate names no workflow: its name has to be a single address"
+        )
     return Workflow(issuer, names[0].value, repository), begins
 
 

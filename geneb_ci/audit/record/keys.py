@@ -53,7 +53,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class TrustedSigner(StrictModel):
-    """Somebody who may sign audits, and until when what he signs counts."""
+    """A person or a workflow that may sign audits, and until when its signatures count."""
 
     owner: Name
     """The person who answers for it; two entries of one owner are one signer."""

@@ -75,7 +75,7 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def _check_memory(outcome: AuditOutcome) -> None:
-    """Compute again what the variants, the fresh set and the precision come to."""
+    """Compare the results of variants, fresh set and precision with their own numbers."""
     variants, fresh, precision = outcome.variants, outcome.fresh, outcome.precision
     if variants is not None:
         wrong = contradiction(variants, sequences_varied(len(outcome.plan.chosen)))

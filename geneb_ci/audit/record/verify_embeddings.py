@@ -225,7 +225,7 @@ def _refuse(message: str, step: str = COMPARISON) -> None:
 
 
 class RerunEmbeddings(NamedTuple):
-    """The file of rerun embeddings, read."""
+    """The contents of the file of rerun embeddings."""
 
     task: "npt.NDArray[np.int64]"
     row: "npt.NDArray[np.int64]"

@@ -225,7 +225,7 @@ def difference(changed: ChangedDecisions) -> float:
 
 
 def difference_limit(decisions: ChangedDecisions, margin: float, fits: int = 1) -> float:
-    """Return the largest D that is not flagged; several fits count as one that is as sure.
+    """Return the largest D that is not flagged; several fits count as a single one.
 
     They decide on the same sequences, and what one gets wrong others often do as well.
     """

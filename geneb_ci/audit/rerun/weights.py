@@ -282,8 +282,8 @@ def _refuse_large(sizes: Mapping[str, int], weights: Weights) -> None:
     if (total := sum(beside.values())) > BESIDE_MAX:
         largest = max(beside, key=beside.__getitem__)
         raise WeightsRefused(
-            f"the files that the commitment does not name have {total:,} bytes, {largest} most of "
-            f"them; expected at most {BESIDE_MAX:,}",
+            f"files that the commitment does not name have {total:,} bytes in all, most of them "
+            f"{largest}; expected at most {BESIDE_MAX:,}",
             "remove what the model does not need, or name it in the submission and commit again",
         )
 

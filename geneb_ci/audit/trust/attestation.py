@@ -107,7 +107,7 @@ def paths(form: str, names: Iterable[str] = METRICS) -> tuple[str, ...]:
 
 _ROWS = ("leaderboard.json/data/*/*", "leaderboard_tasks.json/data/*/*")
 _LISTS = (*_ROWS, "page/models/*", "models.csv", "diagnostics.json/models/*")
-_ANALYSES = ("diagnostics.json", "recommendations.json")
+_ANALYSES = ("diagnostics.json",)
 _STANDING = (
     *("score", "error", "freedom", "low", "high"),
     *("rank", "rank_low", "rank_high", "could_be_best"),
@@ -254,13 +254,16 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
         "intervals, ranks and comparisons", Author.BOARD,
         (
             *paths("diagnostics.json/{}/**", ("stability", "size", "pairs", "findings", "method")),
-            *paths("diagnostics.json/ranks/*/{}", ("models", "rounded", "critical", "is_drawn")),
+            *paths(
+                "diagnostics.json/ranks/*/{}",
+                ("models", "rounded", "critical", "is_drawn", "draw_variance"),
+            ),
             *paths("diagnostics.json/ranks/*/{}/**", ("draws_covered", "shared")),
             *(path for place in ("macro/*", "micro/*", "categories/*/*")
               for path in paths(f"diagnostics.json/ranks/*/{place}/{{}}", _STANDING)),
             "diagnostics.json/ranks/*/tasks/*/*/*",
             "page/overall/**", "page/scores/standings/**", "page/scores/shared/**",
-            "page/tasks/intervals/**", "page/facts/**", "page/shared/**", "page/ranked/**",
+            "page/tasks/errors/**", "page/tasks/spreads/**", "page/facts/**", "page/ranked/**",
             "page/decisions/**",
         ),
         basis=(SCORES, SEEDS, SIZE),
@@ -268,8 +271,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         "advice", Author.BOARD,
         (
-            *paths("recommendations.json/{}/**", ("advice", "margin")),
-            "page/advice/**", "page/advised/**",
+            "page/first/**",
         ),
         basis=(SCORES, SEEDS, SIZE, "authorship, evidence, trust level and audits"),
     ),
@@ -277,7 +279,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         "how the files are read", Author.BOARD,
         (
-            "diagnostics.json/schema_version", "recommendations.json/schema_version",
+            "diagnostics.json/schema_version",
             "page/columns/**", "page/encoding/**", "page/digest",
         ),
     ),

@@ -14,6 +14,7 @@ from reference_harness.formats.base import Count, Hex64, Signed, StrictModel
 Share = Annotated[float, Field(ge=0, le=1)]
 Difference = Annotated[float, Field(ge=-2, le=2)]
 Place = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[float, Field(ge=0)]
 Model = Annotated[str, Field(min_length=1)]
 
 
@@ -52,7 +53,7 @@ class DiagnosedScore(StrictModel):
     """One score of one model."""
 
     score: Signed
-    error: Annotated[float, Field(ge=0)]
+    error: NotNegative
     """Standard error."""
     freedom: Annotated[float, Field(gt=0)] | None
     """Degrees of freedom of the error, where scores by seed have a part in it."""
@@ -90,10 +91,14 @@ class Ranks(StrictModel):
     """By model, best first."""
     micro: dict[str, DiagnosedScore]
     categories: dict[str, dict[str, DiagnosedScore]]
-    tasks: dict[str, dict[str, tuple[Signed, Signed]]]
-    """Task, then model, to the interval of the score."""
+    tasks: dict[str, dict[str, tuple[Signed, Signed, NotNegative, NotNegative]]]
+    """Task, then model, to both ends of the interval of the score, its standard error, and the
+    square of its variance over the degrees of freedom, 0 where no seed has a part in it."""
     is_drawn: bool
-    """Whether training examples are drawn: then intervals may or may not cover other draws."""
+    """Whether training examples are drawn."""
+    draw_variance: NotNegative
+    """Variance of a task's score between training draws that is assumed of the models that
+    `draws_covered` does not name; 0 where no training examples are drawn."""
     draws_covered: list[Model]
     """Models whose intervals cover other training draws as well as other test sequences."""
     shared: Shared | None = Field(default=None, exclude_if=operator.not_)

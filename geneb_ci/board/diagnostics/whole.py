@@ -387,7 +387,8 @@ def _ranks(intervals: RegimeIntervals) -> dict[str, Any]:
         micro={},
         categories={},
         tasks={},
-        is_drawn=intervals.is_drawn,
+        is_drawn=intervals.draw_variance > 0,
+        draw_variance=intervals.draw_variance,
         draws_covered=list(intervals.board.draws_covered),
         shared=shared_of(intervals.board),
     )

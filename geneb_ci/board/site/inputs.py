@@ -35,6 +35,8 @@ _TEX = {
 TaskColumns = tuple[Sequence[float], ...]
 """Scores of one regime by the primary metric and, where they are known, both limits of each."""
 MACRO, MICRO = "macro", "micro"
+TASK_NUMBERS = 4
+"""Numbers of a model in a task, as `diagnostics.document.Ranks` has them."""
 
 
 def writable(value: object) -> object:
@@ -260,7 +262,7 @@ class Site:
         scores, (places, limits) = row[self._task_key].numbers, self._limits[regime]
         if not places:
             return (scores,)
-        index = 2 * places[model]
+        index = TASK_NUMBERS * places[model]
         return scores, [limit[index] for limit in limits], [limit[index + 1] for limit in limits]
 
     def in_task(
@@ -273,7 +275,7 @@ class Site:
         scores = [rows[model][key].numbers[number] for model in ranked]
         if not places:
             return ranked, (scores,)
-        own, at = limits[number], [2 * places[model] for model in ranked]
+        own, at = limits[number], [TASK_NUMBERS * places[model] for model in ranked]
         return ranked, (scores, [own[index] for index in at], [own[index + 1] for index in at])
 
     @functools.cached_property

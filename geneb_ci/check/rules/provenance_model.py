@@ -154,8 +154,8 @@ UNPINNED_MODEL = Rule(
     fix=(
         'Write the sha256 of each weight file in "run.model.weights", such as '
         '{"model.safetensors": "<64 hex digits>"}, and for weights on the Hub the commit in '
-        '"run.model.revision" (40 hex digits; `git ls-remote` shows it). The harness writes both '
-        'if the extractor declares them in "source".'
+        '"run.model.revision" (40 hex digits; `git ls-remote` shows it). The harness writes those '
+        "of the files that the extractor loaded."
     ),
     check=unpinned_model,
 )

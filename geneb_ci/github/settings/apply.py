@@ -13,6 +13,7 @@ from geneb_ci.github.settings.wanted import SETTINGS, Setting
 Writer = Callable[[SettingsClient, Sequence[Setting]], None]
 """Writes what is wanted of the settings of a group. Raises MissingScope without the right."""
 
+ROLE = "RepositoryRole"
 ADMIN_ROLE, MAINTAIN_ROLE = 5, 2
 """Ids of repository roles in rulesets, as GitHub's documentation lists them."""
 GUARD, VERDICT = "geneb-ci: main", "geneb-ci: verdict"
@@ -49,7 +50,7 @@ def repository(client: SettingsClient, settings: Sequence[Setting]) -> None:
 
 
 def enable_workflows(client: SettingsClient, settings: Sequence[Setting]) -> None:
-    """Start the workflows again that GitHub or somebody stopped."""
+    """Start the workflows again that GitHub stopped; what a maintainer disabled stays so."""
     for workflow in idle_workflows(client, settings[0]):
         client.send("PUT", f"/actions/workflows/{workflow['id']}/enable")
 
@@ -61,15 +62,16 @@ def labels(client: SettingsClient, settings: Sequence[Setting]) -> None:
 
 
 def guard(client: SettingsClient, settings: Sequence[Setting]) -> None:
-    """Set the ruleset that nobody bypasses."""
-    _ruleset(client, GUARD, [], settings)
+    """Set the ruleset that nobody bypasses, but a maintainer alone on pull requests."""
+    alone = {"actor_id": ADMIN_ROLE, "actor_type": ROLE, "bypass_mode": "pull_request"}
+    _ruleset(client, GUARD, [alone] if client.is_alone else [], settings)
 
 
 def verdict(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Set the ruleset with the required status, which maintainers bypass on pull requests."""
     has_roles = client.repository.get("owner", {}).get("type") == "Organization"
     actors = [
-        {"actor_id": role, "actor_type": "RepositoryRole", "bypass_mode": "pull_request"}
+        {"actor_id": role, "actor_type": ROLE, "bypass_mode": "pull_request"}
         for role in ([ADMIN_ROLE, MAINTAIN_ROLE] if has_roles else [ADMIN_ROLE])
     ]
     _ruleset(client, VERDICT, actors, settings)

@@ -2,10 +2,12 @@
 
 import base64
 import hashlib
+import tomllib
 from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any
 
+from geneb_ci.github.answers import ALONE, ANSWERS_FILE
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import AGAIN, MissingScope, NotFound, UnexpectedReply, Unseen
 from geneb_ci.github.wire import Wire
@@ -127,6 +129,15 @@ class SettingsClient:
                 raise UnexpectedReply(f"{path}: bytes that do not match their digest", AGAIN)
             self._known[sha] = raw
         return bytes(self._known[sha])
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether main says that one account maintains the board alone."""
+        try:
+            values = tomllib.loads((self.content(ANSWERS_FILE) or b"").decode())
+        except ValueError:
+            return False
+        return values.get(ALONE) is True
 
     def folder(self, path: str) -> list[str]:
         """Return the paths of the files of main below a folder."""

@@ -9,6 +9,7 @@ from geneb_ci.common.errors import Exit
 from geneb_ci.github.errors import UnexpectedReply, Unseen
 from geneb_ci.github.settings import check, check_files, hub
 from geneb_ci.github.settings.client import SettingsClient
+from geneb_ci.github.settings.features import Feature, FeatureState
 from geneb_ci.github.settings.wanted import SETTINGS, Setting
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import wrapped_text
@@ -80,15 +81,17 @@ def _diagnosis(client: SettingsClient, setting: Setting) -> Diagnosis:
     return Diagnosis(setting, SettingState.WRONG, visible(problem), setting.hand)
 
 
-def exit_of(diagnoses: Iterable[Diagnosis]) -> Exit:
-    """Return 11 if a setting is wrong, 3 if one could not be read, else 0."""
+def exit_of(diagnoses: Iterable[Diagnosis], features: Iterable[Feature] = ()) -> Exit:
+    """Return 11 if a setting is wrong or a feature broken, 3 if one could not be read, else 0."""
     states = {diagnosis.state for diagnosis in diagnoses}
-    if SettingState.WRONG in states:
+    if SettingState.WRONG in states or any(one.state is FeatureState.BROKEN for one in features):
         return Exit.ERRORS
     return Exit.NOT_CHECKED if SettingState.UNSEEN in states else Exit.CLEAN
 
 
-def as_text(repository: str, diagnoses: Sequence[Diagnosis], width: int) -> str:
+def as_text(
+    repository: str, diagnoses: Sequence[Diagnosis], width: int, features: Sequence[Feature] = ()
+) -> str:
     """Return the report for a terminal; settings that are fine are only counted."""
     lines: list[str] = []
     for diagnosis in diagnoses:
@@ -102,6 +105,7 @@ def as_text(repository: str, diagnoses: Sequence[Diagnosis], width: int) -> str:
     counts = {
         state: sum(diagnosis.state is state for diagnosis in diagnoses) for state in SettingState
     }
+    lines += [line for feature in features for line in feature.lines]
     lines.append(
         f"{repository}: {len(diagnoses)} settings: {counts[SettingState.FINE]} fine, "
         f"{counts[SettingState.WRONG]} wrong, {counts[SettingState.UNSEEN]} not seen"
@@ -109,7 +113,9 @@ def as_text(repository: str, diagnoses: Sequence[Diagnosis], width: int) -> str:
     return wrapped_text("\n".join(lines), width)
 
 
-def as_json(repository: str, diagnoses: Sequence[Diagnosis]) -> str:
+def as_json(
+    repository: str, diagnoses: Sequence[Diagnosis], features: Sequence[Feature] = ()
+) -> str:
     """Return the report as JSON."""
     settings = [
         {
@@ -124,5 +130,14 @@ def as_json(repository: str, diagnoses: Sequence[Diagnosis]) -> str:
         }
         for diagnosis in diagnoses
     ]
-    report = {"format": FORMAT, "repository": repository, "settings": settings}
+    able = [
+        {"id": one.name, "state": one.state.value, "because": one.because, "fix": one.fix}
+        for one in features
+    ]
+    report = {
+        "format": FORMAT,
+        "repository": repository,
+        "features": able,
+        "settings": settings,
+    }
     return json.dumps(report, indent=2) + "\n"

@@ -31,11 +31,11 @@ from geneb_ci.github.verdict.model import (
     AuditEstimate,
     CategoryScores,
     DecidedStanding,
-    EmbeddingComparison,
     Fingerprint,
     Neighbour,
     PullHead,
     PullVerdict,
+    RowComparison,
     RowStanding,
     counts_of,
     listed_findings,
@@ -197,7 +197,7 @@ def standings(
 
 def row_comparison(
     own: Submission, board: Sequence[Submission], benchmark: Benchmark
-) -> EmbeddingComparison | None:
+) -> RowComparison | None:
     """Compare the row with the best row and the two most similar rows.
 
     Similarity is the root mean square difference of category means. None if it is not ranked.
@@ -215,7 +215,7 @@ def row_comparison(
     chosen = [this, *beside]
     if best not in chosen:
         chosen.append(best)
-    return EmbeddingComparison.model_validate(
+    return RowComparison.model_validate(
         {
             "regime": regime,
             "metric": benchmark.primary_metric,

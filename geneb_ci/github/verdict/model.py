@@ -235,7 +235,7 @@ class CategoryScores(StrictModel):
     scores: Annotated[list[Signed], Field(min_length=1, max_length=4)]
 
 
-class EmbeddingComparison(StrictModel):
+class RowComparison(StrictModel):
     """The row beside others, in the benchmark's first regime and primary metric."""
 
     regime: Short
@@ -330,7 +330,7 @@ class PullVerdict(StrictModel):
     """Sum of the scores of all warnings, each at least 1."""
     findings: Annotated[list[VerdictFinding], Field(max_length=FINDINGS_MAX)]
     """At most `PLACES_MAX` per rule; the first of every rule by severity, then the second."""
-    comparison: EmbeddingComparison | None
+    comparison: RowComparison | None
     standings: Annotated[list[RowStanding], Field(max_length=10)]
     neighbour: Neighbour | None
     audit: AuditEstimate | None

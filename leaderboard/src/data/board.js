@@ -2,7 +2,8 @@
 
 import { counted } from "../pure/words.js";
 
-const STANDARD_SIZES = [null, 1e9, 5e8, 1e8, 2.5e7];
+/** Limits of size, in parameters; null is none. */
+export const SIZES = [null, 1e9, 5e8, 1e8, 2.5e7];
 export const COMPARED_MAX = 4;
 export const MACRO = "macro";
 const MICRO = "micro";
@@ -71,22 +72,35 @@ export function regimePlace(regime) {
   return bench.regimes.indexOf(regime);
 }
 
-/** Return the limits of size that the board has advice for; null is none. */
-export function sizes() {
-  const known = base.advice
-    ? [...new Set(base.advice.map((one) => one.max_params))]
-    : STANDARD_SIZES;
-  return known.includes(null) ? known : [null, ...known];
-}
-
-/** Return the columns that one choice of `columns` shows. */
-export function columnsOf(choice) {
+/** Return the columns that one choice of `columns` shows: of all tasks, or of those that are `left`
+ * by a species and a kind, whose means are then made anew. */
+export function columnsOf(choice, left = null) {
+  if (left) return columnsLeft(choice, left);
   if (choice === "categories") return meanColumns;
   if (choice === "tasks") return [...summaryColumns, ...taskColumns];
   const category = bench.categories.indexOf(choice.slice("tasks:".length));
   const own = taskColumns.filter((column) => column.category === category);
   // What was asked for comes first: on a narrow screen the rest is out of sight.
   return [categoryColumns[category], ...own, ...summaryColumns];
+}
+
+function columnsLeft(choice, left) {
+  const whole = {
+    key: MACRO, // in its place
+    label: `Mean of ${counted(left.length, "task")}`,
+    title: "Mean of the tasks that match, each counting alike",
+    tasks: left,
+  };
+  const own = taskColumns.filter(({ task }) => left.includes(task));
+  if (choice !== "categories") {
+    const category = bench.categories.indexOf(choice.slice("tasks:".length));
+    return [whole, ...own.filter((column) => category < 0 || column.category === category)];
+  }
+  const categories = categoryColumns.map((column, category) => {
+    const tasks = own.filter((one) => one.category === category).map(({ task }) => task);
+    return { ...column, tasks, title: `Mean of ${counted(tasks.length, "task")}` };
+  });
+  return [whole, ...categories.filter(({ tasks }) => tasks.length)];
 }
 
 /** Return how many standard errors of a difference make it significant in a regime. */
@@ -99,7 +113,8 @@ export function hasIntervals(metric) {
   return metric === bench.primary && Boolean(base.decisions);
 }
 
-/** Whether models can be compared by a metric in a column: tasks have intervals alone. */
+/** Whether models can be compared by a metric in a column: tasks, and means of some, have intervals
+ * alone. */
 export function isDecided(metric, column) {
-  return hasIntervals(metric) && column.task === undefined;
+  return hasIntervals(metric) && column.task === undefined && !column.tasks;
 }

@@ -2,6 +2,8 @@
 // them: a page opened from a disk may load scripts, but fetch nothing.
 
 import { base, bench, keyOf, regimePlace } from "./board.js";
+import { asksNothing, regimesOf } from "./choices.js";
+import { chosenTasks } from "./tasks.js";
 
 const D3 = "vendor/d3.min.js";
 // It has one name on every board, and the digest of the newest: asked for with the time of asking,
@@ -35,14 +37,14 @@ export function missingParts(state) {
   return partsOf(state).filter((part) => !isThere(part));
 }
 
-function partsOf({ view, columns, regime, need }) {
+function partsOf(state) {
+  const { view, columns, regime, examples } = state;
   const scores = (name) => `scores-${regimePlace(name)}`;
   const tasks = (name) => `tasks-${regimePlace(name)}`;
   const all = bench.regimes;
   const parts = {
-    // What it shows without a need, in the first regime, is in board-data.js.
-    overview: need || regime !== all[0] ? [scores(regime)] : [],
-    table: [scores(regime), ...(columns === "categories" ? [] : [tasks(regime)])],
+    overview: !base.first || asksNothing(state) ? [] : regimesOf(examples).map(tasks),
+    table: [scores(regime), ...(columns === "categories" && !chosenTasks(state) ? [] : [tasks(regime)])],
     plots: [...all.map(scores), D3],
     compare: [scores(regime), D3],
     // A chart of the paper's figure, which is of the regime of all data.

@@ -1,7 +1,8 @@
 // Scores, standard errors and ranks of models, by column, regime and metric.
 
-import { MACRO, base, bench, facets, facts, hasIntervals } from "./board.js";
+import { base, bench, facets, facts, hasIntervals } from "./board.js";
 import { isDecided, models, partOf, regimePlace } from "./board.js";
+import { meansOf } from "../pure/choose.js";
 import { intervalOf } from "../pure/decide.js";
 import { factText } from "../pure/facts.js";
 import { passes } from "../pure/rows.js";
@@ -11,7 +12,7 @@ import { found, plain } from "../pure/search.js";
 const { score: SCORE_UNIT, standing: PARTS = [] } = base?.encoding ?? {};
 const AT = Object.fromEntries(PARTS.map((name, place) => [name, place]));
 
-const meansOf = (regime) => partOf(`scores-${regimePlace(regime)}`);
+const partOfMeans = (regime) => partOf(`scores-${regimePlace(regime)}`);
 const tasksOf = (regime) => partOf(`tasks-${regimePlace(regime)}`);
 
 /** Return the scores of all models in one column, as numbers; undefined where cells are missing. */
@@ -20,43 +21,30 @@ export function scoresIn(column, regime, metric) {
     // As computed: what decides is never a rounded number.
     return columnOf(column, regime).map((row) => (row ? row[AT.score] : undefined));
   }
-  const rows =
-    column.task === undefined
-      ? meansOf(regime).scores[metric]
-      : tasksOf(regime).scores[metric];
-  const place = column.task ?? column.place;
-  return rows.map((row) => (row ? row[place] / SCORE_UNIT : undefined));
-}
-
-/** Return the standings in a column. Until the part of the first regime is loaded these are, but
- * for macro, those of the models that advice names: the first view shows no others. */
-function columnOf(column, regime) {
-  const part = meansOf(regime);
-  if (part) return part.standings[column.place];
-  return column.key === MACRO ? base.overall : advisedIn()[column.place];
-}
-
-let advised = null;
-
-function advisedIn() {
-  if (advised) return advised;
-  advised = base.encoding.means.concat(bench.categories).map(() => []);
-  for (const [index, rows] of Object.entries(base.advised)) {
-    advised.forEach((column, place) => {
-      column[index] = rows[place];
-    });
+  if (column.tasks) {
+    const own = column.tasks.map((task) => scoresIn({ task }, regime, metric));
+    return models.map((_, index) =>
+      isRanked(index, regime)
+        ? own.reduce((sum, scores) => sum + scores[index], 0) / own.length
+        : undefined,
+    );
   }
-  return advised;
+  const isTask = column.task !== undefined;
+  const rows = isTask ? tasksOf(regime).scores[metric] : partOfMeans(regime).scores[metric];
+  // Scores of tasks that means are decided by are exact already.
+  const unit = isTask && hasIntervals(metric) ? 1 : SCORE_UNIT;
+  return rows.map((row) => (row ? row[column.task ?? column.place] / unit : undefined));
 }
+
+const columnOf = (column, regime) => partOfMeans(regime).standings[column.place];
 
 /** Return score, error, interval and ranks of a model in a column, as far as they are known. */
 export function standingOf(column, regime, metric, model) {
   if (!hasIntervals(metric)) return null;
-  if (column.task !== undefined) {
-    const ends = tasksOf(regime).intervals?.[model];
-    if (!ends) return null;
-    const [low, high] = ends.slice(2 * column.task, 2 * column.task + 2);
-    return { low: low / SCORE_UNIT, high: high / SCORE_UNIT };
+  if (!isDecided(metric, column)) {
+    if (!isRanked(model, regime)) return null;
+    const known = meanOver(column.tasks ?? [column.task], regime, model);
+    return { ...known, ...intervalOf(known, base.decisions.normal) };
   }
   const row = columnOf(column, regime)[model];
   if (!row) return null;
@@ -72,11 +60,21 @@ export function standingOf(column, regime, metric, model) {
   };
 }
 
+/** Return score, error and degrees of freedom of a model in a task, or in the mean of some. */
+function meanOver(tasks, regime, model) {
+  const { scores, errors, spreads } = tasksOf(regime);
+  const cells = tasks.map((task) => ({
+    score: scores[bench.primary][model][task],
+    variance: errors[model][task] ** 2,
+    uncertain: spreads ? spreads[model][task] : 0,
+  }));
+  return meansOf([cells], cells.length)[0];
+}
+
 /** Return what gives the covariance of a model's error with another's in a column; undefined for a
- * model without predictions. Until the part of the first regime is loaded, macro's is known. */
+ * model without predictions. */
 function sharedBy(column, regime, model) {
-  const part = meansOf(regime);
-  const { models: places = [], columns = [] } = (part ?? base).shared ?? {};
+  const { models: places = [], columns = [] } = partOfMeans(regime).shared ?? {};
   const triangle = columns[column.place];
   const own = triangle ? places.indexOf(model) : -1;
   if (own < 0) return undefined;

@@ -1,26 +1,35 @@
 // The form above every view: it shows the state, and changes it.
 
-import { bench, columnsOf, facets, sizes, tableFacts } from "../data/board.js";
+import { SIZES, bench, columnsOf, facets, tableFacts } from "../data/board.js";
+import { chosenTasks, kindChoices, speciesChoices } from "../data/tasks.js";
 import { limitText, metricName, regimeExamples, weightText } from "../pure/words.js";
 import { ANY, columnChoices, evidenceChoices, facetChoices } from "../state/choices.js";
-import { needChoices, scopeChoices } from "../state/choices.js";
+import { LOSS_STEP, exampleChoices, memoryChoices, scopeChoices } from "../state/choices.js";
 import { addressOf, change, outerAddress } from "../state/store.js";
 import { byName, h, options, say } from "./dom.js";
 
-const LISTS = ["need", "size", "evidence", "columns", "intervals", "scale", "scope", "density"];
+const LISTS = [
+  ...["species", "kind", "examples", "memory", "size", "evidence", "columns"],
+  ...["intervals", "scale", "scope", "density"],
+];
 
 /** Fill the form with what this board has, and listen to it. */
 export function buildControls() {
   segments("regime", bench.regimes.map((regime) => [regime, regime, regimeExamples(regime)]));
   segments("metric", bench.metrics.map((metric) => [metric, metricName(metric)]));
-  options(byName("need"), needChoices());
-  options(byName("size"), sizes().map(sizeChoice));
+  options(byName("examples"), exampleChoices());
+  options(byName("memory"), memoryChoices());
+  options(byName("size"), SIZES.map(sizeChoice));
+  byName("loss").step = LOSS_STEP;
   options(byName("evidence"), evidenceChoices());
   options(byName("scope"), scopeChoices());
   options(byName("columns"), columnChoices());
   for (const name of LISTS) {
     byName(name).addEventListener("change", (event) => choose(name, event.target.value));
   }
+  byName("loss").addEventListener("input", (event) =>
+    change({ loss: String(Number(event.target.value)) }, { isTyping: true }),
+  );
   byName("facets").replaceChildren(...facets.map(facetList));
   byName("sort").addEventListener("change", (event) =>
     change({ sort: event.target.value, order: "down", page: 1 }),
@@ -29,7 +38,7 @@ export function buildControls() {
     change({ q: event.target.value, page: 1 }, { isTyping: true }),
   );
   byName("reset").addEventListener("click", () =>
-    change({ size: ANY, evidence: ANY, q: "", page: 1, ...noFacets() }),
+    change({ size: ANY, evidence: ANY, species: "", kind: "", q: "", page: 1, ...noFacets() }),
   );
   byName("controls").addEventListener("submit", (event) => event.preventDefault());
   byName("link").addEventListener("click", copyLink);
@@ -68,8 +77,8 @@ function facetList(fact) {
 const noFacets = () => Object.fromEntries(facets.map(({ key }) => [key, ANY]));
 
 /** Return what a table without visible headings may be sorted by. */
-function sortChoices({ columns }) {
-  const own = columnsOf(columns).map(({ key, label }) => [key, label]);
+function sortChoices(state) {
+  const own = columnsOf(state.columns, chosenTasks(state)).map(({ key, label }) => [key, label]);
   return [...own, ...tableFacts.map(({ table, label }) => [table.sort, label])];
 }
 
@@ -98,13 +107,14 @@ function choose(name, value) {
   return change({ columns: value, sort, order: "down", page: 1 });
 }
 
-let sortedIn = null; // the columns whose names the list of sort orders has
+let sortedIn = null; // the choice of columns and tasks whose names the list of sort orders has
 
 /** Fill the list of sort orders where other columns are shown: it may have a hundred entries. */
 function syncSort(state) {
   const list = byName("sort");
-  if (sortedIn !== state.columns) options(list, sortChoices(state));
-  sortedIn = state.columns;
+  const shown = [state.columns, state.species, state.kind].join("\n");
+  if (sortedIn !== shown) options(list, sortChoices(state));
+  sortedIn = shown;
   list.value = state.sort;
 }
 
@@ -120,7 +130,11 @@ export function syncControls(state) {
       input.checked = input.value === state[name];
     }
   }
+  options(byName("species"), speciesChoices(state));
+  options(byName("kind"), kindChoices(state));
   for (const name of LISTS) byName(name).value = state[name];
+  byName("loss").value = state.loss;
+  byName("lost").textContent = state.loss;
   for (const { key } of facets) byName(`facet-${key}`).value = state[key];
   // What filters the models is not hidden.
   if (facets.some(({ key }) => state[key] !== ANY)) byName("more").open = true;

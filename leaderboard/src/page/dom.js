@@ -35,9 +35,13 @@ export function outward(href, text, rel = "noopener") {
 
 export const byName = (id) => document.getElementById(id);
 
-/** Fill a list of choices, pairs of value and text, and choose one. */
+/** Fill a list of choices, pairs of value and text or of a heading and its pairs; choose one. */
 export function options(select, choices, value) {
-  select.replaceChildren(...choices.map(([key, text]) => h("option", { value: key }, text)));
+  const option = ([key, text]) =>
+    Array.isArray(text)
+      ? h("optgroup", { label: key }, ...text.map(option))
+      : h("option", { value: key }, text);
+  select.replaceChildren(...choices.map(option));
   if (value !== undefined) select.value = value;
   return select;
 }

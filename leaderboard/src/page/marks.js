@@ -35,6 +35,25 @@ export function cautionMark(model) {
   return h("small", { class: "doubt" }, ...links.flatMap((link, k) => (k ? [", ", link] : [link])));
 }
 
+/** Name each published defect and each rule that warns, as links to what they mean. */
+export function markLinks({ defects = [], warnings = {} }) {
+  const links = [
+    ...defects.map(({ id, what }) => h("a", { href: explained("defect", id), title: what }, id)),
+    ...Object.keys(warnings).map((rule) => h("a", { href: explained("rule", rule) }, rule)),
+  ];
+  if (!links.length) return null;
+  const word = defects.length ? "defect: " : "warning: ";
+  return h("small", { class: "doubt" }, word, ...links.flatMap((one, k) => (k ? [", ", one] : [one])));
+}
+
+/** Say whose file a row is, and what others did to confirm it. */
+export function whoseMark(model) {
+  const isOfficial = model.authorship === "official";
+  const done = auditText(model);
+  const text = [isOfficial ? "official" : "self-reported", model.evidence, done].filter(Boolean);
+  return h("small", { class: isOfficial ? null : "doubt", title: evidenceText(model) }, text.join(", "));
+}
+
 /** Return where a published defect (`defect`) or a rule that warns (`rule`) is explained. */
 export function explained(kind, id) {
   return `marks.html#${kind}-${encodeURIComponent(id)}`;
@@ -65,18 +84,35 @@ export function pickOrSay(id, isWanted) {
   if (!pick(id, isWanted)) say(`${COMPARED_MAX} models are compared already: take one out first.`);
 }
 
-const BAR = { width: 120, height: 14 };
+/** Make the box that puts a model among the compared ones. */
+export function pickBox(state, { id, name }) {
+  return h("input", {
+    type: "checkbox",
+    "aria-label": `Compare ${name}`,
+    "data-focus": `pick ${id}`,
+    checked: state.models.includes(id),
+    onchange: (event) => pickOrSay(id, event.target.checked),
+  });
+}
 
-/** Draw a score with its interval on a scale that the rows of a table share. */
-export function intervalBar(score, standing, [least, most]) {
-  const x = (value) => 4 + ((value - least) / (most - least || 1)) * (BAR.width - 8);
+const BAR = { width: 240, height: 14 };
+
+/** Draw a score with its interval on a scale that the rows of a table share; `band` is what is
+ * accepted below the highest. A ring is a row that nobody but its submitter stands for. */
+export function intervalBar(score, standing, [least, most], { isOfficial = true, band }) {
+  const x = (value) => {
+    const at = 4 + ((value - least) / (most - least || 1)) * (BAR.width - 8);
+    return Math.min(Math.max(at, 0), BAR.width);
+  };
   const middle = BAR.height / 2;
   const [low, high] = [x(standing.low), x(standing.high)];
+  const [from, to] = band.map(x);
   return svg(
     "svg",
     { class: "bar-of", viewBox: `0 0 ${BAR.width} ${BAR.height}`, "aria-hidden": "true" },
+    svg("rect", { class: "band", x: from, width: to - from, y: 0, height: BAR.height }),
     svg("line", { class: "track", x1: 0, x2: BAR.width, y1: middle, y2: middle }),
     svg("line", { class: "reach", x1: low, x2: high, y1: middle, y2: middle }),
-    svg("circle", { cx: x(score), cy: middle, r: 3.5 }),
+    svg("circle", { class: isOfficial ? null : "ring", cx: x(score), cy: middle, r: 3.5 }),
   );
 }

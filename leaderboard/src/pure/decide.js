@@ -20,7 +20,7 @@ function asNormal(statistic, freedom) {
 
 /** Return standard error and degrees of freedom of the difference of two standings. Errors count
  * as independent unless `shared` of the first has the covariance with the second, by its model. */
-function pairError(one, other) {
+export function pairError(one, other) {
   const [a, b] = [one.error * one.error, other.error * other.error];
   const total = Math.max(a + b - 2 * (one.shared?.(other.model) ?? 0), 0);
   const uncertain = (a * a) / one.freedom + (b * b) / other.freedom;

@@ -17,6 +17,14 @@ export function passes(model, state, facets) {
   return facets.every(({ key }) => state[key] === "any" || model[key] === state[key]);
 }
 
+const BYTES_A_GPU = 2 * 2; // two bytes a parameter, and the weights take half of the memory
+
+/** Whether a model fits the memory, and has the evidence: of any, all but a disputed one. */
+export function fits({ params, evidence }, state) {
+  if (state.memory !== "any" && params * BYTES_A_GPU > Number(state.memory) * 1e9) return false;
+  return state.evidence === "any" ? evidence !== "disputed" : hasEvidence(evidence, state.evidence);
+}
+
 const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 
 /** Sort places by a column, or by score where it is null; equals by score, then by name.

@@ -31,11 +31,6 @@ export function sizeText(params) {
   return `${Number((params / unit).toPrecision(3))}${letter}`;
 }
 
-/** Say how many parameters a model has; one without is no network. */
-export function parametersText(params) {
-  return params ? `${sizeText(params)} parameters` : "no parameters";
-}
-
 export function limitText(limit) {
   return limit === null ? "any size" : `at most ${sizeText(limit)}`;
 }

@@ -1,10 +1,13 @@
 // Which values every part of the state may have, and which is usual.
 
 import { COMPARED_MAX, MACRO, base, bench, byId, columnByKey, columnsOf } from "../data/board.js";
-import { facets, meanColumns, models, sizes, tableFacts } from "../data/board.js";
+import { SIZES, facets, meanColumns, models, tableFacts } from "../data/board.js";
+import { HUNDREDS } from "../data/choices.js";
+import { chosenTasks, speciesNames } from "../data/tasks.js";
 import { read } from "../pure/address.js";
 import { EVIDENCE, ORDER } from "../pure/evidence.js";
 import { factText } from "../pure/facts.js";
+import { regimeExamples } from "../pure/words.js";
 
 const VIEWS = ["overview", "table", "plots", "compare", "findings", "model", "about"];
 const SCOPES = ["paper", "board", "exclusions"];
@@ -21,14 +24,18 @@ export function usual() {
     size: "any",
     evidence: "any",
     columns: "categories",
-    intervals: "sorted",
-    scale: "table",
-    density: "comfortable",
+    intervals: "none",
+    scale: "column",
+    density: "compact",
     q: "",
     sort: MACRO,
     order: "down",
     page: 1,
-    need: "",
+    species: "",
+    kind: "",
+    examples: bench.regimes[0],
+    memory: "any",
+    loss: String(base.decisions?.margin ?? 0),
     y: MACRO,
     task: "",
     scope: SCOPES[0],
@@ -75,8 +82,32 @@ export function columnChoices() {
   ];
 }
 
-export function needChoices() {
-  return [["", "all categories"], ...bench.categories.map((name) => [name, name])];
+/** Return the numbers of labelled examples, in a visitor's words. */
+export function exampleChoices() {
+  const isFew = (name) => bench.few.includes(name);
+  const many = bench.regimes.filter((name) => !isFew(name));
+  const few = bench.regimes.filter(isFew);
+  return [
+    ...many.map((name) => [name, `thousands (${name})`]),
+    ...(many.length && few.length ? [[HUNDREDS, `hundreds, such as 200 (${few[0]} and ${many[0]})`]] : []),
+    ...few.map((name) => [name, `${regimeExamples(name) || name} (${name})`]),
+  ];
+}
+
+const MEMORIES = [8, 16, 24, 48, 80];
+
+/** Return the sizes of GPUs: a model fits whose weights take at most half of the memory. */
+export function memoryChoices() {
+  return [[ANY, "any size"], ...MEMORIES.map((size) => [String(size), `${size} GB`])];
+}
+
+const LOSS_STEPS = 20;
+export const LOSS_STEP = 0.005;
+
+/** Return the losses that may be accepted. */
+function losses() {
+  const steps = Array.from({ length: LOSS_STEPS + 1 }, (_, step) => step);
+  return steps.map((step) => String(Math.round(step * LOSS_STEP * 1000) / 1000));
 }
 
 const firsts = (pairs) => pairs.map(([value]) => value);
@@ -86,7 +117,7 @@ function choices() {
     view: VIEWS,
     regime: bench.regimes,
     metric: bench.metrics,
-    size: ["any", ...sizes().filter(Boolean).map(String)],
+    size: ["any", ...SIZES.filter(Boolean).map(String)],
     evidence: firsts(evidenceChoices()),
     scope: SCOPES,
     figure: [...new Set((base.facts?.findings ?? []).map(({ id }) => id))],
@@ -95,7 +126,11 @@ function choices() {
     scale: ["table", "column"],
     density: ["comfortable", "compact"],
     order: ["down", "up"],
-    need: bench.categories,
+    species: speciesNames(),
+    kind: bench.categories,
+    examples: firsts(exampleChoices()),
+    memory: firsts(memoryChoices()),
+    loss: losses(),
     task: bench.tasks.map((task) => task.id),
     sort: [...columnByKey.keys(), ...FACT_SORTS],
     y: meanColumns.map((column) => column.key),
@@ -109,7 +144,8 @@ let known = null;
 export function stateIn(address) {
   known ??= { choices: choices(), ids: byId, compared: COMPARED_MAX };
   const state = read(address, usual(), known);
-  const isShown = columnsOf(state.columns).some((column) => column.key === state.sort);
+  const columns = columnsOf(state.columns, chosenTasks(state));
+  const isShown = columns.some((column) => column.key === state.sort);
   if (!isShown && !FACT_SORTS.includes(state.sort)) state.sort = MACRO;
   return state;
 }

@@ -10,10 +10,7 @@ const PUBLISHED = [
   ["leaderboard.json", "scores by category, one row a model and regime"],
   ["leaderboard_tasks.json", "scores by task"],
 ];
-const ANALYSED = [
-  ["diagnostics.json", "standard errors, ranks, stability, figures of the paper"],
-  ["recommendations.json", "which model to take for every need"],
-];
+const ANALYSED = [["diagnostics.json", "standard errors, ranks, stability, figures of the paper"]];
 
 /** Draw the page about the board. */
 export function aboutView() {
@@ -31,8 +28,8 @@ export function aboutView() {
       "MCC, Matthews' correlation coefficient, is 1 for predictions that are all right, 0 for chance or for always saying the same class, and negative where worse than chance. Unlike accuracy it does not rise because one class is common: that is why it ranks here. Macro-F1 is the mean over classes of the harmonic mean of precision and recall.",
     ),
     ...section(
-      "Standard errors, ranks and advice",
-      `They exist for ${bench.primary}. The printed scores give back the confusion matrices, and these say how far a score would move on other test sequences: standard errors and 95 % intervals. A model is significantly better than another when the difference exceeds its margin, corrected for all pairs of the board at once; all rank ranges of a column then hold jointly. Not significantly different does not mean equal: a smaller model is recommended only if what it loses against the best model is bounded. For few examples per class, this holds for the benchmark's own training draws, unless the submission gives scores by seed.`,
+      "Standard errors and ranks",
+      `They exist for ${bench.primary}. The printed scores give back the confusion matrices, and these say how far a score would move on other test sequences: standard errors and 95 % intervals. A model is significantly better than another when the difference exceeds its margin, corrected for all pairs of the board at once; all rank ranges of a column then hold jointly. Not significantly different does not mean equal: a smaller model is named only if what it loses against the best is bounded. For few examples per class, significance and rank ranges hold for the benchmark's own training draws, unless the submission gives scores by seed; the intervals of the first page cover other draws, too.`,
     ),
     ...section(
       "Size and memory",

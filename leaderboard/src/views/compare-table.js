@@ -16,12 +16,12 @@ export function compareNote({ metric }) {
   );
 }
 
-/** Say how the best of some models compares with each other one, overall or for the need. */
-export function compareSentences({ regime, metric, need }, places) {
-  const column = columnByKey.get(categoryKey(need));
+/** Say how the best of some models compares with each other one, overall or for a kind of task. */
+export function compareSentences({ regime, metric, kind }, places) {
+  const column = columnByKey.get(categoryKey(kind));
   if (!isDecided(metric, column) || places.length < 2) return null;
   const best = bestOf(scoresIn(column, regime, metric), places);
-  const where = need || "the mean of all categories";
+  const where = kind || "the mean of all categories";
   const said = places
     .filter((index) => index !== best)
     .map((index) => {

@@ -1,25 +1,189 @@
-// What to take for which need: the answer, then every need, then why no single ranking fits all.
+// The first page: which models do how well on the tasks that match, and what smaller ones lose.
 
-import { base } from "../data/board.js";
-import { h } from "../page/dom.js";
+import { COMPARED_MAX, base, bench, models } from "../data/board.js";
+import { chosen } from "../data/choices.js";
+import { h, head, hint, number, say, scroller, svg, table } from "../page/dom.js";
+import { intervalBar, markLinks, modelLink, pickBox, reason, whoseMark } from "../page/marks.js";
+import { DRAWS, doubtTexts, gapText, highestText, smallerText } from "../pure/claims.js";
+import { boundText, counted, regimeWords, scoreText, shortInterval, sizeText } from "../pure/words.js";
+import { weightText } from "../pure/words.js";
 import { addressOf } from "../state/store.js";
-import { answer } from "./answer.js";
-import { misleading } from "./misleading.js";
-import { needs } from "./needs.js";
 
-/** Draw the overview. */
+const SHOWN = 60; // a longer list helps nobody choose
+
+/** Draw the table of choices. */
 export function overview(state) {
-  const title = h("h2", {}, "Which model to take");
-  if (!base.advice) return [title, withoutAdvice()];
-  return [title, answer(state), ...needs(state), ...misleading(state)];
+  const title = h("h2", {}, "Models for your task");
+  if (!base.first) return [title, withoutIntervals()];
+  const found = chosen(state);
+  const { tasks, places } = found;
+  say(`${counted(places.length, "model")} on ${counted(tasks.length, "task")}`);
+  if (!tasks.length) {
+    return [title, h("p", {}, `No task is of ${[state.species, state.kind].filter(Boolean).join(" and ")}.`)];
+  }
+  return [
+    title,
+    taskList(tasks, state),
+    ...(places.length ? choicesOf(found, state) : [h("p", {}, "No model meets memory and evidence.")]),
+  ];
 }
 
-function withoutAdvice() {
+function withoutIntervals() {
   return h(
     "p",
     {},
-    "This board was built without intervals, so it cannot say which differences are significant. ",
+    "This board was built without intervals, so it cannot say what a smaller model loses. ",
     h("a", { href: addressOf({ view: "table" }) }, "See the scores"),
     ".",
+  );
+}
+
+/** Name and count the tasks that the mean is over. */
+function taskList(tasks, { species, kind }) {
+  const own = tasks.map((place) => bench.tasks[place]);
+  const ids = new Set(own.map(({ id }) => id));
+  const twins = own.filter((task) => (task.near_duplicates ?? []).some((id) => ids.has(id))).length;
+  const what = [species, kind].filter(Boolean).join(", ") || "all";
+  const items = own.map(({ id, label, category }) =>
+    h(
+      "li",
+      {},
+      h("a", { href: `tasks/${encodeURIComponent(id)}.html` }, label),
+      h("small", {}, ` ${bench.categories[category]}`),
+    ),
+  );
+  return h(
+    "details",
+    { class: "matching" },
+    h(
+      "summary",
+      {},
+      `Mean ${bench.primary} over ${counted(tasks.length, "task")} (${what}), each counting alike`,
+      twins ? `; ${twins} share their data with another of them` : "",
+    ),
+    h("ul", { class: "columns" }, ...items),
+  );
+}
+
+function choicesOf(found, state) {
+  const { places, orders, regimes } = found;
+  const order = orders[0].slice(0, SHOWN);
+  const left = places.length - order.length;
+  return [
+    sentenceList(claimTexts(found)),
+    scroller("Models by their mean", rangeTable(found, state, order)),
+    left > 0 ? hint(`And ${counted(left, "model")} more that score lower with ${regimes[0]}.`) : null,
+    sentenceList(doubts(found)),
+    links(found, state),
+  ];
+}
+
+const sentenceList = (texts) =>
+  h("ul", { class: "why" }, ...texts.map((text) => h("li", {}, ...reason(text))));
+
+/** Say what should be known of the models that are named. */
+function doubts({ regimes, places, claims: { highest, smallest } }) {
+  const named = new Set([...highest, ...(smallest ? [smallest] : [])].map(({ at }) => at));
+  const texts = [...named].flatMap((at) => doubtTexts(models[places[at]]));
+  return regimes.some((name) => bench.few.includes(name)) ? [...texts, DRAWS] : texts;
+}
+
+function claimTexts({ tasks, regimes, places, means, bounds, smaller, claims, accepted }) {
+  const count = tasks.length;
+  const { highest, smallest } = claims;
+  const said = highest.map((claim, k) => {
+    const standing = means[k][claim.at];
+    const { id } = models[places[claim.at]];
+    return highestText({ id, standing, claim, regime: regimes[k], count });
+  });
+  if (regimes.length > 1) said.push(gapText(regimes, means));
+  if (places.length > 1) {
+    const at = smallest?.at;
+    const isNamed = at !== undefined;
+    said.push(
+      smallerText({
+        id: isNamed ? models[places[at]].id : "",
+        params: isNamed ? models[places[at]].params : 0,
+        claim: smallest,
+        below: isNamed ? means.map((own, k) => own[highest[k].at].score - own[at].score) : [],
+        bounds: isNamed ? bounds.map((own) => own[at]) : [],
+        smaller: smaller.length,
+        regimes,
+        count,
+        accepted,
+      }),
+    );
+  }
+  return said;
+}
+
+function rangeTable(found, state, order) {
+  const { regimes, places, means, bounds, smaller, accepted } = found;
+  const ends = means.flat().flatMap(({ low, high }) => [low, high]);
+  const range = [Math.min(...ends), Math.max(...ends)];
+  const rows = order.map((at) => {
+    const model = models[places[at]];
+    const isEnough = smaller.includes(at);
+    return h(
+      "tr",
+      { class: isEnough ? "enough" : null },
+      h("td", { class: "pick" }, pickBox(state, model)),
+      h("th", { scope: "row", class: "name" }, modelLink(places[at]), whoseMark(model), markLinks(model)),
+      number(sizeText(model.params), h("small", {}, model.params ? weightText(model.params) : "")),
+      ...means.flatMap((own, k) => {
+        const highest = Math.max(...own.map(({ score }) => score));
+        const isOfficial = model.authorship === "official";
+        return [
+          h("td", { class: "bars" }, intervalBar(own[at].score, own[at], range, { isOfficial, band: [highest - accepted, highest] })),
+          number(scoreText(own[at].score), h("small", {}, shortInterval(own[at]))),
+          number(lossText(bounds[k][at], accepted)),
+        ];
+      }),
+    );
+  });
+  const heads = [
+    h("th", { scope: "col", class: "pick" }, h("span", { class: "unseen" }, "Compare")),
+    head("Model"),
+    head("Size", h("small", {}, "weights, fp16")),
+    ...regimes.flatMap((regime) => [
+      h("td", { class: "bars" }, axis(range)),
+      head(regime, h("small", {}, "95 %")),
+      head("Loses at most", h("small", {}, "95 % confidence")),
+    ]),
+  ];
+  const caption = `Mean of each model, ${regimes.map(regimeWords).join(" and ")}`;
+  return table({ class: "ranges" }, caption, heads, rows);
+}
+
+const lossText = (bound, accepted) =>
+  Number.isFinite(bound) ? boundText(bound) : h("span", { class: "none" }, `over ${accepted}`);
+
+/** Write the ends of the scale that all rows share. */
+function axis([low, high]) {
+  const label = (x, anchor, score) =>
+    svg("text", { x, y: 11, "text-anchor": anchor }, scoreText(score));
+  return svg(
+    "svg",
+    { class: "bar-of", viewBox: "0 0 240 14", "aria-hidden": "true" },
+    label(2, "start", low),
+    label(120, "middle", (low + high) / 2),
+    label(238, "end", high),
+  );
+}
+
+function links({ places, orders, smaller, regimes }, { kind, species }) {
+  const first = [...orders.map(([highest]) => highest), ...smaller.slice(0, 1), ...orders[0]];
+  const ids = [...new Set(first)]
+    .slice(0, COMPARED_MAX)
+    .map((at) => models[places[at]].id);
+  const regime = regimes.at(-1);
+  const columns = kind ? `tasks:${kind}` : species ? "tasks" : "categories";
+  return h(
+    "p",
+    { class: "actions" },
+    ids.length > 1
+      ? h("a", { href: addressOf({ view: "compare", models: ids, regime }) }, "Compare the first of these")
+      : null,
+    h("a", { href: addressOf({ view: "table", columns, regime, page: 1 }) }, "Every score on these tasks"),
   );
 }

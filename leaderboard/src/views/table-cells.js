@@ -4,7 +4,7 @@ import { bench, models, tableFacts } from "../data/board.js";
 import { standingOf } from "../data/scores.js";
 import { h, head } from "../page/dom.js";
 import { factCell } from "../page/facts.js";
-import { cautionMark, modelLink, pickOrSay } from "../page/marks.js";
+import { cautionMark, modelLink, pickBox } from "../page/marks.js";
 import { couldBeBest } from "../pure/decide.js";
 import { factText } from "../pure/facts.js";
 import { heat } from "../pure/ranks.js";
@@ -178,14 +178,4 @@ export function heatCell(score, range, standing) {
     scoreText(score),
     standing ? h("small", {}, shortInterval(standing)) : null,
   );
-}
-
-function pickBox(state, { id, name }) {
-  return h("input", {
-    type: "checkbox",
-    "aria-label": `Compare ${name}`,
-    "data-focus": `pick ${id}`,
-    checked: state.models.includes(id),
-    onchange: (event) => pickOrSay(id, event.target.checked),
-  });
 }

@@ -1,7 +1,8 @@
 // All that the table shows of a state, before any element: rows in order, scores by column, ranks.
 
-import { MACRO, columnByKey, columnsOf, isDecided, models, tableFacts } from "../data/board.js";
+import { MACRO, columnsOf, isDecided, models, tableFacts } from "../data/board.js";
 import { filtered, scoresIn, standingOf } from "../data/scores.js";
+import { chosenTasks } from "../data/tasks.js";
 import { plainRanks, rangesOf } from "../pure/ranks.js";
 import { paged, sorted } from "../pure/rows.js";
 
@@ -17,10 +18,11 @@ export const MANY_COLUMNS = 20;
 /** Gather the content of the table. */
 export function contentOf(state) {
   const { regime, metric } = state;
-  const columns = columnsOf(state.columns);
-  // The sorted column ranks, or macro where a fact such as the name or the size is sorted.
+  const columns = columnsOf(state.columns, chosenTasks(state));
+  // The sorted column ranks, or the mean where a fact such as the name or the size is sorted.
   const sortedFact = tableFacts.find(({ table }) => table.sort === state.sort) ?? null;
-  const ranking = columns.find(({ key }) => key === state.sort) ?? columnByKey.get(MACRO);
+  const ranking = 
+    columns.find(({ key }) => key === state.sort) ?? columns.find(({ key }) => key === MACRO);
   const scores = columns.map((column) => scoresIn(column, regime, metric));
   const own = scores[columns.indexOf(ranking)];
   const places = sorted(filtered(state), models, own, state.order, sortedFact);

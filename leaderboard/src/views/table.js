@@ -23,9 +23,8 @@ export function tableView(state) {
       : "The downloads have all.";
   tell(state, content);
   return [
-    h("h2", {}, `${metricName(state.metric)}, ${regimeWords(state.regime)}`),
-    places.length ? note(state, content) : null,
-    places.length ? legend(state, content) : null,
+    // The line above says the same, to people.
+    h("h2", { class: "unseen" }, `${metricName(state.metric)}, ${regimeWords(state.regime)}`),
     columns.length > printed
       ? h(
           "p",
@@ -37,6 +36,8 @@ export function tableView(state) {
       ? scroller("Scores", scoreTable(state, content), { isTall: true })
       : h("p", { class: "waiting" }, "No model passes these filters."),
     pages > 1 ? pager(content) : null,
+    places.length ? legend(state, content) : null,
+    places.length ? note(state, content) : null,
     h(
       "p",
       { class: "actions" },
@@ -67,7 +68,7 @@ function note({ regime, metric }, { ranking, places }) {
   if (metric !== bench.primary) {
     return hint(`Intervals and rank ranges are known for ${metricName(bench.primary)} only.`);
   }
-  if (hasIntervals(metric)) return hint("Tasks have intervals, but no rank ranges.");
+  if (hasIntervals(metric)) return hint("Tasks, and means of some of them, have intervals, but no rank ranges.");
   return hint("This board was built without intervals and rank ranges.");
 }
 

@@ -1,0 +1,254 @@
+"""What a board can do: verdicts, publishing, audits, merging; each works, is not set up, or broken.
+
+What jobs read (secrets, variables, environments, runners) is derived from the workflow files of
+main. A workflow that a maintainer disabled is his choice, and not set up.
+"""
+
+import enum
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from geneb_ci.github.audit_ready import ENVIRONMENT, FLAVOR, RUNNER, WRITER
+from geneb_ci.github.errors import UnexpectedReply, Unseen
+from geneb_ci.github.report import ASKED
+from geneb_ci.github.settings.check import AUDIT_RUNNER, DISABLED
+from geneb_ci.github.settings.check_files import WORKFLOWS, audit_key
+from geneb_ci.github.settings.client import ADMINISTRATION, MAIN, SettingsClient
+from geneb_ci.github.settings.wanted import SETTINGS
+from geneb_ci.render.plain import visible
+
+HUB_TOKEN, RESOURCE = "HF_JOBS_TOKEN", "HF_OIDC_RESOURCE"
+APPROVERS = 2
+_READ = re.compile(r"\b(secrets|vars)\.([A-Za-z_]\w*)")
+_JOB = re.compile(r"^  ([\w-]+):[ \t]*$", re.MULTILINE)
+_ENVIRONMENT = re.compile(r"^    environment:[ \t]+([\w-]+)", re.MULTILINE)
+_RUNS_ON = re.compile(r"^    runs-on:[ \t]+(\S[^#\n]*)", re.MULTILINE)
+
+
+class FeatureState(enum.StrEnum):
+    """Whether a board can do something."""
+
+    WORKS = "works"
+    NOT_SET_UP = "not set up"
+    BROKEN = "broken, because"
+    UNSEEN = "not seen"
+
+
+class Feature(NamedTuple):
+    """One thing that a board can do, with why not, and what to do."""
+
+    name: str
+    state: FeatureState
+    because: str = ""
+    fix: str = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of a report."""
+        what = f"{self.name}: {self.state}"
+        if self.because:
+            what += f" {self.because}" if self.state is FeatureState.BROKEN else f": {self.because}"
+        return [what, f"  fix: {self.fix}"] if self.fix else [what]
+
+
+class JobReads(NamedTuple):
+    """What a job takes from the repository's settings, as its workflow file says."""
+
+    workflow: str
+    job: str
+    environment: str
+    secrets: frozenset[str]
+    variables: frozenset[str]
+    runs_on: str
+
+
+def reads_of(workflow: str, text: str) -> list[JobReads]:
+    """Return what each job of a workflow file reads; what the whole file reads, each job does."""
+    head, _, body = text.partition("\njobs:\n")
+    shared = set(_READ.findall(head))
+    starts = [*_JOB.finditer(body)]
+    ends = [*(match.start() for match in starts[1:]), len(body)]
+    found = []
+    for match, end in zip(starts, ends, strict=True):
+        part = body[match.start() : end]
+        named = shared | set(_READ.findall(part))
+        environment, runner = _ENVIRONMENT.search(part), _RUNS_ON.search(part)
+        found.append(
+            JobReads(
+                workflow,
+                match[1],
+                environment[1] if environment else "",
+                frozenset(name for kind, name in named if kind == "secrets"),
+                frozenset(name for kind, name in named if kind == "vars"),
+                runner[1].strip() if runner else "",
+            )
+        )
+    return found
+
+
+class _Lacks(Exception):  # noqa: N818 (what a feature lacks, not an error)
+    """Why a feature does not work, and what to do; `is_choice` where nobody wanted it yet."""
+
+    def __init__(self, because: str, fix: str, *, is_choice: bool = False) -> None:
+        super().__init__(because)
+        self.because, self.fix, self.is_choice = because, fix, is_choice
+
+
+class _Board:
+    """What the jobs of main read, and what of it is there."""
+
+    def __init__(self, client: SettingsClient) -> None:
+        self.client = client
+
+    def jobs(self, workflow: str) -> list[JobReads]:
+        """Return what the jobs of a workflow read. Raises _Lacks for one that does not run."""
+        path = f"{WORKFLOWS}/{workflow}.yml"
+        actions = self.client.get("/actions/permissions", ADMINISTRATION) or {}
+        if actions.get("enabled") is False:
+            raise _Lacks("Actions are off", "Settings > Actions > General: allow Actions")
+        raw = self.client.content(path)
+        if raw is None:
+            raise _Lacks(
+                f"main has no {path}", "geneb-ci init writes it; commit it", is_choice=True
+            )
+        listed = self.client.get("/actions/workflows", "Actions: read", per_page=100) or {}
+        states = {one["path"]: one["state"] for one in listed.get("workflows", ())}
+        state = states.get(path, "active")
+        if state == DISABLED:
+            fix = f"gh workflow enable {workflow}.yml, if you want it"
+            raise _Lacks(f"a maintainer disabled {path}", fix, is_choice=True)
+        if state != "active":
+            raise _Lacks(f"{path} is {state}", f"gh workflow enable {workflow}.yml")
+        return reads_of(workflow, raw.decode("utf-8", "replace"))
+
+    def secret(self, name: str, environment: str) -> bool:
+        """Whether a secret is stored where a job of this environment reads it."""
+        places = [f"/environments/{environment}/secrets/{name}"] if environment else []
+        needs = {True: "Environments: read", False: "Secrets: read"}
+        return any(
+            self.client.get(path, needs[path.startswith("/env")]) is not None
+            for path in (*places, f"/actions/secrets/{name}")
+        )
+
+    def variable(self, name: str, environment: str = "") -> str:
+        """Return the value of a variable as a job of this environment reads it; "" if not set."""
+        if environment:
+            path = f"/environments/{environment}/variables/{name}"
+            reply = self.client.get(path, "Environments: read")
+            if reply is not None:
+                return str(reply.get("value", ""))
+        reply = self.client.get(f"/actions/variables/{name}", "Variables: read")
+        return str(reply.get("value", "")) if reply is not None else ""
+
+    def require_environments(self, jobs: Sequence[JobReads]) -> None:
+        """Raise _Lacks for an environment that a job names and that does not exist."""
+        for job in jobs:
+            path = f"/environments/{job.environment}"
+            if job.environment and self.client.get(path, "Actions: read") is None:
+                what = f"there is no environment {job.environment}, which {job.workflow} uses"
+                raise _Lacks(what, "geneb-ci init --apply makes it, for main alone")
+
+    def require_secrets(self, jobs: Sequence[JobReads], optional: frozenset[str]) -> None:
+        """Raise _Lacks for a secret that a job reads and that is not stored."""
+        for job in jobs:
+            for name in sorted(job.secrets - optional):
+                if not self.secret(name, job.environment):
+                    fix = f"gh secret set {name}" + (
+                        f" --env {job.environment}" if job.environment else ""
+                    )
+                    place = f" of the environment {job.environment}" if job.environment else ""
+                    raise _Lacks(f"the secret {name}{place} is not stored", fix)
+
+
+def _verdicts(board: _Board) -> str:
+    for name in ("verdict", "pr-validate"):
+        jobs = board.jobs(name)
+        board.require_environments(jobs)
+        board.require_secrets(jobs, frozenset())
+    return ""
+
+
+def _publishing(board: _Board) -> str:
+    jobs = board.jobs("publish")
+    board.require_environments(jobs)
+    board.require_secrets(jobs, frozenset())
+    for job in jobs:
+        if RESOURCE in job.variables and not board.variable(RESOURCE, job.environment):
+            place = f" of the environment {job.environment}" if job.environment else ""
+            what = f"the variable {RESOURCE}{place} names no Space"
+            raise _Lacks(what, "geneb-ci init --apply --space OWNER/NAME")
+    path = "/actions/workflows/publish.yml/runs"
+    runs = board.client.get(path, "Actions: read", branch=MAIN, status="success", per_page=1)
+    if not (runs or {}).get("total_count"):
+        (publisher,) = (one for one in SETTINGS if one.check == "trusted_publisher")
+        what = "no run of publish.yml has succeeded: each fails until the Space trusts it"
+        fix = f"{publisher.hand}; then: gh workflow run publish.yml"
+        raise _Lacks(what, fix, is_choice=True)
+    return ""
+
+
+def _audits(board: _Board) -> str:
+    jobs = board.jobs("audit")
+    board.require_environments(jobs)
+    labels = {str(one["name"]).casefold() for one in board.client.page("/labels", "Issues: read")}
+    if ASKED not in labels:
+        raise _Lacks(f"the label {ASKED} does not exist", f"gh label create {ASKED}")
+    flavor, runner = board.variable(FLAVOR), board.variable(RUNNER)
+    if not flavor and not runner:
+        what = f"neither {FLAVOR} nor {RUNNER} is set; a label is answered by a comment"
+        fix = f"gh variable set {FLAVOR} --body l4x1, or {RUNNER} for a machine of your own"
+        raise _Lacks(what, fix, is_choice=True)
+    optional = {WRITER} if flavor else {WRITER, HUB_TOKEN}
+    board.require_secrets(jobs, frozenset(optional))
+    (setting,) = (one for one in SETTINGS if one.check == "audit_key")
+    if wrong := audit_key(board.client, setting):
+        raise _Lacks(wrong, setting.hand)
+    notes = []
+    is_ours = any(AUDIT_RUNNER in job.runs_on for job in jobs)
+    if not flavor and is_ours and not _has_runner(board):
+        notes.append("no runner is registered now: register one for each audit")
+    if not board.secret(WRITER, ENVIRONMENT):
+        notes.append("records are attached, and proposed by `geneb-ci audit propose`")
+    return "; ".join(notes)
+
+
+def _has_runner(board: _Board) -> bool:
+    runners = board.client.settings("/actions/runners").get("runners", ())
+    return any(AUDIT_RUNNER in {label["name"] for label in one["labels"]} for one in runners)
+
+
+def _merging(board: _Board) -> str:
+    if board.client.is_alone:
+        return "by one maintainer, who merges his own pull requests: weaker"
+    people = board.client.page("/collaborators", "Metadata: read")
+    able = [one for one in people if (one.get("permissions") or {}).get("push")]
+    if len(able) < APPROVERS:
+        who = visible(str(able[0].get("login", ""))) if able else "nobody"
+        what = f"{who} alone may write, and nobody approves his own pull request"
+        fix = (
+            "invite a second maintainer; or alone, which is weaker: geneb-ci init --maintainers @ME"
+        )
+        raise _Lacks(what, f"{fix} --alone --force, commit it, geneb-ci init --apply")
+    return ""
+
+
+_FEATURES: dict[str, Callable[[_Board], str]] = {
+    "verdicts": _verdicts,
+    "merging": _merging,
+    "publishing": _publishing,
+    "audits": _audits,
+}
+
+
+def features_of(client: SettingsClient) -> Iterator[Feature]:
+    """Yield what the board can do. Raises ForgeProblem."""
+    board = _Board(client)
+    for name, look in _FEATURES.items():
+        try:
+            yield Feature(name, FeatureState.WORKS, look(board))
+        except _Lacks as lack:
+            state = FeatureState.NOT_SET_UP if lack.is_choice else FeatureState.BROKEN
+            yield Feature(name, state, visible(lack.because), lack.fix)
+        except (Unseen, UnexpectedReply) as error:
+            yield Feature(name, FeatureState.UNSEEN, visible(error.message), error.fix)

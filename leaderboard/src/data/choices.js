@@ -1,0 +1,97 @@
+// What the first page shows: the models that meet a need, by their mean over the matching tasks.
+
+import { base, bench, models, partOf, regimePlace } from "./board.js";
+import { isRanked } from "./scores.js";
+import { matchingTasks } from "./tasks.js";
+import { boundsOf, claimsOf, meansOf, orderOf, smallerOf } from "../pure/choose.js";
+import { intervalOf } from "../pure/decide.js";
+import { fits } from "../pure/rows.js";
+
+export const HUNDREDS = "hundreds";
+
+/** Return the regimes that are shown for some number of labelled examples, the fewest first. */
+export function regimesOf(examples) {
+  if (examples !== HUNDREDS) return [examples];
+  const isFew = (name) => bench.few.includes(name);
+  return [bench.regimes.find(isFew), bench.regimes.find((name) => !isFew(name))];
+}
+
+/** Whether a state asks for nothing: what it shows is in board-data.js. */
+export function asksNothing({ species, kind, examples, memory, evidence, loss }) {
+  return (
+    !species &&
+    !kind &&
+    memory === "any" &&
+    evidence === "any" &&
+    examples === bench.regimes[0] &&
+    Number(loss) === base.decisions?.margin
+  );
+}
+
+/** Return the tasks, the models that meet the state's need, and what can be said of them. */
+export function chosen(state) {
+  const tasks = matchingTasks(state);
+  const regimes = regimesOf(state.examples);
+  const places = models
+    .map((_, index) => index)
+    .filter((index) => regimes.every((name) => isRanked(index, name)))
+    .filter((index) => fits(models[index], state));
+  const accepted = Number(state.loss);
+  if (!tasks.length || !places.length) return { tasks, regimes, places, accepted };
+  const isFirst = asksNothing(state);
+  const groups = regimes.map((regime) => groupOf(regime, places, isFirst ? [] : tasks));
+  const means = groups.map((group) =>
+    isFirst ? places.map(overallOf) : meansOf(group.cells, tasks.length),
+  );
+  const known = base.first && {
+    highest: base.first.highest.map((claim) => local(claim, places)),
+    smallest: base.first.smallest && local(base.first.smallest, places),
+  };
+  return {
+    tasks,
+    regimes,
+    places,
+    accepted,
+    means: means.map((own) =>
+      own.map((one) => ({ ...one, ...intervalOf(one, base.decisions.normal) })),
+    ),
+    orders: groups.map((group, k) => orderOf(means[k], group)),
+    bounds: groups.map(({ critical }, k) => boundsOf(means[k], critical, accepted)),
+    smaller: smallerOf(groups, means, accepted),
+    claims: isFirst ? known : claimsOf(groups, means, tasks.length, accepted),
+  };
+}
+
+const local = (claim, places) => ({ ...claim, at: places.indexOf(claim.at) });
+
+function groupOf(regime, places, tasks) {
+  const place = regimePlace(regime);
+  return {
+    critical: base.decisions.critical[place],
+    params: places.map((index) => models[index].params),
+    ids: places.map((index) => models[index].id),
+    cells: places.map((index) => cellsOf(place, index, tasks)),
+  };
+}
+
+/** Return score, variance and what is uncertain of it, of a model in tasks. A row without scores by
+ * seed has the spread between training draws that is assumed. */
+function cellsOf(regime, index, tasks) {
+  if (!tasks.length) return [];
+  const { scores, errors, spreads } = partOf(`tasks-${regime}`);
+  const drawn = base.facts.covered[regime].includes(index) ? 0 : base.decisions.drawn[regime];
+  return tasks.map((task) => ({
+    score: scores[bench.primary][index][task],
+    variance: errors[index][task] ** 2 + drawn,
+    uncertain: spreads ? spreads[index][task] : 0,
+  }));
+}
+
+/** Return the mean of a model over all tasks in the first regime. */
+function overallOf(index, model) {
+  const [score, error, freedom] = base.overall[index];
+  const drawn = base.facts.covered[0].includes(index) ? 0 : base.decisions.drawn[0];
+  const variance = error * error + drawn / bench.tasks.length;
+  const wider = freedom === null ? Infinity : freedom * (variance / (error * error)) ** 2;
+  return { score, error: Math.sqrt(variance), freedom: wider, model };
+}

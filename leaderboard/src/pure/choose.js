@@ -1,0 +1,160 @@
+// Which models do how well on some tasks, and what a smaller one loses: the same arithmetic as
+// geneb_ci/board/recommend.py. Functions of their arguments alone.
+//
+// A group is one regime: { critical, models, params, ids, cells }, where `cells` gives of a model
+// its tasks, each with score, variance and what is uncertain of the variance.
+
+import { normalBelow, pairError, stretched } from "./decide.js";
+
+const DIGITS = 1e9; // nine decimals, as Python rounds bounds
+const CONFIDENCE = 0.95;
+
+/** Return the mean of each model over tasks, one weight for each. */
+export function meansOf(cells, count) {
+  return cells.map((tasks, model) => {
+    const sums = { score: 0, variance: 0, uncertain: 0 };
+    for (const task of tasks) {
+      sums.score += task.score;
+      sums.variance += task.variance;
+      sums.uncertain += task.uncertain;
+    }
+    return { ...standing(sums, count), sums, model };
+  });
+}
+
+function standing({ score, variance, uncertain }, count) {
+  const total = variance / (count * count);
+  const freedom = uncertain > 0 ? (total * total) / (uncertain / count ** 4) : Infinity;
+  return { score: score / count, error: Math.sqrt(Math.max(total, 0)), freedom };
+}
+
+/** Return the same without one of the tasks. */
+function meansWithout(means, cells, place, count) {
+  return means.map(({ sums, model }) => {
+    const task = cells[model][place];
+    const left = {
+      score: sums.score - task.score,
+      variance: sums.variance - task.variance,
+      uncertain: Math.max(sums.uncertain - task.uncertain, 0),
+    };
+    return { ...standing(left, count - 1), model };
+  });
+}
+
+/** Return the models by their mean, the highest first; of equal ones the smallest, then by id. */
+export function orderOf(means, { params, ids }) {
+  return means
+    .map((_, place) => place)
+    .sort(
+      (a, b) =>
+        means[b].score - means[a].score ||
+        params[a] - params[b] ||
+        (ids[a] < ids[b] ? -1 : Number(ids[a] > ids[b])),
+    );
+}
+
+const limit = (one, other, constant) => {
+  const { error, freedom } = pairError(one, other);
+  return stretched(constant, freedom) * error;
+};
+
+/** Return the models than which none scores significantly higher. */
+function couldBeBest(means, critical) {
+  const order = means.map((_, place) => place).sort((a, b) => means[b].score - means[a].score);
+  return order.filter((place) => {
+    const own = means[place];
+    for (const other of order) {
+      const apart = means[other].score - own.score;
+      if (apart <= 0) return true;
+      if (apart > limit(means[other], own, critical)) return false;
+    }
+    return true;
+  });
+}
+
+const constants = new Map();
+
+/** Return the normal quantile at which one of `count` comparisons may err, so that all hold. */
+function singleConstant(count) {
+  if (!constants.has(count)) {
+    const wanted = CONFIDENCE ** (1 / (count - 1));
+    let [low, high] = [0, 9];
+    for (let step = 0; step < 60; step += 1) {
+      const middle = (low + high) / 2;
+      if (normalBelow(middle) < wanted) low = middle;
+      else high = middle;
+    }
+    constants.set(count, (low + high) / 2);
+  }
+  return constants.get(count);
+}
+
+/** Return what each model loses at most with 95 % confidence against the best; Infinity for one
+ * that scores further below the highest than is accepted, 0 for the only one that could be best. */
+export function boundsOf(means, critical, accepted) {
+  const best = couldBeBest(means, critical);
+  const highest = Math.max(...means.map(({ score }) => score));
+  if (means.length === 1) return [0];
+  const single = singleConstant(means.length);
+  return means.map((own, place) => {
+    if (best.length === 1 && best[0] === place) return 0;
+    if (highest - own.score > accepted) return Infinity;
+    let bound = 0;
+    for (const other of best) {
+      if (other === place) continue;
+      bound = Math.max(bound, means[other].score - own.score + limit(means[other], own, single));
+    }
+    return Math.max(Math.round(bound * DIGITS) / DIGITS, 1 / DIGITS);
+  });
+}
+
+/** Return the models smaller than a highest one whose bound is accepted in each group, the smallest
+ * first. `means` are those of each group. */
+export function smallerOf(groups, means, accepted) {
+  const [{ params, ids }] = groups;
+  const bounds = groups.map(({ critical }, k) => boundsOf(means[k], critical, accepted));
+  const largest = Math.max(...groups.map((group, k) => params[orderOf(means[k], group)[0]]));
+  return params
+    .map((_, place) => place)
+    .filter((place) => params[place] < largest && bounds.every((own) => own[place] <= accepted))
+    .sort(
+      (a, b) =>
+        params[a] - params[b] ||
+        means[0][b].score - means[0][a].score ||
+        (ids[a] < ids[b] ? -1 : 1),
+    );
+}
+
+/** Return on how many tasks no model scores higher than one. */
+function winsOf({ cells }, model) {
+  return cells[model].filter((task, place) => cells.every((own) => own[place].score <= task.score))
+    .length;
+}
+
+/** Return in how many cases another model is named when one task is left out. */
+function changesOf(groups, means, count, named) {
+  if (count === 1) return 0;
+  const whole = named(groups, means);
+  let changed = 0;
+  for (let place = 0; place < count; place += 1) {
+    const left = means.map((own, k) => meansWithout(own, groups[k].cells, place, count));
+    if (named(groups, left) !== whole) changed += 1;
+  }
+  return changed;
+}
+
+/** Return what can be said of a highest model and of the smallest that is accepted. */
+export function claimsOf(groups, means, count, accepted) {
+  const first = ([group], [own]) => orderOf(own, group)[0];
+  const smallest = (all, own) => smallerOf(all, own, accepted)[0];
+  const claim = (some, own, named) => ({
+    at: named(some, own),
+    wins: some.map((group) => winsOf(group, named(some, own))),
+    without: changesOf(some, own, count, named),
+  });
+  return {
+    highest: groups.map((group, k) => claim([group], [means[k]], first)),
+    smallest:
+      smallest(groups, means) === undefined ? null : claim(groups, means, smallest),
+  };
+}

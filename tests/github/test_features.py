@@ -1,0 +1,243 @@
+"""What a board can do: works, not set up, or broken, with the cure; the list is the workflows'."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.github.answers import ANSWERS_FILE
+from geneb_ci.github.new_repository import Answers, refuse_organisation
+from geneb_ci.github.settings.apply import GUARD
+from geneb_ci.github.settings.diagnosis import SettingState, diagnoses_of
+from geneb_ci.github.settings.features import FeatureState, features_of, reads_of
+from tests.github.broken_settings import KEYS, changed, key_file, put
+from tests.github.history import Files
+from tests.github.server import REPOSITORY
+from tests.github.settings_server import PERMISSIONS, SettingsServer
+from tests.github.test_settings import (
+    SPACE,
+    apply_all,
+    doctor,
+    files,
+    hub,
+    observed,
+    sound,
+    whole,
+)
+from tests.house.workflow_file import FOLDER
+
+__all__ = ["files", "hub", "sound", "whole"]
+WORKS, BROKEN = FeatureState.WORKS, FeatureState.BROKEN
+CHOICE = FeatureState.NOT_SET_UP
+RESOURCE = {"HF_OIDC_RESOURCE": "spaces/geneb/board"}
+HUB = {"AUDIT_FLAVOR": "l4x1"}
+Break = Callable[[SettingsServer, Files], None]
+FLOW = ".github/workflows/{}.yml".format
+
+
+def ready(server: SettingsServer, **variables: str) -> None:
+    """Let audits run as Jobs of the Hub, with every secret."""
+    server.variables[""] = RESOURCE | HUB | variables
+    server.secrets["geneb-audit"] = {"AUDIT_KEY", "HF_JOBS_TOKEN", "AUDIT_TOKEN"}
+
+
+def without(name: str) -> Break:
+    return lambda server, _: server.secrets["geneb-audit"].discard(name)
+
+
+def alone(server: SettingsServer, _files: Files) -> None:
+    server.writers = ["maintainer"]
+
+
+def off(server: SettingsServer, _files: Files) -> None:
+    server.objects[PERMISSIONS]["enabled"] = False
+
+
+CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
+    "no key": (
+        without("AUDIT_KEY"),
+        "audits",
+        BROKEN,
+        "AUDIT_KEY of the environment geneb-audit",
+        "gh secret set AUDIT_KEY --env geneb-audit",
+    ),
+    "no token of the Hub": (
+        without("HF_JOBS_TOKEN"),
+        "audits",
+        BROKEN,
+        "HF_JOBS_TOKEN",
+        "gh secret set HF_JOBS_TOKEN --env geneb-audit",
+    ),
+    "no machine": (
+        put("variables", "", RESOURCE),
+        "audits",
+        CHOICE,
+        "neither AUDIT_FLAVOR nor AUDIT_RUNNER is set",
+        "gh variable set AUDIT_FLAVOR",
+    ),
+    "no environment of audits": (
+        put("environments", "geneb-audit", None),
+        "audits",
+        BROKEN,
+        "no environment geneb-audit",
+        "geneb-ci init --apply makes it",
+    ),
+    "no key that counts": (
+        changed(KEYS, json.dumps(key_file() | {"keys": []}).encode()),
+        "audits",
+        BROKEN,
+        "keys.json has no key that may sign",
+        "geneb-ci audit keygen",
+    ),
+    "no label": (
+        lambda server, _: server.label_names.remove("audit"),
+        "audits",
+        BROKEN,
+        "the label audit does not exist",
+        "gh label create audit",
+    ),
+    "no workflow": (
+        changed(FLOW("audit"), None),
+        "audits",
+        CHOICE,
+        "main has no .github/workflows/audit.yml",
+        "geneb-ci init writes it",
+    ),
+    "stopped by GitHub": (
+        put("workflow_states", FLOW("verdict"), "disabled_inactivity"),
+        "verdicts",
+        BROKEN,
+        "verdict.yml is disabled_inactivity",
+        "gh workflow enable verdict.yml",
+    ),
+    "disabled by a maintainer": (
+        put("workflow_states", FLOW("verdict"), "disabled_manually"),
+        "verdicts",
+        CHOICE,
+        "a maintainer disabled .github/workflows/verdict.yml",
+        "if you want it",
+    ),
+    "Actions off": (off, "verdicts", BROKEN, "Actions are off", "allow Actions"),
+    "no Space named": (
+        put("variables", "hf-publish", {}),
+        "publishing",
+        BROKEN,
+        "the variable HF_OIDC_RESOURCE",
+        "geneb-ci init --apply --space",
+    ),
+    "no trust": (
+        lambda server, _: setattr(server, "published_runs", 0),
+        "publishing",
+        CHOICE,
+        "each fails until the Space trusts it",
+        "branch main, workflow publish.yml",
+    ),
+    "one maintainer": (alone, "merging", BROKEN, "maintainer alone may write", "--alone --force"),
+}
+"""Broken state: what breaks it, the feature, its state, and words of the reason and of the cure."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_broken_state_is_named_with_its_cure(name, sound, files):
+    broken, feature, state, because, fix = CASES[name]
+    ready(sound)
+    broken(sound, files)
+    if name == "no Space named":
+        sound.variables[""] = HUB
+    found = {one.name: one for one in features_of(observed(sound))}
+    assert (found[feature].state, because in found[feature].because) == (state, True), found
+    assert fix in found[feature].fix
+    others = {one.state for one in found.values() if one.name != feature}
+    assert name == "Actions off" or others == {WORKS}
+    assert sound.writes() == []
+
+
+def test_a_board_with_everything_works(sound, capsys):
+    ready(sound)
+    code, out, err = doctor(capsys)
+    lines = ["verdicts: works", "merging: works", "publishing: works", "audits: works"]
+    assert (code, out.splitlines()[:4], err) == (0, lines, "")
+    # Broken is an exit code of its own kind; what nobody set up is not.
+    sound.secrets["geneb-audit"].discard("AUDIT_KEY")
+    code, out, _ = doctor(capsys, "--json")
+    (audits,) = (one for one in json.loads(out)["features"] if one["id"] == "audits")
+    assert (code, audits["state"]) == (11, "broken, because")
+    sound.variables[""] = RESOURCE
+    assert doctor(capsys)[0] == 0
+
+
+def test_what_is_left_to_do_by_hand_is_said_of_what_works(sound):
+    ready(sound, AUDIT_FLAVOR="", AUDIT_RUNNER="gpu-box")
+    sound.secrets["geneb-audit"] = {"AUDIT_KEY"}
+    (audits,) = (one for one in features_of(observed(sound)) if one.name == "audits")
+    assert (audits.state, audits.because) == (
+        WORKS,
+        "records are attached, and proposed by `geneb-ci audit propose`",
+    )
+
+
+def test_a_workflow_that_a_maintainer_disabled_stays_so(sound, capsys):
+    """`init --apply` started it again, and doctor called it wrong."""
+    sound.workflow_states[FLOW("audit")] = "disabled_manually"
+    code, out, _ = doctor(capsys)
+    assert (code, "wrong:" in out) == (0, False)
+
+
+def test_a_maintainer_alone_bypasses_on_pull_requests_alone(sound, files):
+    """One approval, and nobody approves his own: such a board locked itself."""
+    given = Answers(REPOSITORY, SPACE, "@me", is_alone=True)
+    sound.push(files | {ANSWERS_FILE: ("100644", given.text.encode())})
+    sound.rulesets.clear()
+    sound.writers = ["me"]
+    apply_all(sound)
+    (guard,) = (one for one in sound.rulesets.values() if one["name"] == GUARD)
+    actor = {"actor_id": 5, "actor_type": "RepositoryRole", "bypass_mode": "pull_request"}
+    assert guard["bypass_actors"] == [actor]
+    settings = {one.setting.id: one.state for one in diagnoses_of(observed(sound))}
+    assert set(settings.values()) == {SettingState.FINE}
+    (merging,) = (one for one in features_of(observed(sound)) if one.name == "merging")
+    assert (merging.state, "weaker" in merging.because) == (WORKS, True)
+    guard["bypass_actors"] = [actor | {"bypass_mode": "always"}]
+    (wrong,) = (one for one in diagnoses_of(observed(sound)) if one.state != SettingState.FINE)
+    assert wrong.setting.id == "main-no-bypass"
+
+
+@pytest.mark.parametrize(
+    ("owner", "is_refused"),
+    [
+        ({"type": "Organization", "login": "Lab"}, True),
+        ({"type": "User", "login": "Lab"}, False),
+        ({"type": "Organization", "login": "other"}, False),
+    ],
+)
+def test_an_organisation_is_no_code_owner(owner, is_refused):
+    given = Answers("lab/board", SPACE, "@lab", is_alone=True)
+    if not is_refused:
+        refuse_organisation(given, owner)
+        return
+    with pytest.raises(UsageProblem, match="@lab is an organisation") as refused:
+        refuse_organisation(given, owner)
+    assert "--maintainers @lab/TEAM" in refused.value.fix
+
+
+def test_what_jobs_read_is_derived_from_their_files():
+    """A secret or a variable that a workflow begins to read is asked for without a change here."""
+    found = {
+        (job.workflow, name, job.environment)
+        for path in FOLDER.glob("*.yml")
+        for job in reads_of(path.stem, path.read_text("utf-8"))
+        for name in job.secrets
+    }
+    assert found == {
+        ("audit", "AUDIT_KEY", "geneb-audit"),
+        ("audit", "AUDIT_TOKEN", "geneb-audit"),
+        ("audit", "HF_JOBS_TOKEN", "geneb-audit"),
+    }
+    jobs = reads_of("audit", (FOLDER / "audit.yml").read_text("utf-8"))
+    assert [job.job for job in jobs] == ["open", "ready", "rerun", "deliver"]
+    assert {"AUDIT_FLAVOR", "AUDIT_RUNNER"} <= jobs[0].variables
+    assert {job.runs_on for job in jobs} == {"ubuntu-24.04", "[self-hosted, geneb-audit]"}
+    steps = "    steps:\n      - run: x ${{ secrets.NEW }}\n"
+    (more,) = reads_of("x", f"on: push\njobs:\n  a:\n{steps}")
+    assert more.secrets == {"NEW"}
