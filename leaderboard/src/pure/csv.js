@@ -10,6 +10,13 @@ function field(value) {
   return `"${text.replaceAll('"', '""')}"`;
 }
 
+/** Round a number to what its standard error allows: two digits of the error. */
+export function roundedTo(value, error) {
+  if (!(error > 0)) return value;
+  const digits = Math.max(0, 1 - Math.floor(Math.log10(error)));
+  return Number(value.toFixed(Math.min(digits, 20)));
+}
+
 /** Write rows, objects with the same keys, below a line of these keys. */
 export function csvText(rows) {
   const keys = Object.keys(rows[0] ?? { model: "" });

@@ -3,7 +3,7 @@
 import { bench, facts, models } from "../data/board.js";
 import { rankedCount, standingOf } from "../data/scores.js";
 import { h } from "../page/dom.js";
-import { csvText } from "../pure/csv.js";
+import { csvText, roundedTo } from "../pure/csv.js";
 import { couldBeBest } from "../pure/decide.js";
 import { factCells } from "../pure/facts.js";
 
@@ -16,7 +16,7 @@ export function downloadButtons(state, content) {
       { type: "button", id: kind, onclick: () => write(state, rowsOf(state, content)) },
       `Download these rows as ${kind.toUpperCase()}`,
     );
-  return [button("csv", saveCsv), button("json", saveJson)];
+  return [button("csv", ({ regime, metric }, rows) => saveCsv(`geneb-${regime}-${metric}`, rows)), button("json", saveJson)];
 }
 
 function rowsOf({ regime, metric }, { columns, places, scores, ranks, ranking }) {
@@ -36,16 +36,19 @@ function rowsOf({ regime, metric }, { columns, places, scores, ranks, ranking })
     }
     columns.forEach((column, place) => {
       const key = column.task === undefined ? column.label : bench.tasks[column.task].id;
-      made[key] = scores[place][index];
       const ends = standingOf(column, regime, metric, index);
-      if (ends) Object.assign(made, { [`${key} low`]: ends.low, [`${key} high`]: ends.high });
+      made[key] = roundedTo(scores[place][index], ends?.error);
+      if (!ends) return;
+      made[`${key} low`] = roundedTo(ends.low, ends.error);
+      made[`${key} high`] = roundedTo(ends.high, ends.error);
     });
     return made;
   });
 }
 
-function saveCsv({ regime, metric }, rows) {
-  save(`geneb-${regime}-${metric}.csv`, "text/csv", csvText(rows));
+/** Save rows, objects with the same keys, as CSV. */
+export function saveCsv(name, rows) {
+  save(`${name}.csv`, "text/csv", csvText(rows));
 }
 
 function saveJson({ regime, metric }, rows) {
