@@ -76,6 +76,18 @@ class Mover:
         largest = max(difference(row, base) for row in changed)
         return largest if largest > 2 * difference(again, base) else 0.0
 
+    def unread(self) -> list[int]:
+        """Return the places of the letters that can be changed without moving the embedding.
+
+        All are changed once, in one call; those that move nothing become every other letter.
+        """
+        text = self._sequence
+        changed = [changed_letters(text, i, i + 1) for i in range(len(text))]
+        base, *others, again = self._embed([text, *changed, text])
+        noise = 2 * difference(again, base)
+        still = [i for i, other in enumerate(others) if difference(other, base) <= noise]
+        return [i for i in still if not self.moved(i, i + 1)]
+
     def reach(self) -> Reach:
         """Return where the letters that are read begin and end."""
         end = len(self._sequence)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import declared, invariance, length, letters, loads, opened, output, scale, static
+from . import declared, invariance, length, letters, loads, opened, output, read, scale, static
 from .subject import Subject
 from .surroundings import NetworkBlock, device
 
@@ -51,6 +51,8 @@ PROPERTIES = (
     Property("repeatable-loads", "Two loads agree.", invariance.repeatable_loads),
     Property("evaluation-mode", "No dropout is active.", invariance.evaluation_mode),
     Property("maximum-length", "The declared length is the real one.", length.maximum_length),
+    Property("letters-read", "Every letter is read.", read.letters_read),
+    Property("strands", "One strand is read, or both are declared.", read.strands),
     Property("letter-case", "Lower case is read as upper case.", letters.letter_case),
     Property("unknown-letters", "N and IUPAC letters give embeddings.", letters.unknown_letters),
     Property(

@@ -197,7 +197,7 @@ BROKEN = {
         ".scores * { all: revert }",
         ".scores .name { display: none }",
         ".heat { background: none; color: inherit }",
-        "main { margin-top: 60px }",
+        "main { margin-top: 150px }",
     ),
     "overview": (".ranges { width: 500px }", ".ranges { display: none }"),
     "plots": (".controls { display: none }", "main { visibility: hidden }"),

@@ -33,7 +33,7 @@ def test_a_removed_permission(rehearsed):
     line = "      statuses: write # geneb/verdict\n"
     code, out = rehearsed(f"{FLOWS}/verdict.yml", line, "", "verdict")
     assert code == 1
-    assert "statuses needs statuses: write" in out
+    assert "needs statuses: write" in out
     assert "a pull request with an impossible score is refused: verdict.report failed" in out
 
 

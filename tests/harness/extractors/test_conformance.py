@@ -373,8 +373,8 @@ def test_another_signature_is_one_failure_of_the_table(tmp_path, monkeypatch):
         ["FAIL", "loads"],
         ["not", "run"],
     ]
-    assert "device and 20 more" in result.output
-    assert "; 1 does not hold; 21 could" in result.output
+    assert "device and 22 more" in result.output
+    assert "; 1 does not hold; 23 could" in result.output
 
 
 @pytest.mark.parametrize(
