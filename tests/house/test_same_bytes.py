@@ -34,7 +34,7 @@ AUDITED_BOARD = {
 FINDINGS = {
     ("public", "json"): "c0f06d3da0c9706401157adb74764b6e3271ec3e61442a9a632a417b117141b1",
     ("public", "sarif"): "3ae57067e4db53a29614068038fa9dcced925cd745afe9a27787a89bf1b52b1c",
-    ("bad", "json"): "ffb376e7b81988086cdb1ee59594f484ad9e9cd91175b34e7baaed8e2573b340",
+    ("bad", "json"): "77d841be49c4e72c4a25ce87560165b960743bf805b922b8c00ac6ff6580daf9",
     ("bad", "sarif"): "d5e378a2914869b96650eab35078fd0950f0d819af7b2c9a6d545b4206975e83",
 }
 SIGNED = {

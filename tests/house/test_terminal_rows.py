@@ -24,7 +24,10 @@ CASES = (
     *(("export --to csv --out tables", 0), ("export --to eval-results --out results", 0)),
     *((f"import logs {NAMED} --output from-logs.json", 11), (f"pack logs {NAMED}", 11)),
     (f"audit {ROW} --unsigned --dry-run", 2),
-    *(("init board --repo org/board --dry-run", 0), ("models show GROVER", 0)),
+    *(
+        ("init board --repo org/board --maintainers @a --alone --dry-run", 0),
+        ("models show GROVER", 0),
+    ),
     *(("data pull out --tasks nothing", 2), ("publish --space a/b --expect other", 1)),
 )
 
