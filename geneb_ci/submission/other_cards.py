@@ -2,8 +2,8 @@
 
 import functools
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -125,12 +125,22 @@ class OtherCards:
     cards: Path | None = None
     rows: Path | None = None
 
+    _known: dict[Path, CardFacts | None] = field(default_factory=dict, compare=False, repr=False)
+
     @functools.cached_property
-    def facts(self) -> tuple[tuple[str, CardFacts], ...]:
-        """The id of each model with a card that can be read, and what the card says."""
-        paths = sorted(self.cards.glob("*.md"), key=BY_PARTS) if self.cards else []
-        read = ((path.stem, _read(path)) for path in paths)
-        return tuple((model, facts) for model, facts in read if facts is not None)
+    def _paths(self) -> tuple[Path, ...]:
+        return tuple(sorted(self.cards.glob("*.md"), key=BY_PARTS)) if self.cards else ()
+
+    def beside(self, own: str) -> Iterator[tuple[str, CardFacts]]:
+        """Yield the id of each other model with a card that can be read, and what the card says."""
+        for path in self._paths:
+            if path.stem == own:
+                continue
+            if path not in self._known:
+                self._known[path] = _read(path)
+            facts = self._known[path]
+            if facts is not None:
+                yield path.stem, facts
 
     def row(self, model_id: str) -> RowFacts:
         """Return what the row of a model says; nothing where it cannot be read."""

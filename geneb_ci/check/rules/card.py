@@ -262,9 +262,7 @@ def copied_card(context: Context) -> Iterator[Fault]:
         message = f"the title is {quoted(facts.title)}, the name of another row: {quoted(title)}"
         yield _copied_fault(message, facts.title, title_line(card))
         return
-    for model, other in context.other_cards.facts:
-        if model == context.document.path.stem:
-            continue
+    for model, other in context.other_cards.beside(context.document.path.stem):
         shared = _shared(facts, other, row)
         theirs = context.other_cards.row(model) if shared else row
         shared = [name for name in shared if not _is_explained(name, facts, row, theirs)]
