@@ -22,8 +22,9 @@ from geneb_ci.common.shipped import shipped
 from reference_harness.formats.base import Name, StrictModel, first_error
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import lies_there
-from reference_harness.formats.measured import UNREAD, share_read
+from reference_harness.formats.measured import share_read
 from reference_harness.formats.submission import Submission, SubmissionV11, SubmissionV12
+from reference_harness.formats.submission_terms import UNREAD
 from reference_harness.formats.text import plural
 
 FILE = "defects.json"

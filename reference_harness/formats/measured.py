@@ -8,9 +8,6 @@ from pydantic import Field
 from .base import Count, Scores, StrictModel
 
 REASON_MAX = 300
-UNREAD = 0.01
-"""Share of the letters that may be lost unnoticed: what k-mers leave over at the end of a
-sequence of 300 letters, or a few N."""
 Amount = Annotated[float, Field(ge=0)]
 
 

@@ -51,3 +51,6 @@ TOP_LOG2 = 14
 SCALE_MIN, SCALE_MAX = -148, 112
 """Scales at which a float16 value times 2^scale is a float32: 2^-24 x 2^-125 and 2^16 x 2^112 are
 the smallest and largest normal ones."""
+UNREAD = 0.01
+"""Share of the letters that may be lost unnoticed: what k-mers leave over at the end of a
+sequence of 300 letters, or a few N."""

@@ -401,7 +401,9 @@ def test_scores_that_a_receipt_gives_are_attested_by_it_and_no_others(
     shown = by if of_record else WORD
     assert (said["scores of tasks"], said["scores by seed"]) == (shown, shown)
     assert said["canonical scores"] == by
-    assert said["code, weights and number format of the run"].startswith("what embedded 90 rows")
+    assert said["code, weights and number format of the run"].startswith(
+        "what computed 90 embeddings"
+    )
     both = attestation_of(
         decide(OWN, [audit(rerun=WITHOUT_LAST), audit(0, rerun={}, rows=rows)], {}, EVERY)
     )

@@ -381,12 +381,12 @@ TOO_MANY = {"rows": 200, "worse": 200, "better": 100}
         ),
         (
             {"others": {"1shot, record": {"fits": 5, "kinds": {"cropped": TOO_MANY}}}},
-            "variants: 1shot, record, cropped: 300 of 200 rows changed",
+            "variants: 1shot, record, cropped: 300 of 200 changed",
         ),
         ({"rows": 1}, "1 sequences a task were varied, expected 2000"),
         (
             {"training": {"rows": 10, "worse": 6, "better": 6}},
-            "variants: training: 12 of 10 rows changed",
+            "variants: training: 12 of 10 changed",
         ),
     ],
 )

@@ -72,6 +72,7 @@ def test_what_was_pushed_is_pulled_and_verified(
     assert output.splitlines() == [
         f"{RESOURCE}: pushed",
         f"four-mers.json: location written, {repo.head.oid}",
+        "next: geneb-ci receipt verify four-mers.json",
     ]
     assert repo.head.tree == {"README.md": b"theirs"} | files_of(written.receipt)
     after = written.file.read_text()
@@ -85,6 +86,7 @@ def test_what_was_pushed_is_pulled_and_verified(
     assert output.splitlines() == [
         f"{RESOURCE}: nothing changed",
         f"four-mers.json: location unchanged, {repo.head.oid}",
+        "next: geneb-ci receipt verify four-mers.json",
     ]
     assert (len(repo.commits), written.file.read_text()) == (2, after)
     code, output, errors = run("pull", "--into", "back", token=READER)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Severity, percent
-from reference_harness.formats.measured import UNREAD
+from reference_harness.formats.submission_terms import UNREAD
 from reference_harness.formats.text import plural
 
 # Mean difference of the scores: that of two layers of one model is 0.03 to 0.04.
