@@ -162,7 +162,7 @@ def test_cells_that_were_recomputed_are_said_beside_evidence_that_they_do_not_ra
     changed_part(scripts, "data", base)
     write_page(tmp_path, with_data(page_files(), scripts) | scripts)
     with opened(browser, f"{tmp_path.as_uri()}/index.html") as tab:
-        page = tab.go("#/table")
+        page = tab.go("#/table?density=comfortable")
         (mark,) = (
             one for one in page.locator(".scores .trust").all() if "cells" in one.inner_text()
         )
