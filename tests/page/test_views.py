@@ -71,7 +71,7 @@ def test_the_way_through_the_page_with_a_mouse(anywhere):
 
 ADDRESSES = (
     "/table?regime=10shot&metric=Acc&size=1000000000&evidence=checked&columns=tasks%3AlncRNA",
-    "/table?intervals=all&scale=column&q=nt&sort=params&order=up",
+    "/table?intervals=all&scale=table&q=nt&sort=params&order=up",
     "/plots?regime=1shot&metric=F1&y=category%3AlncRNA&m=space",
     "/overview?species=plants&kind=Promoters&examples=hundreds&memory=16&loss=0.05",
     "/compare?regime=10shot&m=space&m=GROVER&m=MutBERT&m=DNABERT-S",
