@@ -188,7 +188,7 @@ def check(folder: Path) -> Session:
 def init(folder: Path) -> Session:
     """Record the plan of `init`."""
     session = Session(folder)
-    session.type("geneb-ci init board --repo ada/board --dry-run")
+    session.type("geneb-ci init board --repo org/board --maintainers @org/maintainers --dry-run")
     return session
 
 
