@@ -26,19 +26,25 @@ class FileWatch:
         self._scopes: list[dict[str, str]] = []
         self._written: set[str] = set()
         self._busy = False
-        self._started = False
+        self._is_hooked = False
+        self._is_whole = False
 
     def start(self) -> None:
-        """Begin, unless it has begun; an audit hook stays until the process ends."""
-        if not self._started:
+        """Record in `opened` whatever the process reads from now on, until it ends."""
+        self._is_whole = True
+        self._hook_in()
+
+    def _hook_in(self) -> None:
+        """Add the audit hook, unless it is there; it stays until the process ends."""
+        if not self._is_hooked:
             sys.addaudithook(self._hook)
-            self._started = True
+            self._is_hooked = True
         _watch_safetensors(self)
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[dict[str, str]]:
         """Record what is read within the block, in the shape of `opened`; also what it wrote."""
-        self.start()
+        self._hook_in()
         scope: dict[str, str] = {}
         self._scopes.append(scope)
         try:
@@ -52,11 +58,13 @@ class FileWatch:
         real = os.path.realpath(name)
         if not Path(real).is_file():
             return
-        for files in (*self._scopes, *(() if real in self._written else (self.opened,))):
+        is_read = self._is_whole and real not in self._written
+        for files in (*self._scopes, *((self.opened,) if is_read else ())):
             files.setdefault(real, name)
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event not in EVENTS or self._busy or not isinstance(arguments[0], str | bytes | Path):
+        is_idle = self._busy or not (self._is_whole or self._scopes)
+        if event not in EVENTS or is_idle or not isinstance(arguments[0], str | bytes | Path):
             return
         self._busy = True
         try:
