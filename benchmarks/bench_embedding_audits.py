@@ -62,7 +62,7 @@ class Embedded(NamedTuple):
 
 
 class Extractor(Protocol):
-    """What gives sequences their embeddings."""
+    """Extractor, or stand-in of one, that embeds the sequences."""
 
     def extract_embeddings(self, sequences: Sequence[str]) -> Rows: ...
 
@@ -116,8 +116,8 @@ def support_row(of: Embedded, task: str) -> Rows:
     train = of.data[task].train.labels
     if task != next(iter(of.rows)):
         return of.rows[task]
-    place = int(few_shot_indices(train, 1, of.definition.protocol.seeds[0])[0])
-    return attacks.altered(of.rows[task], labels_of(of, task), [place], len(train))
+    support_index = int(few_shot_indices(train, 1, of.definition.protocol.seeds[0])[0])
+    return attacks.altered(of.rows[task], labels_of(of, task), [support_index], len(train))
 
 
 ATTACKS: dict[str, Attack] = {

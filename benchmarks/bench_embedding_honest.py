@@ -120,7 +120,7 @@ def compared(width: int, count: int, batching: str, kept: Kept) -> Compared:
 
 
 class NoisyAudit(NamedTuple):
-    """What an audit shows whose embeddings deviate as those of other hardware."""
+    """Result of an audit whose embeddings deviate as those of other hardware do."""
 
     rows: int
     failed: int

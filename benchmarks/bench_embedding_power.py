@@ -1,4 +1,4 @@
-"""What a draw of embeddings finds of altered test and training embeddings: computed, and
+"""Share of altered test and training embeddings that a draw finds: computed, and
 simulated."""
 
 import functools

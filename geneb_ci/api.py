@@ -99,12 +99,12 @@ def next_step(
     from geneb_ci.situation.step import step_in
     from geneb_ci.situation.table import Role
 
-    asked = None
+    chosen_role = None
     if role is not None:
         known = [str(value) for value in Role]
         fix = "pass contributor or maintainer"
-        asked = Role(exact_name(role, known, "role", fix))
-    return step_in(Path.cwd(), asked, repository, space, now or dt.datetime.now(dt.UTC))
+        chosen_role = Role(exact_name(role, known, "role", fix))
+    return step_in(Path.cwd(), chosen_role, repository, space, now or dt.datetime.now(dt.UTC))
 
 
 def check(

@@ -1,4 +1,4 @@
-"""What a visitor needs, and the models that meet it on the tasks that match, as typed models."""
+"""Typed models of a visitor's need, and of the models that meet it on the matching tasks."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -135,7 +135,7 @@ class Advice(StrictModel):
 
 
 class AdviceFacts(NamedTuple):
-    """What advice is made from, of a board or of its published files."""
+    """Rows, tasks and intervals of a board or of its published files, from which advice is made."""
 
     boards: Mapping[str, "RegimeScores"]
     drawn: Mapping[str, float]

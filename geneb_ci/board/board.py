@@ -115,7 +115,7 @@ def read_entries(root: Path, rules: tuple[Rule, ...]) -> CheckedEntries:
 
 
 class Analyses(NamedTuple):
-    """What follows from the standard errors of all rows."""
+    """Figures computed from the standard errors of all rows."""
 
     diagnostics: dict[str, Any]
     """diagnostics.json as a value."""

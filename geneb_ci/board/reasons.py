@@ -155,18 +155,18 @@ def _smaller(advice: Advice) -> str:
     if advice.smallest is None:
         return f"No smaller model loses {accepted} on these tasks."
     first = advice.smallest.model
-    found = [next(c for c in own.choices if c.model == first) for own in advice.regimes]
+    first_choices = [next(c for c in own.choices if c.model == first) for own in advice.regimes]
     lost = " and ".join(
         f"{score_text(choice.below)} below the highest and at most "
         f"{bound_text(choice.loss_bound or 0)}"
-        f"{f' in {own.regime}' if len(found) > 1 else ''}"
-        for choice, own in zip(found, advice.regimes, strict=True)
+        f"{f' in {own.regime}' if len(first_choices) > 1 else ''}"
+        for choice, own in zip(first_choices, advice.regimes, strict=True)
     )
     count = len(advice.smaller)
     verb = "loses" if count == 1 else "lose"
     return (
         f"{plural(count, 'smaller model')} {verb} {accepted}; the smallest is `{first}`, "
-        f"{size_text(found[0].params)} parameters: {lost}. "
+        f"{size_text(first_choices[0].params)} parameters: {lost}. "
         f"{rest_text(advice.smallest, len(advice.tasks), 'the smallest')}"
     )
 

@@ -198,8 +198,8 @@ def _candidates(
     known: AdviceFacts, regime: str, tasks: Sequence[str], models: Sequence[str]
 ) -> Candidates:
     board = known.boards[regime]
-    place = {model: k for k, model in enumerate(board.models)}
-    places = np.array([place[model] for model in models], dtype=np.intp)
+    index_of = {model: k for k, model in enumerate(board.models)}
+    places = np.array([index_of[model] for model in models], dtype=np.intp)
     params = [board.params[k] for k in places.tolist()]
     numbers = task_numbers(board, tasks, places, known.drawn[regime])
     return Candidates(models, params, board.critical, tasks, numbers)

@@ -175,7 +175,7 @@ CHANGE_TOPICS: dict[str, tuple[str, ...]] = {
     "audit records that verify": ("invalid-audit-record",),
     "no open pull request with the same name or scores": ("open-collision", "open-copy"),
 }
-"""What a pull request has to be beside its row, and the rules that look at it."""
+"""Requirements on a pull request beside its row, each with the rules that check it."""
 
 MODULES: dict[str, tuple[str, ...]] = {
     "arithmetic": ("arithmetic", "arithmetic_evidence"),

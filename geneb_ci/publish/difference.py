@@ -175,7 +175,7 @@ class Health:
     hindrances: tuple[str, ...] = ()
     """Why visitors do not see what the repository has, each a clause about the Space."""
     address: str | None = None
-    """Where the live generation was seen as visitors see it; None where it was not looked at."""
+    """Where visitors get the files; None where the Hub names no address, so nobody looked."""
 
     @property
     def sound(self) -> bool:

@@ -185,7 +185,7 @@ def _summed_up(report: Report, files: int, width: int) -> Iterator[Line]:
             if first.fix:
                 yield from _wrapped(_FIX, Part(escape(first.fix), "green"), width)
     yield ()
-    hint = f"All of a file: `geneb-ci check FILE`. All of all files: `--format {WHOLE}`."
+    hint = f"Every finding of a file: `geneb-ci check FILE`; of all files: `--format {WHOLE}`."
     yield from _wrapped("", Part(hint, "dim"), width)
 
 

@@ -43,7 +43,7 @@ class TaskFacts(NamedTuple):
 
     description: str = ""
     known: Mapping[str, Any] = MappingProxyType({})
-    """What is published of the task: `models.tasks.TaskNotes.facts`."""
+    """Published facts of the task, as `models.tasks.TaskNotes.facts` gives them."""
     links: tuple[Link, ...] = ()
 
 
