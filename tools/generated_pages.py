@@ -13,6 +13,7 @@ from geneb_ci.audit.trust.attestation import (
 from geneb_ci.board import columns
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, EVIDENCE_ORDER
+from geneb_ci.models.lint import unknowns
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.render.formats import FORMATS
 from geneb_ci.situation import contributor, maintainer
@@ -157,11 +158,16 @@ def models_page() -> str:
         "| model | run by | environment | what was tried, or what is missing |",
         "|---|---|---|---|",
     ]
+    unknown = ["| model | fact | what is known of it |", "|---|---|---|"]
     for name in registry:
         found = registry.entry(name)
         run = found.entry.run if found is not None else None
-        if run is not None:
+        if found is not None and run is not None:
             lock = run.environment.lock.removesuffix(".txt") if run.environment else ""
             how = f"`{run.extractor}`" if run.extractor else "nothing yet"
             rows.append(f"| {name} | {how} | {lock} | {run.exercised or run.missing or ''} |")
-    return between(MODELS, "models", "\n" + "\n".join(rows) + "\n")
+            unknown += [
+                f"| {name} | {fact} | {why} |" for fact, why in unknowns(found.entry).items()
+            ]
+    page = between(MODELS, "models", "\n" + "\n".join(rows) + "\n")
+    return between(MODELS, "unknowns", "\n" + "\n".join(unknown) + "\n", page)

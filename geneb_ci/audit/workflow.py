@@ -31,6 +31,7 @@ from geneb_ci.audit.commit import (
 )
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
+from geneb_ci.audit.compare.outcome import JOINT, TOLERANCE, AuditOutcome, objections
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.envelope import key_id
@@ -62,6 +63,7 @@ from geneb_ci.audit.sampling.plan import (
 from geneb_ci.common.config import Layout, cache_folder, is_practice
 from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem
 from geneb_ci.common.files import write_files
+from geneb_ci.models.registry import ModelRegistry
 from reference_harness.formats.text import Say, next_line
 
 if TYPE_CHECKING:
@@ -138,7 +140,11 @@ class Signing:
             sign_abort(error, plan, self.key, self.layout, self.audits, self.say)
 
     def record(self, result: RerunResult) -> Path | None:
-        """Write the signed record, and what it needs beside it; return its path."""
+        """Write the signed record, and what it needs beside it; return its path.
+
+        Raises AuditRefused where scores differ and nobody knows what made the row.
+        """
+        refuse_unknown_run(result, self.layout)
         if self.key is None:
             return None
         path = write_record(result, self.key, self.layout, self.audits)
@@ -322,6 +328,27 @@ def write_record(
         files = {f"{record.audit_id}{RERUN}": result.embeddings, **files}
     write_files(path.parent, files)
     return path
+
+
+def refuse_unknown_run(result: RerunResult, layout: Layout) -> None:
+    """Refuse a record that scores differ, where the registry says the run of the row is unknown.
+
+    What else an audit objects to is of the code that was run, whatever made the row.
+    """
+    outcome = result.outcome
+    if not isinstance(outcome, AuditOutcome) or outcome.plan.commitment.entry is None:
+        return
+    read = ModelRegistry(layout).entry(outcome.plan.commitment.model_id)
+    reasons = objections(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
+    only_scores = {reason.defence for reason in reasons} <= {TOLERANCE, JOINT}
+    if read is None or read.entry.run_unknown is None or not reasons or not only_scores:
+        return
+    candidates = "; ".join(candidate.what for candidate in read.entry.candidates)
+    raise AuditRefused(
+        f"{outcome.plan.commitment.model_id}: the scores differ, which is no evidence against the "
+        f"row: {read.entry.run_unknown}",
+        f"describe another run in the entry and audit again; to be tried first: {candidates}",
+    )
 
 
 def signing_of(request: AuditRequest, commitment: Commitment, layout: Layout, say: Say) -> Signing:

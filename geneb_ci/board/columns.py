@@ -220,6 +220,19 @@ COLUMNS: tuple[Column, ...] = (
         download="display",
     ),
     Column(
+        key="params_trained",
+        type=Count,
+        about=(
+            "Trained weights of the encoder without tables of positions and filters, from the "
+            "registry, where that is another number than `params`; filters by size go by it."
+        ),
+        value=lambda entry: entry.attributes.get("params_trained"),
+        kind="count",
+        label="Trained weights, without tables",
+        is_required=False,
+        download="params_trained",
+    ),
+    Column(
         key="params",
         type=Count,
         about="Number of parameters of the encoder, as submitted; 0 for a method that has none.",

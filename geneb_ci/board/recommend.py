@@ -189,9 +189,15 @@ def _meeting(need: ModelRequest, known: AdviceFacts, regimes: Sequence[str]) -> 
         model
         for model in known.boards[regimes[0]].models
         if all(model in own for own in ranked)
-        and (need.max_params is None or known.rows[model]["params"] <= need.max_params)
+        and (need.max_params is None or _size(known.rows[model]) <= need.max_params)
         and has_evidence(Evidence(known.rows[model]["evidence"]), least)
     ]
+
+
+def _size(row: Mapping[str, Any]) -> int:
+    """Return the number that a limit of size is compared with: trained weights, without tables."""
+    size: int = row.get("params_trained", row["params"])
+    return size
 
 
 def _candidates(

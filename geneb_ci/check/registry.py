@@ -118,6 +118,7 @@ FILE_RULES: dict[str, tuple[str, ...]] = {
         "modified-harness",
         "impossible-dates",
         "extractor-mismatch",
+        "uncallable-extractor",
         "no-run-details",
     ),
     "measured": (

@@ -27,6 +27,12 @@ from geneb_ci.common.errors import (
 )
 from geneb_ci.common.finding import known_name, near
 from geneb_ci.models.entry import ModelEntry, ReadEntry, addresses
+from geneb_ci.models.lint import (
+    contradictions,
+    contradictions_with_facts,
+    contradictions_with_row,
+    unknowns,
+)
 from geneb_ci.models.registry import TERMS, ModelRegistry, in_words
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table, wrapped_text
@@ -194,11 +200,17 @@ def _lines(table: Mapping[str, Any], where: Mapping[str, str]) -> list[str]:
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Folder with the files of one MODEL: compare each with its digest.",
 )
-def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
+@click.option(
+    "--facts",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Table of loading facts, a JSON object by model id: compare each entry with it.",
+)
+def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | None) -> int:
     """Check that every entry, or those of MODEL, can be read, and that what it names is here.
 
-    The exit code is 11 where an entry is invalid, names an extractor or a lock that is not here, or
-    a file differs. What an entry leaves open is
+    Facts of an entry are compared with each other, with the row of its model and with --facts.
+    The exit code is 11 where an entry is invalid or contradicts itself or these, names an extractor
+    or a lock that is not here, or a file differs. What an entry leaves open or says is unknown is
     listed and is no error.
     """
     layout = find_layout(Path.cwd())
@@ -210,6 +222,7 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
             "the registry has no model, so nothing was verified",
             "run this in a repository with leaderboard/policy/models/",
         )
+    table = _loading_facts(facts) if facts is not None else {}
     wrong = 0
     complete = 0
     for name in models or tuple(registered):
@@ -223,7 +236,11 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
             continue
         left = open_points(read_entry.entry)
         absent = not_usable_here(read_entry.entry, layout, registered)
-        for what, points in (("open", left), ("wrong", absent)):
+        absent += contradictions(read_entry.entry)
+        absent += contradictions_with_row(read_entry.entry, _row_meta(layout, name))
+        absent += contradictions_with_facts(read_entry.entry, table.get(name, {}))
+        unknown = [f"{fact}: {why}" for fact, why in unknowns(read_entry.entry).items()]
+        for what, points in (("open", left), ("unknown", unknown), ("wrong", absent)):
             if points:
                 echo(_shown(f"{name}: {what}: {'; '.join(points)}"))
         differ = weights is not None and _compared(read_entry.entry, weights, name) > 0
@@ -232,6 +249,30 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
     total = len(models) or len(registered)
     echo(f"{plural(total, 'model')}: {wrong} wrong, {complete} ready for an audit")
     return Exit.ERRORS if wrong else Exit.CLEAN
+
+
+def _loading_facts(path: Path) -> dict[str, dict[str, Any]]:
+    """Return model id to loading facts. Raises UsageProblem for what is no such table."""
+    try:
+        table = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise UsageProblem(f"{path}: not JSON: {error}", _FACTS_FORM) from error
+    if not isinstance(table, dict) or not all(isinstance(own, dict) for own in table.values()):
+        raise UsageProblem(f"{path}: expected an object for each model id", _FACTS_FORM)
+    return table
+
+
+_FACTS_FORM = "docs/models.md says what a table of loading facts has"
+
+
+def _row_meta(layout: Layout, model_id: str) -> Mapping[str, Any]:
+    """Return `meta` of the row of a model; empty where there is none that can be read."""
+    path = layout.submissions / f"{model_id}.json" if layout.submissions is not None else None
+    if path is None or not path.is_file():
+        return {}
+    value = parse_document(read_bytes(path), path, str(path)).value
+    meta = value.get("meta") if isinstance(value, dict) else None
+    return meta if isinstance(meta, dict) else {}
 
 
 def _compared(entry: ModelEntry, folder: Path, name: str) -> int:

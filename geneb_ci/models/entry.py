@@ -53,6 +53,8 @@ class WeightsSource(StrictModel):
     """Server, where it is not the usual one of this kind."""
     revision: Hex40 | None = None
     """Commit of a repository of the Hub."""
+    branch: Name | None = None
+    """Its branch, where that is not the main one."""
     archive: FileName | None = None
     """Tar archive at the location that contains the files."""
     folder: FileName | None = None
@@ -202,7 +204,23 @@ class Sources(StrictModel):
 
     facts: Text | None = None
     weights: Text | None = None
+    licence: Text | None = None
+    """Who names the licence; where it is unknown, where it was looked for."""
+    params: Text | None = None
+    """Why the published number of weights is not that of the files."""
     loading: list[Text] = []  # noqa: RUF012 (pydantic copies it)
+
+
+UNKNOWN_LICENCE = "unknown"
+"""The licence where no source names one."""
+
+
+class Candidate(StrictModel):
+    """A description of the run that may be the one that made the row, to be tried first."""
+
+    what: Text
+    options: dict[Name, str] = {}  # noqa: RUF012 (pydantic copies it)
+    """What it changes of `[run.options]`; empty where an extractor has to be written."""
 
 
 class ModelEntry(StrictModel):
@@ -214,13 +232,19 @@ class ModelEntry(StrictModel):
     params: Annotated[int, Field(ge=0)] | None = None
     params_in_paper: Positive | None = None
     """The paper's count, where it is another."""
+    params_trained: Positive | None = None
+    """Trained weights without tables of positions and filters, where that is another number."""
+    params_unknown: Text | None = None
+    """What nobody has explained about the published number."""
     architecture: Name | None = None
     tokenization: Name | None = None
+    tokenization_in_paper: Name | None = None
+    """The paper's word, where the tokenizer makes other tokens."""
     pretraining: Name | None = None
     embedding_dim: Positive | None = None
     """Width of the embeddings."""
     licence: Name | None = None
-    """Licence of the weights, as their publisher names it."""
+    """Licence of the weights, as their publisher names it, or `unknown`."""
     max_tokens: Positive | None = None
     """Tokens that the model takes, special tokens included."""
     max_letters: Positive | None = None
@@ -229,6 +253,10 @@ class ModelEntry(StrictModel):
     weights: WeightsSource | None = None
     code: Code | None = None
     papers: list[Paper] = []  # noqa: RUF012 (pydantic copies it)
+    run_unknown: Text | None = None
+    """Why nobody can know that this description made the row: a rerun that differs is then no
+    record, and the candidates are tried first."""
+    candidates: list[Candidate] = []  # noqa: RUF012 (pydantic copies it)
     run: RunOptions | None = None
     loading: Loading | None = None
     sources: Sources | None = None
@@ -240,6 +268,8 @@ class ModelEntry(StrictModel):
         code = loading.remote_code if loading is not None else None
         if option is not None and code is not None and option != str(code).lower():
             raise ValueError(f"remote_code is {str(code).lower()}, the option {_TRUST} is {option}")
+        if bool(self.run_unknown) != bool(self.candidates):
+            raise ValueError("run_unknown and candidates belong together: expected both or neither")
         return self
 
     @property
@@ -279,7 +309,8 @@ class ModelEntry(StrictModel):
 
 
 _FACTS = (
-    *("name", "params", "params_in_paper", "architecture", "tokenization", "pretraining"),
+    *("name", "params", "params_in_paper", "params_trained", "architecture", "tokenization"),
+    "pretraining",
     *("embedding_dim", "licence", "max_tokens", "max_letters"),
 )
 

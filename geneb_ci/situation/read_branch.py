@@ -4,7 +4,6 @@ Nothing is written and no code of a submission is run: an extractor is parsed, a
 what the harness calls.
 """
 
-import ast
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 
 from geneb_ci.check.change import Change, FileChange
 from geneb_ci.check.fixes import fixed_file
+from geneb_ci.check.interface import SIGNATURE, extractor_class, interface_fault
 from geneb_ci.check.registry import FILE_RULES, RULES
 from geneb_ci.check.row_facts import ExtractorFile, extractor_module, is_built_in
 from geneb_ci.check.rules.pullrequest import right_place
@@ -47,11 +47,7 @@ from reference_harness.formats.text import quoted
 
 OF_CARD = frozenset(FILE_RULES["card"])
 """Rules whose findings are about the card of a row."""
-EXTRACTOR_RULES = ("extractor-mismatch",)
-METHOD = "extract_embeddings"
-PARAMETERS = ("self", "sequences")
-"""What the harness passes by position, after which an extractor may take options."""
-SIGNATURE = f"{METHOD}(self, sequences, batch_size=1)"
+EXTRACTOR_RULES = ("uncallable-extractor", "extractor-mismatch")
 SUBMISSIONS_LOOKED_AT = 20
 _LOG = re.compile(r"results_.*\.json")
 
@@ -274,8 +270,9 @@ class _Reader:
         module = ExtractorFile(path, raw if isinstance(raw, bytes) else b"")
         if module.fault is not None:
             return module.fault.message
-        if reason := interface_error(module, _class_name(value)):
-            return reason
+        fault = interface_fault(module.raw, _class_name(value))
+        if fault is not None:
+            return f"{module.name}:{fault.line}: {fault.message}; expected {SIGNATURE}"
         mismatch = next((f for f in errors if f.rule in EXTRACTOR_RULES), None)
         return mismatch.message if mismatch is not None else ""
 
@@ -360,55 +357,6 @@ def _class_name(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _parsed(raw: bytes) -> ast.Module | None:
-    try:
-        return ast.parse(raw)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
 def _class_in(path: Path) -> str:
-    """Return the first class of a module that has the method of an extractor; "" without one."""
     raw = read_bytes(path)
-    tree = _parsed(raw) if isinstance(raw, bytes) else None
-    classes = (node for node in (tree.body if tree else ()) if isinstance(node, ast.ClassDef))
-    return next((node.name for node in classes if _method(node) is not None), "")
-
-
-def _method(node: ast.ClassDef) -> ast.FunctionDef | None:
-    methods = (line for line in node.body if isinstance(line, ast.FunctionDef))
-    return next((method for method in methods if method.name == METHOD), None)
-
-
-def interface_error(module: ExtractorFile, class_name: str) -> str:
-    """Return why the harness cannot call a class of a module, or ""; nothing is run.
-
-    A class that is imported, or inherits the method, is not judged.
-    """
-    try:
-        tree = ast.parse(module.raw)
-    except SyntaxError as error:
-        return f"{module.name}:{error.lineno or 1}: this is not Python: {error.msg}"
-    except (ValueError, RecursionError, MemoryError):
-        return f"{module.name}: this cannot be parsed as Python"
-    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    own = classes.get(class_name)
-    if own is None:
-        is_known = not class_name or class_name in _imported(tree)
-        return "" if is_known else f"{module.name} has no class {quoted(class_name)[1:-1]}"
-    method = _method(own)
-    if method is None:
-        return "" if own.bases else f"{module.name}: {class_name} has no {SIGNATURE}"
-    names = [argument.arg for argument in (*method.args.posonlyargs, *method.args.args)]
-    others = {argument.arg for argument in method.args.kwonlyargs}
-    takes_size = "batch_size" in {*names, *others} or method.args.kwarg is not None
-    if tuple(names[:2]) == PARAMETERS and takes_size:
-        return ""
-    found = f"{METHOD}({', '.join(names)})"
-    return f"{module.name}:{method.lineno}: {found}, expected {SIGNATURE}"
-
-
-def _imported(tree: ast.Module) -> frozenset[str]:
-    """Return the names that a module takes from others."""
-    imports = (node for node in tree.body if isinstance(node, ast.ImportFrom))
-    return frozenset(alias.asname or alias.name for node in imports for alias in node.names)
+    return extractor_class(raw) if isinstance(raw, bytes) else ""

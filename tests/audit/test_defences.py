@@ -1,16 +1,23 @@
 """One list of defences for both samples: what it names exists, and decides what it says."""
 
 import ast
+import dataclasses
 import functools
 import importlib
+import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from geneb_ci.audit.compare import outcome as outcomes
+from geneb_ci.audit.compare.embedding_outcome import RerunResult
 from geneb_ci.audit.compare.outcome import AuditOutcome, objections, overall_verdict
 from geneb_ci.audit.defences import DEFENCES, Unused, Use
+from geneb_ci.audit.errors import AuditRefused
+from geneb_ci.audit.workflow import refuse_unknown_run
+from geneb_ci.common.config import find_layout
 from tests.audit.recorded import outcome_of, plan_for, submission_bytes
 from tests.paths import ROOT
 
@@ -84,3 +91,28 @@ def test_an_attack_that_one_defence_sees_passes_without_it(
 def test_a_raised_score_is_seen_by_the_comparison() -> None:
     raised = outcome_of(plan_for(RAW), RAW, shift=0.3)
     assert outcomes.TOLERANCE in object_to(raised)
+
+
+@pytest.mark.parametrize(
+    ("shift", "unknown", "memorised"), list(itertools.product((0.0, 0.3), (0, 1), (0, 1)))
+)
+def test_scores_that_differ_from_an_unknown_run_are_no_record(
+    shift: float, unknown: int, memorised: int, tmp_path: Path
+) -> None:
+    """Only of a run that the registry describes and calls unknown, where scores alone differ."""
+    policy = tmp_path / "policy"
+    (policy / "models").mkdir(parents=True)
+    text = 'run_unknown = "it cannot run"\ncandidates = [{ what = "centred letters" }]\n' * unknown
+    plan = plan_for(RAW, entry="0" * 64)
+    entry = policy / "models" / f"{plan.commitment.model_id}.toml"
+    entry.write_text(f'schema_version = "1.0"\n{text}', encoding="utf-8")
+    outcome = outcome_of(plan, RAW, shift)
+    decoys = outcome.decoys.model_copy(update={"memorised": bool(memorised)})
+    result = RerunResult(outcome.model_copy(update={"decoys": decoys}))
+    layout = dataclasses.replace(find_layout(ROOT), policy=policy)
+    if shift and unknown and not memorised:
+        with pytest.raises(AuditRefused, match="it cannot run") as refused:
+            refuse_unknown_run(result, layout)
+        assert "to be tried first: centred letters" in refused.value.fix
+    else:
+        refuse_unknown_run(result, layout)

@@ -222,3 +222,12 @@ def test_findings_fit_eighty_columns(built, capsys, monkeypatch):
 def test_findings_refuses_what_does_not_exist(built, options, said, capsys):
     assert main(["figures", str(built), *options]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", ["built", "rows"])
+def test_a_limit_of_size_counts_trained_weights_without_tables(built, place):
+    folder = built if place == "built" else PUBLIC
+    advice = geneb_ci.recommend(folder, regime="full", max_params=7_000_000)
+    (group,) = advice.regimes
+    shown = {choice.model for choice in group.choices}
+    assert {"hyenadna-large-1m-seqlen-hf", "hyenadna-medium-160k-seqlen-hf"} <= shown

@@ -30,7 +30,6 @@ ALLOWED = {
     # geneb_ci
     "*_command": "commands: cli.main.COMMANDS names their modules",
     "_repr_html_": "notebooks call it",
-    "defence": "who objects to an audit: tests/audit/test_defences.py compares it",
     "format_commands": "click calls it",
     "format_options": "click calls it",
     "embed_in_sandbox": "the call that sandbox/__init__.py documents; audits also want the log",

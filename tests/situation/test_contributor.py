@@ -373,14 +373,15 @@ CASES = {
         f"${{EDITOR:-vi}} {MODULE} && geneb-harness extractors check {MODULE}:Gamma",
         "not-committed",
         edit=SOUND,
-        says=f"{MODULE}:2: extract_embeddings(self, sequences), expected "
-        "extract_embeddings(self, sequences, batch_size=1)",
+        says=f"{MODULE}:2: extract_embeddings(self, sequences) cannot be called as "
+        "extract_embeddings(sequences, batch_size=...); expected "
+        "def extract_embeddings(self, sequences, batch_size=1):",
     ),
     "a class of another name": Case(
         of_another_name,
         "extractor-unusable",
         f"${{EDITOR:-vi}} {MODULE} && geneb-harness extractors check {MODULE}:Delta",
-        says=f"{MODULE} has no class Delta",
+        says=f"{MODULE}:1: the module has no class Delta",
     ),
     "an extractor that is not Python": Case(
         lambda root: pending(root, code="class Gamma:\n  def f(:\n"),

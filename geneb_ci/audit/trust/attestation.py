@@ -200,7 +200,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
         "facts of the model registry", Author.REGISTRY,
         _everywhere(
             "architecture", "tokenization", "pretraining", "runs_on", "licence", "max_letters",
-            "max_tokens", "embedding_dim", "params_in_paper",
+            "max_tokens", "embedding_dim", "params_in_paper", "params_trained",
         ),
     ),
     FieldGroup(

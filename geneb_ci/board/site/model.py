@@ -116,6 +116,9 @@ def _registered(known: ModelEntry | None) -> Iterator[ModelFact]:
     }
     for label, word in words.items():
         yield ModelFact(label, word or UNKNOWN, Author.REGISTRY)
+    if known.params_trained:
+        count = f"{known.params_trained:,}, without tables of positions and filters"
+        yield ModelFact("Trained weights", count, Author.REGISTRY)
     width = known.embedding_dim
     yield ModelFact("Embedding width", f"{width:,}" if width else UNKNOWN, Author.REGISTRY)
     yield ModelFact("Longest input", longest_input(known) or UNKNOWN, Author.REGISTRY)

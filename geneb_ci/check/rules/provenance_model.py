@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
+from geneb_ci.check.interface import SIGNATURE, interface_fault
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, KeyPath, Need, Severity
 from geneb_ci.submission.placeholders import placeholder_name
@@ -238,5 +239,32 @@ EXTRACTOR_MISMATCH = Rule(
     why="An audit reruns the file in the repository: other code computes other scores.",
     fix="Submit the extractor exactly as used, or run again with the one you submit.",
     check=extractor_mismatch,
+    needs=(Need.EXTRACTOR,),
+)
+
+
+def uncallable_extractor(context: Context) -> Iterator[Fault]:
+    """Report an available extractor that the harness cannot call, by its source alone."""
+    extractor = context.extractor
+    if extractor is None or extractor.fault is not None:
+        return
+    fault = interface_fault(extractor.raw, context.text("run", "extractor", "class_name"))
+    if fault is not None and fault.is_certain:
+        yield Fault(
+            UNCALLABLE_EXTRACTOR.id, (), fault.message, "", SIGNATURE,
+            at=fault.line, file=extractor.name,
+        )  # fmt: skip
+
+
+UNCALLABLE_EXTRACTOR = Rule(
+    id="uncallable-extractor",
+    severity=Severity.ERROR,
+    what="The harness cannot call the extractor.",
+    why="An audit calls it as the harness does: where that fails, no score can be confirmed.",
+    fix=(
+        f"Write `{SIGNATURE}` in the class that the run names, "
+        "`geneb-harness extractors check FILE.py:CLASS` tries it, and run again with that file."
+    ),
+    check=uncallable_extractor,
     needs=(Need.EXTRACTOR,),
 )

@@ -12,7 +12,8 @@ export function hasEvidence(evidence, wanted) {
 
 /** Whether a model passes the filters for size, evidence and facts. */
 export function passes(model, state, facets) {
-  if (state.size !== "any" && model.params > Number(state.size)) return false;
+  const size = model.params_trained ?? model.params; // tables of positions are no trained weights
+  if (state.size !== "any" && size > Number(state.size)) return false;
   if (!hasEvidence(model.evidence, state.evidence)) return false;
   return facets.every(({ key }) => state[key] === "any" || model[key] === state[key]);
 }

@@ -1,0 +1,125 @@
+"""What the harness calls of an extractor, looked up in its source: no code of it is run."""
+
+import ast
+import inspect
+import warnings
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from reference_harness.formats.text import quoted
+
+METHOD = "extract_embeddings"
+SIGNATURE = f"def {METHOD}(self, sequences, batch_size=1):"
+PARSED_BYTES_MAX = 1 << 18
+"""Bytes of a module that is parsed: a tree has a hundred times the size of its text."""
+
+
+class InterfaceFault(NamedTuple):
+    """Why the harness cannot call a class."""
+
+    line: int
+    message: str
+    is_certain: bool = False
+    """Whether no way of loading the module helps: code may make what is not seen, and a newer
+    Python may read what this one does not."""
+
+
+def interface_fault(raw: bytes, class_name: str) -> InterfaceFault | None:
+    """Return why the harness cannot call a class of a module; None where its source has no reason.
+
+    A class that is imported or computed is not judged, nor a method that is inherited or decorated,
+    nor a module of more than `PARSED_BYTES_MAX` bytes.
+    """
+    if len(raw) > PARSED_BYTES_MAX:
+        return None
+    try:
+        tree = _parsed(raw)
+    except SyntaxError as error:
+        return InterfaceFault(error.lineno or 1, f"this is not Python: {error.msg}")
+    except (ValueError, RecursionError, MemoryError):
+        return InterfaceFault(1, "this cannot be parsed as Python")
+    own = next((node for node in _classes(tree) if node.name == class_name), None)
+    if own is not None:
+        return _class_fault(own)
+    if not class_name or {class_name, "*"} & _names(tree):
+        return None
+    return InterfaceFault(1, f"the module has no class {quoted(class_name)[1:-1]}")
+
+
+def _class_fault(own: ast.ClassDef) -> InterfaceFault | None:
+    method = _method(own)
+    if method is None:
+        may_have = own.bases or own.keywords or own.decorator_list or METHOD in _names(own)
+        message = f"{own.name} has no method {METHOD}"
+        return None if may_have else InterfaceFault(own.lineno, message)
+    signature = _signature(method.args)
+    try:
+        signature.bind(None, [], batch_size=1)
+    except TypeError:
+        names = ", ".join(map(str, signature.parameters.values())).replace("=Ellipsis", "=...")
+        message = f"{METHOD}({names}) cannot be called as {METHOD}(sequences, batch_size=...)"
+        return InterfaceFault(method.lineno, message, is_certain=True)
+    return None
+
+
+def extractor_class(raw: bytes) -> str:
+    """Return the first class of a module that has the method of an extractor; "" without one."""
+    try:
+        tree = _parsed(raw)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    return next((node.name for node in _classes(tree) if METHOD in _names(node)), "")
+
+
+def _parsed(raw: bytes) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an escape in a string that Python does not know
+        return ast.parse(raw)
+
+
+def _classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
+    return (node for node in tree.body if isinstance(node, ast.ClassDef))
+
+
+def _method(own: ast.ClassDef) -> ast.FunctionDef | None:
+    """Return the method of a class, where it is a plain one."""
+    methods = (node for node in own.body if isinstance(node, ast.FunctionDef))
+    named = [node for node in methods if node.name == METHOD]
+    return named[-1] if named and not named[-1].decorator_list else None
+
+
+def _names(tree: ast.Module | ast.ClassDef) -> frozenset[str]:
+    """Return the names that statements bind, at any depth; `*` for all of another module."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return frozenset(names)
+
+
+def _signature(arguments: ast.arguments) -> inspect.Signature:
+    """Return the signature that arguments in the source have; each default is an ellipsis."""
+    parameters = [
+        inspect.Parameter(argument.arg, kind)
+        for kind, given in (
+            (inspect.Parameter.POSITIONAL_ONLY, arguments.posonlyargs),
+            (inspect.Parameter.POSITIONAL_OR_KEYWORD, arguments.args),
+        )
+        for argument in given
+    ]
+    for index in range(1, len(arguments.defaults) + 1):
+        parameters[-index] = parameters[-index].replace(default=...)
+    if arguments.vararg is not None:
+        parameters.append(inspect.Parameter(arguments.vararg.arg, inspect.Parameter.VAR_POSITIONAL))
+    for argument, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        default = inspect.Parameter.empty if value is None else ...
+        parameters.append(
+            inspect.Parameter(argument.arg, inspect.Parameter.KEYWORD_ONLY, default=default)
+        )
+    if arguments.kwarg is not None:
+        parameters.append(inspect.Parameter(arguments.kwarg.arg, inspect.Parameter.VAR_KEYWORD))
+    return inspect.Signature(parameters)

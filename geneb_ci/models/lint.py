@@ -1,0 +1,207 @@
+"""What contradicts what in an entry of the model registry, and what an entry says is unknown.
+
+Each function compares facts that were written down independently of each other: keys of one entry,
+an entry and its row, an entry and a table of loading facts of another author.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from geneb_ci.models.entry import UNKNOWN_LICENCE, ModelEntry
+from reference_harness.formats.text import quoted
+
+_TOKENIZERS = {
+    "SN": ("char", "one-hot", "own"),
+    "char": ("char", "one-hot", "own"),
+    "BPE": ("bpe",),
+    "BPE+k-mer": ("bpe", "kmer"),
+    "k-mer": ("kmer",),
+    "BioToken": ("own",),
+    "mixed": ("own",),
+}
+"""Word for what a token is to the kinds of tokenizer that make such tokens."""
+_POOLINGS = (
+    ("cls-token", "cls"),
+    ("penultimate", "penultimate"),
+    ("attention-mask-mean", "mean"),
+    ("unmasked-mean", "mean"),
+    ("mean", "mean"),
+    ("spatial-mean", "mean"),
+)
+"""Beginning of the published pooling to the option of the rerun."""
+_SHARE = 0.15
+"""Share by which the published number of weights may differ from that of their files: heads of the
+pretraining task and rounded figures make up to a seventh."""
+_GB = 1e9
+_BYTES_A_WEIGHT = 4
+_CHARACTERS = ("char", "one-hot")
+
+
+def contradictions(entry: ModelEntry) -> Iterator[str]:
+    """Yield what one key of an entry says against another."""
+    yield from _of_tokens(entry)
+    yield from _of_lengths(entry)
+    yield from _of_published(entry)
+    loading, run = entry.loading, entry.run
+    params, trained = entry.params, entry.params_trained
+    if trained is not None and (params is None or trained > params):
+        yield f"params_trained is {trained:,}, more than params, {params or 0:,}"
+    if loading is not None and "cuda_kernels" in loading.quirks and not loading.gpu_only:
+        yield "quirks has cuda_kernels, and gpu_only is false"
+    options = entry.options if run is not None else {}
+    if loading is not None and ("windows" in loading.quirks) != (
+        options.get("truncation") == "windows"
+    ):
+        yield f"quirks and the option truncation disagree: {_option(options, 'truncation')}"
+    if entry.weights is not None and loading is not None:
+        is_elsewhere = entry.weights.kind not in ("huggingface", "none")
+        if ("not_on_hub" in loading.quirks) != is_elsewhere and entry.weights.kind != "url":
+            yield f"quirks and the kind of the weights disagree: kind {entry.weights.kind!r}"
+        if loading.remote_code and not any(name.endswith(".py") for name in entry.weights.files):
+            yield "remote_code is true, and no file of code is pinned"
+    is_sought = entry.sources is not None and entry.sources.licence is not None
+    if entry.licence == UNKNOWN_LICENCE and not is_sought:
+        yield "the licence is unknown, and [sources] licence does not say where it was looked for"
+
+
+def _option(options: Mapping[str, str], name: str) -> str:
+    return f"{name} = {quoted(options[name])}" if name in options else f"no {name}"
+
+
+def _of_tokens(entry: ModelEntry) -> Iterator[str]:
+    loading = entry.loading
+    if loading is None:
+        return
+    kind, word = loading.tokenizer, entry.tokenization
+    if word in _TOKENIZERS and kind not in _TOKENIZERS[word]:
+        kinds = " or ".join(_TOKENIZERS[word])
+        yield f"tokenization is {word!r}, whose tokenizer is {kinds}; [loading] has {kind!r}"
+    if ("kmer_tokens" in loading.quirks) != (kind == "kmer"):
+        yield f"quirks and tokenizer disagree about k-mers: tokenizer {kind!r}"
+
+
+def _of_lengths(entry: ModelEntry) -> Iterator[str]:
+    published, run, most = entry.published, entry.run, entry.max_tokens
+    cut = published.max_length if published is not None else None
+    if cut is not None and most is not None and cut > most:
+        yield f"the published run cut at {cut:,} tokens, the model takes {most:,}"
+    length = run.options.get("max_length", "") if run is not None else ""
+    if cut is not None and length.isdecimal() and int(length) != cut:
+        yield f"the published run cut at {cut:,} tokens, the option max_length is {length}"
+    kind = entry.loading.tokenizer if entry.loading is not None else ""
+    letters = entry.max_letters
+    if letters is not None and most is not None and kind in _CHARACTERS and letters > most:
+        yield f"max_letters is {letters:,}, and {most:,} tokens of one letter are taken"
+
+
+def _of_published(entry: ModelEntry) -> Iterator[str]:
+    published, loading = entry.published, entry.loading
+    if published is None:
+        return
+    pooling = entry.options.get("pooling") if entry.run is not None else None
+    named = next((own for start, own in _POOLINGS if published.pooling.startswith(start)), None)
+    if pooling is not None and named is not None and pooling != named:
+        yield f"the published pooling is {published.pooling!r}, the option is {pooling!r}"
+    if loading is not None and ("cls_pooling" in loading.quirks) != (named == "cls"):
+        yield f"quirks and the published pooling disagree: {published.pooling!r}"
+
+
+def contradictions_with_row(entry: ModelEntry, meta: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what an entry says against `meta` of the row of its model."""
+    params, counts = meta.get("params"), (entry.params, entry.params_in_paper)
+    if params and any(counts) and params not in counts:
+        yield f"the row has {params:,} parameters, the entry {entry.params or 0:,}"
+    weights, url = entry.weights, meta.get("url") or ""
+    hosts = {"huggingface": "huggingface.co/", "zenodo": "zenodo."}
+    host = hosts.get(weights.kind, "") if weights is not None else ""
+    if weights is not None and host and host in url and weights.location not in url:
+        yield f"the row links to {url}, the weights are {weights.location}"
+
+
+def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what an entry says against a model's object of a table of loading facts.
+
+    docs/models.md lists the keys that are compared; one that is absent or null on either side
+    contradicts nothing.
+    """
+    for key, own, other in _pairs(entry, facts):
+        if own is not None and other is not None and own != other:
+            yield f"{key}: the entry has {own!r}, the table {other!r}"
+    yield from _of_source(entry, facts.get("source") or {})
+    loading = entry.loading
+    if loading is not None:
+        for name in sorted(set(loading.quirks) ^ set(facts.get("flags", loading.quirks))):
+            where = "the entry" if name in loading.quirks else "the table"
+            yield f"quirks: {where} alone has {name}"
+        known = {key: value for key, value in (facts.get("known_good") or {}).items() if value}
+        for name, _, version in (pin.partition("==") for pin in loading.loaded_with):
+            if known.get(name, version) != version:
+                yield f"loaded_with: {name} {version}, the table has {known[name]}"
+    yield from _of_size(entry, facts.get("params_gb_fp32"))
+
+
+def _pairs(entry: ModelEntry, facts: Mapping[str, Any]) -> Iterator[tuple[str, object, object]]:
+    """Yield key, the entry's value and the table's of what both write in the same way."""
+    loading, published = entry.loading, entry.published
+    length = facts.get("max_length") or {}
+    yield "embedding_dim", entry.embedding_dim, (facts.get("width") or {}).get("embedding_dim")
+    yield "max_tokens", entry.max_tokens, length.get("model_tokens")
+    yield "max_letters", entry.max_letters, length.get("letters")
+    if published is not None:
+        yield "published max_length", published.max_length, length.get("published_cap_tokens")
+        yield "published pooling", published.pooling, facts.get("pooling")
+        yield "published dtype", published.dtype, facts.get("dtype")
+    if loading is not None:
+        yield "remote_code", loading.remote_code, facts.get("remote_code")
+        yield "gpu_only", loading.gpu_only, facts.get("gpu_only")
+        yield "tokenizer", loading.tokenizer, (facts.get("tokenizer") or {}).get("kind")
+        yield "class", loading.class_, facts.get("class")
+        yield "output", loading.output, facts.get("output")
+        yield "packages", loading.packages, facts.get("python_packages")
+
+
+def _of_source(entry: ModelEntry, source: Mapping[str, Any]) -> Iterator[str]:
+    weights = entry.weights
+    if weights is None or not source:
+        return
+    if weights.kind != source.get("kind", weights.kind):
+        yield f"kind: the entry has {weights.kind!r}, the table {source['kind']!r}"
+    location = weights.location.removeprefix("doi:")
+    if location not in (source.get("where") or location):
+        yield f"location: the entry has {location!r}, the table {source['where']!r}"
+    if weights.branch != source.get("branch"):
+        yield f"branch: the entry has {weights.branch!r}, the table {source.get('branch')!r}"
+    pins = [weights.revision, *weights.files.values(), entry.code.commit if entry.code else None]
+    pinned = re.search(r"[0-9a-f]{40,64}", source.get("revision") or "")
+    if pinned is not None and pinned.group() not in pins:
+        yield f"revision: the table has {pinned.group()}, which the entry does not pin"
+
+
+def _of_size(entry: ModelEntry, size: float | None) -> Iterator[str]:
+    """Yield a published number of weights that their files do not have; `size` is in GB."""
+    explained = entry.params_unknown or (entry.sources is not None and entry.sources.params)
+    if size is None or not entry.params or explained:
+        return
+    half = 10 ** -len(f"{size}".partition(".")[2]) / 2
+    least, most = (gb * _GB / _BYTES_A_WEIGHT for gb in (size - half, size + half))
+    if not least * (1 - _SHARE) <= entry.params <= most * (1 + _SHARE):
+        yield (
+            f"params: {entry.params:,} are published, files of {size} GB have "
+            f"{size * _GB / _BYTES_A_WEIGHT:,.0f}; say why in [sources] params, or in "
+            "params_unknown that nobody knows"
+        )
+
+
+def unknowns(entry: ModelEntry) -> dict[str, str]:
+    """Return each fact that the entry says nobody has established, with what is known of it."""
+    values = {}
+    if entry.run_unknown:
+        tried = "; ".join(candidate.what for candidate in entry.candidates)
+        values["run"] = f"{entry.run_unknown} To be tried: {tried}."
+    if entry.params_unknown:
+        values["params"] = entry.params_unknown
+    if entry.licence in (None, UNKNOWN_LICENCE):
+        sources = entry.sources
+        values["licence"] = (sources and sources.licence) or "nobody has looked for it"
+    return values
