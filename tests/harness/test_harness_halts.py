@@ -70,5 +70,5 @@ def test_what_cannot_be_fitted_is_said() -> None:
     problem = word_counts("mini_splice")
     fits, _ = found(problem, "full")
     one_class = np.flatnonzero(problem.train_labels == problem.train_labels[0])
-    with pytest.raises(ProbeError, match="the probe cannot be fitted: ValueError: .* 2 classes"):
+    with pytest.raises(ProbeError, match=r"the probe cannot be fitted: ValueError: .* 2 classes"):
         halts.predictions_at_halts(problem, [one_class], fits)
