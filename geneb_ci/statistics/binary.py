@@ -9,6 +9,7 @@ rho = (correct of the large class) - (correct of the small class). With n = a + 
 """
 
 import functools
+import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -34,6 +35,8 @@ def _shares(steps: int) -> list[float]:
 
 # Rounding error of the formulas above: a few units of the sixteenth digit.
 ROUNDING = 1e-14
+# The same of bounds, with a wide margin: they exclude, and do not have to be sharp.
+BOUND_ERROR = 1e-9
 # Error of |rho| computed from F1 near 1; the ends of the range are then adjusted exactly.
 SIZE_ERROR = 4
 
@@ -114,12 +117,64 @@ def runs(classes: Classes, reading: Reading) -> Iterator[TableRun]:
     The numbers of correct predictions nearest to accuracy * n come first. For classes of equal size
     only tables with rho >= 0 are returned.
     """
-    n = classes.total
-    low, high = acc_limits(n, reading)
-    middle = reading.value.acc * n
-    for right in sorted(range(low, high + 1), key=lambda right: abs(right - middle)):
+    low, high = acc_limits(classes.total, reading)
+    for right in _rights(classes, low, high, reading):
         for first, last in _f1_runs(classes, right, reading):
             yield from _mcc_runs(classes, right, first, last, reading)
+
+
+# Numbers of correct predictions that are looked at singly; bounds of fewer exclude little.
+PIECE = 8
+
+
+def _rights(classes: Classes, low: int, high: int, reading: Reading) -> Iterator[int]:
+    """Yield the numbers of correct predictions from low to high of which a table may agree.
+
+    Those nearest to accuracy * n come first. Bounds exclude whole ranges of them, so that scores of
+    few decimals cost little more than others.
+    """
+    middle = reading.value.acc * classes.total
+    pieces = [(0.0, low, high)] if low <= high else []
+    while pieces:
+        _, first, last = heapq.heappop(pieces)
+        if first == last:
+            yield first
+        elif last - first < PIECE or _may_agree(classes, first, last, reading):
+            cut = (first + last) // 2
+            for start, end in ((first, cut), (cut + 1, last)):
+                heapq.heappush(pieces, (max(start - middle, middle - end, 0.0), start, end))
+
+
+def _may_agree(classes: Classes, low: int, high: int, reading: Reading) -> bool:
+    """Whether a table with low to high correct predictions may agree: False is a proof.
+
+    F1 grows with correct predictions and falls with |rho|, so its half-width bounds |rho|. In that
+    range the numerator of MCC is linear, and its denominator greatest at rho = (b - a) / 2.
+    """
+    a, b = classes
+    n = classes.total
+    value, width = reading.value, reading.width
+    inner = max(_size(n, low, value.f1 + width.f1 + ROUNDING) - SIZE_ERROR, 0)
+    outer = _size(n, high, value.f1 - width.f1 - ROUNDING) + SIZE_ERROR
+    least, most = max(-high, low - 2 * a), min(high, 2 * b - low)
+    for start, end in ((-outer, -inner), (inner, outer)):
+        first, last = max(start, least), min(end, most)
+        if first > last:
+            continue
+        narrow = min((a + rho) * (b - rho) for rho in (first, last))
+        middle = min(max((b - a) / 2, first), last)
+        wide = (a + middle) * (b - middle)
+        floor = (n * low - 2 * a * b - last * (b - a)) / 2
+        ceiling = (n * high - 2 * a * b - first * (b - a)) / 2
+        if narrow <= 0:
+            return True
+        bottom = floor / math.sqrt(a * b * (wide if floor > 0 else narrow))
+        top = ceiling / math.sqrt(a * b * (narrow if ceiling > 0 else wide))
+        if bottom - BOUND_ERROR <= value.mcc + width.mcc and (
+            top + BOUND_ERROR >= value.mcc - width.mcc
+        ):
+            return True
+    return False
 
 
 def fits(classes: Classes, reading: Reading) -> bool:
@@ -206,7 +261,10 @@ def _mcc_runs(
             yield TableRun(right, first, last)
         return
     for start, end in _monotone(classes, right, first, last):
-        rising = mcc(start) <= mcc(end)
+        at_start, at_end = mcc(start), mcc(end)
+        if max(at_start, at_end) < low or min(at_start, at_end) > high:
+            continue
+        rising = at_start <= at_end
         inside = _first(
             start, end, (lambda rho: mcc(rho) >= low) if rising else (lambda rho: mcc(rho) <= high)
         )

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, matthews_corrcoef
 
+from geneb_ci.statistics import binary
 from geneb_ci.statistics.binary import (
     ROUNDING,
     BinaryTable,
@@ -208,3 +209,31 @@ def test_a_table_is_found_exactly_where_the_search_finds_one(sizes, small, large
 def test_a_long_score_has_all_decimals(value):
     if is_unrounded(value):
         assert abs(value - round(value, LONG - 1)) > NOISE
+
+
+@pytest.mark.parametrize("decimals", [1, 2])
+def test_of_scores_of_few_decimals_every_table_is_found_the_nearest_accuracies_first(decimals):
+    draw = random.Random(7)
+    width = Triple(*[0.5 * 10**-decimals] * 3)
+    for _ in range(25):
+        small = draw.randint(1, 30)
+        classes = Classes(small, small + draw.randint(1, 60))
+        value = scores_of(draw.choice(all_tables(classes)))
+        reading = Reading(Triple(*(round(score, decimals) for score in value)), width)
+        expected = {each for each in all_tables(classes) if reading.holds(scores_of(each), 1e-14)}
+        assert found(classes, reading) == expected
+        middle = reading.value.acc * classes.total
+        distances = [abs(run.right - middle) for run in runs(classes, reading)]
+        assert distances == sorted(distances)
+
+
+@pytest.mark.parametrize("score", [0.0, 0.25, 0.5])
+def test_coarse_scores_that_no_table_gives_are_refused_without_a_look_at_each_table(
+    score, monkeypatch
+):
+    """A row of one number for everything took seconds: 4 million tables were computed."""
+    looks = []
+    monkeypatch.setattr(binary, "scores", lambda *given: looks.append(given) or scores(*given))
+    reading = Reading(Triple(score, 0.5, score), Triple(0.05, 0.05, 0.05))
+    assert not fits(Classes(20_000, 50_000), reading)
+    assert len(looks) < 200
