@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import math
 import re
 import shlex
 import subprocess
@@ -9,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.benchmark import FULL, Benchmark
 from reference_harness.formats.files import dumps_tables, write_bytes, write_json
 from reference_harness.formats.text import next_line, plural
 
@@ -246,7 +247,20 @@ def _write(
         lines += f"\nwrote {options['submission']}: format {options['format_version']}"
         lines += "\n" + next_line(shlex.join(["geneb-ci", "check", str(options["submission"])]))
     State(settings.output).finish()
-    return lines
+    return lines + quick_line(record, settings.benchmark)
+
+
+def quick_line(record: RunRecord, bench: Benchmark) -> str:
+    """Return a line of what a run of the quick tasks alone predicts; "" for any other run."""
+    quick = bench.quick
+    full = {task: own.regimes[FULL] for task, own in record.tasks.items() if FULL in own.regimes}
+    if quick is None or full.keys() != {*quick.tasks} or record.limit is not None:
+        return ""
+    mean = math.fsum(cell.scores.MCC for cell in full.values()) / len(full)
+    return (
+        f"\nquick: mean MCC {mean:.3f} of {len(full)} tasks; by {quick.rows} rows the mean over "
+        f"all categories is {quick.whole(mean):.3f}, leave-one-out error {quick.error:.3f}"
+    )
 
 
 def _benchmark(options: dict[str, Any]) -> Benchmark:
