@@ -1,7 +1,7 @@
 """Choose the tasks of `--tasks quick`: ten whose mean says most of the mean over all categories.
 
     python -m benchmarks.choose_quick            # prints what was chosen and its errors
-    python -m benchmarks.choose_quick --write    # puts it into schemas/benchmark.json
+    python -m benchmarks.choose_quick --write    # puts it into schemas/quick.json
 
 Tasks are chosen one after the other, one of a category, then exchanged one by one while that lowers
 the mean error: what a line through the other rows leaves of each row. That error is of the rows
@@ -21,13 +21,14 @@ import numpy.typing as npt
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.statistics.paired import macro_weights
 from reference_harness.formats.benchmark import FULL
+from reference_harness.quick import FILE
 from tests.paths import ROOT, SUBMISSIONS
 
 COUNT = 10
 TEST_MAX = 10_000
 """Test sequences of a task: a few have as many as fifty others."""
 DIGITS = 4
-PATH = ROOT / "schemas/benchmark.json"
+PATH = ROOT / "schemas" / FILE
 Reals = npt.NDArray[np.float64]
 
 
@@ -114,6 +115,7 @@ def main() -> None:
     chosen = chosen_tasks(values, whole)
     line, ids = line_of(values, whole, chosen), shipped_benchmark().task_ids
     quick = {
+        "benchmark": shipped_benchmark().sha256,
         "tasks": [ids[place] for place in chosen],
         "slope": round(line.slope, DIGITS),
         "intercept": round(line.intercept, DIGITS),
@@ -124,9 +126,7 @@ def main() -> None:
     print(f"mean error of the rows they were chosen by: {error_of(values, whole, chosen):.4f}")
     print(f"ten tasks at random: {at_random(values, whole):.4f}; spread: {whole.std():.4f}")
     if options.write:
-        definition = json.loads(PATH.read_bytes())
-        definition["quick"] = quick
-        PATH.write_text(json.dumps(definition, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        PATH.write_text(json.dumps(quick, indent=1) + "\n", encoding="utf-8")
 
 
 def at_random(values: Reals, whole: Reals, draws: int = 1_000) -> float:

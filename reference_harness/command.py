@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import math
 import re
 import shlex
 import subprocess
@@ -10,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reference_harness.formats.benchmark import FULL, Benchmark
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import dumps_tables, write_bytes, write_json
 from reference_harness.formats.text import next_line, plural
 
@@ -36,6 +35,7 @@ from .formats.submission_terms import (
 )
 from .keywords import is_compiled, keywords, texts
 from .loading import locate
+from .quick import quick_line, with_quick
 from .replace import refuse_loss
 from .run import run
 from .settings import Settings, missing_tasks, task_names
@@ -75,7 +75,8 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         known_name(f"--regimes {name!r}", name, tuple(bench.regimes))
         for name in _names(options["regimes"])
     ]
-    tasks = task_names([name for words in options["tasks"] for name in _names(words)], bench)
+    words = [name for words in options["tasks"] for name in _names(words)]
+    tasks = task_names(with_quick(words, bench), bench)
     # 3. The extractor, which may take minutes to load.
     keywords = texts(options["options"], "--option")
     try:
@@ -247,20 +248,7 @@ def _write(
         lines += f"\nwrote {options['submission']}: format {options['format_version']}"
         lines += "\n" + next_line(shlex.join(["geneb-ci", "check", str(options["submission"])]))
     State(settings.output).finish()
-    return lines + quick_line(record, settings.benchmark)
-
-
-def quick_line(record: RunRecord, bench: Benchmark) -> str:
-    """Return a line of what a run of the quick tasks alone predicts; "" for any other run."""
-    quick = bench.quick
-    full = {task: own.regimes[FULL] for task, own in record.tasks.items() if FULL in own.regimes}
-    if quick is None or full.keys() != {*quick.tasks} or record.limit is not None:
-        return ""
-    mean = math.fsum(cell.scores.MCC for cell in full.values()) / len(full)
-    return (
-        f"\nquick: mean MCC {mean:.3f} of {len(full)} tasks; by {quick.rows} rows the mean over "
-        f"all categories is {quick.whole(mean):.3f}, leave-one-out error {quick.error:.3f}"
-    )
+    return lines + quick_line(record)
 
 
 def _benchmark(options: dict[str, Any]) -> Benchmark:

@@ -76,22 +76,13 @@ def missing_tasks(settings: Settings) -> list[Missing]:
     ]
 
 
-QUICK = "quick"
-"""Word for the few tasks of a benchmark that predict its mean."""
-
-
 def task_names(names: Iterable[str], benchmark: Benchmark) -> tuple[str, ...]:
     """Return names of tasks as the benchmark writes them: letter case does not matter.
 
-    `quick` stands for its few tasks of that name. Raises OptionError for a task that it does not
-    have.
+    Raises OptionError for a task that it does not have.
     """
     known = [task.id for task in benchmark.tasks]
-    if benchmark.quick is not None:
-        known = [*known, QUICK]
-    ids = [known_name(_no_task(name, benchmark), name, known) for name in names]
-    quick = benchmark.quick.tasks if benchmark.quick is not None else []
-    return tuple(task for name in ids for task in (quick if name == QUICK else [name]))
+    return tuple(known_name(_no_task(name, benchmark), name, known) for name in names)
 
 
 def unknown_task(name: str, benchmark: Benchmark) -> OptionError:

@@ -85,8 +85,6 @@ def upstream_benchmark(path: Path) -> Benchmark:
         "protocol": whole["protocol"] | {"seeds": at("protocol", "seeds")},
         "dataset": whole["dataset"] | {key: at("dataset", key) for key in ("repo_id", "revision")},
     }
-    if not {*merged.get("quick", {}).get("tasks", [])} <= {task["id"] for task in tasks}:
-        del merged["quick"]  # upstream has other tasks by now
     return parse_benchmark(json.dumps(merged).encode(), str(path))
 
 

@@ -217,23 +217,6 @@ class Protocol(_Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quick(_Part):
-    """A few tasks, and the line by which their mean predicts the mean over all categories."""
-
-    tasks: Annotated[list[TaskId], MinLen(1), MaxLen(TASKS_MAX), _Schema({"uniqueItems": True})]
-    slope: float
-    intercept: float
-    error: Annotated[float, Ge(0)]
-    """Root mean square error of a row by which neither tasks nor line were chosen, in MCC."""
-    rows: Size
-    """Number of rows that they were chosen by."""
-
-    def whole(self, mean: float) -> float:
-        """Return the mean over all categories that a mean over these tasks predicts."""
-        return self.slope * mean + self.intercept
-
-
-@dataclass(frozen=True, kw_only=True)
 class BenchmarkFile(_Part):
     """A benchmark definition. Tasks and categories are in the order of the board."""
 
@@ -257,8 +240,6 @@ class BenchmarkFile(_Part):
     category_order: Annotated[list[Title], MinLen(1), MaxLen(TASKS_MAX)]
     sources: dict[str, str] = field(default_factory=dict)
     tasks: Annotated[list[Task], MinLen(1), MaxLen(TASKS_MAX)]
-    quick: Quick | None = None
-    """For training curves: what `--tasks quick` runs, in the full regime."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,7 +256,6 @@ class Benchmark(BenchmarkFile):
             "protocol": Protocol(**given["protocol"]),
             "dataset": Dataset(**given["dataset"]),
             "tasks": [Task(**task) for task in given["tasks"]],
-            "quick": Quick(**quick) if (quick := given.get("quick")) else None,
         }
         return cls(**given | parts | {"sha256": sha256})
 
@@ -283,8 +263,6 @@ class Benchmark(BenchmarkFile):
         """Return the members of the file by their keys, as JSON values."""
         members = dataclasses.asdict(self)
         del members["sha256"]
-        if self.quick is None:
-            del members["quick"]
         return {("$schema" if name == "schema_" else name): members[name] for name in members}
 
     @functools.cached_property
@@ -465,13 +443,6 @@ def _sizes(members: Any) -> Iterator[str]:
             )
 
 
-def _quick(members: Any) -> Iterator[str]:
-    known = {task["id"] for task in members["tasks"]}
-    others = [task for task in members.get("quick", {}).get("tasks", []) if task not in known]
-    if others:
-        yield f"quick/tasks: found {quoted(others)}; expected ids of tasks of this definition"
-
-
 def _submissions(members: Any) -> Iterator[str]:
     tasks, regimes = members["tasks"], len(members["regimes"])
     seeds = len(members["protocol"]["seeds"])
@@ -496,5 +467,5 @@ def _cell_bytes(task: Mapping[str, Any], seeds: int) -> int:
 
 
 _CHECKS: tuple[Callable[[Any], Iterator[str]], ...] = (
-    *(_regimes, _seeds, _names, _categories, _sizes, _quick, _submissions),
+    *(_regimes, _seeds, _names, _categories, _sizes, _submissions),
 )
