@@ -106,7 +106,15 @@ def cli(ctx: click.Context, program: str | None) -> None:
     type=click.Path(path_type=Path),
     help="Benchmark definition; default with --data: GENEB.",
 )
-@click.option("--tasks", multiple=True, metavar="ID[,ID]", help="Run only these tasks; repeatable.")
+@click.option(
+    "--tasks",
+    multiple=True,
+    metavar="ID[,ID]",
+    help=(
+        "Run only these tasks; repeatable. `quick`: ten of GENEB whose mean predicts that of all "
+        "categories, for training curves."
+    ),
+)
 @click.option("--regimes", metavar="NAME[,NAME]", help="Run only these regimes.")
 @click.option(
     "--limit",

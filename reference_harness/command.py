@@ -35,6 +35,7 @@ from .formats.submission_terms import (
 )
 from .keywords import is_compiled, keywords, texts
 from .loading import locate
+from .quick import quick_line, with_quick
 from .replace import refuse_loss
 from .run import run
 from .settings import Settings, missing_tasks, task_names
@@ -74,7 +75,8 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         known_name(f"--regimes {name!r}", name, tuple(bench.regimes))
         for name in _names(options["regimes"])
     ]
-    tasks = task_names([name for words in options["tasks"] for name in _names(words)], bench)
+    words = [name for words in options["tasks"] for name in _names(words)]
+    tasks = task_names(with_quick(words, bench), bench)
     # 3. The extractor, which may take minutes to load.
     keywords = texts(options["options"], "--option")
     try:
@@ -246,7 +248,7 @@ def _write(
         lines += f"\nwrote {options['submission']}: format {options['format_version']}"
         lines += "\n" + next_line(shlex.join(["geneb-ci", "check", str(options["submission"])]))
     State(settings.output).finish()
-    return lines
+    return lines + quick_line(record)
 
 
 def _benchmark(options: dict[str, Any]) -> Benchmark:

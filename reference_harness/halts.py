@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import ProbeError
-from .probe import MAX_ITER, Fit, Problem
+from .probe import CPU, MAX_ITER, Fit, Problem
 from .tasks import Labels
 
 UNITS = 2.0
@@ -25,6 +25,8 @@ STEPS_MAX = 64
 over the copies shows it."""
 TOL = 1e-8
 """Tolerance of the gradient for steps before and after the stop: no step is left out by it."""
+SMALLEST_CHANCE = float(np.finfo(np.float64).eps)
+"""Chance of a label below which it counts as this: scikit-learn's log-loss does the same."""
 BEYOND_MAX = 32
 """Steps after the stop that are looked at: word counts need up to five to their optimum."""
 
@@ -77,11 +79,10 @@ class _FitSteps:
         return labels
 
     def _fit(self, **settings: float) -> Any:  # scikit-learn has no types
-        import sklearn  # see `probe`
-        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.exceptions import ConvergenceWarning  # see `probe`
         from sklearn.linear_model import LogisticRegression
 
-        with warnings.catch_warnings(), sklearn.config_context(assume_finite=True):
+        with warnings.catch_warnings(), CPU.context():
             warnings.simplefilter("ignore", ConvergenceWarning)
             try:
                 return LogisticRegression(**settings).fit(self.x, self.y)
@@ -91,10 +92,9 @@ class _FitSteps:
 
     def _loss(self, fitted: Any) -> float:
         """Return what lbfgs minimises at C = 1: mean log-loss plus half the squared weights / n."""
-        from sklearn.metrics import log_loss  # see `probe`
-
         chances = fitted.predict_proba(self.x)
-        mean = float(log_loss(self.y, chances, labels=fitted.classes_))
+        own = chances[np.arange(len(self.y)), np.searchsorted(fitted.classes_, self.y)]
+        mean = -float(np.log(own.clip(SMALLEST_CHANCE, 1 - SMALLEST_CHANCE)).mean())
         return mean + 0.5 * float(np.sum(fitted.coef_**2)) / len(self.y)
 
     def _labels(self, fitted: Any) -> Labels:

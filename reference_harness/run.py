@@ -331,9 +331,13 @@ class _Run:
         """Return the regime in which a task is scored at unit scale, too; None for no such task.
 
         It is one of full data, on the smallest task of each category: all of them would cost as
-        much again as the fits of the run.
+        much again as the fits of the run. A built-in extractor has no factor of its own, and
+        embeddings declared at unit scale are scored so in any case.
         """
         chosen = self.settings
+        embedding = chosen.facts.description["embedding"]
+        if chosen.facts.path.startswith("builtin:") or embedding.get("scale") == "unit":
+            return None
         benchmark = chosen.benchmark
         full = [r for r in chosen.regimes_to_run if r not in benchmark.protocol.few_shot_k]
         category = benchmark.by_id[task_id].category

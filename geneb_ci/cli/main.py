@@ -136,6 +136,7 @@ COMMANDS = {
     "build": ("board", "rebuild the board from the submissions"),
     "serve": ("board", "build the board and serve its page on this machine"),
     "recommend": ("recommend", "recommend a model: the best, or a smaller one of little loss"),
+    "compare": ("compare", "compare two models or checkpoints, with the intervals of pairs"),
     "figures": ("recommend", "compute the figures of the paper, in its scope or the board's"),
     "publish": ("publish", "publish the board on its Hugging Face Space"),
     "rollback": ("publish", "publish an earlier generation of the board again"),
@@ -163,7 +164,7 @@ COMMANDS = {
 
 SECTIONS = {
     "Contribute a model": ("next", "check", "new", "run", "pack", "explain"),
-    "Read the board": ("serve", "recommend", "export", "diff"),
+    "Read the board": ("serve", "recommend", "compare", "export", "diff"),
     "Maintain a board": ("init", "doctor", "triage", "audit", "build", "publish"),
 }
 OLD_NAMES = {"findings": "figures", "import": "pack", "label": "trust"}

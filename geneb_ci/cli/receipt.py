@@ -284,13 +284,12 @@ class _Receipt(LazyGroup):
         "push": ("receipt", "publish the files as a data set of the Hub"),
         "pull": ("receipt", "fetch the files, each verified by its digest"),
         "predictions": ("receipt_pairs", "compare matrices and digests with predictions.bin"),
-        "compare": ("receipt_pairs", "compare two models row by row"),
         "near": ("receipt_pairs", "say whether two receipts are of one model"),
         "pairs": ("receipt_pairs", "note how alike the errors of rows with predictions are"),
         "seen": ("receipt", "look whether the receipts of all rows are still published"),
     }
     sections: ClassVar[dict[str, tuple[str, ...]]] = {
-        "Commands": ("verify", "push", "pull", "compare", "near", "predictions")
+        "Commands": ("verify", "push", "pull", "near", "predictions")
     }
 
 

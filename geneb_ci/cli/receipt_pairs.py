@@ -1,4 +1,4 @@
-"""`geneb-ci receipt predictions`, `near`, `compare`, `pairs`: what predictions and receipts say."""
+"""`geneb-ci receipt predictions`, `near`, `pairs`: what predictions and receipts say."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -11,12 +11,12 @@ from geneb_ci.cli.shared import format_option
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
 from geneb_ci.receipt.near import Sample, near, sample_of
-from geneb_ci.receipt.predicted import contradictions, errors_shared, paired_regimes
-from geneb_ci.receipt.predictions import CANONICAL, FILE, OF_RECORD, Predictions, read_predictions
+from geneb_ci.receipt.predicted import contradictions, errors_shared
+from geneb_ci.receipt.predictions import FILE, Predictions, read_predictions
 from geneb_ci.receipt.seen import PAIRS, write_seen
 from geneb_ci.receipt.source import receipt_files, size_text
 from geneb_ci.receipt.verify import ReceiptSubject, subject_of
-from geneb_ci.render.receipts import nearness_json, nearness_text, paired_json, paired_text
+from geneb_ci.render.receipts import nearness_json, nearness_text
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.benchmark import Benchmark
@@ -36,8 +36,6 @@ _BENCHMARK = click.option(
     help="Benchmark definition; default: that of `geneb-ci check`.",
 )
 _NEAR = {"text": nearness_text, "json": nearness_json}
-_PAIRED = {"text": paired_text, "json": paired_json}
-_SETS = {"record": OF_RECORD, "canonical": CANONICAL}
 
 
 class NamedReceipt(NamedTuple):
@@ -144,32 +142,6 @@ def _sample(named: NamedReceipt) -> Sample:
     receipt, benchmark = named.subject.receipt, named.subject.benchmark
     with receipt_files(receipt, named.folder) as files:
         return sample_of(files, receipt, benchmark, named.predictions())
-
-
-@click.command(
-    help="Compare two models row by row: their difference in macro MCC, with its paired error."
-    + _HELP
-)
-@click.argument("receipts", metavar=f"{_WORD} {_WORD}", nargs=-1)
-@click.option(
-    "--of",
-    type=click.Choice(list(_SETS), case_sensitive=False),
-    default="record",
-    show_default=True,
-    help="Predictions of the scores of record, or the canonical ones.",
-)
-@click.option("--by-task", is_flag=True, help="Also a line a task, with McNemar's exact test.")
-@_BENCHMARK
-@format_option(_PAIRED)
-def compare_command(
-    receipts: tuple[str, ...], of: str, definition: Path | None, format_: str, *, by_task: bool
-) -> int:
-    """Compare two models by their predictions."""
-    first, second = _pair(receipts, definition)
-    a, b = first.required(), second.required()
-    pairs = paired_regimes(a, b, first.subject.benchmark, _SETS[of])
-    click.echo(_PAIRED[format_](_models(first, second), pairs, by_task=by_task), nl=False)
-    return Exit.CLEAN
 
 
 @click.command()

@@ -1,7 +1,7 @@
 """Receipts, for a terminal and as JSON: verified, compared in pairs, audited by embeddings."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from geneb_ci.receipt.cells import CellDifference
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from geneb_ci.audit.compare.embedding_outcome import EmbeddingOutcome
     from geneb_ci.audit.sampling.plan import Beacon, EmbeddingPlan
     from geneb_ci.receipt.near import Nearness
-    from geneb_ci.receipt.predicted import PairedRegime
 
 WIDTH = 80
 """Columns."""
@@ -44,7 +43,6 @@ _HELD = {
 }
 _NAME_WIDTH = max(map(len, STEPS))
 SHOWN = 64  # columns of a name in a line of text
-P_SMALL = 0.001
 
 
 def receipt_text(verification: ReceiptVerification) -> str:
@@ -167,92 +165,6 @@ def nearness_json(names: tuple[str, str], nearness: "Nearness") -> str:
     """Return the nearness as JSON."""
     value = {"models": list(names), "is_near": nearness.is_near, "why": nearness.why}
     return dumps(value | nearness._asdict())
-
-
-def paired_text(
-    names: tuple[str, str], comparisons: Mapping[str, "PairedRegime"], *, by_task: bool = False
-) -> str:
-    """Return the comparison for a terminal: a line a regime, and one a task where asked for."""
-    shown = [visible(name, SHOWN) for name in names]
-    lines = [f"a: {shown[0]}", f"b: {shown[1]}", ""]
-    rows = [
-        (
-            regime,
-            str(len(comparison.cells)),
-            f"{comparison.macro.difference:+.4f}",
-            f"{comparison.macro.low:+.4f} to {comparison.macro.high:+.4f}",
-            _probability(comparison.macro.probability),
-            f"{comparison.macro.se:.4f}",
-            f"{comparison.macro.unpaired_se:.4f}",
-        )
-        for regime, comparison in comparisons.items()
-    ]
-    columns = ("regime", "tasks", "a - b", "95 % interval", "P(a better)", "se", "unpaired se")
-    lines += Table(columns, rows, frozenset(columns[1:])).text_lines()
-    lines += ["", "Macro MCC; intervals are of this comparison alone, not corrected for others."]
-    for regime, comparison in comparisons.items() if by_task else ():
-        lines += ["", f"{regime}: MCC by task, sequences that one alone has right, McNemar's p"]
-        lines += _by_task(comparison)
-    if by_task:
-        lines += [
-            "",
-            "-: few-shot fits share their sequences, so no exact test is of all of them;",
-        ]
-        lines.append(f"--format json has each. {_tests(comparisons)} tested, no p is corrected.")
-    return "\n".join(lines) + "\n"
-
-
-def _by_task(regime: "PairedRegime") -> list[str]:
-    rows = []
-    for task, cell in regime.cells.items():
-        row = [task, f"{cell.difference:+.4f}", f"{cell.se:.4f}"]
-        if len(cell.discordant) == 1:
-            (fit,) = cell.discordant
-            row += [str(fit.only_a), str(fit.only_b), _p(fit.p)]
-        else:
-            row += ["-", "-", "-"]
-        rows.append(row)
-    columns = ("task", "a - b", "se", "only a", "only b", "p")
-    table = Table(columns, rows, frozenset(columns[1:]))
-    return [line for lines in table.fitted_rows(WIDTH) for line in lines]
-
-
-def paired_json(
-    names: tuple[str, str], comparisons: Mapping[str, "PairedRegime"], *, by_task: bool = True
-) -> str:
-    """Return the comparison as JSON, always by task: McNemar's test of every fit."""
-    del by_task
-    regimes = {
-        regime: {
-            "macro": comparison.macro._asdict(),
-            "tasks": {
-                task: {
-                    "difference": cell.difference,
-                    "se": cell.se,
-                    "covariance": cell.covariance,
-                    "fits": [fit._asdict() | {"p": fit.p} for fit in cell.discordant],
-                }
-                for task, cell in comparison.cells.items()
-            },
-        }
-        for regime, comparison in comparisons.items()
-    }
-    return dumps({"a": names[0], "b": names[1], "regimes": regimes})
-
-
-def _tests(comparisons: Mapping[str, "PairedRegime"]) -> str:
-    single = (cell for comparison in comparisons.values() for cell in comparison.cells.values())
-    return plural(sum(len(cell.discordant) == 1 for cell in single), "cell")
-
-
-def _probability(value: float) -> str:
-    if value > 1 - P_SMALL:
-        return "> 0.999"
-    return "< 0.001" if value < P_SMALL else f"{value:.3f}"
-
-
-def _p(value: float) -> str:
-    return "< 0.001" if value < P_SMALL else f"{value:.3f}"
 
 
 def beacon_text(beacon: "Beacon") -> str:

@@ -64,7 +64,8 @@ class TaskMeasured(StrictModel):
     embeddings: EmbeddingFacts
     unit_scale: UnitScale | None = None
     """null for a task that was not scored so: of each category the smallest task of the run is, if
-    it has at most 4,194,304 numbers (rows times columns) in its training split."""
+    the extractor is a contributor's that declares no scale, and the training split has at most
+    4,194,304 numbers (rows times columns)."""
 
 
 def share_read(letters: LettersRead) -> float:

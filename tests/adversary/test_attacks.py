@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from reference_harness import mini
 from tests.audit.installed import Installed
@@ -87,6 +89,7 @@ def audited(place: Installed, *options: str) -> tuple[int, AuditOutcome]:
     return ended.returncode, AuditOutcome.model_validate_json(ended.stdout)
 
 
+@pytest.mark.nightly  # in the gate, test_memorised.py, and by receipt test_receipt_memory.py
 def test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set(
     tmp_path: Path,
 ) -> None:
@@ -115,6 +118,7 @@ def test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set(
     assert said == ("r.json: 520 sequences, is what was committed to, and none of it is public\n")
 
 
+@pytest.mark.nightly  # in the gate, test_precision.py
 def test_a_coarse_dtype_without_need_has_the_tolerance_of_float32(tmp_path: Path) -> None:
     """4-mers in bfloat16, as declared, every full cell raised: within its tolerances, it agreed."""
     place = submitted(tmp_path, COARSE, ["1shot"])

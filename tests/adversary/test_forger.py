@@ -20,6 +20,7 @@ from tests.adversary.forger import (
     pass_rate,
     raises,
 )
+from tests.gate import gated
 
 RNG = random.Random(20261122)
 POOL = [
@@ -98,7 +99,7 @@ def test_a_draw_for_each_name_is_worth_more():
     assert sixteen.raised > one.raised
 
 
-@pytest.mark.parametrize("drawn", [5, 13, pytest.param(25, marks=pytest.mark.nightly), 100])
+@pytest.mark.parametrize("drawn", gated([5, 13, 25, 100], 5, 100))
 def test_no_forger_beats_the_bound_that_follows_from_draw_and_tolerances(drawn, monkeypatch):
     monkeypatch.setattr(forger, "RESOLUTION", 0.06)
     best, most = best_forgery(POOL, drawn), bound(POOL, drawn)

@@ -267,6 +267,7 @@ EACH = 4
 """Altered training embeddings of 360."""
 
 
+@pytest.mark.nightly  # in the gate, each attack with and without its defence
 def test_few_rows_that_move_the_probe_pass_a_draw_and_are_found_by_their_strength(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def test_no_forger_beats_the_bound_within_the_tolerances(task: str, tmp_path: Pa
     assert max(bounds.values()) < 0.03, "one or two decisions of 160"
 
 
+@pytest.mark.nightly  # in the gate, the bound itself
 def test_rows_that_are_moved_further_than_the_tolerances_reach_more_decisions() -> None:
     data, rows = data_of("mini_tf"), convolution("mini_tf")
     reach = forger.reach_of(rows, data, None)

@@ -348,6 +348,7 @@ def test_scores_that_nobody_computed_are_not_confirmed_by_an_honest_receipt(kmer
     assert (level(kmers, "invented")["level"]) == "disputed"
 
 
+@pytest.mark.nightly  # in the gate, tests of the level by its parts
 @pytest.mark.parametrize("copied", ["every unscored"], indirect=True)
 def test_scores_of_an_unknown_scorer_are_not_confirmed_by_an_honest_receipt(kmers, copied):
     """An earlier run, which names no scorer, is compared in its canonical cells alone."""

@@ -167,6 +167,7 @@ def test_too_much_memory_is_a_limit_of_its_own(place):
     assert children() == set()
 
 
+@pytest.mark.nightly  # in the gate, the limit itself
 def test_after_a_limit_the_next_task_is_scored_by_another_process(place):
     found = place.score(place.folder / "honest.npy", ScoringOptions())
     assert list(found.tasks) == [TASK]

@@ -94,6 +94,7 @@ def test_an_unknown_noise_is_refused_at_once(place: Installed) -> None:
     assert (done.returncode, "bfloat16" in done.stderr) == (2, True)
 
 
+@pytest.mark.nightly  # in the gate, SIGKILL of a queue
 def test_the_end_of_a_service_leaves_nothing_behind(place: Installed) -> None:
     process = place.start("geneb_ci", "audit", "run", "plan.json", "--unsigned")
     for line in process.lines():

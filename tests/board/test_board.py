@@ -195,6 +195,7 @@ def test_build_writes_three_files_and_says_so(tmp_path: Path):
     }
 
 
+@pytest.mark.nightly  # in the gate, test_plain_install.py
 def test_build_needs_no_extra_without_diagnostics(tmp_path: Path):
     rows = tmp_path / "rows"
     rows.mkdir()

@@ -178,6 +178,7 @@ def damaged(folder: Path, drawn: random.Random) -> None:
                 path.unlink()
 
 
+@pytest.mark.nightly  # in the gate, one changed byte of each kind of file
 @settings(max_examples=examples(7), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**6), steps=st.integers(1, 4), harm=st.booleans())
 def test_a_warm_check_is_a_cold_one(tmp_path_factory, seed, steps, harm):

@@ -301,6 +301,7 @@ def test_without_escape_sequences_lines_say_what_is_left(monkeypatch, name, valu
     assert terminal.text.splitlines() == lines
 
 
+@pytest.mark.nightly  # a race, tried twenty times
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_process_that_parts_while_a_line_is_drawn_does_not_wait_for_it(monkeypatch):
     """A thread that writes holds the stream's lock, which nobody would release in the child."""

@@ -80,6 +80,7 @@ def test_output_to_a_full_disk_is_a_sentence(tmp_path, row, words):
     assert (code, errors) == (1, f"geneb-ci: No space left on device\n  fix: {SPACE}\n")
 
 
+@pytest.mark.nightly  # in the gate, output to a full disk
 def test_a_report_and_a_board_on_a_full_disk(tmp_path, row, clone):
     code, _, errors = run(
         "check", str(row), "--format", "json", "--output", "x.json", cwd=tmp_path, limited=True
@@ -123,6 +124,7 @@ def test_no_place_for_temporary_files(tmp_path, clone):
     assert "fault is its own" not in errors
 
 
+@pytest.mark.nightly  # in the gate, the faults of the Hub's storage
 def test_a_folder_that_the_hubs_client_cannot_use_is_named(tmp_path, clone):
     """The client of the Hub's storage, which is not Python, says so in words of its own."""
     hub = Hub()

@@ -29,9 +29,14 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 """
 DRIVER = """
-import json, os, sys, tempfile
-import geneb_ci.board.site.inputs, geneb_ci.check.registry  # what forks need, of the core alone
+import importlib, json, os, pkgutil, sys, tempfile
+import geneb_ci
 from geneb_ci.cli.main import main
+for module in pkgutil.walk_packages(geneb_ci.__path__, "geneb_ci.", onerror=str):
+    try:  # what the core alone can load is loaded once, and each command is a fork
+        module.name.endswith("__main__") or importlib.import_module(module.name)
+    except ModuleNotFoundError:
+        pass
 found = []
 for words in json.loads(sys.argv[1]):
     with tempfile.TemporaryFile() as said:

@@ -35,7 +35,7 @@ ELSEWHERE = {
     "tests/cli/test_check.py": ("geneb-ci serve", "geneb-ci rollback"),
     "tests/receipt/test_remaining.py": (
         *("geneb-ci receipt verify", "geneb-ci receipt push", "geneb-ci receipt pull"),
-        *("geneb-ci receipt predictions", "geneb-ci receipt compare", "geneb-ci receipt near"),
+        *("geneb-ci receipt predictions", "geneb-ci compare", "geneb-ci receipt near"),
     ),
     "tests/harness/test_harness_cli.py": (
         *(

@@ -1,5 +1,6 @@
-"""`geneb-ci receipt predictions`, `near` and `compare` on receipts that the harness wrote."""
+"""`geneb-ci receipt predictions`, `near` and `geneb-ci compare` on what the harness wrote."""
 
+import functools
 import json
 import shutil
 from pathlib import Path
@@ -8,20 +9,30 @@ from typing import Any
 import numpy as np
 import pytest
 
+from geneb_ci.receipt.compared import compared_regimes, scored_model
+from geneb_ci.receipt.predictions import OF_RECORD
+from geneb_ci.statistics.metrics import scores_of_matrix
+from geneb_ci.statistics.paired import macro_weights
 from tests import forked
 from tests.harness.support import Harness
+from tests.paths import SUBMISSIONS
 
 WORDS = ("--tasks", "mini_species,mini_tf", "--quiet", "--output", "record.json")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    harness = Harness(tmp_path_factory.mktemp("pairs"))
+    return two_models(tmp_path_factory.mktemp("pairs"), WORDS)
+
+
+def two_models(place: Path, words: tuple[str, ...]) -> Path:
+    """Run 3-mers and 4-mers with receipts; returns the folder."""
+    harness = Harness(place)
     for k in (3, 4):
         name = f"{k}-mer"
         done = harness(
             "run", "--option", f"k={k}", "--model-id", name, "--submission", f"{name}.json",
-            "--receipt", name, *WORDS,
+            "--receipt", name, *words,
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")
     return harness.folder
@@ -29,6 +40,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def receipt(folder: Path, *words: object) -> Any:
     return forked.run("geneb_ci", "receipt", *map(str, words), cwd=folder)
+
+
+def compare(folder: Path, *words: object) -> Any:
+    return forked.run("geneb_ci", "compare", *map(str, words), cwd=folder)
 
 
 def changed(folder: Path, name: str, change: Any) -> None:
@@ -76,18 +91,24 @@ def test_a_receipt_under_another_name_is_near(folder: Path, tmp_path: Path) -> N
 
 
 def test_two_models_are_compared_row_by_row(folder: Path) -> None:
-    done = receipt(folder, "compare", "3-mer", "4-mer", "--by-task")
+    done = compare(folder, "3-mer", "4-mer", "--by-task")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[:2] == ["a: 3-mer", "b: 4-mer"]
     assert max(map(len, lines)) <= 80
-    assert [line.split()[0] for line in lines[4:7]] == ["full", "10shot", "1shot"]
+    assert [line for line in lines if line.endswith("test sequences drawn again")] == [
+        f"{regime}: MCC; test sequences drawn again" for regime in ("full", "10shot", "1shot")
+    ]
     results = [
         json.loads((folder / f"{name}.json").read_bytes())["results"] for name in ("3-mer", "4-mer")
     ]
-    other = receipt(folder, "compare", "4-mer", "3-mer", "--format", "json")
+    other = compare(folder, "4-mer", "3-mer", "--format", "json")
     found = json.loads(other.stdout)["regimes"]
-    for regime, one in found.items():
+    for regime, own in found.items():
+        one, (macro, *by_category) = own["paired"], own["scores"]
+        assert macro["difference"] == pytest.approx(one["macro"]["difference"], abs=1e-12)
+        assert macro["interval"]["low"] < macro["difference"] < macro["interval"]["high"]
+        assert len(by_category) == 2
         mine, theirs = (
             sum(cell["MCC"] for cell in result[regime].values()) / 2 for result in results
         )
@@ -109,9 +130,7 @@ def test_two_models_are_compared_row_by_row(folder: Path) -> None:
             2,
             "both are 3-mer.json, expected the submissions of two",
         ),
-        (("compare", "3-mer"), 2, "two receipts are compared, found 1 name"),
         (("predictions", "bare.json=3-mer"), 3, "its receipt names no predictions.bin"),
-        (("compare", "3-mer", "other.json=4-mer"), 2, "the two are not both of GENEB-mini"),
         (("predictions", "3-mer.json=empty"), 3, "predictions.bin: cannot be read: No such file"),
     ],
 )
@@ -121,11 +140,104 @@ def test_what_cannot_be_compared_is_refused(
     def bare(document: Any) -> None:
         document["receipt"]["predictions"] = None
 
-    def other(document: Any) -> None:
-        document["run"]["benchmark"]["sha256"] = "0" * 64
-
     changed(folder, "bare", bare)
-    changed(folder, "other", other)
     (folder / "empty").mkdir(exist_ok=True)
     done = receipt(folder, *words)
+    assert (done.returncode, message in done.stderr) == (code, True), done.stderr
+
+
+@functools.cache
+def mcc_of(counts: bytes, classes: int) -> float:
+    matrix = np.frombuffer(counts, np.int64).reshape(classes, classes)
+    return scores_of_matrix(matrix.tolist()).mcc
+
+
+def plain_bootstrap(
+    task: Any, first: Any, second: Any, resamples: int, generator: np.random.Generator
+) -> Any:
+    """Return differences in MCC of one fit, each resample a list of rows drawn with replacement."""
+    classes, size = len(task.labels), len(task.truth)
+    rows = generator.integers(0, size, (resamples, size))
+    place = np.arange(resamples)[:, None] * classes**2 + task.truth.astype(np.int64)[rows] * classes
+    scores = []
+    for (fit,) in (first, second):
+        counts = np.bincount((place + fit[rows]).ravel(), minlength=resamples * classes**2)
+        matrices = counts.reshape(resamples, -1)
+        scores.append(np.array([mcc_of(counts.tobytes(), classes) for counts in matrices]))
+    return scores[0] - scores[1]
+
+
+def compared_with_plain(folder: Path, resamples: int, near: float) -> None:
+    """Hold that the interval of macro is that of a plain bootstrap, up to the noise of draws."""
+    a, b = (scored_model(str(folder / name)) for name in ("3-mer", "4-mer"))
+    assert a.predictions is not None
+    assert b.predictions is not None
+    found = compared_regimes(a, b, resamples)["full"]
+    assert found.over == "test sequences"
+    weights = macro_weights({
+        name: tuple(task for task in tasks if task in a.predictions.tasks)
+        for name, tasks in a.benchmark.categories.items()
+    })  # fmt: skip
+    plain, generator = np.zeros(resamples), np.random.default_rng(3)
+    for task, weight in weights.items():
+        own, other = a.predictions.tasks[task], b.predictions.tasks[task]
+        fits = (predicted.fits[OF_RECORD]["full"] for predicted in (own, other))
+        plain += weight * plain_bootstrap(own, *fits, resamples, generator)
+    interval = found.scores[0].interval
+    assert interval is not None
+    assert interval.low == pytest.approx(np.quantile(plain, 0.025), abs=near)
+    assert interval.high == pytest.approx(np.quantile(plain, 0.975), abs=near)
+    assert interval.probability == pytest.approx(np.mean(plain > 0), abs=0.01)
+
+
+def test_an_interval_is_that_of_a_plain_paired_bootstrap(folder: Path) -> None:
+    compared_with_plain(folder, 4_000, 0.005)
+
+
+@pytest.mark.nightly  # every task of GENEB-mini
+def test_an_interval_of_many_tasks_is_within_a_thousandth(tmp_path: Path) -> None:
+    words = ("--quiet", "--output", "record.json", "--regimes", "full")
+    compared_with_plain(two_models(tmp_path, words), 40_000, 0.001)
+
+
+def test_without_predictions_tasks_are_drawn_again(folder: Path, tmp_path: Path) -> None:
+    """Run records, and submissions whose receipts are elsewhere."""
+    for name in ("3-mer", "4-mer"):
+        shutil.copy(folder / f"{name}.json", tmp_path)
+    shutil.copy(folder / "record.json", tmp_path / "checkpoint.json")
+    lines = compare(tmp_path, "3-mer", "checkpoint", "--format", "csv").stdout.splitlines()
+    assert lines[0] == "regime,score,tasks,a,b,difference,low,high,probability,over"
+    assert len(lines) == 1 + 3 * 5
+    assert {line.rpartition(",")[2] for line in lines[1:]} == {"tasks"}
+    by_submission = compare(tmp_path, "3-mer", "4-mer", "--format", "csv").stdout.splitlines()
+    assert by_submission == lines
+    plot = compare(tmp_path, "3-mer", "4-mer", "--format", "svg", "--by-task").stdout
+    assert plot.count("<circle ") == len(lines) - 1
+    exact = compare(tmp_path, f"3-mer={folder / '3-mer'}", f"4-mer={folder / '4-mer'}")
+    assert "full: MCC; test sequences drawn again" in exact.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("3-mer",), 2, "two models are compared, found 1 name"),
+        (("3-mer", "3-mer"), 2, "both are 3-mer, expected two models"),
+        (("3-mer", "bare=3-mer"), 2, "bare.json names no predictions.bin"),
+        (("3-mer", "elsewhere"), 3, "elsewhere.json is of the benchmark definition 0000"),
+        (("3-mer", "broken"), 3, "broken.json is no submission or run record"),
+        (("3-mer", "cut"), 3, "cut.json is no run record that can be read: "),
+        (("3-mer", "real"), 2, "the two are not both of GENEB-mini"),
+        (("3-mer", "apart"), 3, "no score of one task and regime in common"),
+    ],
+)
+def test_what_is_no_pair_is_refused(
+    folder: Path, words: tuple[str, ...], code: int, message: str
+) -> None:
+    changed(folder, "bare", lambda value: value["receipt"].update(predictions=None))
+    changed(folder, "elsewhere", lambda value: value["run"]["benchmark"].update(sha256="0" * 64))
+    changed(folder, "apart", lambda value: value.update(results={}, evidence={}))
+    (folder / "broken.json").write_text("[]")
+    (folder / "cut.json").write_text('{"tasks": {}}')
+    shutil.copy(SUBMISSIONS / "GROVER.json", folder / "real.json")
+    done = compare(folder, *words)
     assert (done.returncode, message in done.stderr) == (code, True), done.stderr

@@ -183,6 +183,7 @@ def test_findings_are_those_of_diagnostics(built, capsys, scope):
     ]
 
 
+@pytest.mark.nightly  # in the gate, the recommendation of both
 def test_findings_of_submissions_and_of_a_built_board_are_the_same(built, capsys):
     assert told(capsys, str(PUBLIC)) == told(capsys, str(built))
 

@@ -49,6 +49,7 @@ def on_a_branch(root: Path, path: str, old: str, new: str) -> str:
     return made
 
 
+@pytest.mark.nightly  # in the gate, a rule that becomes an error
 def test_the_same_rules_fail_nothing_new(rows, monkeypatch, capsys):
     head = git(rows, "rev-parse", "HEAD")
     assert run(rows, monkeypatch, capsys, "--rules", "main") == (
@@ -155,6 +156,7 @@ def test_the_other_rules_see_nothing_of_our_environment(rows, monkeypatch, capsy
     )
 
 
+@pytest.mark.nightly  # in the gate, `check` of a pipe
 def test_a_pipe_among_the_submissions_does_not_hold_us_up(rows, monkeypatch, capsys):
     os.mkfifo(rows / "submissions/pipe.json")
     code, out, _ = run(rows, monkeypatch, capsys, "--rules", "main", "--format", "json")

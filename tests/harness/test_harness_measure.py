@@ -193,16 +193,28 @@ def record_of(harness: Harness, *words: str) -> dict[str, Any]:
     return record | {"stderr": done.stderr}
 
 
-def test_a_declared_unit_scale_is_what_is_scored(harness: Harness) -> None:
-    plain, unit = record_of(harness), record_of(harness, "--option", "scale=unit")
-    assert "scale" not in plain["embedding"]
+SCALED = """
+from reference_harness.extractors.kmer import KmerExtractor
+
+class Scaled(KmerExtractor):
+    def extract_embeddings(self, sequences, batch_size=8):
+        return super().extract_embeddings(sequences, batch_size) * 0.1
+"""
+
+
+def test_the_scores_at_unit_scale_of_other_code_are_those_that_a_declared_scale_gives(
+    harness: Harness,
+) -> None:
+    (harness.folder / "scaled.py").write_text(SCALED)
+    scaled = record_of(harness, "--extractor", "scaled.py:Scaled", "--option", "k=3")
+    unit = record_of(harness, "--option", "k=3", "--option", "scale=unit")
     assert unit["embedding"]["scale"] == "unit"
     for task in TASKS.split(","):
-        mine, own = (record["tasks"][task] for record in (plain, unit))
-        wanted = mine["measured"]["unit_scale"]["scores"]
-        assert own["regimes"]["full"]["scores"] == pytest.approx(wanted, abs=0.02)
-        assert own["measured"]["unit_scale"]["scores"] == pytest.approx(wanted, abs=0.02)
-        assert mine["regimes"]["full"]["scores"]["MCC"] > wanted["MCC"] + 0.03
+        of_record = unit["tasks"][task]["regimes"]["full"]["scores"]
+        mine = scaled["tasks"][task]
+        assert mine["measured"]["unit_scale"]["scores"] == pytest.approx(of_record, abs=0.02)
+        assert abs(mine["regimes"]["full"]["scores"]["MCC"] - of_record["MCC"]) > 0.02
+        assert unit["tasks"][task]["measured"]["unit_scale"] is None
 
 
 def test_a_run_says_which_letters_were_cut(harness: Harness) -> None:

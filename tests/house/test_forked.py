@@ -6,6 +6,8 @@ import sys
 from multiprocessing import forkserver
 from pathlib import Path
 
+import pytest
+
 from tests import forked
 from tests.paths import PUBLIC, ROOT
 
@@ -33,6 +35,7 @@ def test_another_installation_is_used_where_the_path_names_one(tmp_path):
     assert (done.stdout, done.stderr) == (f"{tmp_path / 'geneb_ci/__main__.py'}\n", "")
 
 
+@pytest.mark.nightly  # of the tests' own means
 def test_the_installation_has_a_server_that_loaded_its_product_and_the_checkout_another(tmp_path):
     (tmp_path / "asked.py").write_text(
         "import sys; print(sys.modules['geneb_ci.audit.record.statement'].__file__, sys.path[1])"

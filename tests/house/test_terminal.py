@@ -71,7 +71,7 @@ CASES: dict[str, tuple[tuple[str, int], ...]] = {
     "geneb-ci receipt push": ((f"{ROW} --receipt . --repo a/b", 3), (ROW, 2)),
     "geneb-ci receipt pull": ((f"{ROW} --into out", 3), (ROW, 2)),
     "geneb-ci receipt predictions": ((ROW, 3), ("nowhere", 3)),
-    "geneb-ci receipt compare": ((f"{ROW} {ROW}", 3), (ROW, 2), ("", 2)),
+    "geneb-ci compare": ((f"{ROW} {ROW}", 2), (ROW, 2), ("", 2)),
     "geneb-ci receipt near": ((f"{ROW} {ROW}", 3), ("nowhere nowhere", 3)),
     "geneb-ci receipt pairs": (("", 0), ("nowhere.json", 3)),
     "geneb-ci receipt seen": (("", 0), ("nowhere.json", 3)),

@@ -49,6 +49,7 @@ def written(tmp_path_factory, identity) -> Board:
         patch.setenv("HOME", str(identity))
         patch.setenv("XDG_CONFIG_HOME", str(identity))
         said = run(FIRST, root, identity, err="")
+    git(root, "gc", "--quiet")  # one file in place of 700 for each copy
     return Board(root, said)
 
 

@@ -56,6 +56,7 @@ def test_a_public_row_is_upgraded_losslessly(path: Path) -> None:
     assert check_by_schema(new.value) == (submission, [])
 
 
+@pytest.mark.nightly  # in the gate, each row is upgraded losslessly
 def test_every_public_row_has_the_findings_that_it_had() -> None:
     checker = Checker(RULES)
     for path in ROWS:

@@ -1,0 +1,265 @@
+"""Two models compared: their scores, and the paired differences with intervals.
+
+What is compared are submissions and run records. Where the predictions of both are available, test
+sequences are resampled, otherwise tasks.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import ValidationError
+
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import PRACTICE_BENCHMARK, benchmark_of
+from geneb_ci.common.errors import NothingChecked, UsageProblem
+from geneb_ci.receipt.predicted import SAME_DATA, PairedRegime, paired_regimes
+from geneb_ci.receipt.predictions import FILE, OF_RECORD, Predictions, read_predictions
+from geneb_ci.receipt.verify import finder_of
+from geneb_ci.statistics.paired import macro_weights
+from geneb_ci.statistics.resampled import (
+    SEED,
+    Interval,
+    interval_of,
+    resampled_task,
+    resampled_tasks,
+    weighted_sum,
+)
+from geneb_ci.submission.document import read_document
+from geneb_ci.submission.structure import check_structure
+from reference_harness.formats.base import first_error
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.run_record import RunRecord
+from reference_harness.formats.submission import PredictionsFile, SubmissionV12
+
+SEQUENCES, TASKS = "test sequences", "tasks"
+"""What is drawn again."""
+MACRO = "macro"
+RESAMPLES = 2_000
+"""The ends of an interval are then known to a tenth of its standard error."""
+Scores = Mapping[str, Mapping[str, float]]
+"""Regime and task to MCC."""
+
+
+class ScoredModel(NamedTuple):
+    """One side of a comparison."""
+
+    model_id: str
+    benchmark: Benchmark
+    scores: Scores
+    entry: PredictionsFile | None
+    """The file of predictions that a receipt names."""
+    predictions: Predictions | None = None
+    """None where they are not here."""
+
+
+def scored_model(word: str, definition: Path | None = None) -> ScoredModel:
+    """Return the model that a word names: `FILE`, or `FILE=DIR` with predictions in a folder.
+
+    FILE is a submission or a run record; the folder of its name without `.json` is looked at, too.
+    Raises NothingChecked for what cannot be read, UsageProblem for a folder without predictions.
+    """
+    name, _, named_folder = word.partition("=")
+    file = Path(name)
+    if file.suffix != ".json":
+        file = file.with_name(f"{file.name}.json")
+    folder = Path(named_folder) if named_folder else file.with_suffix("")
+    value = read_document(file, spans=False).value
+    is_record = isinstance(value, dict) and "tasks" in value and "results" not in value
+    model = (_of_record if is_record else _of_submission)(file, value, definition)
+    if model.entry is not None and (named_folder or (folder / FILE).is_file()):
+        read = read_predictions(folder / FILE, model.benchmark, model.entry)
+        return model._replace(predictions=read)
+    if named_folder:
+        raise UsageProblem(
+            f"{file} names no {FILE}, so {folder} was not read",
+            f"name the file alone, or write it with `geneb-harness run --receipt {folder}`",
+        )
+    return model
+
+
+def _of_record(file: Path, value: Any, definition: Path | None) -> ScoredModel:
+    try:
+        record = RunRecord.model_validate(value)
+    except ValidationError as error:
+        raise NothingChecked(
+            f"{file} is no run record that can be read: {first_error(error)}",
+            "name a file that `geneb-harness run --output` wrote, or a submission",
+        ) from error
+    scores = {
+        regime: {
+            name: task.regimes[regime].scores.MCC
+            for name, task in record.tasks.items()
+            if regime in task.regimes
+        }
+        for regime in record.regimes
+    }
+    benchmark = _benchmark(file, record.benchmark.sha256, definition)
+    return ScoredModel(record.model_id, benchmark, scores, record.predictions)
+
+
+def _of_submission(file: Path, value: Any, definition: Path | None) -> ScoredModel:
+    submission, _ = check_structure(value)
+    if submission is None:
+        raise NothingChecked(
+            f"{file} is no submission or run record that can be read",
+            f"run `geneb-ci check {file}`, and fix what it finds",
+        )
+    scores = {
+        regime: {task: cell.MCC for task, cell in cells.items()}
+        for regime, cells in submission.results.items()
+    }
+    receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
+    entry = receipt.predictions if receipt is not None else None
+    run = getattr(submission, "run", None)
+    benchmark = _benchmark(file, run.benchmark.sha256 if run is not None else "", definition)
+    return ScoredModel(submission.model_id, benchmark, scores, entry)
+
+
+def _benchmark(file: Path, sha256: str, definition: Path | None) -> Benchmark:
+    """Return the definition with this digest; "" is any. Raises NothingChecked for one not here."""
+    own = benchmark_of(finder_of(definition)(file.absolute().parent))
+    for benchmark in (own, shipped_benchmark(), shipped_benchmark(PRACTICE_BENCHMARK)):
+        if sha256 in ("", benchmark.sha256):
+            return benchmark
+    raise NothingChecked(
+        f"{file} is of the benchmark definition {sha256}, which is not here",
+        "pass that definition: --benchmark FILE",
+    )
+
+
+class ComparedScore(NamedTuple):
+    """Two models in one score."""
+
+    name: str
+    """`macro`, a category or a task."""
+    tasks: int
+    a: float
+    b: float
+    interval: Interval | None
+    """Of a - b; None where one task is all that could be drawn again."""
+
+    @property
+    def difference(self) -> float:
+        """MCC of a less that of b."""
+        return self.a - self.b
+
+
+class ComparedRegime(NamedTuple):
+    """Two models in one regime."""
+
+    over: str
+    """What was drawn again: test sequences or tasks."""
+    scores: tuple[ComparedScore, ...]
+    """The mean over categories, then each category."""
+    by_task: tuple[ComparedScore, ...]
+    paired: PairedRegime | None
+    """Errors by the delta method and McNemar's tests, where sequences were drawn again."""
+
+
+def compared_regimes(
+    a: ScoredModel, b: ScoredModel, resamples: int = RESAMPLES
+) -> dict[str, ComparedRegime]:
+    """Return the comparison by regime, over the tasks that both have scores of record of.
+
+    Raises UsageProblem for models of two benchmarks, NothingChecked where they have no task in
+    common, or other test sequences.
+    """
+    if a.benchmark.sha256 != b.benchmark.sha256:
+        raise UsageProblem(
+            f"the two are not both of {a.benchmark.name}, {a.benchmark.sha256}",
+            "pass the definition that both were run with: --benchmark FILE",
+        )
+    paired: Mapping[str, PairedRegime] = {}
+    if a.predictions is not None and b.predictions is not None:
+        paired = paired_regimes(a.predictions, b.predictions, a.benchmark, OF_RECORD)
+    compared = {}
+    for regime in a.benchmark.regimes:
+        common = a.scores.get(regime, {}).keys() & b.scores.get(regime, {}).keys()
+        categories = {
+            name: own
+            for name, tasks in a.benchmark.categories.items()
+            if (own := tuple(task for task in tasks if task in common))
+        }
+        if categories:
+            pairs = paired.get(regime)
+            tasks = {task for members in categories.values() for task in members}
+            if pairs is None or not tasks <= pairs.cells.keys():
+                compared[regime] = _over_tasks(
+                    a.scores[regime], b.scores[regime], categories, resamples
+                )
+            else:
+                compared[regime] = _over_sequences(a, b, regime, categories, pairs, resamples)
+    if not compared:
+        raise NothingChecked("the two have no score of one task and regime in common", SAME_DATA)
+    return compared
+
+
+_Categories = Mapping[str, tuple[str, ...]]
+
+
+def _over_sequences(
+    a: ScoredModel,
+    b: ScoredModel,
+    regime: str,
+    categories: _Categories,
+    paired: PairedRegime,
+    resamples: int,
+) -> ComparedRegime:
+    generator, draws = np.random.default_rng(SEED), {}
+    for task in paired.cells:
+        first, second = (model.predictions.tasks[task] for model in (a, b) if model.predictions)
+        draws[task] = resampled_task(
+            first.truth, first.fits[OF_RECORD][regime], second.fits[OF_RECORD][regime],
+            len(first.labels), resamples, generator,
+        )  # fmt: skip
+
+    def interval(parts: _Categories) -> Interval:
+        return interval_of(weighted_sum(draws, macro_weights(parts)))
+
+    return _compared(SEQUENCES, a.scores[regime], b.scores[regime], categories, interval, paired)
+
+
+def _over_tasks(
+    a: Mapping[str, float], b: Mapping[str, float], categories: _Categories, resamples: int
+) -> ComparedRegime:
+    generator = np.random.default_rng(SEED)
+    differences = {task: a[task] - b[task] for own in categories.values() for task in own}
+
+    def interval(parts: _Categories) -> Interval | None:
+        if sum(map(len, parts.values())) == 1:
+            return None
+        members = list(parts.values())
+        return interval_of(resampled_tasks(differences, members, resamples, generator))
+
+    return _compared(TASKS, a, b, categories, interval)
+
+
+def _compared(
+    over: str,
+    a: Mapping[str, float],
+    b: Mapping[str, float],
+    categories: _Categories,
+    interval: Callable[[_Categories], Interval | None],
+    paired: PairedRegime | None = None,
+) -> ComparedRegime:
+    def score(name: str, parts: _Categories) -> ComparedScore:
+        weights = macro_weights(parts)
+        first, second = (
+            math.fsum(mcc[task] * weight for task, weight in weights.items()) for mcc in (a, b)
+        )
+        return ComparedScore(name, len(weights), first, second, interval(parts))
+
+    whole = score(MACRO, categories)
+    by_category = [score(name, {name: own}) for name, own in categories.items()]
+    tasks = [score(task, {task: (task,)}) for own in categories.values() for task in own]
+    return ComparedRegime(over, (whole, *by_category), tuple(tasks), paired)
+
+
+def rows_of(compared: Mapping[str, ComparedRegime]) -> Iterator[tuple[str, str, ComparedScore]]:
+    """Yield regime, what was drawn again, and each score, those of tasks last."""
+    for regime, own in compared.items():
+        for score in (*own.scores, *own.by_task):
+            yield regime, own.over, score

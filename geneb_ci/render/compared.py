@@ -1,0 +1,163 @@
+"""Two models compared, for a terminal, as CSV and JSON, and as a plot."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from geneb_ci.receipt.compared import ComparedRegime, ComparedScore, rows_of
+from geneb_ci.render.plain import dumps, visible
+from geneb_ci.render.table import Table, wrapped_text
+from reference_harness.formats.text import plural
+
+WIDTH = 80
+"""Columns."""
+SHOWN = 64  # columns of a name in a line of text
+P_SMALL = 0.001
+_COLUMNS = ("score", "tasks", "a", "b", "a - b", "95 % interval", "P(a better)")
+_CSV = ("regime", "score", "tasks", "a", "b", "difference", "low", "high", "probability", "over")
+_LINE, _LEFT, _PLOT, _RIGHT = 18, 250, 360, 90
+"""Pixels of the plot: a row, the names, the differences, the numbers."""
+
+
+def compared_text(
+    names: tuple[str, str], compared: Mapping[str, ComparedRegime], *, by_task: bool = False
+) -> str:
+    """Return the comparison for a terminal: a table a regime, with its tasks where asked for."""
+    lines = [f"{letter}: {visible(name, SHOWN)}" for letter, name in zip("ab", names, strict=True)]
+    for regime, own in compared.items():
+        scores = (*own.scores, *own.by_task) if by_task else own.scores
+        rows = [_cells(score) for score in scores]
+        lines += ["", f"{regime}: MCC; {own.over} drawn again"]
+        lines += Table(_COLUMNS, rows, frozenset(_COLUMNS[1:])).text_lines()
+        if own.paired is not None:
+            macro = own.paired.macro
+            lines.append(
+                f"standard error of macro: {macro.se:.4f}, unpaired {macro.unpaired_se:.4f}"
+            )
+            lines += _tests(own) if by_task else []
+    note = "\nIntervals are of one comparison each, not corrected for others."
+    if any(own.paired is None for own in compared.values()):
+        note += (
+            " Where tasks are drawn again, they say how the mean would differ with other tasks; "
+            "name the folder with predictions, FILE=DIR, of both to draw test sequences."
+        )
+    return "\n".join(lines) + "\n" + wrapped_text(note, WIDTH)
+
+
+def _cells(score: ComparedScore) -> tuple[str, ...]:
+    numbers = (f"{score.a:.4f}", f"{score.b:.4f}", f"{score.difference:+.4f}")
+    if score.interval is None:
+        return (score.name, str(score.tasks), *numbers, "-", "-")
+    low, high, probability = score.interval
+    return (score.name, str(score.tasks), *numbers, f"{low:+.4f} to {high:+.4f}", _p(probability))
+
+
+def _p(value: float) -> str:
+    if value > 1 - P_SMALL:
+        return "> 0.999"
+    return "< 0.001" if value < P_SMALL else f"{value:.3f}"
+
+
+def _tests(regime: ComparedRegime) -> list[str]:
+    """Return McNemar's exact test of each task with one fit; several share their sequences."""
+    cells = regime.paired.cells if regime.paired is not None else {}
+    single = {task: cell.discordant[0] for task, cell in cells.items() if len(cell.discordant) == 1}
+    if not single:
+        return ["no McNemar test: few-shot fits share their sequences; JSON has each"]
+    rows = [
+        (task, str(fit.only_a), str(fit.only_b), "< 0.001" if fit.p < P_SMALL else f"{fit.p:.3f}")
+        for task, fit in single.items()
+    ]
+    columns = ("task", "only a", "only b", "p")
+    return [
+        "",
+        f"sequences that one alone has right; McNemar's p, of {plural(len(rows), 'test')}",
+        *Table(columns, rows, frozenset(columns[1:])).text_lines(),
+    ]
+
+
+def compared_csv(
+    names: tuple[str, str], compared: Mapping[str, ComparedRegime], *, by_task: bool = True
+) -> str:
+    """Return a line a score, always with those of tasks."""
+    del names, by_task
+    output = io.StringIO()
+    writer = csv.writer(output, lineterminator="\n")
+    writer.writerow(_CSV)
+    for regime, over, score in rows_of(compared):
+        interval = score.interval or ("", "", "")
+        numbers = (score.tasks, score.a, score.b, score.difference)
+        writer.writerow((regime, score.name, *numbers, *interval, over))
+    return output.getvalue()
+
+
+def compared_json(
+    names: tuple[str, str], compared: Mapping[str, ComparedRegime], *, by_task: bool = True
+) -> str:
+    """Return the comparison as JSON, always by task: McNemar's test of every fit."""
+    del by_task
+    regimes: dict[str, dict[str, object]] = {}
+    for regime, own in compared.items():
+        regimes[regime] = {
+            "over": own.over,
+            "scores": [_members(score) for score in own.scores],
+            "tasks": [_members(score) for score in own.by_task],
+        }
+        if own.paired is not None:
+            regimes[regime]["paired"] = {
+                "macro": own.paired.macro._asdict(),
+                "tasks": {
+                    task: {
+                        "difference": cell.difference,
+                        "se": cell.se,
+                        "covariance": cell.covariance,
+                        "fits": [fit._asdict() | {"p": fit.p} for fit in cell.discordant],
+                    }
+                    for task, cell in own.paired.cells.items()
+                },
+            }
+    return dumps({"a": names[0], "b": names[1], "regimes": regimes})
+
+
+def _members(score: ComparedScore) -> dict[str, object]:
+    interval = score.interval._asdict() if score.interval is not None else None
+    return score._asdict() | {"difference": score.difference, "interval": interval}
+
+
+def compared_svg(
+    names: tuple[str, str], compared: Mapping[str, ComparedRegime], *, by_task: bool = False
+) -> str:
+    """Return a plot: the difference and interval of each score, a row each."""
+    rows: list[tuple[str, ComparedScore | None]] = []
+    for regime, own in compared.items():
+        rows.append((f"{regime}, {own.over} drawn again", None))
+        rows += [(score.name, score) for score in (*own.scores, *own.by_task * by_task)]
+    reach = max((max(map(abs, _ends(score))) for _, score in rows if score), default=0.0) or 1.0
+    title = f"MCC of {visible(names[0], SHOWN)} less that of {visible(names[1], SHOWN)}"
+    height, width = _LINE * (len(rows) + 2), _LEFT + _PLOT + _RIGHT
+    middle = _LEFT + _PLOT / 2
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"',
+        f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
+        f'<title>{escape(title)}</title><rect width="100%" height="100%" fill="white"/>',
+        f'<text x="4" y="14" font-weight="bold">{escape(title)}</text>',
+        f'<path d="M{middle} {_LINE * 1.5}V{height}" stroke="#999" stroke-dasharray="3 3"/>',
+    ]
+    for number, (name, score) in enumerate(rows, 2):
+        y = _LINE * number
+        weight = "" if score else ' font-weight="bold"'
+        parts.append(f'<text x="4" y="{y + 4}"{weight}>{escape(visible(name, SHOWN))}</text>')
+        if score is not None:
+            low, value, high = (middle + end / reach * _PLOT / 2 for end in _ends(score))
+            parts.append(f'<path d="M{low:.1f} {y}H{high:.1f}" stroke="#2563a8" stroke-width="2"/>')
+            parts.append(f'<circle cx="{value:.1f}" cy="{y}" r="4" fill="#2563a8"/>')
+            where = _LEFT + _PLOT + 12
+            parts.append(f'<text x="{where}" y="{y + 4}">{score.difference:+.4f}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _ends(score: ComparedScore) -> Sequence[float]:
+    """Return low end, difference and high end; each the difference where there is no interval."""
+    low, high = score.interval[:2] if score.interval is not None else (score.difference,) * 2
+    return low, score.difference, high

@@ -1,0 +1,103 @@
+"""Differences of two models by the paired bootstrap: over test sequences, or over tasks.
+
+A resample draws with replacement, the same for both models. How often each sequence is drawn is
+multinomial, and sequences with the same true class and the same predictions of every fit count as
+one: the matrices of a resample follow from how often each such group is drawn.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Codes = npt.NDArray[np.integer]
+Reals = npt.NDArray[np.float64]
+SEED = 20_260_101
+"""Of the draws: the same comparison gives the same interval."""
+CELLS_MAX = 4_000_000
+"""Counts that are drawn at once: 32 MB."""
+TAILS = (0.025, 0.975)
+
+
+class Interval(NamedTuple):
+    """What resamples say of a difference."""
+
+    low: float
+    high: float
+    """Of 95 %, by percentiles; of this one comparison, not corrected for others."""
+    probability: float
+    """Share of the resamples in which the first is higher, equal ones counting half."""
+
+
+def interval_of(draws: Reals) -> Interval:
+    """Return the interval of (n,) resampled differences."""
+    low, high = np.quantile(draws, TAILS)
+    probability = float((draws > 0).mean() + (draws == 0).mean() / 2)
+    return Interval(float(low), float(high), probability)
+
+
+def resampled_task(
+    truth: Codes, a: Codes, b: Codes, classes: int, resamples: int, generator: np.random.Generator
+) -> Reals:
+    """Return (resamples,) differences in MCC on one task, the mean over the fits.
+
+    `truth` is (n,), `a` and `b` are (fits, n), codes from 0 to `classes` - 1.
+    """
+    groups, counts = np.unique(np.vstack([truth, a, b]), axis=1, return_counts=True)
+    true, first, second = groups[0], groups[1 : len(a) + 1], groups[len(a) + 1 :]
+    shares, parts = counts / counts.sum(), []
+    most = max(1, CELLS_MAX // len(counts))
+    for start in range(0, resamples, most):
+        size = min(most, resamples - start)
+        drawn = generator.multinomial(len(truth), shares, size=size).astype(np.float64)
+        scores = [
+            np.mean([_mcc(drawn, true, fit, classes) for fit in fits], axis=0)
+            for fits in (first, second)
+        ]
+        parts.append(scores[0] - scores[1])
+    return np.concatenate(parts)
+
+
+def _mcc(drawn: Reals, truth: Codes, predicted: Codes, classes: int) -> Reals:
+    """Return (resamples,) MCC of groups that were drawn (resamples, groups) times."""
+    cells = np.zeros((len(truth), classes * classes))
+    cells[np.arange(len(truth)), truth.astype(np.int64) * classes + predicted] = 1
+    matrix = (drawn @ cells).reshape(-1, classes, classes)
+    total, true, said = matrix.sum((1, 2)), matrix.sum(2), matrix.sum(1)
+    right = np.trace(matrix, axis1=1, axis2=2)
+    spread = (total**2 - (true**2).sum(1)) * (total**2 - (said**2).sum(1))
+    covariance = right * total - (true * said).sum(1)
+    mcc: Reals = np.divide(covariance, np.sqrt(spread), out=np.zeros_like(total), where=spread > 0)
+    return mcc
+
+
+def weighted_sum(draws: Mapping[str, Reals], weights: Mapping[str, float]) -> Reals:
+    """Return (resamples,) sums over tasks, each with its weight."""
+    total: Reals = np.sum([weight * draws[task] for task, weight in weights.items()], axis=0)
+    return total
+
+
+def resampled_tasks(
+    differences: Mapping[str, float],
+    categories: Sequence[Sequence[str]],
+    resamples: int,
+    generator: np.random.Generator,
+) -> Reals:
+    """Return (resamples,) means over categories of means over tasks, with tasks drawn again.
+
+    A category none of whose tasks was drawn does not count in that resample.
+    """
+    tasks = [task for members in categories for task in members]
+    values = np.array([differences[task] for task in tasks])
+    drawn = generator.multinomial(len(tasks), np.full(len(tasks), 1 / len(tasks)), size=resamples)
+    sums, sizes, start = [], [], 0
+    for members in categories:
+        own = drawn[:, start : start + len(members)]
+        sums.append(own @ values[start : start + len(members)])
+        sizes.append(own.sum(1))
+        start += len(members)
+    total, size = np.array(sums), np.array(sizes)
+    means = np.divide(total, size, out=np.zeros_like(total), where=size > 0)
+    result: Reals = means.sum(0) / (size > 0).sum(0)
+    return result
