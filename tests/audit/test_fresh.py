@@ -65,6 +65,7 @@ def test_a_set_is_committed_to_opened_and_released(committed, tmp_path):
     assert again == opened
 
 
+@pytest.mark.nightly  # in the gate, release and check of a set
 def test_one_set_has_one_commitment_and_another_salt_another_digest(committed, tmp_path):
     path, found = committed
     with pytest.raises(AuditRefused, match=r"set\.csv\.salt: is there already"):

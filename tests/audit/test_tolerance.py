@@ -86,6 +86,7 @@ def test_every_outcome_of_a_plain_copy_is_allowed(both, one_fit, seed):
         assert agree(claim, rerun, found)
 
 
+@pytest.mark.nightly  # in the gate, honest and forged claims
 @quick
 @given(copies, st.integers(0, 99), st.integers(2, 4))
 def test_the_allowance_of_stressed_copies_grows_with_their_deviation(both, seed, times):

@@ -293,6 +293,7 @@ def address_space(more: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
+@pytest.mark.nightly  # in the gate, an extractor that counts
 def test_a_transformer_gets_the_budget_that_a_limit_leaves_room_for(tmp_path: Path) -> None:
     """Its widest layer takes 128 KiB a token: 2,048 tokens would need 256 MiB, of 160 there are."""
     folder = models.save("bert", tmp_path / "wide", width=1 << 14)

@@ -62,6 +62,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Harness:
     return run_example(tmp_path_factory.mktemp("probes"), 2, "--tasks", "mini_splice,mini_tf")
 
 
+@pytest.mark.nightly  # in the gate, all of it as JSON
 def test_a_part_of_the_example_of_the_page(made: Harness) -> None:
     """The same words with fewer tasks and receipts: the table has the page's heading and shape."""
     commands, expected = example()

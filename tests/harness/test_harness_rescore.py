@@ -113,6 +113,7 @@ def test_flips_bound_what_the_scores_move(made: dict[str, Any]) -> None:
     assert seen > 0
 
 
+@pytest.mark.nightly  # in the gate, predictions of record by their digests
 def test_the_same_words_give_the_same_numbers(folder: Path, made: dict[str, Any]) -> None:
     harness = Harness(folder)
     tasks = TASKS[1:]

@@ -126,6 +126,7 @@ def test_print_takes_two_sheets_each_with_the_names_of_the_columns(tab):
     assert len(shown) == len(tab.names())
 
 
+@pytest.mark.nightly  # in the gate, two sheets with the names of the columns
 def test_a_sheet_has_whole_columns_and_says_what_it_leaves_out(tab):
     page = tab.go("#/table?columns=tasks")
     raw = page.pdf(format="A4", prefer_css_page_size=True)
@@ -145,6 +146,7 @@ def test_a_sheet_has_whole_columns_and_says_what_it_leaves_out(tab):
 CUTS = ((34, [33]), (10, [10, 23]), (100, [33]))
 
 
+@pytest.mark.nightly  # in the gate, two sheets with the names of the columns
 @pytest.mark.parametrize(("first", "printed"), gated(CUTS, CUTS[1]))
 def test_a_category_that_is_cut_spans_what_is_printed(browser, board, tmp_path, first, printed):
     shutil.copytree(board, tmp_path / "board")

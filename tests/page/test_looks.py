@@ -164,6 +164,7 @@ def test_a_view_looks_as_it_did_and_nothing_overlaps_or_is_cut(
     assert list(filter(None, wrong)) == []
 
 
+@pytest.mark.nightly  # in the gate, what is printed by its text
 @pytest.mark.parametrize(
     ("view", "sheets"),
     gated(

@@ -101,6 +101,7 @@ def test_a_plain_table_that_cannot_be_read_is_seen(browser, folder):
         assert plain_table(page) == scores_of("full", "MCC")
 
 
+@pytest.mark.nightly  # in the gate, a board of the usual size
 def test_a_large_board_has_the_best_in_the_index_and_a_link_to_all(browser, tmp_path):
     many = [
         entry(SubmissionV10.model_validate(small(f"m{number}", BENCHMARK)), registry={})

@@ -279,6 +279,7 @@ MORE = ("categories/splice-sites.html", "scores/full-MCC.html", f"v/{GENERATION}
 The gate has the page of a model, which has each kind of part."""
 
 
+@pytest.mark.nightly  # in the gate, axe on the page itself
 @pytest.mark.parametrize("place", gated([*PLACES, *MORE], PLACES[0]))
 def test_axe_finds_nothing_at_any_width(browser, folder, place):
     with opened(browser, f"{folder.as_uri()}/") as tab:

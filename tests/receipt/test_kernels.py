@@ -59,6 +59,7 @@ def computed(written: Written, kernel: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.nightly  # in the gate, settings from outside and digests of record
 def test_predictions_are_equal_label_by_label(of_mini: Written) -> None:
     found = {kernel: computed(of_mini, kernel) for kernel in KERNELS}
     used = {

@@ -239,6 +239,7 @@ def test_the_workers_options_are_those_of_the_schema(tmp_path):
     }
 
 
+@pytest.mark.nightly  # in the gate, the limit itself
 def test_a_measured_budget_keeps_to_the_memory_of_the_sandbox(bubblewrap_sandbox):
     """All at once would take 360 MiB, of 256 that it may have."""
     sequences = ["ACGT" * 15] * 12

@@ -162,7 +162,7 @@ def test_the_sentence_names_the_cause(class_name, slug, sentence):
 @pytest.mark.parametrize(
     ("module", "class_name", "alarms"),
     [
-        ("upstream_shapes", "NamedSeqs", set()),
+        pytest.param("upstream_shapes", "NamedSeqs", set(), marks=pytest.mark.nightly),
         pytest.param("upstream_shapes", "PositionalOnly", set(), marks=pytest.mark.nightly),
         ("upstream_shapes", "ReturnsTensor", set()),
         pytest.param("upstream_shapes", "ReturnsBfloat16", set(), marks=pytest.mark.nightly),
@@ -171,9 +171,9 @@ def test_the_sentence_names_the_cause(class_name, slug, sentence):
         ("legitimate", "Bfloat16", set()),
         pytest.param("legitimate", "Autocast", set(), marks=pytest.mark.nightly),
         pytest.param("legitimate", "FirstToken", set(), marks=pytest.mark.nightly),
-        ("legitimate", "Scaled", set()),
+        pytest.param("legitimate", "Scaled", set(), marks=pytest.mark.nightly),
         ("legitimate", "Normalised", set()),
-        ("legitimate", "Windows", set()),
+        pytest.param("legitimate", "Windows", set(), marks=pytest.mark.nightly),
         ("legitimate", "BothStrands", set()),
         pytest.param("legitimate", "OneHot", set(), marks=pytest.mark.nightly),
         pytest.param("legitimate", "OneByOne", set(), marks=pytest.mark.nightly),
