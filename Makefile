@@ -94,10 +94,10 @@ site: $(SITE)/.ready  ## the pages as a site in build/site/public, every link ch
 	$(SITE)/bin/python tools/site.py
 	$(SITE)/bin/python -m zensical build --strict --clean
 
-tutorials:  ## docs/tutorial*.md typed in an empty environment, the installation included
+tutorials:  ## the tutorials of docs typed in an empty environment, the installation included
 	@$(PYTHON) -m tools.tutorials
 
-doors:  ## docs/install.md by uv, pipx, pre-commit and prek, in an empty home
+doors:  ## docs/contributor/install.md by uv, pipx, pre-commit and prek, in an empty home
 	@$(PYTHON) -m tools.doors
 
 real-tasks: $(READY)  ## fetch the six real tasks that some tests need, by digest
@@ -173,7 +173,7 @@ bench-uncertainty: $(READY)  ## how often decisions hold, as a table for the doc
 bench-page: $(READY)  ## how fast the page is with a thousand models, as tables for the docs
 	$(BIN)/python -m benchmarks.bench_page
 
-bench-scale: $(READY)  ## what check, build and advice cost, as the table of docs/scale.md
+bench-scale: $(READY)  ## what check, build and advice cost, as the table of docs/developer/scale.md
 	$(BIN)/python -m benchmarks.bench_scale --write
 
 bench-atlas: $(READY)  ## how far devices, dtypes, kernels and batches lie apart: schemas/atlas.json, for the docs
