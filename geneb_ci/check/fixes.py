@@ -8,17 +8,19 @@ import difflib
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from geneb_ci.check.registry import FILE_RULES, select
 from geneb_ci.check.rule import Context
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import MachineFault
 from geneb_ci.common.files import write_files
+from geneb_ci.common.finding import Finding
 from geneb_ci.common.finding import KeyPath as Pointer
 from geneb_ci.statistics.metrics import EXACT, LONG
 from geneb_ci.submission.document import Document, parse_document, read_document
@@ -109,6 +111,21 @@ def fixed_file(path: Path, checker: Checker) -> Fixed:
     if left:
         return Fixed(document.name, before, before, left=left if changes else "")
     return Fixed(document.name, before, after, tuple(changes))
+
+
+def is_fixable(path: Path, errors: Iterable[Finding]) -> bool:
+    """Whether a row with these errors has fewer after `--fix`; nothing is written."""
+    if not any(finding.rule in FILE_RULES["arithmetic"] for finding in errors):
+        return False  # means of seeds are all that is repaired and may be an error
+    repaired = fixed_file(path, Checker(()))
+    if not repaired.changes:
+        return False
+    checker = Checker(select(["arithmetic"], []))
+    before, after = (
+        checker.check_bytes(text.encode(), path, str(path)).findings
+        for text in (repaired.before, repaired.after)
+    )
+    return len(after) < len(before)
 
 
 def _with_spans(document: Document) -> Document:

@@ -31,11 +31,11 @@ from geneb_ci.cli.shared import (
 )
 from geneb_ci.common.errors import BadConfiguration, Exit, UsageProblem
 from geneb_ci.common.parallel import MANY_FILES
-from geneb_ci.render.formats import beyond_files, proposal_lines, render
+from geneb_ci.render.formats import WHOLE, beyond_files, proposal_lines, render
 from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
 from geneb_ci.submission.reading import BYTES_MAX
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import next_line, plural
 
 if TYPE_CHECKING:
     from geneb_ci.check.rule import AnyRule
@@ -158,6 +158,8 @@ def check_command(
         proposed = _proposed(base, pr, repo)
         if proposed is not None:
             _write(proposed, reports)
+            if pr is None:
+                _print_next(proposed, (), reports)
             return exit_code(proposed, strict=strict)
     if fix or diff:
         _repair(paths, write=not diff)
@@ -177,10 +179,11 @@ def check_command(
         progress=watch_checks,
     )
     _write(report, reports)
-    if report.verdict in PASSING and any(not path.is_dir() for path in paths):
-        _tell(beyond_files(), reports)  # where there are errors, they come first
+    if report.files and any(not path.is_dir() for path in paths):
+        _tell(beyond_files(is_short=report.verdict not in PASSING), reports)
     if baseline is not None:
         _print_baseline(report, baseline)
+    _print_next(report, paths, reports)
     fault = next(
         (error for error in report.unreadable if isinstance(error, BadConfiguration)), None
     )
@@ -251,7 +254,8 @@ def _is_whole(base: str | None, pr: int | None, given: Sequence[object]) -> bool
 
 def _proposed(base: str | None, pr: int | None, repo: str | None) -> CheckReport | None:
     """Check a branch or a pull request as a whole; None where no branch is there to check."""
-    from geneb_ci.github.verdict.branch import NoBranch, NoClone  # 0.2 s
+    from geneb_ci.github.verdict.branch import NoClone  # 0.2 s
+    from geneb_ci.publish.git import NoBranch
 
     if pr is not None:
         return check_pull(pr, repo=repo, say=_note)
@@ -284,6 +288,17 @@ def _tell(text: str, outputs: list[Output]) -> None:
     """Print a paragraph after a report that is read in a terminal."""
     if Output("text", STDOUT) in outputs:
         click.echo(wrapped_text(f"{text}\n", width()), nl=False, err=True)
+
+
+def _print_next(report: CheckReport, paths: tuple[Path, ...], outputs: list[Output]) -> None:
+    """Print the command that comes next, below a report that is read in a terminal."""
+    if not {Output("text", STDOUT), Output(WHOLE, STDOUT)} & {*outputs}:
+        return
+    from geneb_ci.situation.after_check import command_after  # for people alone
+
+    command = command_after(report, paths, Path.cwd())
+    if command:
+        echo(next_line(command))
 
 
 def _color(path: str) -> bool:

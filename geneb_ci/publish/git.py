@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from geneb_ci.common.config import Layout
-from geneb_ci.common.errors import Exit, GenebError
+from geneb_ci.common.errors import Exit, GenebError, NothingChecked
 
 # Everything that published files depend on: the folders of a layout (geneb_ci.common.config), and
 # the code. If none of these changed, the published files are unchanged.
@@ -58,6 +58,10 @@ _FULL = re.compile(r"[0-9a-f]{40}")
 REGULAR = frozenset({"100644", "100755"})
 LINK = "120000"
 NO_BLOB = "0" * 40
+HEAD = "HEAD"
+REMOTES = ("upstream", "origin")
+"""Where main is looked for, the repository that a fork was made from first."""
+MAIN_NAMES = ("main", "master")
 
 
 class BadRepository(GenebError):
@@ -116,6 +120,10 @@ _REFUSALS: tuple[tuple[str, str], ...] = (
     (_NAMELESS, _NAME),
 )
 """Words of git where it refuses a repository, and what to do."""
+
+
+class NoBranch(NothingChecked):
+    """There is no branch to judge: no base branch is known, or HEAD is part of it."""
 
 
 class GitRefusal(NamedTuple):
@@ -313,6 +321,21 @@ def top_folder(folder: Path) -> Path:
     """
     output = GitRepository(folder).run("rev-parse", "--show-toplevel")
     return Path(os.fsdecode(output.removesuffix(b"\n")))
+
+
+def known_base(repository: GitRepository) -> str:
+    """Return main of a remote, or of the clone. Raises NoBranch where there is none."""
+    listing = repository.run("for-each-ref", "--format=%(refname) %(symref)")
+    lines = listing.decode(errors="replace").splitlines()
+    targets = {name: target or name for name, _, target in (line.partition(" ") for line in lines)}
+    remote_names = [f"refs/remotes/{r}/{b}" for r in REMOTES for b in (HEAD, *MAIN_NAMES)]
+    for name in (*remote_names, *(f"refs/heads/{branch}" for branch in MAIN_NAMES)):
+        if targets.get(name) in targets:  # the branch that HEAD of a remote names may be gone
+            return targets[name].removeprefix("refs/remotes/").removeprefix("refs/heads/")
+    raise NoBranch(
+        "the clone has neither a main branch nor one of a remote to compare with",
+        "name the branch that you propose to: --base REF",
+    )
 
 
 def repository_at(layout: Layout) -> GitRepository:

@@ -170,8 +170,13 @@ def proposal_lines(report: Report) -> list[str]:
     return lines
 
 
-def beyond_files() -> str:
-    """Return what the server asks of a pull request that a check of files does not look at."""
+def beyond_files(*, is_short: bool = False) -> str:
+    """Return what the server asks of a pull request that a check of files does not look at.
+
+    The short one is for a file with errors, which come first.
+    """
+    if is_short:
+        return "The server asks more of a branch (card, extractor, one model): `geneb-ci check`."
     return (
         f"Not looked at, and asked by the server of a pull request: {'; '.join(CHANGE_TOPICS)}. "
         "`geneb-ci check` without a file, on the committed branch, is the server's verdict."

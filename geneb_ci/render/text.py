@@ -225,14 +225,18 @@ ALIKE_MIN = 3
 
 
 def _group(group: list[Finding], report: Report, width: int) -> Iterator[Line]:
-    first, last = group[0], (0, 0)
+    first, last, message = group[0], (0, 0), ""
     yield ()
     severity = Part(f"{first.severity}:", _STYLES[first.severity])
     yield (Part("  "), severity, Part(" "), Part(escape(first.rule), "bold"))
     listed = group if len(group) <= SAME_RULE_MAX else group[:LISTED_OF_MANY]
     for fix, run in itertools.groupby(listed, lambda finding: finding.fix):
         for finding in run:
-            yield from _place(finding, width)
+            position = f"    {finding.line}:{finding.column}  "
+            yield from _wrapped(position, Part(escape(finding.pointer), "dim"), width)
+            if sentence(finding) != message:  # of 300 cells with the same, once
+                message = sentence(finding)
+                yield from _wrapped("      ", Part(escape(message)), width)
             if (finding.line, finding.column) != last:  # one excerpt per position
                 yield from _frame(finding, report, width)
             last = finding.line, finding.column
@@ -241,12 +245,6 @@ def _group(group: list[Finding], report: Report, width: int) -> Iterator[Line]:
     if len(group) > len(listed):
         more = len(group) - len(listed) + sum(finding.unlisted for finding in group)
         yield (Part(f"    and {more:,} more of {escape(first.rule)}", "bold"),)
-
-
-def _place(finding: Finding, width: int) -> Iterator[Line]:
-    position = f"    {finding.line}:{finding.column}  "
-    yield from _wrapped(position, Part(escape(finding.pointer), "dim"), width)
-    yield from _wrapped("      ", Part(escape(sentence(finding))), width)
 
 
 def _frame(finding: Finding, report: Report, width: int) -> Iterator[Line]:

@@ -7,15 +7,13 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from geneb_ci.common.finding import first_and_more
-from geneb_ci.situation.table import Situation
+from geneb_ci.situation.table import BOARD, Situation
 from geneb_ci.situation.work_tree import WorkTree
 from reference_harness.formats.text import plural, quoted
 
 PATHS_SHOWN = 3
 BACK = "brings them back"
 MISSING_CARD = "missing-card"
-BOARD = "https://github.com/OWNER/NAME"
-"""Stands for the address of a board that nothing here names."""
 
 
 class Problems(NamedTuple):

@@ -11,22 +11,23 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from geneb_ci.check.change import Change, FileChange
-from geneb_ci.check.fixes import fixed_file
+from geneb_ci.check.fixes import is_fixable
 from geneb_ci.check.interface import SIGNATURE, extractor_class, interface_fault
 from geneb_ci.check.registry import FILE_RULES, RULES
+from geneb_ci.check.report import Report
 from geneb_ci.check.row_facts import ExtractorFile, extractor_module, is_built_in
 from geneb_ci.check.rules.pullrequest import right_place
-from geneb_ci.check.runner import Checker, FileResult
+from geneb_ci.check.runner import Checker
 from geneb_ci.common.config import Layout, LayoutKind, is_practice
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.main_branch import Clone, further_places
 from geneb_ci.github.sides import Main, main_at, read_sides
-from geneb_ci.github.verdict.branch import NoBranch, judge_branch
+from geneb_ci.github.verdict.branch import judge_branch
 from geneb_ci.github.verdict.collect import places_of
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.models.scaffold import run_words
-from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
+from geneb_ci.publish.git import BadRepository, GitRepository, NoBranch, repository_at
 from geneb_ci.receipt.seen import receipt_published
 from geneb_ci.situation.contributor import (
     MISSING_CARD,
@@ -38,10 +39,12 @@ from geneb_ci.situation.contributor import (
     Results,
 )
 from geneb_ci.situation.work_tree import WorkTree, blob_here, read_work_tree
+from geneb_ci.submission.document import read_document
 from geneb_ci.submission.names import Card, read_card
 from geneb_ci.submission.reading import FileKind, read_bytes
 from geneb_ci.submission.result_folders import MODEL_META, described_by, model_meta
-from reference_harness.formats.submission import Submission, SubmissionV12
+from geneb_ci.submission.structure import check_structure
+from reference_harness.formats.submission import SubmissionV12
 from reference_harness.formats.submission_terms import SUFFIX
 from reference_harness.formats.text import quoted
 
@@ -52,9 +55,10 @@ SUBMISSIONS_LOOKED_AT = 20
 _LOG = re.compile(r"results_.*\.json")
 
 
-def read_branch(layout: Layout) -> BranchState:
+def read_branch(layout: Layout, checked: Report | None = None) -> BranchState:
     """Return the state of a contributor's clone; no server is asked.
 
+    `checked` is a report without errors on the row or on the branch: neither is checked again.
     Raises BadConfiguration where the settings or the policy of the board cannot be used.
     """
     if layout.kind is LayoutKind.ALONE or layout.submissions is None:
@@ -62,7 +66,7 @@ def read_branch(layout: Layout) -> BranchState:
     try:
         repository = repository_at(layout)
         tree = read_work_tree(repository, places_of(layout))
-        return _Reader(layout, repository, tree).state()
+        return _Reader(layout, repository, tree, checked).state()
     except BadRepository as error:
         return BranchState(refusal=error.message, refusal_fix=error.fix)
 
@@ -82,9 +86,16 @@ def _submission_in(folder: Path) -> str:
 class _Reader:
     """Reads one clone: the commits of its branch, and on top of them the working tree."""
 
-    def __init__(self, layout: Layout, repository: GitRepository, tree: WorkTree) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        repository: GitRepository,
+        tree: WorkTree,
+        checked: Report | None = None,
+    ) -> None:
         self.layout = layout
         self.tree = tree
+        self.checked = checked
         self.places = places_of(layout)
         self.clone = Clone(repository)
         self.main: Main | None = None
@@ -210,12 +221,13 @@ class _Reader:
             )
             words = self._run_words(state, model, card)
             return dataclasses.replace(state, run_words=words, card_errors=_placeholders(card))
-        result = Checker(RULES).check(self.layout.root / row)
-        errors = [f for f in result.findings if f.severity is Severity.ERROR]
-        about_card = [f for f in result.findings if f.rule in OF_CARD]
+        document = read_document(self.layout.root / row, spans=False)
+        value = document.value
+        findings = self._findings(row)
+        errors = [f for f in findings if f.severity is Severity.ERROR]
+        about_card = [f for f in findings if f.rule in OF_CARD]
         fatal = [f for f in about_card if f.rule == MISSING_CARD or f in errors]
         other = [f for f in errors if f not in fatal and f.rule not in EXTRACTOR_RULES]
-        value = result.document.value
         own_module = "" if is_built_in(value) else extractor_module(value)
         named = dataclasses.replace(self.change, module=own_module).extractor
         path = f"{self.places.extractors}/{own_module}" if own_module else ""
@@ -227,15 +239,15 @@ class _Reader:
             card=card_path,
             module=path,
             class_name=_class_name(value),
-            is_fixable=bool(other) and _is_fixable(self.layout.root / row, len(errors)),
+            is_fixable=is_fixable(self.layout.root / row, other),
             row_errors=problems(other),
             card_errors=problems(fatal),
             warnings=problems(
-                f for f in result.findings if f.severity is Severity.WARNING and f not in fatal
+                f for f in findings if f.severity is Severity.WARNING and f not in fatal
             ),
             extractor_error=self._extractor_error(path, value, errors),
             is_module_missing=bool(path) and not (self.layout.root / path).is_file(),
-            receipt=self._receipt(result),
+            receipt=self._receipt(value),
         )
 
     def _is_module(self, file: FileChange) -> bool:
@@ -276,8 +288,17 @@ class _Reader:
         mismatch = next((f for f in errors if f.rule in EXTRACTOR_RULES), None)
         return mismatch.message if mismatch is not None else ""
 
-    def _receipt(self, result: FileResult) -> ReceiptFacts | None:
-        submission: Submission | None = result.submission
+    def _findings(self, row: str) -> Sequence[Finding]:
+        """Return what is found about a row as it is in the working tree."""
+        report = self.checked
+        if report is not None and not (report.proposal and {*self.tree.pending}):
+            return report.findings
+        return Checker(RULES).check(self.layout.root / row).findings
+
+    def _receipt(self, value: Any) -> ReceiptFacts | None:
+        if not isinstance(value, dict) or not value.get("receipt"):
+            return None
+        submission, _ = check_structure(value)
         if not isinstance(submission, SubmissionV12) or submission.receipt is None:
             return None
         receipt = submission.receipt
@@ -297,21 +318,14 @@ class _Reader:
 
     def _verdict(self) -> Problems:
         """Return the errors of the server's verdict on the last commit; none where it has none."""
+        if self.checked is not None:
+            return NO_PROBLEMS
         try:
             judged = judge_branch(self.layout.root)
         except NoBranch:
             return NO_PROBLEMS
         findings = judged.decision.findings
         return problems(f for f in findings if f.severity is Severity.ERROR)
-
-
-def _is_fixable(path: Path, errors: int) -> bool:
-    """Whether a row has fewer errors after `geneb-ci check --fix`; nothing is written."""
-    repaired = fixed_file(path, Checker(()))
-    if not repaired.changes:
-        return False
-    result = Checker(RULES).check_bytes(repaired.after.encode(), path, str(path))
-    return sum(f.severity is Severity.ERROR for f in result.findings) < errors
 
 
 def problems(findings: Iterable[Finding]) -> Problems:

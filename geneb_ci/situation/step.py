@@ -3,7 +3,6 @@
 import dataclasses
 import datetime as dt
 import os
-import shlex
 from pathlib import Path
 
 from geneb_ci.audit.record.keys import KEY_VARIABLE
@@ -12,7 +11,7 @@ from geneb_ci.github.verdict.collect import places_of
 from geneb_ci.publish.git import BadRepository, repository_at
 from geneb_ci.situation import contributor
 from geneb_ci.situation.read_branch import read_branch
-from geneb_ci.situation.table import NextStep, Role, decide
+from geneb_ci.situation.table import NextStep, Role, at_root, decide
 from geneb_ci.situation.work_tree import KEYS_FOLDER, read_work_tree
 
 NOTHING_TO_SUBMIT = frozenset({"nothing-changed", "no-base-branch"})
@@ -34,10 +33,7 @@ def step_in(
     """
     layout = find_layout(folder)
     step = _step_of(layout, role, repository, space, now)
-    if not step.command or layout.root == folder:
-        return step
-    up = shlex.join(["cd", os.path.relpath(layout.root, folder)])
-    return dataclasses.replace(step, command=f"{up} && {step.command}")
+    return dataclasses.replace(step, command=at_root(step.command, layout.root, folder))
 
 
 def _step_of(

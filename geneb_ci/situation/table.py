@@ -1,10 +1,13 @@
 """Tables of situations: the first one that a state is in says where things stand, and what next."""
 
 import json
+import os
+import shlex
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from geneb_ci.render.plain import visible
@@ -17,6 +20,8 @@ LINE_MAX = 400
 """Characters of a line: names in it come from contributors."""
 COMMAND_MAX = 10_000
 """Characters of a command, which has at most the paths of one submission."""
+BOARD = "https://github.com/OWNER/NAME"
+"""Stands for the address of a board that nothing here names."""
 NOTHING = "nothing"
 """What comes next where nothing is left to do."""
 
@@ -99,3 +104,10 @@ def decide(role: Role, state: State, table: Sequence[Situation[State]]) -> NextS
     lines = tuple(visible(line, LINE_MAX) for line in situation.lines(state) if line)
     command = visible(situation.command(state), COMMAND_MAX)
     return NextStep(role, situation.name, lines, command)
+
+
+def at_root(command: str, root: Path, folder: Path) -> str:
+    """Return a command for the root of a repository as one for a folder in it."""
+    if not command or root == folder:
+        return command
+    return f"{shlex.join(['cd', os.path.relpath(root, folder)])} && {command}"

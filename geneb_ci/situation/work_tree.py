@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from geneb_ci.check.change import EXECUTABLE, REGULAR, SYMLINK, Blob, RepositoryFolders
-from geneb_ci.github.verdict.branch import NoBranch, known_base
-from geneb_ci.publish.git import GitRepository
+from geneb_ci.publish.git import GitRepository, NoBranch, known_base
 
 SUFFIXES = (".json", ".md", ".py")
 """Ends of the names of rows, cards, extractors and statements."""

@@ -3,11 +3,13 @@
 `--update-golden` writes that page anew; whoever changes a message looks at it there.
 """
 
+import contextlib
 import hashlib
 import json
 import math
 import re
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -279,9 +281,11 @@ def typed(command: str, capsys: Any) -> Read:
         result = CliRunner().invoke(extractors, words[1:])
         failures = sum(line.startswith("FAIL") for line in result.output.splitlines())
         return Read(result.exit_code, result.output, {"FAIL": failures})
-    code = main([*words, "--format", "text", "--format", "json", "--output", "../report.json"])
+    with contextlib.redirect_stderr(sys.stdout):
+        code = main([*words, "--format", "text", "--format", "json", "--output", "../report.json"])
     report = json.loads(Path("../report.json").read_bytes())
-    return Read(code, capsys.readouterr().out, dict(Counter(f["rule"] for f in report["findings"])))
+    text = capsys.readouterr().out.replace("wrote ../report.json\n", "")
+    return Read(code, text, dict(Counter(f["rule"] for f in report["findings"])))
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from geneb_ci.cli.main import main
+from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.situation.contributor import TABLE
 from tests.cli.repository import commit, put, small_repository
@@ -20,6 +21,7 @@ from tests.git import git
 from tests.github.conftest import IMPATIENT
 from tests.github.server import GitHubServer
 from tests.github.world import DirectWire
+from tests.paths import SUBMISSIONS
 from tests.rules.fixtures.provenance import receipt as receipt_row
 from tests.situation.steps import carry_out, step
 from tests.small import BENCHMARK, CARD, small, small_v11, small_v12
@@ -518,6 +520,64 @@ def test_next(name: str, clone: Path, capsys: pytest.CaptureFixture[str]) -> Non
     carry_out(case.line, case.edit)
     capsys.readouterr()
     assert step().situation == case.leads_to, step().text()
+
+
+AGAIN = f"geneb-ci check {ROW}"
+EXTRACTOR = f"${{EDITOR:-vi}} {MODULE} && {AGAIN}"
+# Name of a case: what is checked, the exit code, and the last line; None: that of `next`.
+CHECKED: dict[tuple[str, str], tuple[int, str | None]] = {
+    ("an archive of a board", ALPHA): (0, ""),
+    ("a fresh clone", ALPHA): (0, ""),
+    ("a percentage", ROW): (11, f"${{EDITOR:-vi}} {ROW} && {AGAIN}"),
+    ("a percentage", "submissions"): (11, f"${{EDITOR:-vi}} {ROW} && geneb-ci check submissions"),
+    ("a percentage", "--select arithmetic submissions"): (0, ""),
+    ("a rounded mean", ROW): (11, None),
+    ("a row without a card", ROW): (0, None),
+    ("a missing extractor", ROW): (0, None),
+    ("a wrong signature", ROW): (11, EXTRACTOR),
+    ("a class of another name", ROW): (0, None),
+    ("a receipt on this machine", ROW): (0, None),
+    ("a row in the root", "gamma.json"): (0, None),
+    ("a submission on main", ROW): (0, None),
+    ("files that are not committed", ROW): (0, None),
+    ("files that git ignores", ROW): (0, None),
+    ("a pull request without its extractor", ""): (11, "geneb-ci explain row-without-extractor"),
+    ("a branch on this machine", ROW): (0, "geneb-ci check"),
+    ("a branch on this machine", ""): (0, None),
+    ("a branch on this machine", "--format json"): (0, ""),
+    ("a branch that is pushed", ""): (0, None),
+    ("a branch that is pushed", "submissions"): (0, ""),
+}
+
+
+@pytest.mark.parametrize(("name", "words"), CHECKED)
+def test_a_check_ends_with_what_is_next(
+    name: str, words: str, clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, line = CHECKED[name, words]
+    CASES[name].make(clone)
+    find_layout.cache_clear()
+    assert main(["check", *words.split()]) == code
+    out = capsys.readouterr().out
+    _, is_there, command = out.partition("\nnext: ")
+    expected = CASES[name].line if line is None else line
+    assert command.removesuffix("\n") == expected, out
+    assert bool(is_there) == bool(expected)
+
+
+@pytest.mark.parametrize("is_board", [True, False])
+def test_a_check_of_a_row_elsewhere_ends_with_its_way_to_a_board(
+    is_board, clone, tmp_path, monkeypatch, capsys
+):
+    path = tmp_path / "row.json"
+    shutil.copy(SUBMISSIONS / "space.json", path)
+    monkeypatch.chdir(clone if is_board else tmp_path)
+    find_layout.cache_clear()
+    assert main(["check", str(path)]) == 0
+    row = "submissions/row.json"
+    copy = f"cp -n {path} {row} && geneb-ci check {row}"
+    line = copy if is_board else "git clone https://github.com/OWNER/NAME"
+    assert capsys.readouterr().out.splitlines()[-1] == f"next: {line}"
 
 
 def test_the_open_pull_request_and_whose_turn_it_is(clone, monkeypatch):

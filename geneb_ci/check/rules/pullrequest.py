@@ -177,14 +177,14 @@ def misplaced_file(change: Change) -> Iterator[ChangeFault]:
     for file in change.files:
         place = right_place(file, change)
         if place:
-            message = f"{quoted(file.path)} is not where it belongs"
+            message = f"not where it belongs, which is {quoted(place)}"
             folder = place.rpartition("/")[0]
             move = shlex.join(["git", "mv", file.path, place])
             yield ChangeFault(
                 MISPLACED_FILE.id,
                 file.path,
                 message,
-                quoted(file.path),
+                "",
                 quoted(place),
                 fix=f"Run `mkdir -p {folder}`, `{move}`, then commit and push.",
             )

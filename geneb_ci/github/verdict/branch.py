@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from geneb_ci.check.registry import CHANGE_RULES, RULES
 from geneb_ci.check.report import ProposalFacts, Report, UncommittedFile
-from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.github.main_branch import (
     Clone,
@@ -21,13 +20,9 @@ from geneb_ci.github.verdict.collect import Judge, places_of
 from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
 from geneb_ci.github.verdict.model import PullHead, PullOutcome, PullVerdict
 from geneb_ci.github.verdict.words import TITLES, next_step
-from geneb_ci.publish.git import GitRepository, top_folder
+from geneb_ci.publish.git import HEAD, MAIN_NAMES, GitRepository, NoBranch, known_base, top_folder
 from reference_harness.formats.text import Say, silent
 
-HEAD = "HEAD"
-REMOTES = ("upstream", "origin")
-"""Where main is looked for, the repository that a fork was made from first."""
-MAIN_NAMES = ("main", "master")
 COMMENTS = "comments of maintainers"
 GITHUB_ONLY = ("other open pull requests", COMMENTS)
 """What a verdict on GitHub depends on beside the files of both sides."""
@@ -38,10 +33,6 @@ _REASONS = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}
 """How git marks a file of the working tree; another mark is that of a change."""
 _SUFFIXES = (".json", ".md", ".py")
 """Ignored files with other names are no part of a submission, such as what Python caches."""
-
-
-class NoBranch(NothingChecked):
-    """There is no branch to judge: no base branch is known, or HEAD is part of it."""
 
 
 class NoClone(NoBranch):
@@ -144,21 +135,6 @@ def report_of(
         report.findings = list(decision.findings)
         report.files = [file.path for file in judged.change.files] if judged is not None else []
     return report
-
-
-def known_base(repository: GitRepository) -> str:
-    """Return main of a remote, or of the clone. Raises NoBranch where there is none."""
-    listing = repository.run("for-each-ref", "--format=%(refname) %(symref)")
-    lines = listing.decode(errors="replace").splitlines()
-    targets = {name: target or name for name, _, target in (line.partition(" ") for line in lines)}
-    remote_names = [f"refs/remotes/{r}/{b}" for r in REMOTES for b in (HEAD, *MAIN_NAMES)]
-    for name in (*remote_names, *(f"refs/heads/{branch}" for branch in MAIN_NAMES)):
-        if targets.get(name) in targets:  # the branch that HEAD of a remote names may be gone
-            return targets[name].removeprefix("refs/remotes/").removeprefix("refs/heads/")
-    raise NoBranch(
-        "the clone has neither a main branch nor one of a remote to compare with",
-        "name the branch that you propose to: --base REF",
-    )
 
 
 def _uncommitted(repository: GitRepository, folders: list[str]) -> Iterator[UncommittedFile]:

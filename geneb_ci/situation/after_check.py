@@ -1,0 +1,124 @@
+"""The one command that comes next after a check, by its report: nothing is checked again."""
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from geneb_ci.check.fixes import is_fixable
+from geneb_ci.check.registry import CHANGES
+from geneb_ci.check.report import CRASHED, Report
+from geneb_ci.common.config import Layout, LayoutKind, find_layout
+from geneb_ci.common.errors import GenebError
+from geneb_ci.common.finding import Finding, Severity
+from geneb_ci.publish.git import known_base, repository_at
+from geneb_ci.render.formats import is_complete
+from geneb_ci.render.plain import visible
+from geneb_ci.situation.table import BOARD, COMMAND_MAX, NextStep, Role, at_root, decide
+from geneb_ci.submission.reading import located
+from reference_harness.formats.recognition import FOREIGN, POINTER
+
+OF_CHANGES = frozenset(rule for rules in CHANGES.values() for rule in rules)
+"""Rules about the files of a branch, which no editor fixes."""
+_COMMAND = re.compile(r"`((?:geneb-ci|git) [^`]+)`")
+_CHECK = ("geneb-ci", "check")
+_UNJUDGED = frozenset({"not-pushed", "no-pull-request"})
+"""Situations after a check of a file that come after the server's verdict on the branch."""
+
+
+def command_after(report: Report, paths: Sequence[Path], folder: Path) -> str:
+    """Return the command that comes next after a check in a folder; "" where nothing is left to do.
+
+    `paths` are what was named; none: a branch. Nothing is written, and no server is asked.
+    """
+    errors = [
+        finding
+        for finding in sorted(report.findings, key=Finding.sort_key)
+        if finding.severity is Severity.ERROR and finding.rule != CRASHED
+    ]
+    command = ""
+    try:
+        if report.proposal is not None:
+            command = _after_branch(report, errors, folder)
+        elif errors:
+            command = _fix(errors, [*map(str, paths)] or report.files[:1], Path())
+        elif is_complete(report) and len(report.files) == len(paths) == 1 and paths[0].is_file():
+            command = _after_row(report, paths[0], folder)
+    except (GenebError, OSError):  # the check has said what it is about
+        return ""
+    return visible(command, COMMAND_MAX)
+
+
+def _after_branch(report: Report, errors: Sequence[Finding], folder: Path) -> str:
+    """Return what comes after the server's verdict on a branch."""
+    layout = find_layout(folder)
+    model = report.proposal.model if report.proposal is not None else None
+    if errors and errors[0].rule not in OF_CHANGES:
+        row = Path(str(layout.submissions), f"{model}.json").relative_to(layout.root)
+        command = _fix(errors, [str(row)], layout.root)
+    elif errors or is_complete(report):
+        step = _step(layout, None if errors else report)
+        command = step.command
+        if step.situation == "verdict-with-errors":
+            command = shlex.join(["geneb-ci", "explain", errors[0].rule])
+    else:
+        return ""
+    return at_root(command, layout.root, folder)
+
+
+def _after_row(report: Report, row: Path, folder: Path) -> str:
+    """Return what comes after a row without errors, where it is new or changed."""
+    layout = find_layout(folder)
+    if not _is_board(layout):
+        layout = find_layout(row.parent)
+    path = located(row)
+    if not _is_board(layout):
+        return f"git clone {BOARD}"
+    if not path.is_relative_to(layout.root):
+        target = str(Path(os.path.relpath(str(layout.submissions)), row.name))
+        copy = ["cp", "-n", str(row), target]
+        return f"{shlex.join(copy)} && {shlex.join([*_CHECK, target])}"
+    if not _is_proposed(path, layout):
+        return ""
+    step = _step(layout, report)
+    command = shlex.join(_CHECK) if step.situation in _UNJUDGED else step.command
+    return at_root(command, layout.root, folder)
+
+
+def _is_board(layout: Layout) -> bool:
+    return layout.kind is not LayoutKind.ALONE and layout.submissions is not None
+
+
+def _is_proposed(row: Path, layout: Layout) -> bool:
+    """Whether a row or its card differs from the branch that pull requests go to."""
+    repository = repository_at(layout)
+    names = [str(path) for path in (row, layout.cards and layout.cards / f"{row.stem}.md") if path]
+    pending = ("status", "--porcelain", "--ignored", "--untracked-files=all", "--", *names)
+    if repository.run(*pending):
+        return True
+    base = known_base(repository)
+    return bool(repository.run("diff", "--name-only", f"{base}...HEAD", "--", *names))
+
+
+def _step(layout: Layout, checked: Report | None = None) -> NextStep:
+    # Imported here: 0.3 s, which a row of the board does without.
+    from geneb_ci.situation.contributor import TABLE
+    from geneb_ci.situation.read_branch import read_branch
+
+    return decide(Role.CONTRIBUTOR, read_branch(layout, checked), TABLE)
+
+
+def _fix(errors: Sequence[Finding], again: Sequence[str], root: Path) -> str:
+    """Return the command that fixes the first error, or lets its file be edited."""
+    first = errors[0]
+    if first.rule in {FOREIGN, POINTER} and (commands := _COMMAND.findall(first.fix)):
+        named = {"FILE": first.file, "DIR": str(PurePosixPath(first.file).parent)}
+        return re.sub(r"\b(FILE|DIR)\b", lambda word: shlex.quote(named[word[0]]), commands[0])
+    if first.rule == "extractor-mismatch":
+        return shlex.join(["geneb-ci", "explain", first.rule])  # an edit would hide what ran
+    if not (root / first.file).is_file():
+        return ""  # standard input, or what the working tree has no more
+    if [first.file] == [*again] and is_fixable(root / first.file, errors):
+        return shlex.join([*_CHECK, "--fix", *again])
+    return f"${{EDITOR:-vi}} {shlex.quote(first.file)} && {shlex.join([*_CHECK, *again])}"
