@@ -207,14 +207,14 @@ def practice(folder: Path) -> Iterator[Practice]:
         with serving(github):
             made = Practice(folder, github, hub)
             github.make_fork({}, {})
-            for proposal in proposals(measured(folder, board)):
+            for proposal in proposals(measured(folder)):
                 made.propose(proposal)
             yield made
     finally:
         hub.close()
 
 
-def measured(folder: Path, board: Path) -> dict[str, bytes]:
+def measured(folder: Path) -> dict[str, bytes]:
     """Run the harness for two rows; return model id to its submission, the second one forged."""
     work = folder / "contributor"
     work.mkdir()
