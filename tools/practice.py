@@ -74,6 +74,7 @@ class Practice:
             "HF_ENDPOINT": self.hub.endpoint,
             "HF_TOKEN": WRITER,
             "HF_HOME": str(self.folder / "hub"),
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
         }
 
     def propose(self, proposal: Proposal) -> int:
