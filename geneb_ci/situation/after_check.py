@@ -113,8 +113,11 @@ def _fix(errors: Sequence[Finding], again: Sequence[str], root: Path) -> str:
     """Return the command that fixes the first error, or lets its file be edited."""
     first = errors[0]
     if first.rule in {FOREIGN, POINTER} and (commands := _COMMAND.findall(first.fix)):
-        named = {"FILE": first.file, "DIR": str(PurePosixPath(first.file).parent)}
-        return re.sub(r"\b(FILE|DIR)\b", lambda word: shlex.quote(named[word[0]]), commands[0])
+        parent = str(PurePosixPath(first.file).parent)
+        named = {"FILE": first.file, "DIR": parent, "FOLDER": parent}
+        return re.sub(
+            rf"\b({'|'.join(named)})\b", lambda word: shlex.quote(named[word[0]]), commands[0]
+        )
     if first.rule == "extractor-mismatch":
         return shlex.join(["geneb-ci", "explain", first.rule])  # an edit would hide what ran
     if not (root / first.file).is_file():

@@ -232,7 +232,7 @@ _TABLES_OF_METRICS = {"per_seed", "canonical"}
 
 def _metric_meant(path: KeyPath) -> str:
     """Return the metric for which a member has another name; "" if it has none."""
-    in_evidence = path[0] == "evidence" and path[-2] in _TABLES_OF_METRICS
+    in_evidence = len(path) > 1 and path[0] == "evidence" and path[-2] in _TABLES_OF_METRICS
     name = str(path[-1]).casefold() if _is_metric(path) or in_evidence else ""
     return next((metric for metric, names in _LONG_NAMES.items() if name in names), "")
 

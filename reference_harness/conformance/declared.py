@@ -1,6 +1,7 @@
 """Compares the declared layer, pooling and dtype with what the modules were seen to compute."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,14 @@ POOLINGS = {"mean": "mean", "average": "mean", "avg": "mean", "cls": "cls", "fir
 """Declared words that can be compared; any other word is only reported."""
 
 _HALVES = ("bfloat16", "float16")
+SUM_TOLERANCE = 1e-4
+"""Largest tolerance at which a sum of two poolings differs from one with other tokens left out."""
+SHARE_MIN = 0.01
+"""Smallest share of a pooling in a sum: less is rounding."""
+SUMMED = ("mean", "cls", "last", "mean 1:-1")
+"""Poolings that are looked for in sums over two modules."""
+MODULES_MAX = 100
+"""Last modules whose sums are tried: 5,000 pairs."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +55,24 @@ class _Match:
 def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     """Check that pooling the hidden states of the declared layer gives the embeddings.
 
-    Where none does, nothing is verified: hidden states may be invisible to hooks, or pooled in
-    another way. Nor is what was not declared, or in words that no layer or pooling is known by.
+    A factor is no pooling: embeddings in the direction of pooled states are these. Sums of two
+    poolings of one module, and of one pooling of two modules, are found, too, and contradict a
+    declaration of one. Where none fits, nothing is verified: hidden states may be invisible to
+    hooks, or pooled in another way. Nor is what was not declared, or in words that no layer or
+    pooling is known by.
     """
     declared = subject.loaded.description["embedding"]
-    matches, blocks = _matches(subject)
+    calls = _calls(subject)
+    layers, blocks = _layers(calls[-1].recorder)
     tolerance = TOLERANCES["float32" if declared["dtype"] == UNDECLARED else declared["dtype"]]
+    factor = ""
+    matches = _matches(calls, layers, difference)
     best = min((m.distance for m in matches), default=np.inf)
     if best > tolerance:
+        matches = _matches(calls, layers, _turned)
+        best, factor = min((m.distance for m in matches), default=np.inf), ", up to a factor"
+    if best > tolerance:
+        _refuse_sum(calls, declared["pooling"], tolerance, call([_sequence(subject, 0)], 1))
         msg = (
             "Layer and pooling cannot be verified: no module's hidden states match the embeddings."
         )
@@ -71,7 +90,8 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     shown = min(named, key=lambda m: m.distance, default=shown)
     is_layer = bool(named) or None not in (layer, shown.layer)
     if agreeing and is_layer and pooling is not None:
-        return f"Embeddings are {_description(shown, blocks)}, as declared.", shown.distance
+        seen = f"Embeddings are {_description(shown, blocks)}, as declared{factor}."
+        return seen, shown.distance
     if agreeing:
         unclear = [f"layer {declared['layer']!r}"] if not is_layer else []
         unclear += [f"pooling {declared['pooling']!r}"] if pooling is None else []
@@ -136,40 +156,120 @@ def _sequence(subject: Subject, salt: int) -> str:
     return random_letters(min(LETTERS, max(1, limit - 3)) if refuses else LETTERS, salt)
 
 
-def _matches(subject: Subject) -> tuple[list[_Match], int | None]:
-    """Return each place and pooling with its distance, and the number of blocks."""
+@dataclass(frozen=True)
+class _Call:
+    """One call of the extractor: the hidden states seen, and the embedding given."""
+
+    recorder: Recorder
+    row: np.ndarray
+    """(d,)"""
+
+
+def _calls(subject: Subject) -> list[_Call]:
+    """Embed SEQUENCES sequences, each with hooks on every module."""
     width = subject.embed([_sequence(subject, 0)], 1).shape[1]
-    worst: dict[tuple[str, str], list[float]] = {}
-    recorder = Recorder(subject.extractor, width)
+    calls = []
     for salt in range(SEQUENCES):
-        recorder = Recorder(subject.extractor, width)
-        with recorder:
+        with Recorder(subject.extractor, width) as recorder:
             row = subject.embed([_sequence(subject, salt)], 1)[0]
-        for path, state in recorder.states.items():
-            for variant, distance in _distances(state, row):
+        calls.append(_Call(recorder, row))
+    return calls
+
+
+_Distance = Callable[[np.ndarray, np.ndarray], float]
+
+
+def _matches(
+    calls: list[_Call], layers: dict[str, int | None], distance_of: _Distance
+) -> list[_Match]:
+    """Return each place and pooling with its largest distance over the calls."""
+    worst: dict[tuple[str, str], list[float]] = {}
+    for number, each in enumerate(calls):
+        for path, state in each.recorder.states.items():
+            for variant, vector in _vectors(state):
+                distance = distance_of(each.row, vector)
                 worst.setdefault((path, variant.partition(" ")[0]), [])
                 distances = worst[path, variant.partition(" ")[0]]
-                if len(distances) <= salt:
+                if len(distances) <= number:
                     distances.append(distance)
                 else:
-                    distances[salt] = min(distances[salt], distance)
-    layers, blocks = _layers(recorder)
+                    distances[number] = min(distances[number], distance)
     return [
         _Match(path, pooling, layers.get(path), max(distances))
         for (path, pooling), distances in worst.items()
-        if len(distances) == SEQUENCES
-    ], blocks
+        if len(distances) == len(calls)
+    ]
 
 
-def _distances(state: ModuleStates, row: np.ndarray) -> Iterator[tuple[str, float]]:
-    """Yield variant and distance, for each piece of a state and for the mean of all."""
+def _vectors(state: ModuleStates) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield variant and (d,) vector, for each piece of a state and for the mean of all."""
     for piece in state.pieces:
-        for variant, vector in piece.items():
-            yield variant, difference(row, vector)
+        yield from piece.items()
     if len(state.pieces) > 1:
         for variant in state.pieces[0]:
             vectors = [piece[variant] for piece in state.pieces if variant in piece]
-            yield variant, difference(row, np.mean(vectors, axis=0))
+            yield variant, np.mean(vectors, axis=0)
+
+
+def _turned(row: np.ndarray, vector: np.ndarray) -> float:
+    """Return the distance of two (d,) vectors of length 1 in their directions, or opposite ones."""
+    first, second = row.astype(np.float64), vector.astype(np.float64)
+    lengths = float(np.linalg.norm(first)), float(np.linalg.norm(second))
+    if not all(np.isfinite(lengths)) or 0 in lengths:
+        return np.inf
+    first, second = first / lengths[0], second / lengths[1]
+    return float(min(np.linalg.norm(first - second), np.linalg.norm(first + second)))
+
+
+def _refuse_sum(calls: list[_Call], pooling: str, tolerance: float, example: str) -> None:
+    """Raise BrokenError where the embeddings are a sum of two poolings, and one is declared."""
+    if pooling.lower() not in POOLINGS or tolerance > SUM_TOLERANCE:
+        return
+    rows = np.concatenate([each.row for each in calls]).astype(np.float64)
+    vectors = _stacked(calls)
+    for first, second in _pairs(vectors):
+        basis = np.column_stack([vectors[first], vectors[second]])
+        shares, *_ = np.linalg.lstsq(basis, rows, rcond=None)
+        if difference(rows, basis @ shares) <= tolerance and np.abs(shares).min() > SHARE_MIN:
+            parts = " + ".join(
+                f"{share:.2f} x {name} of {path}"
+                for share, (path, name) in zip(shares, (first, second), strict=True)
+            )
+            msg = (
+                f"it declares pooling {pooling!r} of one layer, and its embeddings are {parts}: "
+                "declare what is computed in words of your own, or compute what is declared"
+            )
+            raise BrokenError(msg, example)
+
+
+def _stacked(calls: list[_Call]) -> dict[tuple[str, str], np.ndarray]:
+    """Return place and pooling to the (calls * d,) vectors of the mean over all pieces."""
+    stacked: dict[tuple[str, str], list[np.ndarray]] = {}
+    for each in calls:
+        for path, state in each.recorder.states.items():
+            for variant, vector in dict(_vectors(state)).items():
+                stacked.setdefault((path, variant), []).append(vector)
+    return {
+        place: np.concatenate(vectors).astype(np.float64)
+        for place, vectors in stacked.items()
+        if len(vectors) == len(calls)
+    }
+
+
+def _pairs(
+    places: Iterable[tuple[str, str]],
+) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+    """Yield two poolings of one module, and the mean, first or last token of two modules."""
+    by_path: dict[str, list[tuple[str, str]]] = {}
+    by_variant: dict[str, list[tuple[str, str]]] = {}
+    for path, variant in places:
+        by_path.setdefault(path, []).append((path, variant))
+        if variant in SUMMED:
+            by_variant.setdefault(variant, []).append((path, variant))
+    for own in by_path.values():
+        yield from itertools.combinations(own, 2)
+    for own in by_variant.values():
+        yield from itertools.combinations(own[-MODULES_MAX:], 2)
 
 
 def _layers(recorder: Recorder) -> tuple[dict[str, int | None], int | None]:

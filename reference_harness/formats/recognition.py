@@ -47,6 +47,7 @@ _POINTED = (
     "get the file itself: `git lfs pull`. A submission is small enough for git: `git lfs untrack` "
     "its pattern, add the file again and commit it"
 )
+_RESULTS = "pass the results of a run; weights are named to it: `geneb-harness run --model`"
 _MAGIC: tuple[tuple[bytes, str, str, str], ...] = (
     (b"version https://git-lfs.github.com/spec/", POINTER, "a Git LFS pointer", _POINTED),
     (b"version https://hawser.github.com/spec/", POINTER, "a Git LFS pointer", _POINTED),
@@ -70,12 +71,25 @@ _MAGIC: tuple[tuple[bytes, str, str, str], ...] = (
     (b"%PDF-", ENCODING, "a PDF document", "write its contents as text"),
     (b"\x89PNG\r\n", ENCODING, "a PNG picture", "write what it shows as text"),
     (b"\xff\xd8\xff", ENCODING, "a JPEG picture", "write what it shows as text"),
+    (b"GGUF", ENCODING, "a GGUF file, weights of a model", _RESULTS),
+    (b"{\\rtf1", ENCODING, "a text document (RTF)", _TEXT),
 )
 """How a file begins, with kind, name and fix. The first that fits counts."""
-_TAR_AT, _TAR = 257, b"ustar"
-_PICKLE = rb"\x80[\x02-\x05][\x80-\xff(}\]X]"
-_WIDE = rb"(?s)[^\0]\0([^\0]\0|\0\0|\Z)|\0[^\0](\0[^\0]|\Z)|\0\0\0[^\0]"
-"""Two characters of UTF-16 or one of UTF-32, without a byte order mark: text begins with ASCII."""
+_BINARY: tuple[tuple[bytes, str, str], ...] = (
+    (rb"(?s).{257}ustar", "a tar archive", _UNPACK),
+    (rb"\x80[\x02-\x05][\x80-\xff(}\]X]", "a Python pickle", "write its contents as text"),
+    # Eight bytes of length, then JSON.
+    (rb'(?s).{4}\0{4}\{\s*"', "a safetensors file, weights of a model", _RESULTS),
+    (rb"(?s)..\r\n[\0-\3]\0\0\0", "compiled Python", "pass its source, the file in .py"),
+    # Two characters of UTF-16 or one of UTF-32, without a byte order mark: text begins with ASCII.
+    (
+        rb"(?s)[^\0]\0([^\0]\0|\0\0|\Z)|\0[^\0](\0[^\0]|\Z)|\0\0\0[^\0]",
+        "UTF-16 or UTF-32 text",
+        _TEXT,
+    ),
+    (rb"(?s).{0,3}\0", "binary data, not text", _TEXT),
+)
+"""How bytes begin that are no text, with name and fix. The first that fits counts."""
 BOM = b"\xef\xbb\xbf"
 MARKED = Recognition(ENCODING, "text with a byte order mark", _TEXT)
 """Text that begins with one where it may not."""
@@ -144,6 +158,25 @@ _JSON_BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
         "JSON Lines, a value on each line",
         "pass a file with one JSON object; lines are records of single samples as a rule",
     ),
+    (
+        rb"(#!.*python|from [\w.]+ import |import \w|class \w+[(:]|def \w+\(|@\w|\"{3}|'{3})",
+        FOREIGN,
+        "a module of Python",
+        "pass a submission; an extractor is tried by `geneb-harness extractors check FILE:CLASS`",
+    ),
+    (
+        # A head and a line of values, with the same sign between them.
+        rb"[\w .\"/-]+([,;\t])[\w .\"/-]+(\1[\w .\"/-]*)*\r?\n[^\n{}]*\1",
+        FOREIGN,
+        "a table of values (CSV)",
+        "collect the logs of the run instead: `geneb-ci pack FOLDER`",
+    ),
+    (
+        rb"(---\s*\r?\n)?[A-Za-z_]\w*:([ \t]|\r?\n)",
+        FOREIGN,
+        "YAML",
+        "write it as JSON, as a run does: `geneb-harness run --submission FILE`",
+    ),
 )
 """The same where JSON is expected: a card may begin with a code block."""
 _NOTEBOOK = rb'"nbformat"\s*:\s*\d'
@@ -164,14 +197,10 @@ def disguise_of(raw: bytes, *, markup: bool = False) -> Recognition | None:
     for magic, kind, title, fix in _MAGIC:
         if raw.startswith(magic):
             return Recognition(kind, title, fix)
-    if raw[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR:
-        return Recognition(ENCODING, "a tar archive", _UNPACK)
-    if raw[:1] == b"\x80" and re.match(_PICKLE, raw):
-        return Recognition(ENCODING, "a Python pickle", "write its contents as text")
-    if b"\0" in raw[:4] and re.match(_WIDE, raw):
-        return Recognition(ENCODING, "UTF-16 or UTF-32 text", _TEXT)
-    if b"\x00" in raw[:4]:
-        return Recognition(ENCODING, "binary data, not text", _TEXT)
+    if b"\0" in raw[:_HEAD] or raw[:1] == b"\x80":
+        binary = next((known for known in _BINARY if re.match(known[0], raw)), None)
+        if binary is not None:
+            return Recognition(ENCODING, binary[1], binary[2])
     return _disguised_text(raw.removeprefix(BOM), markup=markup)
 
 
@@ -265,7 +294,7 @@ _IMPORT = "collect all results of the model: `geneb-ci pack FOLDER`"
 _NO_PROBE = (
     "its numbers are of another protocol: run the benchmark, `geneb-harness run --submission FILE`"
 )
-_OF_A_MODEL = "pass the results of a run; `geneb-ci new` describes a model"
+_OF_A_MODEL = "pass the results of a run; `geneb-ci new OWNER/MODEL` describes a model"
 FORMATS: tuple[ForeignFormat, ...] = (
     ForeignFormat(
         "a log of upstream's pipeline of one task",
@@ -336,6 +365,26 @@ FORMATS: tuple[ForeignFormat, ...] = (
         _OF_A_MODEL,
     ),
     ForeignFormat("a tokenizer of a model", _has("added_tokens", "model"), _OF_A_MODEL),
+    ForeignFormat(
+        "statistics of HELM, which prompts a model and fits no probe on embeddings",
+        lambda value: isinstance(value.get("name"), dict) and "sum" in value and "count" in value,
+        _NO_PROBE,
+    ),
+    ForeignFormat(
+        "a report of scikit-learn's classification_report",
+        _has("macro avg"),
+        "collect the logs of the run instead: `geneb-ci pack FOLDER`",
+    ),
+    ForeignFormat(
+        "the state of a trainer, which has metrics of training",
+        lambda value: "log_history" in value or ("_runtime" in value and "_step" in value),
+        _NO_PROBE,
+    ),
+    ForeignFormat(
+        "a report of findings",
+        lambda value: "findings" in value or ("runs" in value and "version" in value),
+        "pass the submission that it is about",
+    ),
     ForeignFormat("the index of a model's weights", _has("weight_map"), _OF_A_MODEL),
     ForeignFormat("an answer of a web server, which has an error", _is_error, _GET),
     ForeignFormat(

@@ -90,6 +90,15 @@ EVERYWHERE: dict[str, tuple[bytes, str, str, str]] = {
     "patch": (PATCH, "foreign-format", "is a patch", "git apply"),
     "link": (b"../rows/model.json", "foreign-format", "text of a symbolic link", "core.symlinks"),
     "png": (b"\x89PNG\r\n\x1a\n\0\0", "wrong-encoding", "is a PNG picture", "as text"),
+    "weights": (
+        b"\x1e\0\0\0\0\0\0\0" + b'{"a":{"dtype":"F32"}}  \0\0\0\0',
+        "wrong-encoding",
+        "is a safetensors file, weights of a model",
+        "--model",
+    ),
+    "gguf": (b"GGUF\3\0\0\0", "wrong-encoding", "is a GGUF file", "results of a run"),
+    "pyc": (b"\xa7\r\r\n\0\0\0\0\xe3", "wrong-encoding", "is compiled Python", "its source"),
+    "rtf": (b"{\\rtf1\\ansi hello}", "wrong-encoding", "is a text document (RTF)", "UTF-8"),
     "parquet": (b"PAR1\x15\x04", "wrong-encoding", "is a Parquet file", "as text"),
 }
 
@@ -208,8 +217,8 @@ def test_what_only_looks_like_a_disguise_passes(path, raw, tmp_path, monkeypatch
 
 
 def test_sound_files_are_not_recognised_as_anything():
-    for raw in (*SOUND.values(), *whole().values()):
-        assert disguise_of(raw) is None
+    for path, raw in (SOUND | whole()).items():
+        assert disguise_of(raw, markup=not path.endswith(".json")) is None
     for document in (small("a"), small_v11("a")):
         assert foreign_format_of(document) is None
 
@@ -285,6 +294,19 @@ FORMATS: dict[str, tuple[object, str, str]] = {
         "an answer of GitHub's API",
         "vnd.github.raw",
     ),
+    "HELM's statistics": (
+        [{"name": {"name": "exact_match", "split": "test"}, "count": 1, "sum": 0.5}],
+        "statistics of HELM",
+        "geneb-harness run",
+    ),
+    "scikit-learn": (
+        {"0": {"precision": 0.5}, "accuracy": 0.5, "macro avg": {"f1-score": 0.5}},
+        "a report of scikit-learn's classification_report",
+        "geneb-ci pack",
+    ),
+    "trainer": ({"epoch": 3, "log_history": [{"loss": 1}]}, "the state of a trainer", "run"),
+    "W&B": ({"_runtime": 3, "_step": 4, "eval/mcc": 0.4}, "the state of a trainer", "run"),
+    "SARIF": ({"version": "2.1.0", "runs": []}, "a report of findings", "pass the submission"),
     "schema": ({"$schema": "https://json-schema.org/", "properties": {}}, "JSON schema", "pass a"),
     "benchmark": (
         {"tasks": [], "regimes": [], "metrics": [], "protocol": {}},
@@ -310,6 +332,31 @@ def test_a_file_of_another_program_is_named_by_every_command(
     assert words in text
     assert fix.casefold() in text.casefold()
     assert ", not a submission" in text
+
+
+TEXTS = {
+    "CSV, decimal commas": ("task;MCC;Acc;F1\nH3;0,5;0,7;0,6\n", "a table of values", "pack"),
+    "TSV": ("task\tMCC\nH3\t0.5\n", "a table of values (CSV)", "pack"),
+    "quoted CSV": ('"task","MCC"\n"H3","0.5"\n', "a table of values (CSV)", "pack"),
+    "YAML": ("model_id: x\nresults:\n  full: {}\n", "YAML", "geneb-harness run"),
+    "YAML with a head": ("---\nmodel_id: x\n", "YAML", "geneb-harness run"),
+    "Python": ("import torch\n\nclass Own: ...\n", "a module of Python", "extractors check"),
+    "a script": ("#!/usr/bin/env python3\nx = 1\n", "a module of Python", "extractors check"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", TEXTS)
+def test_text_that_is_no_json_is_named_by_every_command(
+    name, command, tmp_path, monkeypatch, capsys
+):
+    text, words, fix = TEXTS[name]
+    monkeypatch.chdir(tmp_path)
+    Path("x.json").write_text(text, encoding="utf-8")
+    assert main([*command.split(), "x.json"]) == (11 if command == "check" else 3)
+    output = " ".join(" ".join(capsys.readouterr()).split())
+    assert words in output
+    assert fix in output
 
 
 @pytest.mark.parametrize("damage", ["NaN", "Infinity", '1, "a": 2'])

@@ -125,6 +125,13 @@ def test_models_and_schemas_find_the_same_faults(document):
     assert by_models[0] == by_schema[0]
 
 
+def test_evidence_that_an_upgraded_row_may_not_have():
+    document = SMALL["1.1"] | {"registry_entry": None}
+    by_models, by_schema = check_structure(document), check_by_schema(document)
+    assert said(by_models) == said(by_schema)
+    assert ("unknown-field", ("evidence",)) in {fault[:2] for fault in said(by_models)}
+
+
 @pytest.mark.parametrize("value", [0, 0.0, -1, False, "x", None, 7])
 def test_a_number_that_may_be_null(value):
     document = copy.deepcopy(SMALL["1.1"])

@@ -35,6 +35,10 @@ def test_rows_are_those_computed_by_hand(written, family):
     assert (loaded.extractor.batching == "exact") == one.exact
 
 
+WORDS_ALONE = {"GENERator", "DNA-GPT", "DNA-GPT 0.1B"}
+"""Read whole words: the letters that are left over at an end are dropped, as published."""
+
+
 @pytest.mark.parametrize(
     "family",
     [pytest.param(n, marks=() if n in BY_DAY else pytest.mark.nightly) for n in FAMILIES],
@@ -46,7 +50,8 @@ def test_every_property_holds(written, family, monkeypatch):
     results = [attempt(slug, subject) for slug in IN_PROCESS]
     assert [(r.property, r.sentence, r.example) for r in results if r.is_refused()] == []
     # Where a model has no list of blocks, a layer has no number that could be compared.
-    assert not_verified(results) <= {"layer-and-pooling"}
+    unseen = {"layer-and-pooling"} | ({"letters-read"} if family in WORDS_ALONE else set())
+    assert not_verified(results) <= unseen
 
 
 def not_verified(results: list[PropertyResult]) -> set[str]:

@@ -42,6 +42,20 @@ class FirstToken(TorchToy):
         return states[1][:, 0]
 
 
+class Scaled(TorchToy):
+    """The mean of the last layer, thirty times."""
+
+    def pool(self, states: tuple[torch.Tensor, ...], mask: torch.Tensor) -> torch.Tensor:
+        return 30 * super().pool(states, mask)
+
+
+class Normalised(TorchToy):
+    """The mean of the last layer, of length 1."""
+
+    def pool(self, states: tuple[torch.Tensor, ...], mask: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.normalize(super().pool(states, mask))
+
+
 class Windows(TorchToy):
     """The mean of windows of the model's length."""
 
@@ -86,7 +100,7 @@ class OneHot(BaseEmbeddingExtractor):
             letters = np.array([[c == x for x in s.upper() or "N"] for c in "ACGT"])
             found = self.network(torch.from_numpy(letters.astype(np.float32))[None])
             # The end counts too, which a maximum over a long sequence may not show.
-            rows.append(found.amax(dim=2) + found[:, :, -1] / 8)
+            rows.append(torch.cat([found.amax(dim=2), found[:, :, -1] / 8], dim=1))
         return torch.cat(rows).numpy()
 
 

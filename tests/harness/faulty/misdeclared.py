@@ -29,6 +29,36 @@ class OtherNumber(TorchToy):
         return super().pool(states[:2], mask)
 
 
+class OtherLayerScaled(TorchToy):
+    """Declares the last layer and takes the one before, of length 1."""
+
+    def pool(self, states: tuple[torch.Tensor, ...], mask: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.normalize(super().pool(states[:-1], mask))
+
+
+class EndsAsMean(TorchToy):
+    """Declares the mean and takes the first and the last token."""
+
+    def pool(self, states: tuple[torch.Tensor, ...], mask: torch.Tensor) -> torch.Tensor:
+        ends = mask.long().sum(dim=1) - 1
+        last = states[-1][torch.arange(len(ends)), ends]
+        return (states[-1][:, 0] + last) / 2
+
+
+class FirstInMean(TorchToy):
+    """Declares the mean and adds the first token to it."""
+
+    def pool(self, states: tuple[torch.Tensor, ...], mask: torch.Tensor) -> torch.Tensor:
+        return 0.7 * super().pool(states, mask) + 0.3 * states[-1][:, 0]
+
+
+class TwoLayers(TorchToy):
+    """Declares the last layer and takes the mean of it and the one before."""
+
+    def pool(self, states: tuple[torch.Tensor, ...], mask: torch.Tensor) -> torch.Tensor:
+        return (super().pool(states, mask) + super().pool(states[:-1], mask)) / 2
+
+
 class HalfAsFloat(TorchToy):
     """Declares float32 and loads the model in bfloat16."""
 
