@@ -10,7 +10,7 @@ SYSTEM := bwrap=bubblewrap chromium-headless-shell,chromium=chromium-headless-sh
 # A thousand processes of the tests would otherwise compile the same modules, each for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all expected compare quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench-harness \
+.PHONY: demo practice test test-all expected compare quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench-harness \
   bench-adversary bench-forgery bench-crowns bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty \
   bench-page bench-receipts bench-scale bench-atlas \
   pictures page-shots vendor mutants generate lock clean
@@ -67,6 +67,11 @@ $(MUTANTS)/.ready: requirements/mutants.txt | $(READY)
 
 demo: $(READY)  ## check the public submissions, rebuild the board, audit an honest and a forged row
 	@$(BIN)/python -m tools.demo
+
+FOLDER ?= build/practice
+
+practice: $(READY)  ## a board with twelve open pull requests on this machine, in FOLDER
+	@$(BIN)/python -m tools.practice $(FOLDER)
 
 # pyproject.toml leaves out what is marked `nightly`, wherever pytest is called without `-m`.
 test: $(READY) $(VALIDATORS)/.ready  ## what gates a change; AREA=github for one folder of tests/

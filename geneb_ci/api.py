@@ -170,9 +170,9 @@ def check_pull(number: int, *, repo: str | None = None, say: Say = silent) -> Ch
     Raises UsageProblem, also where there is no such pull request, and ForgeProblem.
     """
     from geneb_ci.github.open_pull import judge_pull  # of the extra
-    from geneb_ci.github.verdict.branch import COMMENTS, report_of
+    from geneb_ci.github.verdict.branch import report_of
 
-    return _check_report(report_of(judge_pull(number, repo, say), "main", unseen=(COMMENTS,)))
+    return _check_report(report_of(judge_pull(number, repo, say), "main"))
 
 
 def _check_report(report: Report) -> CheckReport:
