@@ -4,14 +4,16 @@ usage: python -m tools.compare_outputs BASE
 
 BASE is a commit. The inputs are made once, by this checkout: the public rows, the fixtures of every
 rule but those of pull requests, 400 generated rows, and a repository with audits that agree, differ
-and are withdrawn. Each version checks, labels, verifies and builds them. What differs is printed;
-exit 1 if anything does.
+and are withdrawn. Each version checks, labels, verifies and builds them, the public rows under its
+own policy and benchmark, since an older version refuses settings that it does not know. What
+differs is printed; exit 1 if anything does.
 """
 
 import contextlib
 import difflib
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +27,13 @@ LINES_MAX = 20
 """Lines of a difference that are printed of each output."""
 BOARDS = ("public", "many", "audited")
 """Inputs of which a board is built; the others are fixtures of rules."""
+OWN = {
+    "public": ("leaderboard/policy", "schemas/benchmark.json"),
+    "many": ("schemas/benchmark.json",),
+}
+"""What each version adds of its own to an input."""
+DIGEST = re.compile(r"\bboard[-a-z]*(?:\.|\.js\?)([0-9a-f]{16})\b")
+"""A name in index.html that changes with the data or the script of a board."""
 
 
 def make_inputs(folder: Path) -> None:
@@ -36,13 +45,8 @@ def make_inputs(folder: Path) -> None:
     from tests.rules.fixtures import FAMILIES
     from tests.rules.place import built
 
-    policy = ROOT / "leaderboard/policy"
     shutil.copytree(PUBLIC / "submissions", folder / "public/submissions")
-    shutil.copytree(policy, folder / "public/leaderboard/policy")
     write_rows(folder / "many/submissions", ROWS)
-    for name in ("public", "many"):
-        (folder / name / "schemas").mkdir()
-        shutil.copy(ROOT / "schemas/benchmark.json", folder / name / "schemas")
     raw = recorded.submission_bytes()
     audited = recorded.repository(folder / "audited")
     plan = recorded.plan_for(raw)
@@ -53,6 +57,19 @@ def make_inputs(folder: Path) -> None:
         for case, fixture in zip(("failing", "passing"), pair, strict=True):
             if not isinstance(fixture, Change):
                 built(fixture, folder / "rules" / f"{rule}-{case}")
+
+
+def add_own(source: Path, inputs: Path) -> None:
+    """Replace what the inputs have of a version by that of the checkout `source`."""
+    for board, names in OWN.items():
+        for name in names:
+            target = inputs / board / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if (source / name).is_dir():
+                shutil.rmtree(target, ignore_errors=True)
+                shutil.copytree(source / name, target)
+            else:
+                shutil.copy(source / name, target)
 
 
 def collect(inputs: Path, outputs: Path) -> None:
@@ -80,6 +97,22 @@ def collect(inputs: Path, outputs: Path) -> None:
                 shown.flush()
                 raw = shown.buffer.getvalue().replace(os.fsencode(outputs), b"OUTPUTS")
                 (results / name).write_bytes(raw + f"exit {code}\n".encode())
+        if root.name in BOARDS:
+            drop_digests(results / "board")
+
+
+def drop_digests(board: Path) -> None:
+    """Write DIGEST for each digest of DIGEST, in the names and texts of a board's files.
+
+    A digest differs only where another file does: without this, every data file of two boards has
+    another name, and nothing says what differs in it.
+    """
+    digests = "|".join(set(DIGEST.findall((board / "index.html").read_text("utf-8"))))
+    for path in [p for p in board.rglob("*") if p.is_file() and digests]:
+        raw = path.read_bytes()
+        path.unlink()
+        named = path.with_name(re.sub(digests, "DIGEST", path.name))
+        named.write_bytes(re.sub(digests.encode(), b"DIGEST", raw))
 
 
 def differences(before: Path, after: Path) -> Iterator[str]:
@@ -108,6 +141,7 @@ def compare(base: str) -> int:
         subprocess.run([*git, "worktree", "add", "-q", "--detach", tree, base], check=True)
         try:
             for name, source in (("before", tree), ("after", ROOT)):
+                add_own(source, inputs)
                 subprocess.run(
                     [sys.executable, "-P", __file__, "--collect", inputs, folder / name],
                     check=True, cwd=folder, env=os.environ | {"PYTHONPATH": str(source)},

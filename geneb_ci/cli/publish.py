@@ -270,7 +270,7 @@ def export_command(
     data: Path | None,
     tokens: tuple[str, ...],
 ) -> int:
-    """Write the rows of FOLDER in a format of another place; docs/exports.md shows each.
+    """Write the rows of FOLDER in a format of another place; docs/reader/exports.md shows each.
 
     Every submission is checked first; if one has an error, nothing is written. What an entry can
     link to, it links to the signed records of the row's audits. The same commit gives the same

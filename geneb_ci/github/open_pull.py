@@ -8,18 +8,23 @@ from pathlib import Path
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import GitHub, connect
+from geneb_ci.github.batch import read_commands
+from geneb_ci.github.comment import receipt_on
 from geneb_ci.github.main_branch import lay_out_main
 from geneb_ci.github.reconcile import OpenPulls, base_of, open_pull_at, read_board
 from geneb_ci.github.sides import read_blob
 from geneb_ci.github.verdict.collect import Judge
 from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
-from geneb_ci.github.verdict.model import PullHead
+from geneb_ci.github.verdict.model import CommandState, PullHead
 from geneb_ci.publish.comparison import Comparison, compare_layouts
 from reference_harness.formats.text import Say, silent
 
 
 def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
-    """Check an open pull request as the next sweep would. Raises UsageProblem and ForgeProblem."""
+    """Check an open pull request as the next sweep would, with what its comments ask for.
+
+    Raises UsageProblem and ForgeProblem.
+    """
     layout = find_layout(Path.cwd())
     with connect(repo) as github:
         pull = open_pull_at(github, number, None)
@@ -34,7 +39,12 @@ def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
             known = BaseBranch(own)
             judge = Judge(github, own, known.modules, main)
             head = PullHead(number=number, head_sha=pull.head.sha)
-            return decide(judge, head, known, board.passing)
+            decision = decide(judge, head, known, board.passing)
+            receipt = receipt_on(github, pull)
+            earlier = receipt.command_state if receipt is not None else CommandState()
+            commands, _ = read_commands(github, [number], earlier, {})
+            verdict = decision.verdict.model_copy(update=commands._asdict())
+            return decision._replace(verdict=verdict)
 
 
 def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) -> Comparison:

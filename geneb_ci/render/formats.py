@@ -128,7 +128,12 @@ def skipped_rules(report: Report) -> list[Skipped]:
 def why_nothing(report: Report) -> str:
     """Return why nothing was checked, or "" if something was."""
     facts = report.proposal
-    is_judged = facts is None or facts.verdict is not Verdict.NOT_CHECKED or report.findings
+    is_judged = (
+        facts is None
+        or facts.is_row
+        or facts.verdict is not Verdict.NOT_CHECKED
+        or bool(report.findings)
+    )
     is_empty = facts is None and not (report.files or report.unreadable)
     if is_empty or not is_judged:
         return "nothing was checked: no submission was found"

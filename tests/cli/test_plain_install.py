@@ -65,6 +65,7 @@ NEEDS = {
     "build --parquet --out board": "parquet",
     "serve": "build",
     "recommend": "build",
+    "compare submissions/GROVER.json submissions/GROVER.json": "records",
     "figures": "",
     "publish --space a/b": "build",
     "rollback 1234567 --space a/b": "hub",

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from geneb_ci.cli.board import diff_command
 from geneb_ci.cli.check import check_command
+from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding, Severity
@@ -35,6 +36,7 @@ from tests.github.branches import (
 )
 from tests.github.conftest import MODULE, PEERS, REGULAR, ROW, encoded, of_module, sound
 from tests.github.history import Files
+from tests.github.test_commands import MAINTAINER
 from tests.github.test_handover import many, pull_of
 from tests.github.test_motion import NOTE, OFFICIAL, copied, corrected
 from tests.github.world import World
@@ -234,6 +236,25 @@ def test_an_open_pull_request_is_compared_with_the_others(board, monkeypatch):
         assert verdict == judge_pull(number, None).verdict
 
 
+def test_what_a_maintainer_disputes_does_not_pass_here_either(board, monkeypatch, capsys):
+    monkeypatch.chdir(board.folder)
+    monkeypatch.setattr(open_pull, "connect", lambda _repo: board.github())
+    for pull in board.server.pulls.values():
+        pull["state"] = "closed"
+    board.server.default_head = next(iter(board.server.commits))
+    monkeypatch.setitem(board.server.rights, "maintainer", "write")
+    number = board.open(sound("zebra"))
+    for body, code, status in (
+        ("/dispute the weights are another model's", 3, "pending: disputed by maintainer: the"),
+        ("/recheck", 0, "success: 1 note"),
+    ):
+        board.server.add_comment(number, MAINTAINER, body)
+        (verdict,) = sweep(board.github(), board.layout, board.github().pull(number)).verdict.pulls
+        assert verdict == judge_pull(number, None).verdict
+        assert main(["check", "--pr", str(number)]) == code
+        assert f"status {status}" in " ".join(capsys.readouterr().out.split())
+
+
 def test_the_command_prints_it_and_ends_with_its_exit_code(board, monkeypatch):
     monkeypatch.chdir(board.folder)
     for name, code, said in (
@@ -378,7 +399,7 @@ def compare(
 
 
 def exit_of(verdict: PullVerdict) -> int:
-    """Return the exit code as docs/check.md has it."""
+    """Return the exit code as docs/contributor/check.md has it."""
     if verdict.outcome in {"passed", "warnings"}:
         return 0
     return 11 if verdict.counts.error else 3

@@ -23,8 +23,7 @@ from geneb_ci.github.verdict.words import TITLES, next_step
 from geneb_ci.publish.git import HEAD, MAIN_NAMES, GitRepository, NoBranch, known_base, top_folder
 from reference_harness.formats.text import Say, silent
 
-COMMENTS = "comments of maintainers"
-GITHUB_ONLY = ("other open pull requests", COMMENTS)
+GITHUB_ONLY = ("other open pull requests", "comments of maintainers")
 """What a verdict on GitHub depends on beside the files of both sides."""
 GITHUB_ONLY_OF_RECORDS = "when the commitment of an audit was shown"
 _ADVISED = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})

@@ -365,6 +365,8 @@ class PullVerdict(StrictModel):
     @property
     def check_verdict(self) -> Verdict:
         """The result of `geneb-ci check` on it, from which its exit code follows."""
+        if self.state == PENDING and self.outcome in PASSING:
+            return Verdict.NOT_CHECKED  # a maintainer disputes it
         if self.outcome is not PullOutcome.NEEDS_MAINTAINER:
             return _CHECK_VERDICTS[self.outcome]
         return Verdict.ERRORS if self.counts.error else Verdict.NOT_CHECKED
