@@ -218,7 +218,8 @@ def test_the_page_has_signature_errors_and_an_example_of(name):
     returned = signature.return_annotation
     assert shown[1] == getattr(returned, "__name__", str(returned))
     assert re.search(r"\braises?\b", section, re.IGNORECASE)
-    assert re.search(r"^```python\n", section, re.MULTILINE)
+    (example,) = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    assert f"geneb_ci.{name}(" in example
     for parameter in signature.parameters.values():
         assert parameter.annotation is not parameter.empty
 
