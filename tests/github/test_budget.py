@@ -142,15 +142,15 @@ def test_triage_of_two_pages_takes_three_requests(place, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for n in range(PAGE + 1):
         place.pull(sound(f"model-{n}"))
-    code, _, _ = place.run("triage", "--json", "--limit", "200")
+    code, _, _ = place.run("triage", "--format", "json", "--limit", "200")
     assert (code, place.server.charged) == (0, 3)  # the lists: two pages, and the issues
     # Without GraphQL, one for each, which are free where nothing has changed.
     place.server.is_graphql = False
     place.server.charged = 0
-    code, first, _ = place.run("triage", "--json", "--limit", "200")
+    code, first, _ = place.run("triage", "--format", "json", "--limit", "200")
     assert (code, place.server.charged) == (0, PAGE + 1)
     place.server.charged = 0
-    code, second, _ = place.run("triage", "--json", "--limit", "200")
+    code, second, _ = place.run("triage", "--format", "json", "--limit", "200")
     assert (code, place.server.charged) == (0, 0)  # 103 answers of 304
     ages = [json.loads(text) for text in (first, second)]
     for value in ages:
@@ -160,7 +160,7 @@ def test_triage_of_two_pages_takes_three_requests(place, tmp_path, monkeypatch):
     assert ages[0] == ages[1]
     # A comment that changes is seen.
     place.both(1)
-    rows = json.loads(place.run("triage", "--json", "--limit", "200")[1])["pulls"]
+    rows = json.loads(place.run("triage", "--format", "json", "--limit", "200")[1])["pulls"]
     assert next(row["verdict"] for row in rows if row["number"] == 1) == "passed"
 
 

@@ -16,9 +16,11 @@ from geneb_ci.audit.compare.embedding_outcome import (
 )
 from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
+    differing_metrics,
     hidden_raises,
     informative_cells,
     informative_text,
+    objections,
 )
 from geneb_ci.audit.record.events import AuditEvent, StatementKind, WithdrawnAudit
 from geneb_ci.audit.record.keys import RevokedKey, Signer, check_revoked
@@ -40,6 +42,7 @@ from geneb_ci.audit.trust.level import (
     Audit,
     Decision,
     Demands,
+    DifferingScore,
     EmbeddingAuditFacts,
     RatedSubmission,
     Versions,
@@ -301,7 +304,24 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
         defined=defined,
         varied=outcome.variants is not None,
         signer=verification.record.signer.owner,
+        objections=tuple(
+            reason.text
+            for reason in objections(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
+        ),
+        differing=tuple(_differing(outcome)),
     )
+
+
+def _differing(outcome: AuditOutcome) -> Iterator[DifferingScore]:
+    for task in outcome.tasks:
+        for regime, cell in task.regimes.items():
+            for kind, part in (("", cell), ("canonical ", cell.canonical)):
+                if part is None:
+                    continue
+                for metric in differing_metrics(part):
+                    numbers = (part.claimed, part.rescored, part.tolerance)
+                    values = (getattr(number, metric) for number in numbers)
+                    yield DifferingScore(task.task, regime, f"{kind}{metric}", *values)
 
 
 def _defined(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[str]]:
@@ -343,6 +363,7 @@ def embedding_audit_of(
         varied=outcome.variants is not None,
         is_practice=outcome.plan.beacon.kind == "practice",
         signer=record.signer.owner if record is not None else "",
+        objections=tuple(outcome.reasons),
         rows=EmbeddingAuditFacts(
             test=outcome.plan.rows.test,
             embedded=outcome.embedded,
