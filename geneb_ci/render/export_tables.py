@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import ValidationError
-
 from geneb_ci.audit.trust.attestation import STANDING_MEANING, Standing
 from geneb_ci.board.columns import COLUMNS, Entry
 from geneb_ci.board.site.inputs import Built, Site, site_of
@@ -25,7 +23,7 @@ from geneb_ci.render.export_entries import (
     record_links,
     require_hub_data,
 )
-from reference_harness.formats.base import Count, Hex40, Hex64, StrictModel, first_error
+from reference_harness.formats.base import Count, Hex40, Hex64, StrictModel, parsed
 from reference_harness.formats.files import NotReadable, read_text
 
 if TYPE_CHECKING:
@@ -355,11 +353,9 @@ def read_manifest(folder: Path, site: Site) -> DataManifest:
     again = f"fetch the data: geneb-ci data pull {folder}"
     require_hub_data(site)
     try:
-        manifest = DataManifest.model_validate_json(read_text(path, MANIFEST_BYTES_MAX))
+        manifest = parsed(DataManifest, read_text(path, MANIFEST_BYTES_MAX))
     except NotReadable as error:
         raise UsageProblem(f"{path}: {error.reason}", again) from error
-    except ValidationError as error:
-        raise UsageProblem(f"{path}: {first_error(error)}", again) from error
     if (manifest.repo_id, manifest.revision) != (pinned.repo_id, pinned.revision):
         raise UsageProblem(
             f"{path}: the data is of {manifest.repo_id} at {manifest.revision}, the benchmark pins "
