@@ -25,7 +25,7 @@ class ExtractorFacts:
     numerics: dict[str, Any]
     """As `environment.numerics` has them; empty without a torch module."""
     note: str = ""
-    """What the user should know of the weights; "" for nothing."""
+    """A warning about the weights for the user; "" for none."""
 
     def of_model(self, model: dict[str, Any], note: str) -> Self:
         """Return the facts of an extractor that loaded another model than it declares."""

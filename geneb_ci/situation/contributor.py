@@ -1,4 +1,4 @@
-"""What a contributor does next: the table of situations of a branch, from an empty clone on."""
+"""The next step of a contributor: the table of situations of a branch, from an empty clone on."""
 
 import shlex
 from collections.abc import Iterable, Iterator

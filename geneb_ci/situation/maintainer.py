@@ -1,4 +1,4 @@
-"""What a maintainer does next: the table of situations of a board, the most urgent first."""
+"""The next step of a maintainer: the table of situations of a board, the most urgent first."""
 
 import shlex
 from collections.abc import Iterator

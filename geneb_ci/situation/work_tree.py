@@ -25,7 +25,7 @@ _GITHUB = re.compile(
 
 @dataclass(frozen=True)
 class WorkTree:
-    """What a clone has beside its last commit."""
+    """The branch of a clone, and its files that differ from the last commit."""
 
     branch: str = ""
     """Name of the branch; "" where HEAD is none."""

@@ -268,7 +268,7 @@ def _identity(rows: Sequence[Vector], regimes: tuple[slice, ...]) -> str:
 def _known_fit(
     identity: str, moved: list[list[float]], regimes: tuple[slice, ...]
 ) -> Fitted | None:
-    """Return the fit of rows that were fitted before; None of others."""
+    """Return the fit that ships with the package for these rows; None where it ships none."""
     height, width = len(moved), len(moved[0])
     shapes = [(1, width), (height, height), (height, width), (1, width), (height, width)]
     arrays = shipped.known_fit(identity, [*shapes, (1, len(regimes))])
