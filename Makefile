@@ -10,7 +10,7 @@ SYSTEM := bwrap=bubblewrap chromium-headless-shell,chromium=chromium-headless-sh
 # A thousand processes of the tests would otherwise compile the same modules, each for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all expected compare quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench-harness \
+.PHONY: demo practice test test-all expected compare quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench-harness \
   bench-adversary bench-forgery bench-crowns bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty \
   bench-page bench-receipts bench-scale bench-atlas \
   pictures page-shots vendor mutants generate lock clean
@@ -68,6 +68,11 @@ $(MUTANTS)/.ready: requirements/mutants.txt | $(READY)
 demo: $(READY)  ## check the public submissions, rebuild the board, audit an honest and a forged row
 	@$(BIN)/python -m tools.demo
 
+FOLDER ?= build/practice
+
+practice: $(READY)  ## a board with twelve open pull requests on this machine, in FOLDER
+	@$(BIN)/python -m tools.practice $(FOLDER)
+
 # pyproject.toml leaves out what is marked `nightly`, wherever pytest is called without `-m`.
 test: $(READY) $(VALIDATORS)/.ready  ## what gates a change; AREA=github for one folder of tests/
 	$(BIN)/python -m pytest -n auto --dist worksteal $(AREA:%=tests/%)
@@ -94,10 +99,10 @@ site: $(SITE)/.ready  ## the pages as a site in build/site/public, every link ch
 	$(SITE)/bin/python tools/site.py
 	$(SITE)/bin/python -m zensical build --strict --clean
 
-tutorials:  ## docs/tutorial*.md typed in an empty environment, the installation included
+tutorials:  ## the tutorials of docs typed in an empty environment, the installation included
 	@$(PYTHON) -m tools.tutorials
 
-doors:  ## docs/install.md by uv, pipx, pre-commit and prek, in an empty home
+doors:  ## docs/contributor/install.md by uv, pipx, pre-commit and prek, in an empty home
 	@$(PYTHON) -m tools.doors
 
 real-tasks: $(READY)  ## fetch the six real tasks that some tests need, by digest
@@ -173,7 +178,7 @@ bench-uncertainty: $(READY)  ## how often decisions hold, as a table for the doc
 bench-page: $(READY)  ## how fast the page is with a thousand models, as tables for the docs
 	$(BIN)/python -m benchmarks.bench_page
 
-bench-scale: $(READY)  ## what check, build and advice cost, as the table of docs/scale.md
+bench-scale: $(READY)  ## what check, build and advice cost, as the table of docs/developer/scale.md
 	$(BIN)/python -m benchmarks.bench_scale --write
 
 bench-atlas: $(READY)  ## how far devices, dtypes, kernels and batches lie apart: schemas/atlas.json, for the docs

@@ -1,4 +1,4 @@
-"""What the steps of an audit cost on GENEB-mini; `--write` puts the table in docs/audits.md."""
+"""Cost of the steps of an audit; `--write` puts the table in docs/maintainer/audits.md."""
 
 import argparse
 import os
@@ -19,7 +19,7 @@ from tests.paths import ROOT
 from tools.demo_audit import COMMITTED_AT, HONEST, HONEST_K, Place
 
 RUNS = 3
-PAGE = ROOT / "docs/audits.md"
+PAGE = ROOT / "docs/maintainer/audits.md"
 BEGIN, END = "<!-- bench cost -->\n", "<!-- /bench cost -->"
 
 

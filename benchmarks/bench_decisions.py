@@ -1,4 +1,4 @@
-"""How often decisions hold; `--write` puts the table into docs/uncertainty.md.
+"""How often decisions hold; `--write` puts the table into docs/research/uncertainty.md.
 
 python -m benchmarks.bench_decisions --write
 """
@@ -19,7 +19,7 @@ CASES = (
     ("10shot, all equal, five fits with r = 0.5", True, True),
 )
 """Name, whether all models have one recall, whether scores are means of five fits."""
-PAGE = ROOT / "docs/uncertainty.md"
+PAGE = ROOT / "docs/research/uncertainty.md"
 BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
 
 

@@ -1,6 +1,6 @@
 """How fast a device embeds and fits, and whether several processes of probes share it well.
 
-    python -m benchmarks.bench_device --device cuda --peak 989 --write  # docs/cluster.md
+    python -m benchmarks.bench_device --device cuda --write  # docs/contributor/cluster.md
 
 Embedding: an encoder of 100 million parameters with random weights, in bfloat16, on sequences of
 the benchmark's lengths; the first line is upstream's loop. A pass takes 2 operations a parameter
@@ -43,7 +43,7 @@ SEQUENCES = 8_192
 WIDTH, LAYERS = 768, 14
 """Of the encoder: 99 million parameters, those of embeddings aside."""
 BEGIN, END = "<!-- device -->\n", "<!-- /device -->"
-PAGE = ROOT / "docs/cluster.md"
+PAGE = ROOT / "docs/contributor/cluster.md"
 
 Size = tuple[int, int, int]
 """Rows, columns and classes."""
@@ -157,7 +157,9 @@ def main() -> None:
     parser.add_argument("--device", default="cuda", help="torch device; cpu tries the command")
     parser.add_argument("--peak", type=float, help="10^12 operations a second, dense, bfloat16")
     parser.add_argument("--rows", type=int, help="at most so many rows, to try the command")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/cluster.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the table into docs/contributor/cluster.md"
+    )
     options = parser.parse_args()
     sizes = [
         (min(rows, options.rows or rows), dim, classes)

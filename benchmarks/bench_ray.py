@@ -2,7 +2,7 @@
 
 Two models on the 13 tasks of GENEB-mini with more rows, by the local engine, by Ray, by Ray with an
 embedder and a probe killed, and by Ray on eight simulated machines that leave and come. The records
-must be equal but for times. `--write` puts the table into docs/cluster.md.
+must be equal but for times. `--write` puts the table into docs/contributor/cluster.md.
 """
 
 import argparse
@@ -28,7 +28,7 @@ ROWS = 24_000
 MACHINES = 8
 LEAVES_SECONDS = 10.0
 BEGIN, END = "<!-- ray -->\n", "<!-- /ray -->"
-PAGE = ROOT / "docs/cluster.md"
+PAGE = ROOT / "docs/contributor/cluster.md"
 MODELS = "".join(
     f'[[run]]\noutput = "{k}-mer.json"\nmodel-id = "{k}-mer"\noption = ["k={k}"]\n' for k in (5, 6)
 )
@@ -157,7 +157,9 @@ def table(folder: Path) -> str:
 def main() -> None:
     """Measure, print, and with --write keep the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/cluster.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the table into docs/contributor/cluster.md"
+    )
     parser.add_argument("--rows", type=int, default=ROWS)
     options = parser.parse_args()
     load = os.getloadavg()[0]

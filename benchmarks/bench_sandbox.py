@@ -1,4 +1,4 @@
-"""What a sandbox costs to start; `--write` puts the table in docs/sandbox.md."""
+"""What a sandbox costs to start; `--write` puts the table in docs/maintainer/sandbox.md."""
 
 import argparse
 import os
@@ -60,7 +60,9 @@ def seconds(action: Callable[[], object]) -> float:
 def main() -> None:
     """Measure, print, and with --write keep the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--write", action="store_true", help="put the table into docs/sandbox.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the table into docs/maintainer/sandbox.md"
+    )
     parser.add_argument("--runs", type=int, default=RUNS)
     wanted = parser.parse_args()
     columns: list[dict[str, float]] = []

@@ -1,6 +1,7 @@
 """Time check, build, advice and lists as whole processes, without a cache and with one.
 
-The only table of their speed: `--write` puts it into docs/scale.md, with the day and the load.
+The only table of their speed: `--write` puts it into docs/developer/scale.md, with the day and the
+load.
 """
 
 import argparse
@@ -29,7 +30,7 @@ CHECK_SECONDS, BUILD_SECONDS = 10.0, 25.0
 """Limits for a thousand rows."""
 RUNS = 5
 BEGIN, END = "<!-- scale -->\n", "<!-- /scale -->"
-PAGE = ROOT / "docs/scale.md"
+PAGE = ROOT / "docs/developer/scale.md"
 
 
 class Cost(NamedTuple):
@@ -183,7 +184,9 @@ def line(one: Measured) -> str:
 def main() -> None:
     """Measure, print, and with --write keep the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--write", action="store_true", help="put the table into docs/scale.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the table into docs/developer/scale.md"
+    )
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--rows", type=int, nargs="*", default=ROWS, help="numbers of rows")
     options = parser.parse_args()

@@ -1,8 +1,8 @@
 """Checks, audits and publishes the GENEB leaderboard of DNA foundation models.
 
 `import geneb_ci` gives `next_step`, `check`, `check_branch`, `rules`, `fix`, `build`, `board`,
-`verify`, `audit`, `recommend`, and what they take, return and raise: docs/python.md. They are
-imported when they are first used; `__init__.pyi` has their types.
+`verify`, `audit`, `recommend`, and what they take, return and raise: docs/developer/python.md. They
+are imported when they are first used; `__init__.pyi` has their types.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""The Python interface: check, fix, build, and whatever else the commands do (docs/python.md).
+"""The Python interface: check, fix, build, and the other commands (docs/developer/python.md).
 
 The commands of the same names parse options, call these functions and print what they return. What
 a function needs is imported when it is called, since the start of a command is short. Paths are
@@ -358,9 +358,9 @@ def board(
     """Return every score of the submissions of a folder as one long table.
 
     A line is a score: its columns are model, task, category, regime, metric, value and
-    standard_error; docs/python.md has their meaning and order. Default: the submissions of the
-    repository; `cache` and `jobs` as of `check`. Raises SubmissionsRefused, and UsageProblem where
-    the folder or the extra `tables` fails.
+    standard_error; docs/developer/python.md has their meaning and order. Default: the submissions
+    of the repository; `cache` and `jobs` as of `check`. Raises SubmissionsRefused, and UsageProblem
+    where the folder or the extra `tables` fails.
     """
     from geneb_ci.board import board as boards  # 0.3 s
     from geneb_ci.board.rows import extra_at_hand

@@ -35,6 +35,7 @@ from .formats.submission_terms import (
 )
 from .keywords import is_compiled, keywords, texts
 from .loading import locate
+from .properties import CONTRADICTED
 from .quick import quick_line, with_quick
 from .replace import refuse_loss
 from .run import run
@@ -92,6 +93,9 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         facts = engine.facts
         if facts.note:
             listener.say(facts.note)
+        for name, seen in facts.properties.items():
+            if seen.outcome == CONTRADICTED:
+                listener.say(f"{name}: {seen.sentence}")
         _declare(facts, texts(options["declared"], "--declare"))
         # 4. Check that the submission can be written, before the work.
         _check_declared(facts, options)

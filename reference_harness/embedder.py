@@ -15,11 +15,15 @@ from .errors import EmbeddingError, HarnessError, OptionError
 from .extractors.base import ExtractorError, UnknownOptionError
 from .facts import ExtractorFacts, facts_of
 from .file_watch import WATCH
+from .formats.measured import Drift
 from .loaded_model import loaded_model, without_unused
 from .loading import LoadedExtractor, load
-from .measure import NOT_MEASURED, Letters, letters_of
+from .measure import NOT_MEASURED, Letters, drift_of, letters_of
 from .memory import MemoryLimit, peak_memory, room_of
 from .tasks import sequence_digests
+
+DRIFT_SEQUENCES = 4
+"""First sequences that a job embedded, which are embedded again after all others."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,8 @@ class EmbedResult:
     """Sentences for the user: damaged shards, and what memory allows."""
     failed: str = ""
     """Why some of it could not be embedded."""
+    drift: Drift | None = None
+    """How far the first sequences were from their embeddings after all others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,8 +147,9 @@ class Embedder:
                 "now on"
             )
         seconds, peak = time.perf_counter() - started, peak_memory(self.device)
-        measured_letters = NOT_MEASURED
+        measured_letters, drift = NOT_MEASURED, None
         if not failed:
+            drift = self._drift(cache, (job.sequences or job.measured)[:DRIFT_SEQUENCES])
             measured_letters = letters_of(self.loaded, job.measured)
         yield EmbedResult(
             job.task_id,
@@ -153,7 +160,16 @@ class Embedder:
             measured_letters,
             tuple(notes),
             failed,
+            drift,
         )
+
+    def _drift(self, cache: Cache, sequences: list[str]) -> Drift | None:
+        """Return how far the first sequences are from what the cache has of them by now."""
+        try:
+            first = cache.read(sequence_digests(sequences)) if sequences else np.empty((0, 0))
+        except HarnessError:  # the probe, which needs all of them, says what is lost
+            return None
+        return drift_of(self.loaded, sequences, first)
 
     def _fill(self, cache: Cache, job: EmbedJob) -> Iterator[Step]:
         digests, sequences = sequence_digests(job.sequences), job.sequences

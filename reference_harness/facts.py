@@ -4,7 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from . import environment
+from .formats.run_record import RunProperty
 from .loading import LoadedExtractor
+from .properties import properties_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +26,8 @@ class ExtractorFacts:
     tf32: bool
     numerics: dict[str, Any]
     """As `environment.numerics` has them; empty without a torch module."""
+    properties: dict[str, RunProperty]
+    """What the extractor was seen to do; empty without a torch module."""
     note: str = ""
     """A warning about the weights for the user; "" for none."""
 
@@ -46,6 +50,7 @@ def facts_of(loaded: LoadedExtractor, device: str) -> ExtractorFacts:
         hardware=environment.hardware(device),
         tf32=environment.tf32(device),
         numerics=environment.numerics(loaded.extractor) if parameters else {},
+        properties=properties_of(loaded, device) if parameters else {},
     )
 
 

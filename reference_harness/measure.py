@@ -10,14 +10,18 @@ import numpy.typing as npt
 from .embed import Batching, calls
 from .errors import HarnessError
 from .extractors.base import Reading
-from .formats.measured import REASON_MAX, EmbeddingFacts, LettersRead
+from .formats.measured import REASON_MAX, Drift, EmbeddingFacts, LettersRead
 from .loading import LoadedExtractor
-from .reach import Mover, sampled
+from .reach import Mover, difference, sampled
 from .receipt.rounding import BLOCK_VALUES, Widened
 from .tasks import DIGEST_BYTES
 
 CHUNK = 2048
 """Sequences whose tokens are in memory at once."""
+DIFFERENCE_MAX = 1e6
+"""Written in the place of a larger or infinite one, which JSON does not have."""
+DRIFT_DECIMALS = 2
+"""Of a drift: less is the rounding of float32 and float16 in other batches, which differ by run."""
 DIGITS = 6
 """Significant digits of what is measured of embeddings: beyond, processors may differ in sums."""
 
@@ -69,6 +73,26 @@ def _seen(loaded: LoadedExtractor, sequences: Sequence[str]) -> LettersRead:
         given=sum(reach.given for reach in reached),
         read=sum(reach.letters for reach in reached),
         cut=sum(reach.side != "none" for reach in reached),
+    )
+
+
+def drift_of(
+    loaded: LoadedExtractor, sequences: Sequence[str], first: npt.NDArray[Any]
+) -> Drift | None:
+    """Return how far the embeddings of sequences are from `first`, (n, d), which they had before.
+
+    They are embedded alone. None for no sequence, or where one cannot be embedded now.
+    """
+    if not sequences:
+        return None
+    alone = Batching("file", rows=1)
+    try:
+        parts = [rows for _, rows in calls(loaded, alone, "drift", sequences)]
+    except HarnessError:
+        return None
+    worst = difference(np.concatenate(parts).astype(np.float64), first.astype(np.float64))
+    return Drift(
+        sequences=len(sequences), difference=round(min(worst, DIFFERENCE_MAX), DRIFT_DECIMALS)
     )
 
 

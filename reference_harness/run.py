@@ -15,7 +15,7 @@ from .embedder import EmbedJob, EmbedResult
 from .engine import ATTEMPTS, Engine, Notice
 from .errors import DataError, EmbeddingError, FailedTasksError, HarnessError, ProbeError
 from .facts import ExtractorFacts
-from .formats.measured import LettersRead, TaskMeasured, share_read
+from .formats.measured import Drift, LettersRead, TaskMeasured, share_read
 from .formats.run_record import LibraryRef, RunRecord, TaskRecord
 from .formats.submission import PredictionsFile
 from .job import Job, ProbeFailure, ProbeResult
@@ -54,6 +54,7 @@ class _OpenTask:
     """Letters embedded."""
     peak_memory: int = 0
     measured: Letters = NOT_MEASURED
+    drift: Drift | None = None
 
 
 def run(settings: Settings, engine: Engine, listener: Listener | None = None) -> RunRecord:
@@ -197,6 +198,7 @@ class _Run:
             known.letters += result.letters
             known.peak_memory = max(known.peak_memory, result.peak_memory)
             known.measured = result.measured
+            known.drift = result.drift
             self._say(cut_letters(result.task_id, result.measured.read, self.settings.facts))
             self.embedded.add(result.task_id)
             self._probe()
@@ -384,6 +386,7 @@ class _Run:
                 letters=known.measured.read,
                 not_measured=known.measured.unknown,
                 embeddings=probed.embeddings,
+                drift=known.drift,
                 unit_scale=probed.unit_scale,
             ),
         )

@@ -30,6 +30,7 @@ from .formats.run_record import (
 )
 from .formats.scorer import ScorerRef
 from .formats.submission import BenchmarkRef, PredictionsFile
+from .properties import properties_of_tasks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,6 +189,7 @@ def record_of(
         finished_at=environment.now(),
         resumed=resumed,
         limit=chosen.limit,
+        properties=facts.properties | properties_of_tasks(tasks),
         regimes=list(chosen.regimes_to_run),
         missing=missing_tasks(chosen),
         tasks=tasks,

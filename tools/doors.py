@@ -1,4 +1,4 @@
-"""Installs the program as docs/install.md says, by uv, pipx, pre-commit and prek: `make doors`.
+"""Installs as docs/contributor/install.md says, by uv, pipx, pre-commit and prek: `make doors`.
 
 usage: python -m tools.doors
 
@@ -21,7 +21,7 @@ from tests.tutorial.blocks import Done, blocks, in_shell
 from tools.tutorials import environment, snapshot
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = "docs/install.md"
+PAGE = "docs/contributor/install.md"
 OWN = "tools/doors.py"
 PROGRAMS = ("pipx==1.18.4", "pre-commit==4.7.0", "prek==0.5.11", "uv==0.13.9")
 ROW = ROOT / "submissions/GROVER.json"

@@ -278,7 +278,7 @@ def generated() -> dict[str, str]:
             f"schemas/{shipped.FIT_FILE}": fit_of(numbers, benchmark),
             f"schemas/{shipped.KNOWN_FILE}": known_files(),
             "ARCHITECTURE.md": architecture(),
-            "docs/defences.md": defences_page(),
+            "docs/reference/defences.md": defences_page(),
             "leaderboard/src/pure/evidence.js": evidence_script(),
             BOARD_FILES: with_columns(),
             TRUST: with_attestation(),
@@ -292,7 +292,7 @@ def generated() -> dict[str, str]:
 DEFENCES_PAGE = """\
 # Defences of an audit
 
-What an audit does against forgery, for each [kind of sample](verified.md). The list is
+What an audit does against forgery, for each [kind of sample](../reader/verified.md). The list is
 `geneb_ci/audit/defences.py`, from which this page is generated; `tests/audit/test_defences.py`
 holds that every function and every attack that it names exists.
 
@@ -309,7 +309,7 @@ def defences_page() -> str:
             return f"not used: {use.why}"
         file, _, test = use.attack.partition("::")
         function = use.by.rpartition(".")[2]
-        return f"`{function}`; attack: [{Path(file).stem}](../{file}) `{test}`"
+        return f"`{function}`; attack: [{Path(file).stem}](../../{file}) `{test}`"
 
     rows = (
         (each.name, each.against, each.needs, cell(each.tasks), cell(each.embeddings))

@@ -28,7 +28,9 @@ def lists() -> dict[str, str]:
     names = r"\|".join(FORMATS)
     extractors = "\n".join(f"- `{name}`: {one.what}" for name, one in BUILTINS.items())
     return {
-        "docs/check.md": between("docs/check.md", "formats", f"`--format {names}`"),
+        "docs/contributor/check.md": between(
+            "docs/contributor/check.md", "formats", f"`--format {names}`"
+        ),
         "reference_harness/README.md": between(
             "reference_harness/README.md", "extractors", f"\n{extractors}\n"
         ),
@@ -41,12 +43,12 @@ def situations() -> dict[str, str]:
         Role.CONTRIBUTOR: contributor.TABLE,
         Role.MAINTAINER: maintainer.TABLE,
     }
-    text = (ROOT / "docs/next.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reference/next.md").read_text(encoding="utf-8")
     for role, table in tables.items():
         rows = "".join(f"| `{entry.name}` | {entry.about} |\n" for entry in table)
         lines = f"\n| situation | when |\n|---|---|\n{rows}"
-        text = between("docs/next.md", role, lines, text)
-    return {"docs/next.md": text}
+        text = between("docs/reference/next.md", role, lines, text)
+    return {"docs/reference/next.md": text}
 
 
 def between(page: str, name: str, text: str, found: str | None = None) -> str:
@@ -80,11 +82,11 @@ def evidence_script() -> str:
     )
 
 
-TRUST = "docs/trust.md"
+TRUST = "docs/maintainer/trust.md"
 
 
 def with_attestation() -> str:
-    """Return docs/trust.md with its tables of who stands for each field, and at which evidence."""
+    """Return docs/maintainer/trust.md with its tables of who stands for each field."""
     fields = ["| fields | stated by | an audit compares them by |", "|---|---|---|"]
     for group in FIELD_GROUPS:
         author = "the submitter" if group.author is Author.SUBMITTER else group.statement
@@ -102,11 +104,11 @@ def with_attestation() -> str:
     return between(TRUST, "attestation", f"\n{text}\n")
 
 
-BOARD_FILES = "docs/board-files.md"
+BOARD_FILES = "docs/reference/board-files.md"
 
 
 def with_columns() -> str:
-    """Return docs/board-files.md with its table of columns, in the order of the rows."""
+    """Return docs/reference/board-files.md with its table of columns, in the order of the rows."""
     rows = ["| key | meaning | in | on the page |", "|---|---|---|---|"]
     for column in columns.COLUMNS:
         files = ["`leaderboard.json`"] if column.is_published else []
@@ -147,12 +149,12 @@ def architecture() -> str:
     return between("ARCHITECTURE.md", "layers", f"\n{table}\n")
 
 
-SETUP = "docs/setup.md"
-MODELS = "docs/models.md"
+SETUP = "docs/maintainer/setup.md"
+MODELS = "docs/maintainer/models.md"
 
 
 def models_page() -> str:
-    """Return docs/models.md with its table of the registry's entries."""
+    """Return docs/maintainer/models.md with its table of the registry's entries."""
     registry = ModelRegistry(find_layout(ROOT))
     rows = [
         "| model | run by | environment | what was tried, or what is missing |",

@@ -83,7 +83,7 @@ def schemas_page() -> str:
 _SCHEMAS_HEAD = """# Schemas
 
 Each file that the programs exchange or publish has a JSON Schema (2020-12).
-[What readers may rely on](board-files.md).
+[What readers may rely on](reference-board-files.md).
 
 | schema | of |
 |---|---|

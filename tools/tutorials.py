@@ -27,7 +27,7 @@ OWN = "tools/tutorials.py"
 """This module, which a page names above the blocks that install."""
 ADDRESS = "https://github.com/OWNER/geneb-ci"
 """Where the pages say that the program is."""
-COMMANDS_MAX = {"docs/tutorial.md": 10, "docs/tutorial-reader.md": 20}
+COMMANDS_MAX = {"docs/contributor/tutorial.md": 10, "docs/reader/tutorial.md": 20}
 """By page: what its reader may be asked to type."""
 SECONDS_MAX = 180
 """Processor seconds of a page, installation included: three minutes even on one core."""

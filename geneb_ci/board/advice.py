@@ -89,7 +89,7 @@ class Choice(StrictModel):
     warnings: list[str]
     """Rules of `geneb-ci check` that warn about the row."""
     defects: list[str]
-    """Ids of published defects of the extractor behind the row: docs/defects.md."""
+    """Ids of published defects of the extractor behind the row: docs/reader/defects.md."""
 
 
 class Claim(StrictModel):

@@ -1,8 +1,8 @@
 """The columns of the board: what it says of a model beside its scores, each defined once.
 
 Rows of leaderboard.json and leaderboard_tasks.json, their schemas, the facts that `geneb-ci diff`
-compares, the page's table, its page of a model, its downloads and the table in docs/board-files.md
-are all made from COLUMNS.
+compares, the page's table, its page of a model, its downloads and the table in
+docs/reference/board-files.md are all made from COLUMNS.
 """
 
 import enum
@@ -275,7 +275,8 @@ COLUMNS: tuple[Column, ...] = (
         key="attested",
         type=list[ShownStatement],
         about="Who stands for the scores: what audits compared of them, and what nobody did; only "
-        "where some audit counts. For what is not named, its author alone: docs/trust.md.",
+        "where some audit counts. For what is not named, its author alone: "
+        "docs/maintainer/trust.md.",
         value=_attested,
         kind="attested",
         label="Scores attested by",
@@ -335,7 +336,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="defects",
         type=list[ShownDefect],
-        about="Published defects of the extractor that computed the row: docs/defects.md.",
+        about="Published defects of the extractor that computed the row: docs/reader/defects.md.",
         value=_defects,
         kind="defects",
         label="Known defects",
@@ -352,7 +353,7 @@ COLUMNS: tuple[Column, ...] = (
         label="Receipt",
         is_required=False,
     ),
-    # Columns from the model registry stand here: docs/developing.md, "A column of the board".
+    # Columns of the registry stand here: docs/developer/developing.md, "A column of the board".
     _registered("architecture", "Architecture, in the paper's words.", "Architecture"),
     _registered("tokenization", "What a token is, in the paper's words.", "Tokenizer"),
     _registered("pretraining", "What it was pretrained on, in the paper's words.", "Pretraining"),

@@ -5,7 +5,7 @@
     losses(scores, among, c).bound[i]               # at most, with 95 % confidence
 
 "Not significantly different" does not mean equal: a smaller model is recommended for a bounded
-loss. The formulas, their sources and what they assume: docs/uncertainty.md.
+loss. The formulas, their sources and what they assume: docs/research/uncertainty.md.
 """
 
 import functools

@@ -1,8 +1,8 @@
 """Marks beside the scores of a row: warnings, published defects, its audits and its run.
 
 Defects are published facts about the authors' extractors: `defects.json` in the policy folder names
-them, docs/defects.md explains them. They belong to the authors' files, not to a model: a row that
-somebody else computed with another extractor does not have them.
+them, docs/reader/defects.md explains them. They belong to the authors' files, not to a model: a row
+that somebody else computed with another extractor does not have them.
 """
 
 from collections import Counter
@@ -80,7 +80,7 @@ class Defect(StrictModel):
     """The defect, in one sentence."""
     found_by: Annotated[str, Field(min_length=1, max_length=300)]
     """The property whose test finds it in any extractor."""
-    explained: Annotated[str, Field(pattern=r"^docs/[a-z-]+\.md#[a-z0-9-]+$")]
+    explained: Annotated[str, Field(pattern=r"^docs/[a-z/-]+\.md#[a-z0-9-]+$")]
     """Where it is explained."""
 
 
@@ -114,7 +114,7 @@ def read_defects(layout: Layout) -> tuple[Defect, ...]:
         return tuple(DefectFile.model_validate_json(policy_bytes(path, BYTES_MAX)).defects)
     except ValidationError as error:
         raise BadConfiguration(
-            f"{path}: {first_error(error)}", "correct the file; docs/defects.md explains it"
+            f"{path}: {first_error(error)}", "correct the file; docs/reader/defects.md explains it"
         ) from error
 
 

@@ -3,8 +3,8 @@
     advise(ModelRequest(species="plants", ...), known, margin)
 
 The mean over exactly the matching tasks decides, each task counting alike. Its interval covers
-other training draws, too. A smaller model is named for a bounded loss: docs/uncertainty.md. The
-page has the same arithmetic in leaderboard/src/pure/choose.js.
+other training draws, too. A smaller model is named for a bounded loss:
+docs/research/uncertainty.md. The page has the same arithmetic in leaderboard/src/pure/choose.js.
 """
 
 import functools

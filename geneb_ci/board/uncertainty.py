@@ -4,7 +4,7 @@
     {"score": 0.558, "error": 0.0041, "low": 0.55, "high": 0.566, "rank": 8, "rank_low": 6, ...}
 
 Scores are MCC. Variances of cells come from `variance`, what follows from them from `decisions`.
-The method, what it assumes and what it cannot know: docs/uncertainty.md.
+The method, what it assumes and what it cannot know: docs/research/uncertainty.md.
 """
 
 import array

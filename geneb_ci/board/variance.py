@@ -2,8 +2,9 @@
 
     cells_of(submission, "full", benchmark).variance      (tasks,), in squared MCC
 
-The formulas, what they assume and what they cannot know: docs/uncertainty.md. Only the four
-operations and the square root of IEEE 754 are used, and sums are exact: the same bytes everywhere.
+The formulas, what they assume and what they cannot know: docs/research/uncertainty.md. Only the
+four operations and the square root of IEEE 754 are used, and sums are exact: the same bytes
+everywhere.
 """
 
 import functools

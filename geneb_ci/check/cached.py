@@ -2,7 +2,8 @@
 
 The findings of all files are one entry, under a digest of everything that they follow from: the
 files, the rows that they are compared with, cards, extractors, settings, policy, and the code. A
-changed byte of any of these is another check, which computes everything. See docs/scale.md.
+changed byte of any of these is another check, which computes everything. See
+docs/developer/scale.md.
 """
 
 import dataclasses

@@ -126,6 +126,7 @@ FILE_RULES: dict[str, tuple[str, ...]] = {
         "unread-letters",
         "scale-moves-scores",
         "constant-embeddings",
+        "drifting-embeddings",
     ),
     "card": (
         "missing-card",

@@ -189,7 +189,7 @@ def is_plain() -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; docs/check.md lists the codes."""
+    """Run the command line and return its exit code; docs/contributor/check.md lists the codes."""
     config = sys.modules.get("geneb_ci.common.config")
     if config is not None:  # a command before, in this process, may have made folders
         config.find_layout.cache_clear()

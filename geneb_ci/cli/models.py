@@ -262,7 +262,7 @@ def _loading_facts(path: Path) -> dict[str, dict[str, Any]]:
     return table
 
 
-_FACTS_FORM = "docs/models.md says what a table of loading facts has"
+_FACTS_FORM = "docs/maintainer/models.md says what a table of loading facts has"
 
 
 def _row_meta(layout: Layout, model_id: str) -> Mapping[str, Any]:
@@ -414,7 +414,7 @@ def _by_entry(document: Document) -> str:
     if lacks := entry.lacks:
         raise UsageProblem(
             f"the entry of {model_id} in the model registry is not complete: {'; '.join(lacks)}",
-            f"complete {models.path(model_id)} (docs/models.md), then upgrade the file",
+            f"complete {models.path(model_id)} (docs/maintainer/models.md), then upgrade the file",
         )
     text = upgraded(document, models.described(model_id, document.sha256))
     if text is None:
@@ -429,6 +429,6 @@ def _by_entry(document: Document) -> str:
         why = faults[0].message if faults else f"the file would have {len(raw):,} bytes"
         raise UsageProblem(
             f"the entry of {model_id} in the model registry fits in no submission: {why}",
-            f"correct {models.path(model_id)} (docs/models.md), then upgrade the file",
+            f"correct {models.path(model_id)} (docs/maintainer/models.md), then upgrade the file",
         )
     return text

@@ -200,13 +200,13 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
         if CONFIG not in sizes:
             raise NothingChecked(
                 f"{repository} has no {CONFIG}, so nothing says which class reads its weights",
-                "write an extractor: docs/extractor.md has a template",
+                "write an extractor: docs/contributor/extractor.md has a template",
             )
         if not set(sizes).intersection(TOKENIZER_FILES):
             raise NothingChecked(
                 f"{repository} has none of {', '.join(TOKENIZER_FILES)}: the library has no "
                 "tokenizer for it",
-                "write an extractor, or try `tokenizer=characters`: docs/extractor.md",
+                "write an extractor, or try `tokenizer=characters`: docs/contributor/extractor.md",
             )
         beside = _beside(sizes)
         downloaded = Path(
@@ -262,7 +262,7 @@ def _beside(sizes: Mapping[str, int]) -> list[str]:
         if name in _READ and sizes[name] > CONFIG_MAX:
             raise NothingChecked(
                 f"{name} has {sizes[name]:,} bytes, expected at most {CONFIG_MAX:,}",
-                "write the entry by hand: docs/models.md explains each key",
+                "write the entry by hand: docs/maintainer/models.md explains each key",
             )
     return names
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -63,7 +64,7 @@ from geneb_ci.render.rows import (
     published_line,
 )
 from geneb_ci.render.table import wrapped_text
-from reference_harness.formats.text import plural, quoted
+from reference_harness.formats.text import next_line, plural, quoted
 
 
 def show_health(space: Space, generation: Generation, repository: GitRepository) -> Exit:
@@ -92,7 +93,12 @@ def show_changes(space: Space, intent: PublishIntent) -> Exit:
     echo(preview_line(space.resource, generation.manifest, state.manifest))
     for line in change_lines(Preview(files, row_changes(live, board), others, models_of(board))):
         echo(line)
+    echo(next_line(shlex.join(["geneb-ci", "publish", "--space", _name_of(space)])))
     return Exit.CLEAN
+
+
+def _name_of(space: Space) -> str:
+    return space.resource.removeprefix("spaces/")
 
 
 SPACE = click.option("--space", metavar="OWNER/NAME", help="Space; default: HF_OIDC_RESOURCE.")
@@ -272,7 +278,7 @@ def export_command(
     data: Path | None,
     tokens: tuple[str, ...],
 ) -> int:
-    """Write the rows of FOLDER in a format of another place; docs/exports.md shows each.
+    """Write the rows of FOLDER in a format of another place; docs/reader/exports.md shows each.
 
     Every submission is checked first; if one has an error, nothing is written. What an entry can
     link to, it links to the signed records of the row's audits. The same commit gives the same

@@ -167,6 +167,7 @@ def pull_command(
             files.file(task)
         also = f", and {predicted.name}" if (predicted := files.predictions()) else ""
     echo(f"{into}: {plural(len(names), 'file')}{also}, each as the receipt says")
+    echo(next_line(shlex.join(["geneb-ci", "receipt", "verify", str(file), "--cache", str(into)])))
     return Exit.CLEAN
 
 

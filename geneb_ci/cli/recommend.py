@@ -75,8 +75,8 @@ def recommend_command(
     """List models of FOLDER by their mean over the tasks that match, and what smaller ones lose.
 
     FOLDER has submissions, which are checked first, or is the DIR of `build --out DIR`. A smaller
-    model is named if it loses at most --margin with 95 % confidence (docs/uncertainty.md). The
-    exit code is 3 if no task matches, or no model meets size and evidence.
+    model is named if it loses at most --margin with 95 % confidence (docs/research/uncertainty.md).
+    The exit code is 3 if no task matches, or no model meets size and evidence.
     """
     try:
         advice = recommend(
@@ -137,7 +137,7 @@ def figures_command(
     """Compute the figures of the paper from FOLDER, with their definitions and parameters.
 
     FOLDER has submissions, which are checked first, or is the DIR of `build --out DIR`.
-    docs/diagnostics.md lists the figures.
+    docs/reader/diagnostics.md lists the figures.
     """
     if settings and name is None:
         raise UsageProblem("--set is for one figure", "name it with --figure")

@@ -25,7 +25,7 @@ from typing import ClassVar
 
 
 class Exit(IntEnum):
-    """Exit codes; docs/check.md has the table."""
+    """Exit codes; docs/contributor/check.md has the table."""
 
     CLEAN = 0
     OWN_FAULT = 1

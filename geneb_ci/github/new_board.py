@@ -1,5 +1,6 @@
 """A new board: its repository, with a key and a first row, and its settings on GitHub and Hub."""
 
+import errno
 import json
 import os
 import subprocess
@@ -221,11 +222,12 @@ def _refuse_apply(client: SettingsClient, folder: Path, given: Answers) -> None:
 def require_path(folder: Path) -> None:
     """Raise UsageProblem for a path that leads to no folder: symbolic links in a loop."""
     try:
-        folder.resolve()
-    except (OSError, RuntimeError) as error:  # RuntimeError until Python 3.12
-        raise UsageProblem(
-            f"{folder}: its symbolic links form a loop", "name another folder"
-        ) from error
+        folder.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UsageProblem(
+                f"{folder}: its symbolic links form a loop", "name another folder"
+            ) from error
 
 
 def _refuse_early(folder: Path, *, practice: bool) -> None:

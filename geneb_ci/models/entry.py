@@ -1,6 +1,6 @@
 """The model registry: what loads one model, and where its weights are.
 
-docs/models.md explains each key to maintainers.
+docs/maintainer/models.md explains each key to maintainers.
 """
 
 import hashlib
@@ -186,7 +186,7 @@ class Loading(StrictModel):
     packages: list[Text] = []  # noqa: RUF012 (pydantic copies it)
     """Packages beyond torch and transformers."""
     quirks: list[Name] = []  # noqa: RUF012 (pydantic copies it)
-    """Words of the table in docs/models.md."""
+    """Words of the table in docs/maintainer/models.md."""
     loaded_with: list[Name] = []  # noqa: RUF012 (pydantic copies it)
     """Versions with which an independent port loaded these files and compared every key."""
 
@@ -338,7 +338,7 @@ def parse_entry(raw: bytes, name: str) -> ReadEntry:
     return ReadEntry(entry, hashlib.sha256(raw).hexdigest())
 
 
-_CORRECT_ENTRY = "correct the entry; docs/models.md explains each key"
+_CORRECT_ENTRY = "correct the entry; docs/maintainer/models.md explains each key"
 
 
 def addresses(weights: WeightsSource) -> dict[str, str]:

@@ -122,8 +122,8 @@ def contradictions_with_row(entry: ModelEntry, meta: Mapping[str, Any]) -> Itera
 def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield what an entry says against a model's object of a table of loading facts.
 
-    docs/models.md lists the keys that are compared; one that is absent or null on either side
-    contradicts nothing.
+    docs/maintainer/models.md lists the keys that are compared; one that is absent or null on either
+    side contradicts nothing.
     """
     for key, own, other in _pairs(entry, facts):
         if own is not None and other is not None and own != other:

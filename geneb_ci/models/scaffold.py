@@ -115,7 +115,8 @@ def weight_names(names: set[str], index: Mapping[str, Mapping[str, Any]]) -> lis
             return sorted({str(file) for file in parts.values()} if isinstance(parts, dict) else ())
     raise NothingChecked(
         f"the repository has none of {', '.join(name for pair in FORMATS for name in pair)}",
-        "name the files by options of the general extractor: docs/extractor.md, `weights=FILE`",
+        "name the files by options of the general extractor: "
+        "docs/contributor/extractor.md, `weights=FILE`",
     )
 
 
@@ -196,7 +197,7 @@ def entry_text(model: HubModel, own: OwnFacts, extractor: str) -> str:
         },
         "sources": {"facts": f"{CONFIG} of {model.location} at {model.revision}"},
     }
-    lines = ["# How to load and run this model; docs/models.md explains each key."]
+    lines = ["# How to load and run this model; docs/maintainer/models.md explains each key."]
     lines += _assignments(facts)
     for name, table in parts.items():
         if table:

@@ -116,4 +116,4 @@ def task_notes(layout: Layout) -> TaskNotes:
         raise BadConfiguration(f"{path}: not TOML: {error}", _CORRECT_TASKS) from error
 
 
-_CORRECT_TASKS = "correct it; docs/models.md explains each key"
+_CORRECT_TASKS = "correct it; docs/maintainer/models.md explains each key"

@@ -183,7 +183,7 @@ def _of_storage(failure: StorageFailure, large: list[str]) -> Exception:
 
 _STORAGE_FIX = (
     "a retry would fail as well: check for a proxy or firewall in your network, and "
-    "https://status.huggingface.co; see docs/publishing.md"
+    "https://status.huggingface.co; see docs/maintainer/publishing.md"
 )
 
 
@@ -231,7 +231,7 @@ def retryable_fault(status: int, headers: Mapping[str, str]) -> Retryable | None
 def _refused(error: Any, resource: str, status: int) -> HubRefused:
     message = _line(error.server_message or error)
     return HubRefused(
-        f"{resource}: the Hub answers {status:d}: {message}", "see docs/publishing.md"
+        f"{resource}: the Hub answers {status:d}: {message}", "see docs/maintainer/publishing.md"
     )
 
 

@@ -1,7 +1,7 @@
 """Whether two receipts are of one model: compared on embeddings that the benchmark's digest fixes.
 
 A receipt that is near another inherits its draws, so that renaming a model or touching one weight
-gives no new chance. docs/predictions.md says what is found, and what is not.
+gives no new chance. docs/reader/predictions.md says what is found, and what is not.
 """
 
 import hashlib

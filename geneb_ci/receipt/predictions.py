@@ -1,6 +1,6 @@
 """`predictions.bin`, read as hostile bytes: every predicted label beside a receipt.
 
-docs/predictions.md has the layout.
+docs/reader/predictions.md has the layout.
 """
 
 import hashlib

@@ -40,7 +40,7 @@ class Situation(NamedTuple, Generic[State]):
 
     name: str
     about: str
-    """A description, for the list in docs/next.md."""
+    """A description, for the list in docs/reference/next.md."""
     holds: Callable[[State], object]
     """Whether a state is in this situation, by its truth value."""
     lines: Callable[[State], Iterable[str]]
@@ -54,7 +54,7 @@ class NextStep:
 
     role: Role
     situation: str
-    """Name of the situation, as docs/next.md lists them."""
+    """Name of the situation, as docs/reference/next.md lists them."""
     lines: tuple[str, ...]
     """Where things stand, the most important first."""
     command: str

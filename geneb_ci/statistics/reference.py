@@ -1,6 +1,9 @@
 """The rows of a board as vectors, and ridge regression of rows on the other rows.
 
-It gives leave-one-out predictions of cells.
+It gives leave-one-out predictions of cells. This is the one implementation, and it is in Python
+itself: a check of one file takes 0.2 s, of which importing numpy would be as much again, and the
+fit of the public rows ships with the package. Sums are exact (math.fsum): findings have the same
+digits on every machine.
 """
 
 import functools

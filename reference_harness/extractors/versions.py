@@ -61,7 +61,8 @@ _CAUSES: tuple[tuple[str, tuple[str, ...]], ...] = (
 """Meanings of errors, and the words by which each is known; the first that fits counts."""
 _WAY_OUT = (
     "run it in an environment in which it loads, as entries of the model registry pin one "
-    "(docs/models.md: `[run.environment]`), or write an extractor of your own (docs/extractor.md)"
+    "(docs/maintainer/models.md: `[run.environment]`), or write an extractor of your own "
+    "(docs/contributor/extractor.md)"
 )
 
 

@@ -47,6 +47,15 @@ class EmbeddingFacts(StrictModel):
     """Standard deviation of the lengths, over the median length."""
 
 
+class Drift(StrictModel):
+    """The first sequences of a task, embedded again alone after all others."""
+
+    sequences: Annotated[int, Field(ge=1)]
+    difference: Amount
+    """Largest distance of the two embeddings of a sequence, over the length of the first, to two
+    decimals: they are of two batches, whose rounding differs."""
+
+
 class UnitScale(StrictModel):
     """The scores of the full regime when each embedding is divided by its root mean square."""
 
@@ -62,6 +71,8 @@ class TaskMeasured(StrictModel):
     not_measured: Annotated[str, Field(max_length=REASON_MAX, exclude_if=operator.not_)] = ""
     """Why, where `letters` is null."""
     embeddings: EmbeddingFacts
+    drift: Annotated[Drift | None, Field(exclude_if=operator.not_)] = None
+    """Left out in files of older harnesses, and where an embedding failed."""
     unit_scale: UnitScale | None = None
     """null for a task that was not scored so: of each category the smallest task of the run is, if
     the extractor is a contributor's that declares no scale, and the training split has at most

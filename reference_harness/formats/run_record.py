@@ -11,6 +11,8 @@ from .scorer import ScorerRef
 from .submission import BenchmarkRef, Columns, PredictionsFile, ReceiptTask
 from .submission_terms import Scale
 
+SENTENCE_MAX = 1000
+
 
 def is_unscaled(scale: object) -> bool:
     """Whether a scale is that of rows as they are, which is left out."""
@@ -224,6 +226,14 @@ class Missing(StrictModel):
     reason: str
 
 
+class RunProperty(StrictModel):
+    """What a run saw of one property of its extractor."""
+
+    outcome: Literal["verified", "not verified", "contradicted"]
+    """Not verified says that nothing contradicts it, and nothing shows it."""
+    sentence: Annotated[str, Field(max_length=SENTENCE_MAX)]
+
+
 class RunRecord(StrictModel):
     """The result of one run; a submission is derived from it."""
 
@@ -256,6 +266,8 @@ class RunRecord(StrictModel):
     tasks: Annotated[dict[str, TaskRecord], Field(min_length=1)]
     predictions: PredictionsFile | None = None
     """The predicted labels of a run with a receipt; null without one."""
+    properties: Annotated[dict[str, RunProperty], Field(exclude_if=operator.not_)] = {}  # noqa: RUF012
+    """By its name in `geneb-harness extractors check`; left out in records of older harnesses."""
 
 
 def json_schema() -> dict[str, object]:

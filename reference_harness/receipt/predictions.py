@@ -1,6 +1,6 @@
 """`predictions.bin`: every predicted label of a run, beside the files of its receipt.
 
-docs/predictions.md has the layout.
+docs/reader/predictions.md has the layout.
 """
 
 import hashlib

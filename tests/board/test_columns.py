@@ -185,7 +185,7 @@ def test_what_is_generated_from_the_columns_is_up_to_date():
     made = generated()
     for name in ("schemas/leaderboard.schema.json", "schemas/leaderboard-tasks.schema.json"):
         assert outside_rows(name).read_text(encoding="utf-8") == made[name]
-    name = "docs/board-files.md"
+    name = "docs/reference/board-files.md"
     assert outside_rows(name).read_text(encoding="utf-8") == made[name], "run `make generate`"
 
 

@@ -1,4 +1,4 @@
-"""The mistakes of new contributors: what each of them reads, recorded in docs/mistakes.md.
+"""The mistakes of new contributors: what each of them reads, kept in docs/contributor/mistakes.md.
 
 `--update-golden` writes that page anew; whoever changes a message looks at it there.
 """
@@ -26,7 +26,7 @@ from tests.paths import ROOT, SUBMISSIONS
 from tests.rows import recorded_row
 from tests.small import CARD
 
-PAGE = ROOT / "docs/mistakes.md"
+PAGE = ROOT / "docs/contributor/mistakes.md"
 LINES_MAX = 25
 ROW, CARD_PATH = "submissions/mine-1.json", "submissions/cards/mine-1.md"
 MODULE = "submissions/extractors/mine.py"

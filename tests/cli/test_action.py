@@ -168,7 +168,7 @@ def test_the_action_installs_itself_from_where_the_runner_put_it(upstream, tmp_p
 
 
 def test_four_lines_of_the_documentation_are_a_workflow_of_another_repository():
-    text = (ROOT / "docs/github.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/maintainer/github.md").read_text(encoding="utf-8")
     lines = text.split("```yaml\n", 2)[1].split("```")[0].splitlines()
     used = yaml.safe_load("\n".join(lines))["steps"]
     assert len(lines) == 4

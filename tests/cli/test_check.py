@@ -52,7 +52,7 @@ def test_all_public_submissions_pass_and_a_repository_needs_no_path():
         geneb_ci("check", "--jobs", "1", "--format", "json"),  # or it would judge this branch
     )
     assert (named.returncode, named.stderr) == (0, "")
-    # Two rows of known defective extractors; docs/plausibility.md tells their story.
+    # Two rows of known defective extractors; docs/contributor/plausibility.md tells their story.
     assert verdict(named) == {
         "warning": ["implausible-cell"] * 7,
         "note": ["category-crown", "no-run-details"],

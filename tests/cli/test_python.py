@@ -36,7 +36,7 @@ def value(name: str) -> Any:
     return getattr(geneb_ci, name)
 
 
-PAGE = (ROOT / "docs/python.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/developer/python.md").read_text(encoding="utf-8")
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[31m"
 
 
@@ -184,7 +184,7 @@ def blocks() -> list[str]:
 def test_every_example_of_the_page_runs(rows, monkeypatch, capsys):
     monkeypatch.chdir(rows)
     for block in blocks():
-        exec(compile(block, "docs/python.md", "exec"), {})  # noqa: S102 (our own page)
+        exec(compile(block, "docs/developer/python.md", "exec"), {})  # noqa: S102 (our own page)
     out = capsys.readouterr().out
     assert out.startswith("clean\n")
     for line in re.findall(r"^prints `(.+)`\.$", PAGE, re.MULTILINE):

@@ -56,7 +56,7 @@ def test_all_labels_are_written_anew_right_after_they_were_read(place):
 
 def test_every_outcome_has_a_label_of_its_own_and_the_settings_create_it():
     assert len(set(LABELS.values())) == len(LABELS) == len(PullOutcome)
-    text = (ROOT / "docs/github.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/maintainer/github.md").read_text(encoding="utf-8")
     table = re.findall(r"^\| `([\w-]+)` \| `([\w: -]+)` \| (\w+) \|$", text, re.MULTILINE)
     assert table == [(outcome.value, LABELS[outcome], STATES[outcome]) for outcome in PullOutcome]
     (setting,) = (one for one in SETTINGS if one.id == "labels-of-verdicts")

@@ -399,7 +399,7 @@ def compare(
 
 
 def exit_of(verdict: PullVerdict) -> int:
-    """Return the exit code as docs/check.md has it."""
+    """Return the exit code as docs/contributor/check.md has it."""
     if verdict.outcome in {"passed", "warnings"}:
         return 0
     return 11 if verdict.counts.error else 3

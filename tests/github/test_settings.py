@@ -363,7 +363,7 @@ def test_the_labels_of_the_forms_are_those_that_are_created():
 
 
 def test_the_page_has_the_table():
-    page = Path(ROOT / "docs/setup.md").read_text(encoding="utf-8")
+    page = Path(ROOT / "docs/maintainer/setup.md").read_text(encoding="utf-8")
     assert f"<!-- settings -->\n{table()}\n<!-- /settings -->" in page
 
 

@@ -79,10 +79,15 @@ def digests(record: dict[str, Any]) -> dict[str, list[str]]:
 def asked(harness: Harness) -> Counter[str]:
     """Count the sequences that were embedded for a task.
 
-    Not the one that loads what a forward pass does, nor those of which letters were changed.
+    Not the one that loads what a forward pass does, nor those of which letters were changed, nor
+    those that are embedded again alone, to see whether they drift.
     """
-    lines = (harness.folder / "asked").read_text().splitlines()
-    return Counter(s for line in lines if own(line.split()) for s in line.split())
+    counts: Counter[str] = Counter()
+    for line in (harness.folder / "asked").read_text().splitlines():
+        call = line.split()
+        if own(call) and not (len(call) == 1 and counts[call[0]]):
+            counts.update(call)
+    return counts
 
 
 def own(call: list[str]) -> bool:

@@ -32,7 +32,7 @@ from reference_harness.receipt.task_file import file_of
 from tests.harness.support import Harness
 from tests.paths import ROOT
 
-PAGE = (ROOT / "docs/probes.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/reader/probes.md").read_text(encoding="utf-8")
 TOLERANCE = 0.02
 """A row of 160 that another BLAS gives another label moves an MCC by 0.0125."""
 NUMBER = re.compile(r"-?\d+\.\d+")

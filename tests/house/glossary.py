@@ -1,4 +1,4 @@
-"""docs/glossary.md as data, and what is wrong with a glossary text: each check returns lines."""
+"""docs/reference/glossary.md as data, and what is wrong with it: each check returns lines."""
 
 import ast
 import enum
@@ -26,7 +26,7 @@ from tests.house.pages import without_blocks
 from tests.house.tracked import python_files
 from tests.paths import ROOT
 
-GLOSSARY = Path("docs/glossary.md")
+GLOSSARY = Path("docs/reference/glossary.md")
 BENCHMARK = shipped_benchmark()
 ENUMERATIONS: Mapping[str, Iterable[str]] = {
     "trust level": TrustLevel,

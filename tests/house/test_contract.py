@@ -137,6 +137,8 @@ def test_each_trust_level_can_be_reached_and_is_described():
     source = inspect.getsource(trust)
     assert [level for level in TrustLevel if f"TrustLevel.{level.name}" not in source] == []
     rows = re.findall(
-        r"^\| `([a-z-]+)` \|", (ROOT / "docs/trust.md").read_text("utf-8"), re.MULTILINE
+        r"^\| `([a-z-]+)` \|", (ROOT / "docs/maintainer/trust.md").read_text("utf-8"), re.MULTILINE
     )
-    assert {str(level) for level in TrustLevel} <= set(rows), "describe it in docs/trust.md"
+    assert {str(level) for level in TrustLevel} <= set(rows), (
+        "describe it in docs/maintainer/trust.md"
+    )

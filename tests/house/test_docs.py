@@ -47,7 +47,7 @@ def test_each_command_and_option_exists(page):
 
 def test_each_attack_has_an_outcome_and_what_shows_it():
     (table,) = re.findall(
-        r"^\| attack \|.*\n\|[-|]+\n((?:\|.*\n)+)", text_of("docs/verified.md"), re.MULTILINE
+        r"^\| attack \|.*\n\|[-|]+\n((?:\|.*\n)+)", text_of("docs/reader/verified.md"), re.MULTILINE
     )
     for line in table.splitlines():
         _, _, *outcomes, shown, _ = (cell.strip() for cell in line.split("|"))
@@ -73,20 +73,20 @@ def first_cells(page: str, header: str) -> list[str]:
 
 
 def test_the_page_of_check_has_every_exit_code():
-    codes = first_cells("docs/check.md", "| exit code | meaning |")
+    codes = first_cells("docs/contributor/check.md", "| exit code | meaning |")
     assert list(map(int, codes)) == list(map(int, Exit))
 
 
 def test_the_page_of_check_has_every_report_format():
-    (formats,) = re.findall(r"`--format ([^`]+)`", text_of("docs/check.md"))
+    (formats,) = re.findall(r"`--format ([^`]+)`", text_of("docs/contributor/check.md"))
     assert formats.split("\\|") == list(FORMATS)
 
 
 @pytest.mark.parametrize(
     ("page", "header"),
     [
-        ("docs/verified.md", "| evidence | meaning |"),
-        ("docs/trust.md", "| evidence | what it takes |"),
+        ("docs/reader/verified.md", "| evidence | meaning |"),
+        ("docs/maintainer/trust.md", "| evidence | what it takes |"),
     ],
 )
 def test_a_table_has_all_evidence(page, header):
@@ -94,7 +94,7 @@ def test_a_table_has_all_evidence(page, header):
 
 
 def test_the_settings_of_the_page_of_check_are_the_defaults():
-    text = text_of("docs/check.md")
+    text = text_of("docs/contributor/check.md")
     (block,) = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     settings = tomllib.loads(block)["tool"]["geneb-ci"]
     assert list(settings) == [*PLACES, *LISTS]
@@ -133,7 +133,7 @@ def test_each_issue_form_that_a_page_names_exists():
 
 
 def test_the_page_of_speed_has_the_table_of_one_run_alone():
-    before, table = text_of("docs/scale.md").split(bench_scale.BEGIN)
+    before, table = text_of("docs/developer/scale.md").split(bench_scale.BEGIN)
     table, after = table.split(bench_scale.END)
     assert table.count("|---|") == 1
     assert "|---|" not in before + after
@@ -148,7 +148,7 @@ def test_the_table_of_speed_has_lines_that_the_bench_measures(monkeypatch):
     place = Path("nowhere")
     measured = [*bench_scale.small(place, 1), *bench_scale.large(place, bench_scale.ROWS[0])]
     known = {tuple(bench_scale.line(one).split(" | ")[::3]) for one in measured}
-    table = text_of("docs/scale.md").split(bench_scale.BEGIN)[1].split(bench_scale.END)[0]
+    table = text_of("docs/developer/scale.md").split(bench_scale.BEGIN)[1].split(bench_scale.END)[0]
     shown = [tuple(line.split(" | ")[::3]) for line in table.splitlines() if line[:3] == "| `"]
     assert shown
     assert set(shown) <= known
@@ -160,12 +160,18 @@ def test_the_readme_says_first_what_it_is_and_where_each_reader_begins():
     assert first.startswith("geneb-ci checks, audits and publishes results for [GENEB](")
     assert second.startswith("A *submission* is one JSON file with the scores of a model.")
     doors = text.partition("## What do you want to do?")[2].partition("## ")[0]
-    for page in ("tutorial", "tutorial-reader", "verified", "tutorial-maintainer", "python"):
+    for page in (
+        "contributor/tutorial",
+        "reader/tutorial",
+        "reader/verified",
+        "maintainer/tutorial",
+        "developer/python",
+    ):
         assert f"(docs/{page}.md)" in doors
 
 
 def test_the_pages_are_those_that_readers_see():
-    assert {"README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/trust.md"} <= set(PAGES)
+    assert {"README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/maintainer/trust.md"} <= set(PAGES)
     assert {f".github/ISSUE_TEMPLATE/{name}.yml" for name in ("audit", "dispute")} <= set(PAGES)
     assert not any("golden" in name or name.startswith("submissions/") for name in PAGES)
 
@@ -174,10 +180,13 @@ def test_the_pages_are_those_that_readers_see():
     ("text", "found"),
     [
         ("[a](nowhere.md)", ["docs/x.md: nowhere.md: there is no such file"]),
-        ("[a](trust.md#nothing)", ["docs/x.md: trust.md#nothing: no heading makes this anchor"]),
+        (
+            "[a](maintainer/trust.md#nothing)",
+            ["docs/x.md: maintainer/trust.md#nothing: no heading makes this anchor"],
+        ),
         ("[a](#here)\n\n## Not here", ["docs/x.md: #here: no heading makes this anchor"]),
         ("[a](#not-here)\n\n## Not here", []),
-        ("[a](trust.md#records) [b](https://example.org/x) [c](../README.md)", []),
+        ("[a](maintainer/trust.md#records) [b](https://example.org/x) [c](../README.md)", []),
         ("`[a](nowhere.md)`", []),
         ("[a](research/mutants.md)", []),
     ],
@@ -230,4 +239,6 @@ def test_a_wrong_command_is_found(text, wrong):
 
 def test_a_page_that_the_index_forgets_is_found():
     index = text_of(INDEX.as_posix())
-    assert pages.unlisted(index.replace("(trust.md", "(nowhere.md")) == ["trust.md"]
+    assert pages.unlisted(index.replace("(maintainer/trust.md", "(nowhere.md")) == [
+        "maintainer/trust.md"
+    ]

@@ -23,9 +23,12 @@ QUESTIONS = {
     "for whom": (None, r"\*\*add my model\*\*.*\*\*choose a model\*\*.*\*\*run a leaderboard\*\*"),
     "how do I check a file": (None, r"\$ geneb-ci check submission\.json"),
     "what does verified mean": (None, r"\*verified\* \(an audit agreed\)"),
-    "how do I get it for my row": ("docs/verified.md", r'form "Ask for an audit"'),
+    "how do I get it for my row": ("docs/reader/verified.md", r'form "Ask for an audit"'),
     "where is the board": (None, r"`geneb-ci serve` shows it"),
-    "how do I add my model": ("docs/add-a-model.md", r"branch `main`.*\$ geneb-harness run "),
+    "how do I add my model": (
+        "docs/contributor/add-a-model.md",
+        r"branch `main`.*\$ geneb-harness run ",
+    ),
 }
 """Each with the page that the README links for it, or None, and what answers it there."""
 
@@ -44,10 +47,8 @@ def test_it_answers(question):
 
 
 def test_it_leads_to_a_tutorial_for_each_reader():
-    pages = {path.name for path in (ROOT / "docs").glob("tutorial*.md")}
-    assert {f"docs/{name}" for name in pages} == {
-        one for one in LINK.findall(README) if "tutorial" in one
-    }
+    pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("tutorial.md")}
+    assert pages == {one for one in LINK.findall(README) if "tutorial" in one}
 
 
 BY_DAY = {"check", "recommend"}
@@ -86,13 +87,11 @@ def test_the_picture_of_the_board_is_small():
 
 
 def test_every_picture_is_shown_once_or_more_and_has_a_description():
-    found = [("docs/", path) for path in sorted((ROOT / "docs").glob("*.md"))]
     shown = [
         (text, name)
-        for folder, path in [("", ROOT / "README.md"), *found]
+        for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
         for text, name in re.findall(
-            rf"!\[([^\]]+)\]\({'' if folder else 'docs/'}pictures/([^)]+)\)",
-            path.read_text(encoding="utf-8"),
+            r"!\[([^\]]+)\]\([\w./]*pictures/([^)]+)\)", path.read_text(encoding="utf-8")
         )
     ]
     assert {name for _, name in shown} == {path.name for path in recordings.FOLDER.iterdir()}

@@ -91,7 +91,7 @@ def test_each_rule_has_its_heading_in_rules_md():
 
 
 def test_each_rule_of_plausibility_has_its_threshold_in_the_documentation():
-    text = (ROOT / "docs/plausibility.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/contributor/plausibility.md").read_text(encoding="utf-8")
     table = text.split("\n## Thresholds")[1].split("\n## ")[0]
     listed = dict.fromkeys(re.findall(r"^\| `([a-z-]+)`", table, re.MULTILINE))
     assert set(listed) == {rule.id for rule in ALL if rule.family == "plausibility"}

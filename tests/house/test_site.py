@@ -38,16 +38,16 @@ def test_the_site_has_every_page_that_readers_see():
 @pytest.mark.parametrize(
     ("page", "text", "expected"),
     [
-        ("docs/check.md", "[a](../RULES.md#x) [b](#y)", "[a](RULES.md#x) [b](#y)"),
+        ("docs/contributor/check.md", "[a](../../RULES.md#x) [b](#y)", "[a](RULES.md#x) [b](#y)"),
         ("README.md", "![a](docs/pictures/check.svg)", "![a](pictures/check.svg)"),
         ("README.md", "[a](docs/index.md)", "[a](pages.md)"),
         ("docs/x.md", "[a](research/draw.md#tables)", "[a](research-draw.md#tables)"),
         (
             "docs/research/draw.md",
-            "[a](../audits.md) [b](forgery.md)",
-            "[a](audits.md) [b](research-forgery.md)",
+            "[a](../maintainer/audits.md) [b](forgery.md)",
+            "[a](maintainer-audits.md) [b](research-forgery.md)",
         ),
-        ("docs/page.md", "[a](../README.md#the-board)", "[a](index.md#the-board)"),
+        ("docs/reader/page.md", "[a](../../README.md#the-board)", "[a](index.md#the-board)"),
         ("docs/x.md", "[a](../schemas/benchmark.json)", "[a](schemas/benchmark.json)"),
         (
             "docs/x.md",

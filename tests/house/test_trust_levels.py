@@ -25,9 +25,9 @@ def text(page: str) -> str:
 @pytest.mark.parametrize(
     ("page", "head", "kind"),
     [
-        ("docs/verified.md", "evidence", Evidence),
-        ("docs/trust.md", "evidence", Evidence),
-        ("docs/trust.md", "trust level", TrustLevel),
+        ("docs/reader/verified.md", "evidence", Evidence),
+        ("docs/maintainer/trust.md", "evidence", Evidence),
+        ("docs/maintainer/trust.md", "trust level", TrustLevel),
     ],
 )
 def test_a_table_has_each_once(page: str, head: str, kind: type[enum.StrEnum]):
@@ -40,16 +40,16 @@ def test_a_table_has_each_once(page: str, head: str, kind: type[enum.StrEnum]):
 @pytest.mark.parametrize(
     ("page", "between"),
     [
-        ("docs/verified.md", " < "),
-        ("docs/trust.md", " < "),
-        ("docs/diagnostics.md", ", "),
+        ("docs/reader/verified.md", " < "),
+        ("docs/maintainer/trust.md", " < "),
+        ("docs/reader/diagnostics.md", ", "),
     ],
 )
 def test_a_page_gives_the_order_of_evidence(page: str, between: str):
     assert between.join(EVIDENCE_ORDER) in text(page), f"{page}: EVIDENCE_ORDER is another order"
 
 
-@pytest.mark.parametrize("page", ["docs/verified.md", "docs/trust.md"])
+@pytest.mark.parametrize("page", ["docs/reader/verified.md", "docs/maintainer/trust.md"])
 def test_a_page_names_the_evidence_outside_the_order(page: str):
     (listed,) = re.findall(r"([^.]*) are not in (?:the|that) order", text(page))
     assert set(re.findall("`([a-z-]+)`", listed)) == OUTSIDE, (

@@ -1,6 +1,6 @@
 """What no workflow may do, one function a row of the threat table: each gives what it found.
 
-The rows are those of the threat table in docs/github.md.
+The rows are those of the threat table in docs/maintainer/github.md.
 """
 
 import re

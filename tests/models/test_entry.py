@@ -22,7 +22,7 @@ OFFICIAL = json.loads((ROOT / "leaderboard/policy/official.json").read_bytes())[
 PUBLIC = sorted([*OFFICIAL, "splicebert-1024nt"])
 REGISTRY = ModelRegistry(find_layout(ROOT))
 SHA = "0" * 64
-DOCS = (ROOT / "docs/models.md").read_text(encoding="utf-8")
+DOCS = (ROOT / "docs/maintainer/models.md").read_text(encoding="utf-8")
 
 
 def test_every_public_row_has_an_entry():
@@ -147,7 +147,7 @@ def test_what_is_no_entry(name):
         parse_entry(raw, "model.toml")
     assert caught.value.message.startswith("model.toml: ")
     assert message in caught.value.message
-    assert caught.value.fix == "correct the entry; docs/models.md explains each key"
+    assert caught.value.fix == "correct the entry; docs/maintainer/models.md explains each key"
 
 
 ADDRESSES: dict[str, tuple[dict[str, Any], str]] = {

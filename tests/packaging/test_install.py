@@ -1,4 +1,4 @@
-"""What docs/install.md promises: one command of the package's own name, few packages, an image."""
+"""What docs/contributor/install.md promises: a command of its own name, few packages, an image."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from tests.models.index import PLATFORM, handler, lock, wheel
 from tests.paths import ROOT, outside_rows
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-PAGE = (ROOT / "docs/install.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/contributor/install.md").read_text(encoding="utf-8")
 RECIPE = (ROOT / "Containerfile").read_text(encoding="utf-8").replace("\\\n", " ")
 STEPS = [line.split(maxsplit=1) for line in RECIPE.splitlines() if re.match("[A-Z]", line)]
 

@@ -1,4 +1,4 @@
-"""Each question of docs/questions.md is answered in at most three steps."""
+"""Each question of docs/reader/questions.md is answered in at most three steps."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.page.tab import opened
 from tests.paths import ROOT
 
 STEPS_MAX = 3
-TEXT = (ROOT / "docs/questions.md").read_text("utf-8")
+TEXT = (ROOT / "docs/reader/questions.md").read_text("utf-8")
 ROW = re.compile(r"^\| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
 
 

@@ -94,7 +94,7 @@ def registered(text: str) -> tuple[ModelEntry, TaskNote, Defect]:
     )
     note = TaskNote.model_construct(match="*", asks=text, species=text, length=text, paper="p")
     defect = Defect.model_construct(
-        id="d", models=["m1"], what=text, found_by=text, explained="docs/defects.md#d"
+        id="d", models=["m1"], what=text, found_by=text, explained="docs/reader/defects.md#d"
     )
     return entry_, note, defect
 

@@ -82,7 +82,7 @@ NOT_SEEN = {
     "a nonlinear map": np.maximum(ROWS @ ROTATION, 0),
     "isotropic embeddings": RNG.normal(size=(COUNT, 2 * COUNT)),
 }
-"""What docs/predictions.md says that embeddings alone do not tell."""
+"""What docs/reader/predictions.md says that embeddings alone do not tell."""
 
 
 @pytest.mark.parametrize("name", SEEN)

@@ -45,6 +45,6 @@ def validated(code: str, *arguments: str | Path) -> Any:
 
 
 def unmarked(content: bytes) -> list[dict[str, str]]:
-    """Read a CSV file as docs/exports.md says."""
+    """Read a CSV file as docs/reader/exports.md says."""
     lines = csv.DictReader(io.StringIO(content.decode(), newline=""))
     return [{k: v.removeprefix(MARK) for k, v in line.items()} for line in lines]

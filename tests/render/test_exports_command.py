@@ -1,4 +1,4 @@
-"""`geneb-ci export` and `pack` as a user calls them, and the examples of docs/exports.md."""
+"""`geneb-ci export` and `pack` as a user calls them, and the examples of docs/reader/exports.md."""
 
 import importlib.util
 import json
@@ -218,8 +218,8 @@ def test_results_of_several_models_are_refused(board: Path, capsys: Any) -> None
 
 
 def documented() -> list[tuple[str, str]]:
-    """Return each command of docs/exports.md and what the page says that it prints."""
-    page = (ROOT / "docs/exports.md").read_text(encoding="utf-8")
+    """Return each command of docs/reader/exports.md and what the page says that it prints."""
+    page = (ROOT / "docs/reader/exports.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
     found = [
         part.partition("\n")

@@ -225,7 +225,9 @@ TEMPLATE = re.compile(r"```markdown\n(# <.+?)```", re.DOTALL)
 
 
 def test_the_template_of_the_page_is_complete_once_it_is_filled_in():
-    (template,) = TEMPLATE.findall((ROOT / "docs/add-a-model.md").read_text(encoding="utf-8"))
+    (template,) = TEMPLATE.findall(
+        (ROOT / "docs/contributor/add-a-model.md").read_text(encoding="utf-8")
+    )
     fields = [f for f in board(template) if f["rule"] == "placeholder-in-card"]
     assert len(fields) >= 9, "every field has a placeholder"
     values = {

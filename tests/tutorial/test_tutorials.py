@@ -33,7 +33,7 @@ __all__ = ["identity", "servers"]
 COMMANDS_MAX = 10
 """What a newcomer types before the files are ready, the installation included."""
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
-PLAYED = ("check.md", "models.md")
+PLAYED = ("contributor/check.md", "maintainer/models.md")
 """Pages, beside the tutorials, whose commands are typed in a repository of the public rows."""
 DOCS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
 PAGES = ["README.md", "CONTRIBUTING.md", *DOCS]
@@ -72,16 +72,21 @@ def test_from_nothing_to_a_pull_request_that_passes(tmp_path, identity):
     folder = tmp_path / "empty"
     folder.mkdir()
     session = Session(folder, environment, in_shell)
-    play(session, "tutorial.md")
+    play(session, "contributor/tutorial.md")
     assert session.typed >= COMMANDS_MAX - 1
-    typed = [one for block in page("tutorial.md") if block.kind == SHELL for one in block.typed()]
+    typed = [
+        one
+        for block in page("contributor/tutorial.md")
+        if block.kind == SHELL
+        for one in block.typed()
+    ]
     assert len(typed) <= COMMANDS_MAX
 
 
 @pytest.mark.nightly  # in the gate, what the commands of docs print: below, and tests/cli
 def test_reading_the_board(tmp_path, identity):
     public_rows(tmp_path)
-    play(Session(tmp_path, clean(identity)), "tutorial-reader.md")
+    play(Session(tmp_path, clean(identity)), "reader/tutorial.md")
 
 
 @pytest.mark.nightly
@@ -108,7 +113,7 @@ def test_running_a_board(tmp_path, identity, servers, monkeypatch):
             before=Path(unboxed.__file__),
         )  # fmt: skip
 
-    play(Session(folder, environment, run), "tutorial-maintainer.md")
+    play(Session(folder, environment, run), "maintainer/tutorial.md")
 
 
 @pytest.mark.parametrize("name", PLAYED)

@@ -85,10 +85,10 @@ CASES = (
     ),
     Case(
         "a tutorial that shows another output",
-        "docs/tutorial.md",
+        "docs/contributor/tutorial.md",
         lambda text: text.replace("22 of 25 properties hold", "21 of 25 properties hold"),
         ("--job", "ci.tutorials"),
-        "docs/tutorial.md: not as the page shows",
+        "docs/contributor/tutorial.md: not as the page shows",
     ),
     Case(
         "no identity",

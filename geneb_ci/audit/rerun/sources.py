@@ -106,15 +106,16 @@ def _of_entry(model_id: str, entry: ReadEntry | None, folder: ExtractorFolder | 
         raise UsageProblem(
             "format 1.0 does not say which extractor and weights ran, and the model registry has "
             f"no entry for {model_id}",
-            "add an entry (docs/models.md), or pass --extractor PATH:CLASS with --model REPO "
-            "--revision COMMIT and --weights NAME=SHA256 for each file, or with --no-weights",
+            "add an entry (docs/maintainer/models.md), or pass --extractor PATH:CLASS with --model "
+            "REPO --revision COMMIT and --weights NAME=SHA256 for each file, or with --no-weights",
         )
     run, source = entry.entry.run, entry.entry.weights
     if run is None or run.extractor is None or source is None:
         lacks = run.missing if run is not None and run.missing else "it names no extractor"
         raise AuditRefused(
             f"the entry of {model_id} in the model registry does not say how to run it: {lacks}",
-            "complete the entry (docs/models.md), or declare the run: --extractor PATH:CLASS",
+            "complete the entry (docs/maintainer/models.md), or declare the run: --extractor "
+            "PATH:CLASS",
         )
     if source.kind != "none" and not source.files:
         raise AuditRefused(
@@ -173,8 +174,8 @@ def _weights(run: Run, entry: ReadEntry | None) -> Weights:
             return registered_weights(source)
         raise AuditRefused(
             "the weights are only on the contributor's machine",
-            "ask for a public copy and add it to the model registry (docs/models.md), with the "
-            "same digests",
+            "ask for a public copy and add it to the model registry (docs/maintainer/models.md), "
+            "with the same digests",
         )
     files = dict(sorted(model.weights.items()))
     where = {}

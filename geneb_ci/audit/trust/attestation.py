@@ -1,7 +1,8 @@
 """Who stands for each field of the board: the check that compared it, or nobody but its author.
 
 FIELD_GROUPS is the one list of what is published of a row, and of the checks of an audit that
-compare it; `attestation_of` says what follows for one row. docs/trust.md has the list as a table.
+compare it; `attestation_of` says what follows for one row. docs/maintainer/trust.md has the list as
+a table.
 """
 
 import enum

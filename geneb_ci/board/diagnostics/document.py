@@ -19,7 +19,7 @@ Model = Annotated[str, Field(min_length=1)]
 
 
 class Method(StrictModel):
-    """How standard errors and decisions were made; docs/uncertainty.md explains it."""
+    """How standard errors and decisions were made; docs/research/uncertainty.md explains it."""
 
     metric: Literal["MCC"]
     confidence: Share
@@ -240,4 +240,4 @@ class Diagnostics(StrictModel):
     pairs: dict[str, dict[str, Attribute]]
     """Regime, then attribute."""
     findings: list[Figure]
-    """Each figure in each scope: docs/diagnostics.md."""
+    """Each figure in each scope: docs/reader/diagnostics.md."""

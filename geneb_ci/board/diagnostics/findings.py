@@ -4,7 +4,7 @@
 
 A scope says which rows count, with which parameter counts: `paper` the authors' rows with the
 paper's counts, `board` all rows with the board's, `exclusions` those of the paper without rows
-whose extractor has a published defect. docs/diagnostics.md lists the figures.
+whose extractor has a published defect. docs/reader/diagnostics.md lists the figures.
 """
 
 import bisect

@@ -21,7 +21,7 @@ PAPER = "https://arxiv.org/abs/2606.04525"
 """The paper of the benchmark GENEB."""
 HARNESS = f"{GITHUB}/darlednik/GENEB"
 """The benchmark's own repository, with the extractors of the published rows."""
-GUIDE = "docs/add-a-model.md"
+GUIDE = "docs/contributor/add-a-model.md"
 """How to submit a model, in the repository of submissions."""
 # Every file of a model would be too many links; the registry's entry lists all.
 FILES_MAX = 8

@@ -15,6 +15,8 @@ SCALE = 0.02
 SPREAD_MIN = 0.002
 # Share of the distinct sequences that have an embedding of their own.
 DISTINCT_MIN = 0.9
+# Distance of two embeddings of one sequence over their length: that of bfloat16 in other batches.
+DRIFT = 0.04
 
 
 class _Part(NamedTuple):
@@ -186,4 +188,36 @@ CONSTANT_EMBEDDINGS = Rule(
         "check` tries both."
     ),
     check=constant_embeddings,
+)
+
+
+def drifting_embeddings(context: Context) -> Iterator[Fault]:
+    """Report each task whose first sequences had other embeddings after all others."""
+    for task, facts in _tasks(context):
+        drift = facts.get("drift")
+        if drift is not None and drift["difference"] > DRIFT:
+            yield Fault(
+                DRIFTING_EMBEDDINGS.id,
+                ("measured", task, "drift"),
+                f"embedded again after all others, the first "
+                f"{plural(drift['sequences'], 'sequence')} of {task} moved by up to "
+                f"{drift['difference']:.2g} of the length of an embedding",
+                f"{drift['difference']:.2g}",
+                f"at most {DRIFT}",
+            )
+
+
+DRIFTING_EMBEDDINGS = Rule(
+    id="drifting-embeddings",
+    severity=Severity.WARNING,
+    what="A sequence has another embedding after the others of its task.",
+    why=(
+        "An embedding that depends on what came before cannot be computed again: an audit in "
+        "another order finds other numbers."
+    ),
+    fix=(
+        "Remove what grows in the extractor, such as a running mean, a cache or a counter; "
+        "`geneb-harness extractors check --full` shows where it begins."
+    ),
+    check=drifting_embeddings,
 )

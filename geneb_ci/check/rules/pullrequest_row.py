@@ -155,7 +155,7 @@ ROW_WITHOUT_CARD = ChangeRule(
     fix=(
         "Add the card to this pull request: `geneb-ci new` writes one for a model of the Hub; "
         'otherwise fill in the template of the page "Add your model" '
-        "(docs/add-a-model.md#the-model-card)."
+        "(docs/contributor/add-a-model.md#the-model-card)."
     ),
     check=row_without_card,
 )

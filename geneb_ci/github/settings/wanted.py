@@ -1,6 +1,7 @@
 """The settings that a repository of a board needs, as wanted.toml lists them.
 
-`geneb-ci doctor --github`, `geneb-ci init --apply` and the table of docs/setup.md come from it.
+`geneb-ci doctor --github`, `geneb-ci init --apply` and the table of docs/maintainer/setup.md come
+from it.
 """
 
 import tomllib
@@ -71,7 +72,7 @@ SETTINGS = tuple(_settings())
 
 
 def table() -> str:
-    """Return the list of settings as a Markdown table, for docs/setup.md."""
+    """Return the list of settings as a Markdown table, for docs/maintainer/setup.md."""
     columns = ("setting", "expected", "without it", "read by", "token", "set by")
     rows = [
         (

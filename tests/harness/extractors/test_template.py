@@ -1,4 +1,4 @@
-"""The template of docs/extractor.md has every property, and pins its weights in a submission."""
+"""The template of docs/contributor/extractor.md has every property, and pins its weights."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.harness.extractors.models import MAX_LENGTH
 from tests.harness.extractors.test_conformance import tried_here
 from tests.paths import ROOT
 
-PAGE = (ROOT / "docs/extractor.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/contributor/extractor.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ def test_a_bare_error_is_followed_by_what_is_known(name, copy):
     installed = f"transformers {transformers.__version__} and torch {torch.__version__}"
     assert f"installed are {installed}; the model's config.json names 4.28.0 (an older one)" in text
     assert "`[run.environment]`" in text
-    assert "an extractor of your own (docs/extractor.md)" in text
+    assert "an extractor of your own (docs/contributor/extractor.md)" in text
 
 
 def test_an_architecture_that_is_too_new_is_said(copy):

@@ -1,0 +1,75 @@
+"""Properties of an extractor that a run sees for itself: verified, not verified, contradicted.
+
+Those of the loaded extractor cost a few short sequences; the others follow from its tasks.
+"""
+
+from collections.abc import Mapping
+
+from .conformance.child import attempt
+from .conformance.result import TOLERANCES, Outcome
+from .conformance.subject import Subject
+from .formats.run_record import SENTENCE_MAX, RunProperty, TaskRecord
+from .formats.text import plural
+from .loading import LoadedExtractor
+
+OF_EXTRACTOR = ("layer-and-pooling", "computed-dtype", "strands")
+CONTRADICTED = "contradicted"
+LETTERS_READ, NO_DRIFT = "letters-read", "no-drift"
+DRIFT_MAX = TOLERANCES["bfloat16"]
+"""Of embeddings in different batches, in the coarsest type: a state that grows moves them more."""
+_OUTCOMES = {
+    Outcome.HOLDS: "verified",
+    Outcome.NOT_VERIFIED: "not verified",
+    Outcome.FAILS: CONTRADICTED,
+}
+
+
+def properties_of(loaded: LoadedExtractor, device: str) -> dict[str, RunProperty]:
+    """Return what a few short sequences show of an extractor with a module of torch."""
+    subject = Subject(spec=loaded.path, name_model="", device=device)
+    subject.__dict__["loaded"] = loaded  # what the cached property would load again
+    results = (attempt(slug, subject) for slug in OF_EXTRACTOR)
+    return {
+        result.property: _property(_OUTCOMES[result.outcome], result.sentence) for result in results
+    }
+
+
+def properties_of_tasks(tasks: Mapping[str, TaskRecord]) -> dict[str, RunProperty]:
+    """Return what the tasks of a run show: whether all letters are read, and nothing drifts."""
+    measured = {name: task.measured for name, task in tasks.items() if task.measured is not None}
+    if not measured:
+        return {}
+    letters = {name: own.letters for name, own in measured.items()}
+    unseen = [name for name, own in letters.items() if own is None]
+    unread = [name for name, own in letters.items() if own is not None and own.read < own.given]
+    drifts = {name: own.drift for name, own in measured.items()}
+    moved = [name for name, own in drifts.items() if own and own.difference > DRIFT_MAX]
+    again = [name for name, own in drifts.items() if own is None]
+    of = plural(len(tasks), "task")
+    return {
+        LETTERS_READ: _judged(
+            unread,
+            unseen,
+            f"Every letter of {of} that was looked at is read.",
+            "letters of {} are not read, or in no token that the model knows",
+        ),
+        NO_DRIFT: _judged(
+            moved,
+            again,
+            f"Sequences of {of} have the same embedding before and after all others.",
+            "the first sequences of {} have other embeddings after all others of the task",
+        ),
+    }
+
+
+def _judged(wrong: list[str], unseen: list[str], holds: str, broken: str) -> RunProperty:
+    if wrong:
+        return _property(CONTRADICTED, broken.format(", ".join(sorted(wrong))))
+    if unseen:
+        return _property("not verified", f"Not measured on {', '.join(sorted(unseen))}.")
+    return _property("verified", holds)
+
+
+def _property(outcome: str, sentence: str) -> RunProperty:
+    values = {"outcome": outcome, "sentence": sentence[:SENTENCE_MAX]}
+    return RunProperty.model_validate(values)

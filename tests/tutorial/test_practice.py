@@ -1,0 +1,54 @@
+"""The board on which maintainers practise: what they see, and what they may do."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tools.practice import FORGED, HONEST, SPACE, geneb_ci, practice
+from tools.rehearse.forge import git
+
+TRIAGE = {
+    "merge": {1, 2},
+    "ask back": {3, 4, 5, 6, 7, 8, 9},
+    "audit": set(),
+    "look at": {10, 11, 12},
+}
+
+
+def sorted_out(text: str) -> dict[str, set[int]]:
+    """Return the numbers that the first lines of `triage` put under each heading."""
+    head = " ".join(text.partition("\n\n")[0].split())
+    parts = re.split(r"(merge|ask back|audit|look at): ", head)[1:]
+    return {
+        name: {int(number) for number in re.findall(r"#(\d+)", numbers)}
+        for name, numbers in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+@pytest.mark.nightly  # a minute: the harness measures two rows
+def test_a_maintainer_sorts_merges_and_publishes(tmp_path: Path) -> None:
+    with practice(tmp_path / "practice") as made:
+        made.sweep()
+        environment = os.environ | made.settings
+
+        def said(*words: str) -> str:
+            done = geneb_ci(made.board, environment, *words)
+            assert done.returncode == 0, done.stderr
+            return done.stdout
+
+        assert sorted_out(said("triage")) == TRIAGE
+        assert "open-collision" in made.answer("show 8")
+        assert "refused: Required status check" in made.answer("merge 3")
+        assert "expected the number of a pull request" in made.answer("merge 13")
+        assert made.answer("merge 1").startswith("#1: merged; ")
+        made.sweep()  # main has moved on
+        assert made.answer("merge 2").startswith("#2: merged; ")
+        assert made.answer("close 9") == "#9: closed"
+        assert "#9" not in made.answer("list")
+        git(made.board, "pull", "--quiet")
+        levels = said("trust")
+        assert all(f"{model_id}: no audit counts" in levels for model_id in (HONEST, FORGED))
+        assert "--practice" in said("next", "--as", "maintainer")
+        assert "read back and verified" in said("publish", "--space", SPACE)

@@ -1,0 +1,313 @@
+"""Practise a maintainer's work: a board with twelve pull requests, GitHub and the Hub on loopback.
+
+    python -m tools.practice FOLDER
+
+It writes what `geneb-ci init` writes, has two rows measured by the harness, opens the pull
+requests, judges them as the workflow does, and answers until it is told `quit`.
+"""
+
+import datetime as dt
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+from geneb_ci.github.new_repository import template
+from geneb_ci.github.settings.wanted import SETTINGS
+from tests.github.server import REPOSITORY
+from tests.github.serving import serving
+from tests.publish.hub import WRITER, Hub
+from tools.demo_forge import forge as raised
+from tools.rehearse.forge import GitForge, git, git_raw
+
+SPACE = "geneb/board"
+MAINTAINER = "maintainer"
+"""The token that the commands send; the imitation knows it."""
+JOB = "job"
+"""The token of the workflow, which writes comments as GitHub Actions."""
+PERSON = {"id": 50, "login": "a-maintainer"}
+HONEST, FORGED = "three-mers", "two-mers"
+SUBMISSIONS = "submissions"
+HELP = """\
+  list             the open pull requests, with their labels
+  show N           the comments and statuses of a pull request
+  comment N TEXT   comment as a maintainer: /audit, /dispute, or words
+  sweep            judge what has no verdict, as the workflow does
+  merge N          squash a pull request into main, where its verdict allows it
+  close N          close it
+  quit             stop the servers; the folder stays"""
+
+Files = Mapping[str, bytes | None]
+"""Path to bytes; None deletes the file."""
+
+
+class Proposal(NamedTuple):
+    """A pull request of the practice board."""
+
+    branch: str
+    title: str
+    files: Files
+
+
+class Practice:
+    """The board, its GitHub and its Hub."""
+
+    def __init__(self, folder: Path, github: GitForge, hub: Hub) -> None:
+        self.folder = folder
+        self.board = folder / "board"
+        self.github = github
+        self.hub = hub
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What the commands of a maintainer read from the environment."""
+        return {
+            "GH_TOKEN": MAINTAINER,
+            "GITHUB_REPOSITORY": REPOSITORY,
+            "GITHUB_API_URL": self.github.address,
+            "GITHUB_SERVER_URL": self.github.clones,
+            "HF_ENDPOINT": self.hub.endpoint,
+            "HF_TOKEN": WRITER,
+            "HF_HOME": str(self.folder / "hub"),
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
+        }
+
+    def propose(self, proposal: Proposal) -> int:
+        """Open a pull request of a stranger from the present main; return its number."""
+        forge, repository = self.github, self.github.fork
+        index = {"GIT_INDEX_FILE": str(repository / "practice.index")}
+        git_raw(repository, "fetch", "--quiet", str(forge.repository), "+main:main")
+        git_raw(repository, "read-tree", "main", env=index)
+        for path, raw in proposal.files.items():
+            mode, blob = "0", "0" * 40  # which deletes it
+            if raw is not None:
+                mode, blob = "100644", git(repository, "hash-object", "-w", "--stdin", given=raw)
+            entry = f"{mode} {blob}\t{path}\n".encode()
+            git_raw(repository, "update-index", "--index-info", given=entry, env=index)
+        tree = git_raw(repository, "write-tree", env=index).decode().strip()
+        commit = git(repository, "commit-tree", tree, "-p", "main", "-m", proposal.title)
+        git(repository, "update-ref", f"refs/heads/{proposal.branch}", commit)
+        body = {"head": f"stranger:{proposal.branch}", "title": proposal.title, "body": ""}
+        number = int(forge.make_pull({}, body).body["number"])
+        opened = dt.datetime.now(dt.UTC) - dt.timedelta(days=13 - number)
+        stamp = opened.strftime("%Y-%m-%dT%H:%M:%SZ")
+        forge.pulls[number] |= {"created_at": stamp, "updated_at": stamp}
+        return number
+
+    def sweep(self) -> str:
+        """Judge what has no verdict, and write the verdicts; return what was said."""
+        verdict = self.folder / "verdict.json"
+        environment = os.environ | self.settings | {"GH_TOKEN": JOB}
+        judged = geneb_ci(self.board, environment, "reconcile", "--output", str(verdict))
+        if judged.returncode:
+            return judged.stderr
+        environment["VERDICT"] = verdict.read_text(encoding="utf-8")
+        written = geneb_ci(self.board, environment, "report")
+        return written.stdout + written.stderr
+
+    def answer(self, line: str) -> str:
+        """Carry out a command of the prompt; return its answer. A wrong one is explained."""
+        words = shlex.split(line)
+        commands: dict[str, Callable[..., str]] = {
+            "list": self._list,
+            "show": self._show,
+            "comment": self._comment,
+            "sweep": self.sweep,
+            "merge": self._merge,
+            "close": self._close,
+        }
+        if not words or words[0] not in commands:
+            return HELP
+        number = [int(word) for word in words[1:2] if word.isdecimal()]
+        if words[0] in {"list", "sweep"}:
+            return commands[words[0]]()
+        if not number or number[0] not in self.github.pulls:
+            return f"{words[0]}: expected the number of a pull request: `list` shows them"
+        return commands[words[0]](number[0], *[" ".join(words[2:])][: words[0] == "comment"])
+
+    def _list(self) -> str:
+        return "\n".join(
+            f"#{number:<3} {', '.join(self.github.labels(number)):<24} {pull['title']}"
+            for number, pull in self.github.pulls.items()
+            if pull["state"] == "open"
+        )
+
+    def _show(self, number: int) -> str:
+        pull = self.github.pulls[number]
+        statuses = self.github.statuses.get(pull["head"]["sha"], [])
+        lines = [f"#{number} {pull['title']} ({pull['state']})"]
+        lines += [f"{s['context']}: {s['state']}, {s.get('description', '')}" for s in statuses[:1]]
+        for comment in self.github.comments[number]:
+            lines += ["", f"{comment['user']['login']}:", str(comment["body"])]
+        return "\n".join(lines)
+
+    def _comment(self, number: int, text: str) -> str:
+        self.github.add_comment(number, PERSON, text)
+        return f"#{number}: commented; `sweep` reads it"
+
+    def _merge(self, number: int) -> str:
+        head = self.github.pulls[number]["head"]["sha"]
+        merged = self.github.merge({}, {"sha": head}, str(number))
+        if merged.status != 200:  # noqa: PLR2004 (an answer of HTTP)
+            return f"#{number}: refused: {merged.body['message']}"
+        return f"#{number}: merged; in {self.board}: git pull"
+
+    def _close(self, number: int) -> str:
+        self.github.patch_pull({}, {"state": "closed"}, str(number))
+        return f"#{number}: closed"
+
+
+def geneb_ci(
+    folder: Path, environment: Mapping[str, str], *words: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command of the product in a folder."""
+    command = [sys.executable, "-m", "geneb_ci", *words]
+    return subprocess.run(
+        command, cwd=folder, env=dict(environment), capture_output=True, text=True, check=False
+    )
+
+
+@contextmanager
+def practice(folder: Path) -> Iterator[Practice]:
+    """Lay out the board in an empty folder, and serve it. Raises RuntimeError if a step fails."""
+    folder.mkdir(parents=True, exist_ok=True)
+    person = {
+        f"GIT_{role}_{part}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for part, value in (("NAME", PERSON["login"]), ("EMAIL", "maintainer@example.org"))
+    }
+    words = ("init", "board", "--repo", REPOSITORY, "--maintainers", "@org/maintainers")
+    done = geneb_ci(folder, os.environ | person, *words)
+    if done.returncode:
+        raise RuntimeError(f"geneb-ci init: {done.stderr}")
+    board, bare = folder / "board", folder / "board.git"
+    git(folder, "clone", "--quiet", "--bare", str(board), str(bare))
+    git(bare, "config", "uploadpack.allowAnySHA1InWant", "true")
+    github = GitForge(folder)
+    origin = f"{github.clones}/{REPOSITORY}"
+    remotes = git(board, "remote").split()
+    git(board, "remote", "set-url" if "origin" in remotes else "add", "origin", origin)
+    for part, value in (("name", PERSON["login"]), ("email", "maintainer@example.org")):
+        git(board, "config", f"user.{part}", value)
+    git(board, "fetch", "--quiet", "origin")
+    git(board, "branch", "--quiet", "--set-upstream-to=origin/main", "main")
+    github.learn(github.main)
+    github.known_labels = {  # as `geneb-ci init --apply` makes them
+        label for setting in SETTINGS for label in setting.wanted.get("labels", ())
+    }
+    every = frozenset(scope for _, _, scope, _ in github.routes())
+    github.grants = {MAINTAINER: every, JOB: every}
+    hub = Hub()
+    try:
+        hub.create(f"spaces/{SPACE}")
+        with serving(github):
+            made = Practice(folder, github, hub)
+            github.make_fork({}, {})
+            for proposal in proposals(measured(folder)):
+                made.propose(proposal)
+            yield made
+    finally:
+        hub.close()
+
+
+def measured(folder: Path) -> dict[str, bytes]:
+    """Run the harness for two rows; return model id to its submission, the second one forged."""
+    work = folder / "contributor"
+    work.mkdir()
+    for model_id, k in ((HONEST, 3), (FORGED, 2)):
+        words = (
+            *("run", "--extractor", "kmer", "--option", f"k={k}", "--model-id", model_id),
+            *("--output", f"{model_id}.record.json", "--submission", f"{model_id}.json"),
+            *("--display", f"{k}-mers", "--zero-shot", "--training-data", "none"),
+            *("--submitted-by", "stranger", "--quiet"),
+        )
+        done = geneb_ci(work, os.environ, *words)
+        if done.returncode:
+            raise RuntimeError(f"geneb-ci {' '.join(words)}: {done.stderr}")
+    raised(work / f"{FORGED}.record.json", work / f"{FORGED}.json", FORGED)
+    return {model_id: (work / f"{model_id}.json").read_bytes() for model_id in (HONEST, FORGED)}
+
+
+def proposals(rows: Mapping[str, bytes]) -> Iterator[Proposal]:
+    """Yield twelve pull requests: two to audit, seven to ask back, three that need a look."""
+    card = template("card.md.in", {})
+    honest = rows[HONEST]
+
+    def row(name: str, raw: bytes) -> Files:
+        own = card.replace(b"# k-mer baseline", f"# {name}".encode())
+        return {f"{SUBMISSIONS}/{name}.json": raw, f"{SUBMISSIONS}/cards/{name}.md": own}
+
+    def changed(name: str, change: Callable[[dict[str, Any]], object]) -> bytes:
+        document = json.loads(honest) | {"model_id": name}
+        change(document)
+        return json.dumps(document, indent=2).encode() + b"\n"
+
+    def percent(document: dict[str, Any]) -> None:
+        for task in document["results"]["full"].values():
+            task.update({metric: 100 * value for metric, value in task.items()})
+
+    def not_a_number(document: dict[str, Any]) -> None:
+        document["results"]["1shot"]["mini_tf"]["MCC"] = float("nan")
+
+    def impossible(document: dict[str, Any]) -> None:
+        document["results"]["full"]["mini_tf"]["Acc"] = 0.99
+
+    yield Proposal("three-mers", "Add 3-mers", row(HONEST, honest))
+    yield Proposal("two-mers", "Add 2-mers", row(FORGED, rows[FORGED]))
+    yield Proposal("percent", "Add a model in percent", row("percent", changed("percent", percent)))
+    yield Proposal("wrong-id", "Add a model", row("renamed", changed("another-name", lambda _: 0)))
+    lacks = changed("lacks-a-task", lambda d: d["results"]["full"].pop("mini_splice"))
+    yield Proposal("lacks-a-task", "Add a model on 12 tasks", row("lacks-a-task", lacks))
+    nan = changed("not-a-number", not_a_number)
+    yield Proposal("not-a-number", "Add a model that failed once", row("not-a-number", nan))
+    better = changed("too-good", impossible)
+    yield Proposal("too-good", "Add a better model", row("too-good", better))
+    copy = changed("four-mers", lambda _: 0)
+    yield Proposal("four-mers", "Add 4-mers", row("four-mers", copy))
+    yield Proposal("in-the-root", "Upload a submission", {"three-mers-2.json": honest})
+    policy = "leaderboard/policy/policy.toml"
+    yield Proposal("policy", "Draw no task", {policy: b"[sample]\ndrawn = 0\n"})
+    yield Proposal("leave", "Remove the baseline", {f"{SUBMISSIONS}/kmer-baseline.json": None})
+    yield Proposal("readme", "Mend a word", {"NOTES.md": b"A page about nothing of the board.\n"})
+
+
+def shown(made: Practice) -> str:
+    """Return what a maintainer needs to begin."""
+    exports = "\n".join(
+        f"  export {name}={shlex.quote(value)}" for name, value in made.settings.items()
+    )
+    return (
+        f"{len(made.github.pulls)} pull requests are open on a board of your own. In another "
+        f"terminal:\n\n  cd {shlex.quote(str(made.board))}\n{exports}\n"
+        "  geneb-ci triage\n\n"
+        f"Here you do what you would click on GitHub:\n\n{HELP}\n"
+    )
+
+
+def main(folder: Path, lines: TextIO) -> int:
+    """Serve until `quit` or the end of the input; return the exit code."""
+    if folder.exists() and any(folder.iterdir()):
+        print(f"practice: {folder} is not empty: name another folder", file=sys.stderr)
+        return 2
+    print("writing a board, measuring two rows, opening twelve pull requests (a minute)")
+    with practice(folder) as made:
+        made.sweep()
+        print(shown(made), flush=True)
+        while True:
+            print("practice> ", end="", flush=True)
+            line = lines.readline()
+            if not line or line.strip() == "quit":
+                print(f"the board stays in {made.board}")
+                return 0
+            print(made.answer(line), flush=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:  # noqa: PLR2004 (the program and its folder)
+        sys.exit("usage: python -m tools.practice FOLDER")
+    sys.exit(main(Path(sys.argv[1]).resolve(), sys.stdin))
