@@ -85,7 +85,7 @@ def collect(inputs: Path, outputs: Path) -> None:
             commands |= {
                 "label": ["label", "--format", "json"],
                 "verify": ["audit", "verify"],
-                "build": ["build", "--out", str(results / "board")],
+                "build": ["build", "--output", str(results / "board")],
             }
         with contextlib.chdir(root):
             for name, words in commands.items():

@@ -16,9 +16,11 @@ from geneb_ci.audit.compare.embedding_outcome import (
 )
 from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
+    differing_metrics,
     hidden_raises,
     informative_cells,
     informative_text,
+    objections,
 )
 from geneb_ci.audit.record.events import AuditEvent, StatementKind, WithdrawnAudit
 from geneb_ci.audit.record.keys import RevokedKey, Signer, check_revoked
@@ -40,6 +42,7 @@ from geneb_ci.audit.trust.level import (
     Audit,
     Decision,
     Demands,
+    DifferingScore,
     EmbeddingAuditFacts,
     RatedSubmission,
     Versions,
@@ -287,6 +290,11 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
             if task.task not in defined.get(name, ())
         ),
         defined=defined,
+        objections=tuple(
+            reason.text
+            for reason in objections(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
+        ),
+        differing=tuple(_differing(outcome)),
     )
 
 
@@ -317,6 +325,18 @@ def _common_facts(verification: Verification, record: Record) -> Audit:
     )
 
 
+def _differing(outcome: AuditOutcome) -> Iterator[DifferingScore]:
+    for task in outcome.tasks:
+        for regime, cell in task.regimes.items():
+            for kind, part in (("", cell), ("canonical ", cell.canonical)):
+                if part is None:
+                    continue
+                for metric in differing_metrics(part):
+                    numbers = (part.claimed, part.rescored, part.tolerance)
+                    values = (getattr(number, metric) for number in numbers)
+                    yield DifferingScore(task.task, regime, f"{kind}{metric}", *values)
+
+
 def _defined(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[str]]:
     """Return regime to the tasks whose compared scores follow from a definition."""
     names = names_scorer(outcome, inputs)
@@ -335,6 +355,7 @@ def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInput
     facts = outcome.receipt
     return replace(
         audit,
+        objections=tuple(outcome.reasons),
         rows=EmbeddingAuditFacts(
             test=outcome.plan.rows.test,
             embedded=outcome.embedded,
