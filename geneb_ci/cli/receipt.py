@@ -9,7 +9,7 @@ import click
 
 from geneb_ci.check.runner import files_of
 from geneb_ci.cli.main import LazyGroup, echo
-from geneb_ci.cli.shared import Mebibytes, Seconds, format_option
+from geneb_ci.cli.shared import Mebibytes, Seconds, format_option, old_option
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.harness.process import ScoringOptions
@@ -136,7 +136,10 @@ def verify_command(
 
 @click.command()
 @_FILE
-@click.option("--into", type=_FOLDER, required=True, metavar="DIR", help="Folder to fetch into.")
+@click.option(
+    "--output", "into", type=_FOLDER, required=True, metavar="DIR", help="Folder to fetch into."
+)
+@old_option("--into", "--output", "into")
 @_MIRROR
 @_BENCHMARK
 @_TASKS

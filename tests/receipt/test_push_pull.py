@@ -89,7 +89,7 @@ def test_what_was_pushed_is_pulled_and_verified(
         "next: geneb-ci receipt verify four-mers.json",
     ]
     assert (len(repo.commits), written.file.read_text()) == (2, after)
-    code, output, errors = run("pull", "--into", "back", token=READER)
+    code, output, errors = run("pull", "--output", "back", token=READER)
     assert (code, output) == (
         0,
         (
