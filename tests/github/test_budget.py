@@ -14,6 +14,7 @@ from tests.github.conftest import CARD_PATH, REGULAR, Place, sound
 from tests.github.server import REPOSITORY
 
 HOUR = 1000
+REQUESTS_MAX = 150  # of a sweep in which two of a hundred have new commits
 OPEN = 200
 
 
@@ -68,6 +69,17 @@ def swept(place: Place) -> list[int]:
     return [pull.number for pull in decode(line, REPOSITORY).pulls]
 
 
+def requests_after_two_pushes(place: Place, pushed: list[int]) -> int:
+    """Push to these pull requests, sweep, and return how many requests of any kind that took."""
+    server = place.server
+    for number in pushed:
+        head = f"{server.pulls[number]['head']['sha']}-again"
+        server.pulls[number]["head"]["sha"] = server.commit(place.files | sound(head), place.base)
+    before = len(server.requests)
+    assert sorted(swept(place)) == pushed
+    return len(server.requests) - before
+
+
 @pytest.mark.nightly
 def test_200_new_pull_requests_have_their_verdict_after_an_hour(crowd):
     """Four sweeps in an hour, the longest waiting first, in fewer than 1,000 requests."""
@@ -84,6 +96,23 @@ def test_200_new_pull_requests_have_their_verdict_after_an_hour(crowd):
     server.limit, before, written = 5000, server.charged, len(server.writes())
     assert swept(crowd) == []
     assert (server.charged - before, len(server.writes()) - written) == (6, 0)
+    assert requests_after_two_pushes(crowd, [3, OPEN // 2]) <= REQUESTS_MAX
+
+
+@pytest.mark.parametrize("is_graphql", [True, False], ids=["graphql", "rest"])
+def test_a_sweep_asks_for_what_changed_and_not_for_each_that_is_open(place, is_graphql):
+    """Of 3 and of 7 open pull requests two have new commits: as many requests, by GraphQL."""
+    counts = []
+    for opened in (3, 7):
+        for n in range(len(place.server.pulls), opened):
+            place.pull(sound(f"model-{n}"))
+        swept(place)
+        place.server.is_graphql = is_graphql
+        counts.append(requests_after_two_pushes(place, [1, 3]))
+        place.server.is_graphql = True
+    # Without GraphQL, two more for each that is open: its comments and its status.
+    assert counts[1] - counts[0] <= (0 if is_graphql else 2 * 4)
+    assert counts[0] <= REQUESTS_MAX // 4
 
 
 def test_without_graphql_it_is_slower_and_no_less_right(place):
