@@ -84,7 +84,7 @@ def median(costs: list[Cost]) -> Cost:
 
 def built(cache: Path, rows: Path, out: Path, *arguments: str) -> Cost:
     """Build the board of a folder; the output is a digest of each file that was written."""
-    cost = run(cache, "build", str(rows), "--out", str(out), *arguments)
+    cost = run(cache, "build", str(rows), "--output", str(out), *arguments)
     digests = [
         f"{path.relative_to(out)} {hashlib.sha256(path.read_bytes()).hexdigest()}"
         for path in sorted(out.rglob("*"))

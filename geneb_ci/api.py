@@ -318,7 +318,7 @@ def build(
         from geneb_ci.render.export_tables import parquet_of, require_parquet
 
         require_parquet()
-    path, how = None if folder is None else Path(folder), "geneb-ci build FOLDER --out DIR"
+    path, how = None if folder is None else Path(folder), "geneb-ci build FOLDER --output DIR"
     layout, paths = boards.files_at(path, how)
     if out is not None:
         boards.require_apart(Path(out), layout, paths)

@@ -11,6 +11,7 @@ import click
 
 from .errors import OptionError, known_name
 from .extractors import BUILTINS
+from .formats.old_options import earlier_name
 
 if TYPE_CHECKING:
     from .conformance import PropertyResult
@@ -124,7 +125,20 @@ def digest(name: str) -> None:
     help="Time limit per property; in the full check, without progress.",
 )
 @click.option("--letters", type=click.IntRange(min=64), help="Longest sequence to try.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json"], case_sensitive=False),
+    default="text",
+    show_default=True,
+    help="What to print.",
+)
+@click.option(
+    "--json",
+    "earlier__json",
+    flag_value="json",
+    **earlier_name("--json", "--format json", "format_"),
+)
 def check(
     spec: str,
     name_model: str,
@@ -138,7 +152,7 @@ def check(
     letters: int | None,
     *,
     quick: bool,
-    as_json: bool,
+    format_: str,
 ) -> None:
     """Check the properties of an extractor that scores depend on.
 
@@ -176,7 +190,7 @@ def check(
             )
     except (ExtractorError, OptionError, conformance.UnknownPropertyError) as error:
         raise click.UsageError(str(error)) from error
-    if as_json:
+    if format_ == "json":
         counts = {str(outcome): _count(results, outcome) for outcome in conformance.Outcome}
         listed = [r.as_dict() for r in results]
         shape = {"version": 2, "extractor": spec, "counts": counts, "results": listed}
@@ -193,7 +207,7 @@ def _count(results: list["PropertyResult"], outcome: str) -> int:
 
 def _table(spec: str, results: list["PropertyResult"]) -> None:
     """Print one line a property; what an extractor says of itself is text, never markup."""
-    from rich.console import Console  # 30 ms that --json does not need
+    from rich.console import Console  # 30 ms that JSON does not need
     from rich.table import Table
     from rich.text import Text
 

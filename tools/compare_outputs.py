@@ -31,7 +31,7 @@ OWN = {
     "public": ("leaderboard/policy", "schemas/benchmark.json"),
     "many": ("schemas/benchmark.json",),
 }
-"""What each version adds of its own to an input."""
+"""Files of its own that each version adds to an input."""
 DIGEST = re.compile(r"\bboard[-a-z]*(?:\.|\.js\?)([0-9a-f]{16})\b")
 """A name in index.html that changes with the data or the script of a board."""
 
@@ -85,7 +85,7 @@ def collect(inputs: Path, outputs: Path) -> None:
             commands |= {
                 "label": ["label", "--format", "json"],
                 "verify": ["audit", "verify"],
-                "build": ["build", "--out", str(results / "board")],
+                "build": ["build", "--output", str(results / "board")],
             }
         with contextlib.chdir(root):
             for name, words in commands.items():

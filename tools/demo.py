@@ -65,7 +65,7 @@ def main() -> None:
         broken.write_text(text.replace('"self-reported"', '"verified"'), encoding="utf-8")
         geneb_ci("check", str(broken), expected=11)
         print("\n3. The board is rebuilt from the submissions alone.")
-        geneb_ci("build", "--out", folder)
+        geneb_ci("build", "--output", folder)
         print()
         show_board(Path(folder) / "leaderboard.json")
         audits(Path(folder))

@@ -139,7 +139,7 @@ def audits(folder: Path) -> None:
     print("\n6. Anybody can verify both records; the board shows what they are worth.")
     place.geneb_ci("audit", "verify")
     place.geneb_ci("explain", FORGED)
-    place.geneb_ci("build", "--out", "board")
+    place.geneb_ci("build", "--output", "board")
     show(place.root / "board" / "leaderboard.json")
 
 

@@ -256,5 +256,5 @@ def _read(path: Path, type_: type[StrictModel]) -> dict[str, Any]:
 def _unusable(path: Path, why: str) -> UsageProblem:
     return UsageProblem(
         f"{path} is not what this version of geneb-ci writes: {why}",
-        "build the board again: geneb-ci build FOLDER --out DIR",
+        "build the board again: geneb-ci build FOLDER --output DIR",
     )

@@ -277,7 +277,7 @@ def require_apart(out: Path, layout: Layout, files: Iterable[Path] = ()) -> None
         raise UsageProblem(
             f"{out}: submissions are read from this folder, and the files of a board would be "
             "taken for some",
-            "name another folder by --out, such as build/board",
+            "name another folder by --output, such as build/board",
         )
 
 

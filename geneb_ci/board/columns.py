@@ -6,7 +6,7 @@ docs/reference/board-files.md are all made from COLUMNS.
 """
 
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -24,6 +24,7 @@ from geneb_ci.board.marks import (
     Audited,
     Marks,
     ShownDefect,
+    ShownDispute,
     ShownStatement,
     letters_a_second,
     peak_memory,
@@ -39,7 +40,7 @@ from reference_harness.formats.submission import Submission
 # fmt: off
 Kind = Literal[
     "id", "name", "size", "count", "text", "flag", "link", "level",
-    "evidence", "audit", "attested", "warnings", "defects",
+    "evidence", "audit", "attested", "disputes", "warnings", "defects",
 ]
 # fmt: on
 """How the page writes, sorts and aligns a value; each has one entry in src/pure/facts.js."""
@@ -75,6 +76,8 @@ class Entry:
     """Text on the letters that its run read, as the harness measured them."""
     shared: SharedErrors | None = None
     """Shared errors of the rows with published predictions: the same for all entries."""
+    disputes: tuple[Mapping[str, Any], ...] = ()
+    """Why it is disputed, as `marks.ShownDispute`: an audit each."""
     numbers: RowNumbers | None = None
     """Of a row without `results` and `evidence`: what a board needs of these."""
 
@@ -101,7 +104,24 @@ def entry_of(
         receipt,
         tuple(record.audit_id for record in decision.basis),
         letters=letters,
+        disputes=tuple(_disputes(decision)),
     )
+
+
+def _disputes(decision: Decision) -> Iterator[dict[str, Any]]:
+    """Yield the audits that dispute a row, or else what is said of its aborted runs."""
+    if decision.evidence is not Evidence.DISPUTED:
+        return
+    for audit in decision.basis:
+        yield {
+            "record": audit.audit_id,
+            "signer": audit.signer,
+            "date": audit.date,
+            "why": list(audit.objections),
+            "scores": [score._asdict() for score in audit.differing],
+        }
+    if not decision.basis:
+        yield {"why": [decision.reason], "scores": []}
 
 
 class InTable(NamedTuple):
@@ -282,6 +302,16 @@ COLUMNS: tuple[Column, ...] = (
         label="Scores attested by",
         is_required=False,
         is_compared=False,
+    ),
+    Column(
+        key="disputes",
+        type=list[ShownDispute],
+        about="Why the row is disputed: of each audit that differs its record, its signer, and the "
+        "scores outside their tolerance; only for a disputed row.",
+        value=lambda entry: list(entry.disputes) or None,
+        kind="disputes",
+        label="Why disputed",
+        is_required=False,
     ),
     Column(
         key="zero_shot",

@@ -51,6 +51,30 @@ class ShownStatement(StrictModel):
     by: str
 
 
+class ShownScore(StrictModel):
+    """A claimed score that lies outside the tolerance of its rerun."""
+
+    task: str
+    regime: str
+    metric: str
+    claimed: float
+    rerun: float
+    tolerance: float
+
+
+class ShownDispute(StrictModel):
+    """An audit that does not confirm a row, or runs that were aborted."""
+
+    record: str = ""
+    """Id of the audit record; the first three keys are missing for aborted runs."""
+    signer: str = ""
+    date: str = ""
+    """Day on which the audit ended, UTC."""
+    why: list[str]
+    scores: list[ShownScore]
+    """Scores outside their tolerance; none where only something else than a score differs."""
+
+
 class Audited(StrictModel):
     """The audits of a row in words: "audited 13/100, sandbox level 2, 2026-11-20"."""
 

@@ -32,6 +32,7 @@ from geneb_ci.cli.audit_draw import shown_option
 from geneb_ci.cli.audit_file import check_options
 from geneb_ci.cli.main import LazyGroup, echo, say
 from geneb_ci.cli.shared import (
+    OLD_JSON,
     STDOUT,
     LayeredCommand,
     Output,
@@ -188,7 +189,8 @@ def commit_command(
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder that keeps what is finished: the same command continues from it.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+@format_option(["text", "json"])
+@OLD_JSON
 def run_command(
     plan_file: Path,
     key: Path | None,
@@ -196,7 +198,7 @@ def run_command(
     unsigned: bool,
     output: Path | None,
     shown_on: str | None,
-    as_json: bool,
+    format_: str,
     work: Path | None,
     **machine: Any,
 ) -> int:
@@ -233,7 +235,9 @@ def run_command(
     if signing.record(result) is None and result.embeddings is not None and work is None:
         say("the embeddings, which a record needs beside it, are not kept: pass --work DIR")
     outcome = result.outcome
-    click.echo(encoded(outcome) if as_json else outcome_text(outcome, _columns()), nl=False)
+    click.echo(
+        encoded(outcome) if format_ == "json" else outcome_text(outcome, _columns()), nl=False
+    )
     return Exit.CLEAN if outcome.verdict == "agrees" else Exit.ERRORS
 
 

@@ -76,10 +76,10 @@ def keygen_command(output: Path, owner: str) -> None:
 def statement_command(file: Path, shown_on: str | None) -> None:
     """Print the statement of FILE, the bytes that a workflow signs into a Sigstore bundle.
 
-    FILE is a commitment; a plan, for the start of its rerun; or what `audit run --unsigned --json`
-    prints, for the record. The statement names the newest ones of this repository. Standard error
-    says where the bundle belongs; of an audit by receipt, also where the rerun embeddings do, which
-    `--work` keeps.
+    FILE is a commitment; a plan, for the start of its rerun; or what `audit run --unsigned
+    --format json` prints, for the record. The statement names the newest ones of this repository.
+    Standard error says where the bundle belongs; of an audit by receipt, also where the rerun
+    embeddings do, which `--work` keeps.
     """
     repository = AuditRepository(find_layout(Path.cwd()))
     require_file(file, FileKind.OUTCOME)

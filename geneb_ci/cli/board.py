@@ -20,6 +20,7 @@ from geneb_ci.cli.shared import (
     STDOUT,
     Output,
     format_option,
+    old_option,
     require_pull_for_repository,
     row_width,
     watch_build,
@@ -121,11 +122,14 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
 @click.command()
 @FOLDER
 @click.option(
-    "--out",
+    "--output",
+    "out",
+    metavar="DIR",
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder to write the board to.",
 )
+@old_option("--out", "--output", "out")
 @click.option(
     "--diagnostics/--no-diagnostics",
     "more",

@@ -16,12 +16,14 @@ from geneb_ci.api import fix as fix_files
 from geneb_ci.check.report import Verdict
 from geneb_ci.cli.main import echo, is_plain, say
 from geneb_ci.cli.shared import (
+    OLD_JSON,
     PARAGRAPH,
     STDOUT,
     LayeredCommand,
     Output,
     PairedCommand,
     exit_code,
+    format_option,
     pair_outputs,
     report_options,
     require_pull_for_repository,
@@ -306,12 +308,13 @@ def _color(path: str) -> bool:
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def rules_command(as_json: bool) -> None:
+@format_option(["text", "json"])
+@OLD_JSON
+def rules_command(format_: str) -> None:
     """List every rule, by family."""
     from geneb_ci.check.registry import ALL  # every rule, of which a check may need few
 
-    if as_json:
+    if format_ == "json":
         rows = [
             {
                 "id": r.id,

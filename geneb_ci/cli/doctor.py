@@ -9,7 +9,7 @@ import click
 
 from geneb_ci import __version__
 from geneb_ci.cli.repository import space_name
-from geneb_ci.cli.shared import STDOUT, Output, width, write
+from geneb_ci.cli.shared import OLD_JSON, STDOUT, Output, format_option, width, write
 from geneb_ci.common.addresses import Reach
 from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import Exit, LeftOver, UsageProblem
@@ -29,8 +29,9 @@ BEACON_SECONDS = 5
     "--github", "repo", metavar="OWNER/NAME", help="Check the settings of this repository instead."
 )
 @click.option("--space", metavar="OWNER/NAME", help="With --github: the Space of the board.")
-@click.option("--json", "as_json", is_flag=True, help="With --github: print JSON.")
-def doctor_command(network: bool, repo: str | None, space: str | None, as_json: bool) -> int:
+@format_option(["text", "json"])
+@OLD_JSON
+def doctor_command(network: bool, repo: str | None, space: str | None, format_: str) -> int:
     """Show what this machine supports: sandbox levels, limits, GPUs, packages.
 
     With --github, compare the settings of a repository with those that a board needs, and say for
@@ -39,9 +40,10 @@ def doctor_command(network: bool, repo: str | None, space: str | None, as_json: 
     broken; 3: a setting could not be read.
     """
     if repo is not None:
-        return check_settings(repo, space_name(space) if space else "", as_json=as_json)
-    if space is not None or as_json:
-        raise UsageProblem("--space and --json are options of --github", "add --github OWNER/NAME")
+        return check_settings(repo, space_name(space) if space else "", as_json=format_ == "json")
+    if space is not None or format_ == "json":
+        option = "--format json" if space is None else "--space"
+        raise UsageProblem(f"{option} is an option of --github", "add --github OWNER/NAME")
     show_machine(network=network)
     return Exit.CLEAN
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from geneb_ci.cli.main import echo, is_plain, say
-from geneb_ci.cli.shared import STDOUT, Output, write
+from geneb_ci.cli.shared import OLD_JSON, STDOUT, Output, format_option, old_option, write
 from geneb_ci.common.actions import set_output
 from geneb_ci.common.config import cache_folder, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
@@ -198,8 +198,9 @@ NARROWEST = 80
     metavar="N",
     help="Number of pull requests to list.",
 )
-@click.option("--json", "style", flag_value="json", help="Print JSON.")
-@click.option("--markdown", "style", flag_value="markdown", help="Print Markdown.")
+@format_option(["text", "json", "markdown"])
+@OLD_JSON
+@old_option("--markdown", "--format markdown", "format_", "markdown")
 @click.option(
     "--author-id",
     type=click.IntRange(min=1),
@@ -208,9 +209,7 @@ NARROWEST = 80
     help="Account that writes the verdicts; default: that of GitHub Actions.",
 )
 @click.option("--cache/--no-cache", default=True, help="Cache GitHub's responses.")
-def triage_command(
-    repo: str | None, limit: int, style: str | None, author_id: int, cache: bool
-) -> int:
+def triage_command(repo: str | None, limit: int, format_: str, author_id: int, cache: bool) -> int:
     """List the open pull requests: author, age, verdict, effect on the board, who does what next.
 
     Those that wait for a maintainer come first, oldest on top; "!" marks those waiting for more
@@ -223,9 +222,9 @@ def triage_command(
             queue = read_queue(github)
         finally:
             etags.save()  # also after a rate limit, so that the next run can continue
-    if style == "json":
+    if format_ == "json":
         text = as_json(queue, limit)
-    elif style == "markdown":
+    elif format_ == "markdown":
         text = markdown(queue, limit)
     else:
         is_terminal = sys.stdout.isatty()
@@ -234,6 +233,6 @@ def triage_command(
         text = terminal(queue, limit, color=color, width=width)
     write(Output("text", STDOUT), text)
     pull = waiting_pull(queue)
-    if style is None and pull is not None:
+    if format_ == "text" and pull is not None:
         echo(next_line(pull_command(pull, github.wire.repository)))
     return Exit.NOT_CHECKED if queue.unread else Exit.CLEAN

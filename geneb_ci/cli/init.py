@@ -92,8 +92,10 @@ def _apply(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
     if dry_run:
         return Exit.CLEAN
     write(Output("text", STDOUT), diagnosis.as_text(given.repository, left, width(), able))
-    wrong = any(state.state is SettingState.WRONG for state in left)
-    return Exit.ERRORS if wrong else Exit.CLEAN
+    if any(state.state is SettingState.WRONG for state in left):
+        return Exit.ERRORS
+    echo(next_line(shlex.join(["geneb-ci", "publish", "--space", str(given.space)])))
+    return Exit.CLEAN
 
 
 def _print_next_step(folder: Path, given: Answers) -> None:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -27,7 +28,7 @@ from geneb_ci.cli.repository import (
     space_name,
     watch_history,
 )
-from geneb_ci.cli.shared import FOLDER, STDOUT, Output, format_option, row_width, write
+from geneb_ci.cli.shared import FOLDER, STDOUT, Output, format_option, old_option, row_width, write
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.common.finding import exact_name
@@ -63,7 +64,7 @@ from geneb_ci.render.rows import (
     published_line,
 )
 from geneb_ci.render.table import wrapped_text
-from reference_harness.formats.text import plural, quoted
+from reference_harness.formats.text import next_line, plural, quoted
 
 
 def show_health(space: Space, generation: Generation, repository: GitRepository) -> Exit:
@@ -92,7 +93,12 @@ def show_changes(space: Space, intent: PublishIntent) -> Exit:
     echo(preview_line(space.resource, generation.manifest, state.manifest))
     for line in change_lines(Preview(files, row_changes(live, board), others, models_of(board))):
         echo(line)
+    echo(next_line(shlex.join(["geneb-ci", "publish", "--space", _name_of(space)])))
     return Exit.CLEAN
+
+
+def _name_of(space: Space) -> str:
+    return space.resource.removeprefix("spaces/")
 
 
 SPACE = click.option("--space", metavar="OWNER/NAME", help="Space; default: HF_OIDC_RESOURCE.")
@@ -222,7 +228,9 @@ REPLAY_SECONDS_ROW = 0.03
 FORMATS = ("eval-results", "every-eval-ever", "croissant", "csv", "parquet")
 NEEDS = {
     "eval-results": ("hub", ("yaml", "huggingface_hub")),
-    "parquet": ("parquet", ("pyarrow",)),
+    "croissant": ("tables", ("pandas",)),
+    "csv": ("tables", ("pandas",)),
+    "parquet": ("parquet", ("pyarrow", "pandas")),
 }
 """Format to the extra that it needs, and the modules that this installs."""
 
@@ -230,18 +238,22 @@ NEEDS = {
 @click.command()
 @FOLDER
 @click.option(
-    "--to",
+    "--format",
     "format_",
     required=True,
     type=click.Choice(FORMATS, case_sensitive=False),
-    help="Format.",
+    help="Format to write.",
 )
 @click.option(
-    "--out",
+    "--output",
+    "out",
+    metavar="DIR",
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
     help="New or empty folder to write to.",
 )
+@old_option("--to", "--format", "format_")
+@old_option("--out", "--output", "out")
 @click.option("--model", "models", multiple=True, metavar="ID", help="Only this model; repeatable.")
 @click.option(
     "--time",
@@ -276,14 +288,16 @@ def export_command(
     link to, it links to the signed records of the row's audits. The same commit gives the same
     bytes.
     """
-    layout = layout_of(folder, "geneb-ci export FOLDER --to FORMAT --out DIR")
+    layout = layout_of(folder, "geneb-ci export FOLDER --format FORMAT --output DIR")
     given = _tokens(tokens, format_)
     _refuse_early(format_, out, data, layout, when)
     models = _models_of(models, folder or layout.root)
     ids = _models_of(given, folder or layout.root)
     _refuse_twice(ids)
     given = dict(zip(ids, given.values(), strict=True))
-    loaded = load(folder, "nothing was exported", "geneb-ci export FOLDER --to FORMAT --out DIR")
+    loaded = load(
+        folder, "nothing was exported", "geneb-ci export FOLDER --format FORMAT --output DIR"
+    )
     if not isinstance(loaded, CheckedRows):
         return loaded
     site = _chosen(_site(loaded, _built(layout, when)), models)
@@ -305,7 +319,7 @@ def _refuse_early(
 ) -> None:
     """Raise UsageProblem for what cannot be exported, before the submissions are checked."""
     if out.exists() and any(out.iterdir()):
-        raise UsageProblem(f"{out} is not empty", "name a new folder with --out, or empty it")
+        raise UsageProblem(f"{out} is not empty", "name a new folder with --output, or empty it")
     if data is not None and format_ != "croissant":
         raise UsageProblem(f"--data is for croissant, not for {format_}", "leave --data out")
     extra, modules = NEEDS.get(format_, ("", ()))

@@ -9,7 +9,7 @@ import click
 
 from geneb_ci.check.runner import files_of
 from geneb_ci.cli.main import LazyGroup, echo
-from geneb_ci.cli.shared import Mebibytes, Seconds, format_option
+from geneb_ci.cli.shared import Mebibytes, Seconds, format_option, old_option
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.harness.process import ScoringOptions
@@ -136,7 +136,10 @@ def verify_command(
 
 @click.command()
 @_FILE
-@click.option("--into", type=_FOLDER, required=True, metavar="DIR", help="Folder to fetch into.")
+@click.option(
+    "--output", "into", type=_FOLDER, required=True, metavar="DIR", help="Folder to fetch into."
+)
+@old_option("--into", "--output", "into")
 @_MIRROR
 @_BENCHMARK
 @_TASKS
@@ -167,6 +170,7 @@ def pull_command(
             files.file(task)
         also = f", and {predicted.name}" if (predicted := files.predictions()) else ""
     echo(f"{into}: {plural(len(names), 'file')}{also}, each as the receipt says")
+    echo(next_line(shlex.join(["geneb-ci", "receipt", "verify", str(file), "--cache", str(into)])))
     return Exit.CLEAN
 
 

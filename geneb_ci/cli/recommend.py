@@ -74,7 +74,7 @@ def recommend_command(
 ) -> int:
     """List models of FOLDER by their mean over the tasks that match, and what smaller ones lose.
 
-    FOLDER has submissions, which are checked first, or is the DIR of `build --out DIR`. A smaller
+    FOLDER has submissions, which are checked first, or is what `build` wrote. A smaller
     model is named if it loses at most --margin with 95 % confidence (docs/research/uncertainty.md).
     The exit code is 3 if no task matches, or no model meets size and evidence.
     """
@@ -136,7 +136,7 @@ def figures_command(
 ) -> int:
     """Compute the figures of the paper from FOLDER, with their definitions and parameters.
 
-    FOLDER has submissions, which are checked first, or is the DIR of `build --out DIR`.
+    FOLDER has submissions, which are checked first, or is the DIR of `build --output DIR`.
     docs/reader/diagnostics.md lists the figures.
     """
     if settings and name is None:

@@ -27,6 +27,7 @@ from geneb_ci.render.formats import FORMATS, WIDTH, verdict
 if TYPE_CHECKING:
     from geneb_ci.audit.rerun.prepare import Machine
 from geneb_ci.sandbox.limits import MEMORY_MIB, SECONDS, TOKEN_BUDGET, TOTAL_SECONDS
+from reference_harness.formats.old_options import earlier_name
 from reference_harness.formats.submission_terms import DTYPES
 
 STDOUT = "-"
@@ -98,6 +99,21 @@ def format_option(names: Iterable[str]) -> Callable[[Any], Any]:
         show_default=True,
         help="What to print.",
     )
+
+
+def old_option(old: str, option: str, name: str, value: str | None = None) -> Callable[[Any], Any]:
+    """Add `old`, the earlier name of an option, to a command.
+
+    `option` is what to write now, `name` its parameter. A flag has the `value` that it stands for.
+    """
+    flag: dict[str, Any] = {} if value is None else {"flag_value": value}
+    attributes = earlier_name(old, option, name)
+    return click.option(
+        old, f"earlier{old.replace('-', '_')}", type=click.UNPROCESSED, **attributes, **flag
+    )
+
+
+OLD_JSON = old_option("--json", "--format json", "format_", "json")
 
 
 def report_options(function: Any) -> Any:

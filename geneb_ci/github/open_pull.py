@@ -35,7 +35,7 @@ def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
             read_board(github, board)
             board.require_read()
             for unread in listed.unread:
-                say(f"pull request {unread.name} cannot be read, so it is not compared with it")
+                say(f"pull request {unread.name} cannot be read, and is not compared")
             known = BaseBranch(own)
             judge = Judge(github, own, known.modules, main)
             head = PullHead(number=number, head_sha=pull.head.sha)

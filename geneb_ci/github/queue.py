@@ -40,7 +40,7 @@ class Turn(enum.StrEnum):
 
 
 class Step(enum.StrEnum):
-    """What a maintainer does with a pull request, in the order of the first lines of the queue."""
+    """The work of a maintainer on a pull request, in the order of the queue."""
 
     MERGE = "merge"
     ASK = "ask back"

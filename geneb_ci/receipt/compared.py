@@ -35,7 +35,7 @@ from reference_harness.formats.run_record import RunRecord
 from reference_harness.formats.submission import PredictionsFile, SubmissionV12
 
 SEQUENCES, TASKS = "test sequences", "tasks"
-"""What is drawn again."""
+"""Names of the two things that a resample draws."""
 MACRO = "macro"
 RESAMPLES = 2_000
 """The ends of an interval are then known to a tenth of its standard error."""
@@ -151,7 +151,7 @@ class ComparedRegime(NamedTuple):
     """Two models in one regime."""
 
     over: str
-    """What was drawn again: test sequences or tasks."""
+    """The unit of the resamples: test sequences or tasks."""
     scores: tuple[ComparedScore, ...]
     """The mean over categories, then each category."""
     by_task: tuple[ComparedScore, ...]

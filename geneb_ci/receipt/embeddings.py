@@ -57,8 +57,8 @@ NEAR = 16.0
 """Tolerances within which an embedding in float64 lies from the first rerun. Measured: 1.1."""
 STRONGEST = 15
 """Training embeddings of a task that are embedded again for their influence on the test loss, and
-for how far out they lie. Of 1,900 training embeddings two altered ones raised an MCC by 0.14, where
-none could that stays below the honest ones of this rank: docs/research/receipt-audits.md."""
+for how far out they lie. Of 1,900 training embeddings two altered ones raised an MCC by 0.14; two
+that stay below the honest ones of this rank, by 0.02: docs/research/receipt-audits.md."""
 EFFECT = 5.0
 """Size of a statistic of influence, of training or of test embeddings. By chance 7 audits in a
 million reach it at most, whatever the sizes of honest deviations are."""

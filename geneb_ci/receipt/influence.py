@@ -49,6 +49,10 @@ PENALTY = 1.0
 """Of half the squared weights in the objective: C of the probe is 1."""
 
 
+FEATURE_MAX = 2.0**50
+"""Largest feature whose squares, summed over the embeddings of any task, float32 holds."""
+
+
 class TaskInfluence(NamedTuple):
     """The quantities that decide the influence of any embedding of a task."""
 
@@ -154,6 +158,14 @@ def residuals(decision: Wide, labels: Labels, classes: Labels) -> tuple[Wide, Wi
     residual[np.arange(len(labels)), column] -= 1
     residual[~known] = 0
     return probabilities, residual
+
+
+def too_large(values: Half, scale_log2: int) -> str:
+    """Return why no influence of (n, d) embeddings of a receipt can be computed, or ""."""
+    largest = math.ldexp(max(float(values.max()), -float(values.min())), scale_log2)
+    if largest <= FEATURE_MAX:
+        return ""
+    return f"its largest feature is {largest:.1e}, {FEATURE_MAX:.1e} is allowed"
 
 
 def influence_of(

@@ -77,7 +77,7 @@ class BuiltBoard:
         return self.files["leaderboard.json"].decode()
 
     def write(self, folder: str | Path) -> None:
-        """Write what `geneb-ci build --out FOLDER` writes: the files and the page.
+        """Write what `geneb-ci build --output FOLDER` writes: the files and the page.
 
         Raises UsageProblem where the folder cannot be written, MachineFault for a full disk.
         """

@@ -43,7 +43,8 @@ COLUMNS = (
 )
 # Spreadsheets evaluate a string that begins with one of these as a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-ROWS_MAX = 60  # listed rows of the board; the rest is counted
+ROWS_MAX = 30  # listed rows of the board; the rest is counted
+FILES_MAX = 15  # likewise
 _MEANING = {
     LiveStatus.CURRENT: "up to date with main",
     LiveStatus.BEHIND: "older than main",
@@ -227,19 +228,10 @@ def generation_name(manifest: Manifest) -> str:
 
 
 def change_lines(preview: Preview) -> Iterator[str]:
-    """Yield what publishing would change: the files, then the rows of the board."""
+    """Yield what publishing would change: the rows of the board, then the files."""
     files, rows = preview.files, preview.rows
     changed = [file for file in files if file.sign is not Sign.SAME]
     size = sum(file.bytes for file in changed)
-    yield ""
-    yield f"files: {_counts_text(changed, 'deleted')}; {size:,} bytes to upload"
-    for file in changed:
-        shown = f"  {file.bytes:,} bytes" if file.sign is not Sign.REMOVED else ""
-        yield f"  {file.sign} {escape(file.name)}{shown}"
-    if len(files) > len(changed):
-        yield f"  {plural(len(files) - len(changed), 'file')} unchanged"
-    if preview.others:
-        yield f"  {plural(preview.others, 'file')} not published by geneb-ci, kept"
     yield ""
     yield f"board: {_counts_text(rows, 'removed')}; {plural(preview.models, 'model')} in all"
     for row in rows[:ROWS_MAX]:
@@ -248,6 +240,17 @@ def change_lines(preview: Preview) -> Iterator[str]:
         yield f"  {row.sign} {escape(row.model)}: {escape(parts)}"
     if len(rows) > ROWS_MAX:
         yield f"  and {plural(len(rows) - ROWS_MAX, 'more row')}"
+    yield ""
+    yield f"files: {_counts_text(changed, 'deleted')}; {size:,} bytes to upload"
+    for file in changed[:FILES_MAX]:
+        shown = f"  {file.bytes:,} bytes" if file.sign is not Sign.REMOVED else ""
+        yield f"  {file.sign} {escape(file.name)}{shown}"
+    if len(changed) > FILES_MAX:
+        yield f"  and {plural(len(changed) - FILES_MAX, 'more file')}"
+    if len(files) > len(changed):
+        yield f"  {plural(len(files) - len(changed), 'file')} unchanged"
+    if preview.others:
+        yield f"  {plural(preview.others, 'file')} not published by geneb-ci, kept"
     yield ""
     yield "nothing was uploaded"
 

@@ -164,12 +164,12 @@ class FileKind(Enum):
     ROW_OUTCOME = (
         "an unsigned outcome of rows",
         ("plan", "verdict", "receipt", "rerun_sha256"),
-        "make one with `geneb-ci audit run PLAN.json --work DIR --unsigned --json`",
+        "make one with `geneb-ci audit run PLAN.json --work DIR --unsigned --format json`",
     )
     OUTCOME = (
         "an unsigned outcome",
         ("plan", "verdict"),
-        "make one with `geneb-ci audit run PLAN.json --unsigned --json`",
+        "make one with `geneb-ci audit run PLAN.json --unsigned --format json`",
     )
     RECORD = (
         "an audit record",

@@ -306,7 +306,7 @@ FORMATS: tuple[ForeignFormat, ...] = (
         "a record of Every Eval Ever, which has single scores of a model",
         _is_every_eval_ever,
         "collect the logs that it was made from: `geneb-ci pack FOLDER`; the board writes such "
-        "records, `geneb-ci export --to every-eval-ever`, and takes none",
+        "records, `geneb-ci export --format every-eval-ever`, and takes none",
     ),
     ForeignFormat(
         "a sample of an Every Eval Ever record",

@@ -294,3 +294,25 @@ def test_few_rows_that_move_the_probe_pass_a_draw_and_are_found_by_their_strengt
     assert "not what the extractor gives: training row" in reasons[0]
     monkeypatch.setattr(embeddings, "strongest_embeddings", lambda *_: StrongestEmbeddings([], []))
     assert found(tmp_path / "off")[0] == []
+
+
+@pytest.mark.nightly  # a forgery that passes: no defence depends on it
+def test_few_rows_below_others_that_the_extractor_stretches_pass_unless_drawn(
+    tmp_path: Path,
+) -> None:
+    """As docs/reader/verified.md says: a defence that makes this fail is an improvement."""
+    task = "mini_tf"
+    labels, train = labels_of(task), len(data_of(task).train.labels)
+    honest = convolution(task).copy()
+    middle = np.median(honest, axis=0)
+    # A rule that knows no sequence, as any layer could have it.
+    far = honest[:, 0] > np.quantile(honest[:, 0], 0.92)
+    honest[far] = middle + 30 * (honest[far] - middle)
+    before = scored(tmp_path / "b", task, honest, SAMPLE)
+    again = {*before.drawn.rows, *support_of(task, 10).tolist()}
+    altered = [row for row in range(train) if row not in again][: EACH * 9 : 9]
+    receipt = attacks.poisoned(honest, labels, train, altered)
+    receipt = attacks.below_strongest(receipt, labels, train, altered)
+    after = scored(tmp_path / "w", task, receipt, SAMPLE)
+    assert after.mcc["full"] - before.mcc["full"] > 0.08
+    assert audit({task: after}, {task: honest}).reasons == []

@@ -143,7 +143,7 @@ def test_an_honest_row_is_verified_and_the_board_says_that_cells_were_recomputed
     assert not any("the scores on the board" in claim for claim in outcome["not_proved"])
     assert found["recomputed"].endswith("; the scores shown are among them")
     assert outcome["verdict"] == "agrees"
-    kmers.run("geneb_ci", "build", "--out", "board")
+    kmers.run("geneb_ci", "build", "--output", "board")
     board = json.loads((kmers.root / "board/leaderboard.json").read_bytes())
     for regime in board["data"].values():
         (row,) = regime
@@ -167,7 +167,17 @@ def test_anybody_verifies_draw_proofs_comparison_and_cells(kmers, honest):
 
 
 def test_an_unsigned_audit_keeps_the_rows_that_its_record_needs(kmers, honest):
-    words = ("geneb_ci", "audit", "run", "p.json", "--unsigned", "--json", "--work", "work")
+    words = (
+        "geneb_ci",
+        "audit",
+        "run",
+        "p.json",
+        "--unsigned",
+        "--format",
+        "json",
+        "--work",
+        "work",
+    )
     said = json.loads(kmers.run(*words, "--receipt", "words.receipt").stdout)
     rows = (kmers.root / "work/rerun.npz").read_bytes()
     assert said["rerun_sha256"] == hashlib.sha256(rows).hexdigest()
@@ -363,7 +373,7 @@ def test_scores_of_an_unknown_scorer_are_not_confirmed_by_an_honest_receipt(kmer
     assert (found["level"], found["evidence"]) == ("self-reported", "checked")
     assert found["recomputed"].startswith("cells recomputed from published embeddings: 39/39")
     assert found["recomputed"].endswith("; the scores shown were not compared")
-    kmers.run("geneb_ci", "build", "--out", "board")
+    kmers.run("geneb_ci", "build", "--output", "board")
     board = json.loads((kmers.root / "board/leaderboard.json").read_bytes())
     for regime in honest["results"]:
         (row,) = (one for one in board["data"][regime] if one["model"] == "unscored")

@@ -92,7 +92,7 @@ def test_a_request_for_audited_rows_leaves_it_out(place, capsys):
 
 def test_files_and_pages_of_the_board_say_it_beside_the_row(place):
     put(place, whole())
-    assert main(["build", "--out", "board"]) == 0
+    assert main(["build", "--output", "board"]) == 0
     board = json.loads((place / "board/leaderboard.json").read_bytes())
     schema = json.loads((ROOT / "schemas/leaderboard.schema.json").read_bytes())
     Draft202012Validator(schema).validate(board)
@@ -115,12 +115,12 @@ def test_the_page_of_a_model_says_it_below_the_evidence():
 def test_exports_give_it_no_evidence(place):
     put(place, whole())
     time = ("--time", "2026-11-20T08:30:00Z")
-    assert main(["export", "--to", "csv", "--out", "tables", *time]) == 0
+    assert main(["export", "--format", "csv", "--output", "tables", *time]) == 0
     with (place / "tables/models.csv").open(newline="", encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
     assert (row["evidence"], row["level"]) == ("checked", "self-reported")
     assert (row["recomputed"], row["audit"], row["records"]) == (SAID, "", "")
-    assert main(["export", "--to", "every-eval-ever", "--out", "entries", *time]) == 0
+    assert main(["export", "--format", "every-eval-ever", "--output", "entries", *time]) == 0
     (path,) = (place / "entries").rglob("*.json")
     details = json.loads(path.read_bytes())["source_metadata"]["additional_details"]
     assert (details["evidence"], details["trust_level"]) == ("checked", "self-reported")

@@ -90,7 +90,7 @@ CHANGES = {
 }
 READERS = (
     ("trust",),
-    ("build", "--no-diagnostics", "--out", "out"),
+    ("build", "--no-diagnostics", "--output", "out"),
     ("check", "--base", "HEAD"),
     ("audit", "commit", "submissions/model.json"),
     ("audit", "plan", "c.json", "--committed-at", COMMITTED_AT, "--beacon-file", "round.json"),

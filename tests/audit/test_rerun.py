@@ -133,7 +133,7 @@ def test_a_consistent_forgery_is_disputed(place: Installed) -> None:
     assert done.code == 11, done.err
     assert done.out.split("differs: ")[1].startswith("mini_"), "each task was raised"
     assert level(place, FORGED)["level"] == "disputed"
-    built = ran(place, "build", "--no-diagnostics", "--out", "board")
+    built = ran(place, "build", "--no-diagnostics", "--output", "board")
     assert built.code == 0, built.err
     rows = json.loads((place.root / "board/leaderboard.json").read_bytes())["data"]["full"]
     row = next(row for row in rows if row["model"] == FORGED)
@@ -166,7 +166,7 @@ def test_a_contributors_module_and_its_options_travel_into_the_sandbox(place: In
     community(place, "composition")
     plan = planned(place, "composition")
     with place.in_sandbox(harness_alone=False):
-        done = ran(place, "audit", "run", plan, "--unsigned", "--json")
+        done = ran(place, "audit", "run", plan, "--unsigned", "--format", "json")
     assert done.code == 0, done.err + done.out
     outcome = json.loads(done.out)
     assert outcome["plan"]["commitment"]["extractor"]["options"] == {"scale": "2"}

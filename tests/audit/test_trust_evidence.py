@@ -39,7 +39,7 @@ def place(tmp_path, monkeypatch) -> Path:
 
 
 def row(place: Path) -> dict[str, object]:
-    assert main(["build", "--out", "board"]) == 0
+    assert main(["build", "--output", "board"]) == 0
     board = json.loads((place / "board/leaderboard.json").read_bytes())
     schema = json.loads((ROOT / "schemas/leaderboard.schema.json").read_bytes())
     Draft202012Validator(schema).validate(board)
@@ -112,7 +112,7 @@ def test_a_new_harness_makes_the_evidence_stale(place):
 def test_a_broken_record_stops_the_build_and_names_its_step(place, capsys):
     path = put(place, BAD)
     path.write_bytes(mutated(BAD, _forge))
-    for command in (["build", "--out", "board"], ["trust"], ["explain", MODEL]):
+    for command in (["build", "--output", "board"], ["trust"], ["explain", MODEL]):
         assert main(command) == 11
         out, err = capsys.readouterr()
         assert out == ""
@@ -127,7 +127,7 @@ def _forge(value):
 
 def test_a_record_of_a_stranger_stops_the_build(place, capsys):
     put(place, GOOD, key("a stranger"))
-    assert main(["build", "--out", "board"]) == 11
+    assert main(["build", "--output", "board"]) == 11
     assert "is broken at signer: the key " in capsys.readouterr().err
 
 

@@ -30,7 +30,7 @@ def entry(
     """Return the entry of a submission as the board makes it, at a level that is given."""
     known = attributes() if registry is None else registry
     is_official = level is TrustLevel.OFFICIAL
-    decision = Decision(level, "", EVIDENCE[level], is_official, audit)
+    decision = Decision(level, "an audit differs", EVIDENCE[level], is_official, audit)
     return entry_of(
         submission,
         decision,

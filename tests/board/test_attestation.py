@@ -118,9 +118,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     put(root, by_receipt(BY_RECEIPT))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
-        assert main(["build", "--out", "board"]) == 0
+        assert main(["build", "--output", "board"]) == 0
         for kind in ("csv", "eval-results", "every-eval-ever"):
-            assert main(["export", "--to", kind, "--out", kind, *TIME]) == 0
+            assert main(["export", "--format", kind, "--output", kind, *TIME]) == 0
     return root
 
 

@@ -176,7 +176,7 @@ def geneb_ci(*arguments: str, cwd: Path = PUBLIC) -> subprocess.CompletedProcess
 
 
 def test_build_writes_three_files_and_says_so(tmp_path: Path):
-    done = geneb_ci("build", "--out", str(tmp_path / "board"))
+    done = geneb_ci("build", "--output", str(tmp_path / "board"))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         f"built {tmp_path}/board/leaderboard.json, leaderboard_tasks.json and diagnostics.json: "
@@ -208,7 +208,7 @@ def test_build_needs_no_extra_without_diagnostics(tmp_path: Path):
         blocked + call,
         "build",
         str(rows),
-        "--out",
+        "--output",
         str(tmp_path / "out"),
     ]
     done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=False)
@@ -231,13 +231,21 @@ def test_build_of_everything_needs_numpy_alone_of_all_extras(tmp_path: Path):
     absent = sorted(set(EXTRAS) - {"numpy"})
     blocked = f"import sys; sys.modules |= dict.fromkeys({absent!r});"
     call = "from geneb_ci.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", blocked + call, "build", "--no-cache", "--out", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-c",
+        blocked + call,
+        "build",
+        "--no-cache",
+        "--output",
+        str(tmp_path),
+    ]
     done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_build_writes_upstreams_two_files_and_the_page_when_told_to(tmp_path: Path):
-    done = geneb_ci("build", "--no-diagnostics", "--out", str(tmp_path))
+    done = geneb_ci("build", "--no-diagnostics", "--output", str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
     assert (
         done.stdout == f"built {tmp_path}/leaderboard.json and leaderboard_tasks.json: 41 models\n"
@@ -266,7 +274,7 @@ def test_build_does_not_write_among_submissions(words, tmp_path, monkeypatch, ca
     """Four of its files would be read as submissions by the next command."""
     monkeypatch.chdir(shutil.copytree(PUBLIC, tmp_path / "board"))
     before = sorted(Path("submissions").iterdir())
-    assert main(["build", *words, "--out", "submissions"]) == 2
+    assert main(["build", *words, "--output", "submissions"]) == 2
     assert "submissions are read from this folder" in capsys.readouterr().err
     assert sorted(Path("submissions").iterdir()) == before
 
@@ -278,7 +286,7 @@ def test_build_writes_nothing_when_a_submission_has_an_error(tmp_path: Path):
     (broken / "splicebert-1024nt.json").write_text(
         text.replace('"Acc":0.', '"Acc":7.', 1), encoding="utf-8"
     )
-    done = geneb_ci("build", str(broken), "--out", str(tmp_path / "out"))
+    done = geneb_ci("build", str(broken), "--output", str(tmp_path / "out"))
     assert done.returncode == 11
     assert "score-out-of-range" in done.stdout
     assert done.stderr == "nothing was built: every submission must pass every check\n"

@@ -90,7 +90,7 @@ def test_a_report_and_a_board_on_a_full_disk(tmp_path, row, clone):
         f"geneb-ci: x.json: cannot be written: File too large\n  fix: {SIZES}\n",
     )
     board = tmp_path / "board"
-    code, _, errors = run("build", "--out", str(board), cwd=clone.root, limited=True)
+    code, _, errors = run("build", "--output", str(board), cwd=clone.root, limited=True)
     assert (code, errors.partition("geneb-ci: ")[2]) == (
         1,
         f"{board}: cannot be written: File too large\n  fix: {SIZES}\n",
@@ -109,7 +109,7 @@ def test_a_report_and_a_board_on_a_full_disk(tmp_path, row, clone):
 )
 def test_a_folder_that_cannot_be_written(clone, place, reason, monkeypatch, capsys):
     monkeypatch.chdir(clone.root)
-    code = main(["build", "--out", place])
+    code = main(["build", "--output", place])
     assert (code, capsys.readouterr().err.partition("geneb-ci: ")[2]) == (
         2,
         f"{place}: cannot be written: {reason}\n  fix: name a folder that you may write to\n",
@@ -118,7 +118,7 @@ def test_a_folder_that_cannot_be_written(clone, place, reason, monkeypatch, caps
 
 def test_no_place_for_temporary_files(tmp_path, clone):
     out = str(tmp_path / "o")
-    code, _, errors = run("build", "--at", "HEAD", "--out", out, cwd=clone.root, limited=True)
+    code, _, errors = run("build", "--at", "HEAD", "--output", out, cwd=clone.root, limited=True)
     assert code == 1
     assert "File too large\n  fix: " in errors
     assert "fault is its own" not in errors

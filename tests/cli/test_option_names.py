@@ -55,7 +55,8 @@ NAMES: dict[str, dict[str, Case]] = {
 }  # fmt: skip
 """By command and option: a misspelt name, and what is said of it."""
 REST = {
-    "geneb-ci explain": "", "geneb-ci matrices": ROW, "geneb-ci export": "--to csv --out out",
+    "geneb-ci explain": "", "geneb-ci matrices": ROW,
+    "geneb-ci export": "--format csv --output out",
     "geneb-ci figures": "--figure size-correlation", "geneb-ci recommend": "--regime full",
     "geneb-harness data pull": "out", "geneb-harness extractors check": "kmer",
     "geneb-harness fresh": "--seed 1 --output out.csv",
@@ -129,6 +130,44 @@ def test_no_choice_cares_for_letter_case():
     assert choices == []
 
 
+SYNONYMS = {
+    *("--json", "--markdown", "--style", "--to", "--report-format"),
+    *("--out", "--into", "-o", "--out-file", "--output-file", "--destination", "--write-to"),
+}
+"""Other names of --format and --output."""
+HIDDEN = [
+    (path, param)
+    for path, command in COMMANDS.items()
+    for param in command.params
+    if getattr(param, "hidden", False)
+]
+
+
+def test_an_option_has_one_name_in_all_commands():
+    shown = {
+        (path, name)
+        for path, command in COMMANDS.items()
+        for param in command.params
+        if (path, param) not in HIDDEN
+        for name in param.opts
+    }
+    assert {(path, name) for path, name in shown if name in SYNONYMS} == set()
+    assert len([name for _, name in shown if name == "--output"]) > 30
+
+
+@pytest.mark.parametrize(
+    ("path", "param"), [one for one in HIDDEN if str(one[1].name).startswith("earlier_")]
+)
+def test_an_earlier_name_of_an_option_stands_for_the_present_one(path, param, capsys):
+    """It says the new name, and the command has the value as if that had been typed."""
+    words = str(param.help).removeprefix("Earlier name of ").removesuffix(".").split()
+    (present,) = [one for one in COMMANDS[path].params if words[0] in one.opts]
+    context = click.Context(COMMANDS[path])
+    param.callback(context, param, words[-1])
+    assert f"{param.opts[0]} is now {' '.join(words)}" in capsys.readouterr().err
+    assert context.lookup_default(present.name) == words[-1]
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     root = repository(tmp_path_factory.mktemp("names"))
@@ -173,6 +212,19 @@ def said(typed):
         return result
 
     return run
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "due"),
+    [
+        ("rules --json", 0, '"missing-task"'),
+        ("export --to csv --out out --model nobody", 2, '"nobody" is not a model'),
+        ("build --out submissions", 2, "name another folder by --output"),
+    ],
+)
+def test_a_command_runs_by_an_earlier_name(typed, words, code, due):
+    result, text = typed("geneb-ci", *words.split())
+    assert (result, due in text, "is now --" in text) == (code, True, True), text
 
 
 ALL = [(path, option, *case) for path, found in NAMES.items() for option, case in found.items()]
@@ -239,13 +291,19 @@ UNKNOWN = {
     "rule to explain": ("geneb-ci explain nothing", "neither a rule nor a model"),
     "format": ("geneb-ci check --format nothing", "'nothing' is not one of"),
     "format of a list": ("geneb-ci models list --format nothing", "'nothing' is not one of"),
-    "format of an export": ("geneb-ci export --to nothing --out o", "'nothing' is not one of"),
+    "format of an export": (
+        "geneb-ci export --format nothing --output o",
+        "'nothing' is not one of",
+    ),
     "regime": (f"geneb-ci matrices {ROW} --regime nothing", "is not a regime"),
     "regime of advice": ("geneb-ci recommend --regime nothing", "is not a regime"),
     "category": ("geneb-ci recommend --category nothing", "is not a category"),
     "evidence": ("geneb-ci recommend --evidence nothing", "'nothing' is not one of"),
     "figure": ("geneb-ci figures --figure nothing", "is not a figure"),
-    "model of the board": ("geneb-ci export --to csv --out o --model nothing", "is not a model"),
+    "model of the board": (
+        "geneb-ci export --format csv --output o --model nothing",
+        "is not a model",
+    ),
     "model of the registry": ("geneb-ci models show nothing", "has no entry for"),
     "model to verify": ("geneb-ci models verify nothing", "has no entry for"),
     "commit": ("geneb-ci check --base nothing", "'nothing' is not a commit"),

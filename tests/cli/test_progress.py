@@ -17,10 +17,10 @@ ROWS = ("GROVER", "space", "gena-lm-bert-base")
 SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
     "geneb-ci check": ("submissions", ("checking",)),
     "geneb-ci trust": ("", ("checking",)),
-    "geneb-ci build": ("--out {out}", ("checking", "building the board")),
+    "geneb-ci build": ("--output {out}", ("checking", "building the board")),
     "geneb-ci recommend": ("--category Promoters", ("checking",)),
     "geneb-ci figures": ("", ("checking",)),
-    "geneb-ci export": ("--to csv --out {out}", ("checking",)),
+    "geneb-ci export": ("--format csv --output {out}", ("checking",)),
     "geneb-ci publish": (
         "--space a/b --dry-run --expect other",
         ("reading the history", "checking", "building the board"),

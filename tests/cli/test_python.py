@@ -88,7 +88,7 @@ def test_findings_are_those_of_the_command_byte_for_byte(corpus, request, tmp_pa
 
 @pytest.mark.usefixtures("here")
 def test_a_board_is_that_of_the_command_byte_for_byte(tmp_path, capsys):
-    words = ("build", "--no-diagnostics", "--out")
+    words = ("build", "--no-diagnostics", "--output")
     assert main([*words, str(tmp_path / "command")]) == 0
     board = geneb_ci.build(diagnostics=False, out=tmp_path / "function")
     written = [
@@ -104,7 +104,7 @@ def test_a_board_is_that_of_the_command_byte_for_byte(tmp_path, capsys):
 def test_rows_that_do_not_pass_are_an_error_with_the_report(here, tmp_path, capsys):
     shutil.copytree(here, tmp_path / "board")
     put(tmp_path / "board", "third", small("third") | {"harness_version": ""})
-    assert main(["build", str(tmp_path / "board"), "--out", str(tmp_path / "out")]) == 11
+    assert main(["build", str(tmp_path / "board"), "--output", str(tmp_path / "out")]) == 11
     said = capsys.readouterr()
     for call in (geneb_ci.build, geneb_ci.board, geneb_ci.recommend):
         with pytest.raises(geneb_ci.SubmissionsRefused) as refused:
@@ -218,7 +218,8 @@ def test_the_page_has_signature_errors_and_an_example_of(name):
     returned = signature.return_annotation
     assert shown[1] == getattr(returned, "__name__", str(returned))
     assert re.search(r"\braises?\b", section, re.IGNORECASE)
-    assert re.search(r"^```python\n", section, re.MULTILINE)
+    (example,) = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    assert f"geneb_ci.{name}(" in example
     for parameter in signature.parameters.values():
         assert parameter.annotation is not parameter.empty
 

@@ -165,7 +165,7 @@ def test_a_board_of_another_version_is_refused(built, tmp_path, capsys, damage):
     assert main(["recommend", str(tmp_path)]) == 2
     err = capsys.readouterr().err
     assert "is not what this version of geneb-ci writes" in err
-    assert "geneb-ci build FOLDER --out DIR" in err
+    assert "geneb-ci build FOLDER --output DIR" in err
 
 
 def told(capsys, *options: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from tests.github.conftest import CARD_PATH, REGULAR, Place, sound
 from tests.github.server import REPOSITORY
 
 HOUR = 1000
+REQUESTS_MAX = 150  # of a sweep in which two of a hundred have new commits
 OPEN = 200
 
 
@@ -68,6 +69,17 @@ def swept(place: Place) -> list[int]:
     return [pull.number for pull in decode(line, REPOSITORY).pulls]
 
 
+def requests_after_two_pushes(place: Place, pushed: list[int]) -> int:
+    """Push to these pull requests, sweep, and return how many requests of any kind that took."""
+    server = place.server
+    for number in pushed:
+        head = f"{server.pulls[number]['head']['sha']}-again"
+        server.pulls[number]["head"]["sha"] = server.commit(place.files | sound(head), place.base)
+    before = len(server.requests)
+    assert sorted(swept(place)) == pushed
+    return len(server.requests) - before
+
+
 @pytest.mark.nightly
 def test_200_new_pull_requests_have_their_verdict_after_an_hour(crowd):
     """Four sweeps in an hour, the longest waiting first, in fewer than 1,000 requests."""
@@ -84,6 +96,23 @@ def test_200_new_pull_requests_have_their_verdict_after_an_hour(crowd):
     server.limit, before, written = 5000, server.charged, len(server.writes())
     assert swept(crowd) == []
     assert (server.charged - before, len(server.writes()) - written) == (6, 0)
+    assert requests_after_two_pushes(crowd, [3, OPEN // 2]) <= REQUESTS_MAX
+
+
+@pytest.mark.parametrize("is_graphql", [True, False], ids=["graphql", "rest"])
+def test_a_sweep_asks_for_what_changed_and_not_for_each_that_is_open(place, is_graphql):
+    """Of 3 and of 7 open pull requests two have new commits: as many requests, by GraphQL."""
+    counts = []
+    for opened in (3, 7):
+        for n in range(len(place.server.pulls), opened):
+            place.pull(sound(f"model-{n}"))
+        swept(place)
+        place.server.is_graphql = is_graphql
+        counts.append(requests_after_two_pushes(place, [1, 3]))
+        place.server.is_graphql = True
+    # Without GraphQL, two more for each that is open: its comments and its status.
+    assert counts[1] - counts[0] <= (0 if is_graphql else 2 * 4)
+    assert counts[0] <= REQUESTS_MAX // 4
 
 
 def test_without_graphql_it_is_slower_and_no_less_right(place):
@@ -113,15 +142,15 @@ def test_triage_of_two_pages_takes_three_requests(place, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for n in range(PAGE + 1):
         place.pull(sound(f"model-{n}"))
-    code, _, _ = place.run("triage", "--json", "--limit", "200")
+    code, _, _ = place.run("triage", "--format", "json", "--limit", "200")
     assert (code, place.server.charged) == (0, 3)  # the lists: two pages, and the issues
     # Without GraphQL, one for each, which are free where nothing has changed.
     place.server.is_graphql = False
     place.server.charged = 0
-    code, first, _ = place.run("triage", "--json", "--limit", "200")
+    code, first, _ = place.run("triage", "--format", "json", "--limit", "200")
     assert (code, place.server.charged) == (0, PAGE + 1)
     place.server.charged = 0
-    code, second, _ = place.run("triage", "--json", "--limit", "200")
+    code, second, _ = place.run("triage", "--format", "json", "--limit", "200")
     assert (code, place.server.charged) == (0, 0)  # 103 answers of 304
     ages = [json.loads(text) for text in (first, second)]
     for value in ages:
@@ -131,7 +160,7 @@ def test_triage_of_two_pages_takes_three_requests(place, tmp_path, monkeypatch):
     assert ages[0] == ages[1]
     # A comment that changes is seen.
     place.both(1)
-    rows = json.loads(place.run("triage", "--json", "--limit", "200")[1])["pulls"]
+    rows = json.loads(place.run("triage", "--format", "json", "--limit", "200")[1])["pulls"]
     assert next(row["verdict"] for row in rows if row["number"] == 1) == "passed"
 
 

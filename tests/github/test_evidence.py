@@ -153,6 +153,6 @@ def test_an_old_log_is_not_for_pull_requests(board):
 
 def test_triage_says_that_it_can_be_merged(board, tmp_path):
     board.both(board.pull(record(board, tmp_path)))
-    out = board.run("triage", "--markdown", "--no-cache")[1]
+    out = board.run("triage", "--format", "markdown", "--no-cache")[1]
     assert "`audit record`" in out
     assert "`merge: its records verify`" in out

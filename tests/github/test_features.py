@@ -160,7 +160,7 @@ def test_a_board_with_everything_works(sound, capsys):
     assert (code, out.splitlines()[:4], err) == (0, lines, "")
     # Broken is an exit code of its own kind; what nobody set up is not.
     sound.secrets["geneb-audit"].discard("AUDIT_KEY")
-    code, out, _ = doctor(capsys, "--json")
+    code, out, _ = doctor(capsys, "--format", "json")
     (audits,) = (one for one in json.loads(out)["features"] if one["id"] == "audits")
     assert (code, audits["state"]) == (11, "broken, because")
     sound.variables[""] = RESOURCE

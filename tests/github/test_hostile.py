@@ -63,7 +63,8 @@ def test_rows_19_and_20_no_output_of_any_command_obeys_a_stranger(
         *("geneb: passed", "geneb: warnings", "geneb: changes needed", "needs-maintainer"),
     }
     queues = [
-        place.run("triage", "--no-cache", *style)[1] for style in ([], ["--markdown"], ["--json"])
+        place.run("triage", "--no-cache", *style)[1]
+        for style in ([], ["--format", "markdown"], ["--format", "json"])
     ]
     place.server.pulls[number]["state"] = "closed"
     for text in (line, told, err, place.status(number)[1], *queues):

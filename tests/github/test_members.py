@@ -84,7 +84,7 @@ def test_a_member_that_is_only_shown_stops_no_verdict(place, is_graphql):
     assert code == 0, err
     assert {place.status(n)[0] for n in found} == {"pending"}
     assert all("needs-maintainer" in place.server.labels(n) for n in found)
-    code, out, err = place.run("triage", "--json", "--no-cache", "--limit", "99")
+    code, out, err = place.run("triage", "--format", "json", "--no-cache", "--limit", "99")
     assert (code, {row["number"] for row in json.loads(out)["pulls"]}) == (0, set(found)), err
     assert place.run("triage", "--no-cache")[0] == 0
     assert swept(place)[:2] == (0, [])
@@ -103,7 +103,7 @@ def test_a_member_that_decides_stops_the_verdict_on_its_pull_request_alone(place
     assert f"geneb-ci: {whole} were not read: 1 to {len(found) - 3} and 3 without a number" in err
     # Nor does the next sweep say that every one has its verdict.
     assert swept(place)[:2] == (3, [])
-    code, out, _ = place.run("triage", "--json", "--no-cache")
+    code, out, _ = place.run("triage", "--format", "json", "--no-cache")
     queue = json.loads(out)
     assert (code, sorted(row["number"] for row in queue["pulls"])) == (3, sound_ones)
     named = {None if found[n] == "number" else n: found[n] for n in found}

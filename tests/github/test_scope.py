@@ -99,7 +99,7 @@ def test_row_4_a_pass_on_another_branch_is_none_on_main(place):
         assert (pull["number"], pull["outcome"]) == (to_main, "needs-maintainer")
     place.both(to_main)
     assert place.status(to_main)[0] == "pending"
-    rows = json.loads(place.run("triage", "--json", "--no-cache")[1])["pulls"]
+    rows = json.loads(place.run("triage", "--format", "json", "--no-cache")[1])["pulls"]
     assert [row["number"] for row in rows] == [to_main]
 
 

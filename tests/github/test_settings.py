@@ -163,7 +163,7 @@ def test_a_policy_that_does_not_go_with_the_benchmark(
     raw = files[path][1]
     assert old in raw
     sound.push(files | {path: ("100644", raw.replace(old, new, 1))})
-    code, out, _ = doctor(capsys, "--json")
+    code, out, _ = doctor(capsys, "--format", "json")
     wrong = [one for one in json.loads(out)["settings"] if one["state"] == "wrong"]
     assert (code, [one["id"] for one in wrong]) == (11, ["policy"])
     assert message in json.dumps(wrong)
@@ -275,7 +275,7 @@ def test_reviewers_of_the_environment_are_kept(sound):
 
 def test_what_a_token_may_not_read_is_named_with_what_it_takes(sound, capsys):
     sound.permissions = PUBLIC
-    code, out, _ = doctor(capsys, "--json")
+    code, out, _ = doctor(capsys, "--format", "json")
     found = {one["id"]: one for one in json.loads(out)["settings"] if one["state"] != "fine"}
     assert code == 3
     assert {one["state"] for one in found.values()} == {"unseen"}
@@ -346,7 +346,7 @@ def test_the_report_fits_a_terminal_of_80_columns(hub, capsys, monkeypatch):
 
 
 def test_options_of_the_check_without_it(capsys):
-    code = main(["doctor", "--json"])
+    code = main(["doctor", "--format", "json"])
     assert code == 2
     assert "add --github OWNER/NAME" in capsys.readouterr().err
 

@@ -77,7 +77,7 @@ def test_row_4_a_bad_file_that_was_merged_all_the_same_is_never_built(
     repository.put(repository.small_repository(root, "alpha", "beta"), "model", document)
     merged = repository.commit(root)
     monkeypatch.chdir(root)
-    assert main(["build", "--at", merged, "--out", str(tmp_path / "board")]) == 11
+    assert main(["build", "--at", merged, "--output", str(tmp_path / "board")]) == 11
     said = capsys.readouterr()
     assert "nothing was built: every submission must pass every check" in said.err
     assert "score-out-of-range" in said.out

@@ -167,7 +167,7 @@ def test_what_is_no_submission_is_named(place, changes, action):
     """All of these were "review it: it is not a submission"."""
     number = place.pull(changes)
     place.both(number)
-    (row,) = json.loads(place.run("triage", "--json")[1])["pulls"]
+    (row,) = json.loads(place.run("triage", "--format", "json")[1])["pulls"]
     assert (row["number"], row["turn"], row["action"]) == (number, "maintainer", action)
 
 
@@ -181,7 +181,7 @@ def test_a_row_that_is_not_ranked_is_no_audit_record(place):
         document["gaps"][regime] = {task: REASON}
     number = place.pull(sound() | {ROW: (REGULAR, encoded(document | of_module(document)))})
     place.both(number)
-    (row,) = json.loads(place.run("triage", "--json")[1])["pulls"]
+    (row,) = json.loads(place.run("triage", "--format", "json")[1])["pulls"]
     assert (row["effect"], row["verdict"]) == ("not ranked", "warnings")
     assert row["action"] == "read the warnings and their answers"
 
@@ -250,7 +250,7 @@ def test_durations(seconds, text):
 def test_triage_over_http_from_receipts(place):
     clean, other = place.pull(sound()), place.pull(sound("other"))
     place.both(clean)
-    code, out, err = place.run("triage", "--json", "--no-cache")
+    code, out, err = place.run("triage", "--format", "json", "--no-cache")
     assert (code, err) == (0, "")
     rows = {row["number"]: row for row in json.loads(out)["pulls"]}
     assert (rows[clean]["verdict"], rows[clean]["turn"]) == ("passed", Turn.MAINTAINER)
@@ -259,12 +259,12 @@ def test_triage_over_http_from_receipts(place):
     place.server.comments[other] = [place.server.comments[clean][0] | {"id": 5}]
     rows = {
         row["number"]: row
-        for row in json.loads(place.run("triage", "--json", "--no-cache")[1])["pulls"]
+        for row in json.loads(place.run("triage", "--format", "json", "--no-cache")[1])["pulls"]
     }
     assert rows[other]["verdict"] == "waiting"
     # With new commits, the old verdict does not count.
     place.server.pulls[clean]["head"]["sha"] = place.server.commit(place.files, place.base)
-    code, out, _ = place.run("triage", "--markdown", "--no-cache")
+    code, out, _ = place.run("triage", "--format", "markdown", "--no-cache")
     assert code == 0
     assert f"| {clean} | `model` | `stranger` | " in out
     assert "`waiting`" in out
@@ -274,7 +274,7 @@ def test_a_flood_of_comments_hides_neither_itself_nor_another(place):
     flooded, clean = place.pull(sound("flooded"), title="a flood"), place.pull(sound())
     place.both(clean)
     place.server.comments[flooded] = [{"id": n, "user": None, "body": "x"} for n in range(3001)]
-    code, out, err = place.run("triage", "--json", "--no-cache")
+    code, out, err = place.run("triage", "--format", "json", "--no-cache")
     assert (code, err) == (0, "")
     rows = {row["number"]: row for row in json.loads(out)["pulls"]}
     assert rows[clean]["verdict"] == "passed"
@@ -292,11 +292,11 @@ def test_after_a_limit_the_next_run_goes_on_where_this_one_ended(place, tmp_path
         place.pull(sound(f"model-{n}"))
     place.server.is_graphql = False
     place.server.limit = 6
-    code, out, err = place.run("triage", "--json")
+    code, out, err = place.run("triage", "--format", "json")
     assert (code, out) == (3, "")
     assert err.startswith("geneb-ci: GitHub's rate limit is reached until ")
     place.server.charged, place.server.limit = 0, 8
-    assert place.run("triage", "--json")[0] == 0
+    assert place.run("triage", "--format", "json")[0] == 0
     assert place.server.charged == 6  # 12 in all, with the issues; six of them known
 
 

@@ -77,7 +77,7 @@ def without_texts(value: Any) -> Any:
 
 def built(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     out = folder / "board"
-    assert main(["build", "--no-diagnostics", "--out", str(out)]) == 0, capsys.readouterr()
+    assert main(["build", "--no-diagnostics", "--output", str(out)]) == 0, capsys.readouterr()
     return {name: sha256((out / name).read_bytes()) for name in AUDITED_BOARD}
 
 

@@ -16,12 +16,15 @@ NAMED = "--model-id x --display X --params 5"
 CASES = (
     *(("check", 0), ("trust", 0), (f"matrices {ROW}", 0), ("figures", 0), ("ledger", 0)),
     ("findings --figure hard-tasks", 0),
-    ("build --out built", 0),
+    ("build --output built", 0),
     ("recommend --category Promoters", 0),
     ("recommend --category Promoters --evidence audited", 3),
     ("recommend --margin 0.03 --max-params 500M", 0),
     *(("explain GROVER", 0), ("explain wrong-matrix-size", 0), ("diff --base main~1", 0)),
-    *(("export --to csv --out tables", 0), ("export --to eval-results --out results", 0)),
+    *(
+        ("export --format csv --output tables", 0),
+        ("export --format eval-results --output results", 0),
+    ),
     *((f"import logs {NAMED} --output from-logs.json", 11), (f"pack logs {NAMED}", 11)),
     (f"audit {ROW} --unsigned --dry-run", 2),
     *(

@@ -185,7 +185,7 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
         '${ROW:+--row "$ROW"}',
         '--row "${{ inputs.row }}"',
     ),
-    (row_03_injection, "publish.yml", "--out board", '--out board >> "$GITHUB_ENV"'),
+    (row_03_injection, "publish.yml", "--output board", '--output board >> "$GITHUB_ENV"'),
     (row_02_artifact_or_cache, "docs.yml", "contents: read", "contents: write"),
     (row_02_artifact_or_cache, "docs.yml", "upload-pages-artifact", "upload-artifact"),
     (

@@ -51,7 +51,7 @@ def test_three_commands_lead_from_an_empty_folder_to_a_published_board(
     assert (len(servers.forge.writes()), contents(root)) == (writes, before)
     servers.forge.published_runs = 1
     assert main(["doctor", "--github", REPOSITORY]) == 0
-    assert main(["doctor", "--github", REPOSITORY, "--space", SPACE, "--json"]) == 0
+    assert main(["doctor", "--github", REPOSITORY, "--space", SPACE, "--format", "json"]) == 0
     _, brace, report = capsys.readouterr().out.partition("{")
     assert {one["state"] for one in json.loads(brace + report)["settings"]} == {SettingState.FINE}
 

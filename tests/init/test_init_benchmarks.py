@@ -116,13 +116,16 @@ def of_own_code(document: dict[str, Any]) -> dict[str, Any]:
 PLANNED = ("audit", "plan", "c.json", "--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
 STEPS = (
     ("check",),
-    ("build", "--out", "out"),
+    ("build", "--output", "out"),
     ("recommend",),
     ("recommend", "out"),
     ("figures", "out"),
     ("trust",),
     ("diff", "--base", "HEAD"),
-    *(("export", "--to", kind, "--out", kind) for kind in ("csv", "every-eval-ever", "croissant")),
+    *(
+        ("export", "--format", kind, "--output", kind)
+        for kind in ("csv", "every-eval-ever", "croissant")
+    ),
     ("audit", "commit", "submissions/b.json", "--output", "c.json"),
     (*PLANNED, "--output", "plan.json"),
 )
@@ -203,12 +206,12 @@ def unusual() -> dict[str, Any]:
 
 def test_hostile_names_are_text_in_pages_and_data_elsewhere_has_no_link(board, capsys):
     board(ACCEPTED["hostile names"])
-    assert main(["build", "--out", "out"]) == 0
+    assert main(["build", "--output", "out"]) == 0
     pages = [path.read_text("utf-8") for path in Path("out").rglob("*.html")]
     assert len(pages) > len(HOSTILE)
     for raw in (*HOSTILE[:2], "datasets/local", "<b>{x}"):
         assert [page for page in pages if raw in page] == []
-    assert main(["export", "--to", "eval-results", "--out", "exported"]) == 2
+    assert main(["export", "--format", "eval-results", "--output", "exported"]) == 2
     assert "no data set of the Hub" in " ".join(capsys.readouterr().err.split())
 
 
@@ -216,7 +219,7 @@ NO_FIGURES = "out: the board has no diagnostics.json, which figures and advice"
 WITHOUT_SIZES = (
     (("check",), 0, ""),
     (("recommend",), 1, "the benchmark does not know how many test sequences task_0 has"),
-    (("build", "--out", "out"), 0, "the benchmark has no n_test for task_0, task_1, task_2"),
+    (("build", "--output", "out"), 0, "the benchmark has no n_test for task_0, task_1, task_2"),
     (("recommend", "out"), 2, NO_FIGURES),
     (("figures", "out"), 2, NO_FIGURES),
     (("audit", "commit", "submissions/b.json", "--output", "c.json"), 0, ""),

@@ -28,7 +28,7 @@ from tests.small import CARD, small
 
 def build(commit: str, out: Path) -> tuple[object, str]:
     result = CliRunner().invoke(
-        cli, ["build", "--at", commit, "--out", str(out)], catch_exceptions=False
+        cli, ["build", "--at", commit, "--output", str(out)], catch_exceptions=False
     )
     return result.return_value if result.exit_code else 0, result.output
 
@@ -143,7 +143,7 @@ def test_a_name_of_a_commit_will_do_and_no_other(clone, tmp_path, monkeypatch):
             build(name, tmp_path / "none")
     with pytest.raises(UsageProblem):
         CliRunner().invoke(
-            cli, ["build", ".", "--at", "main", "--out", str(tmp_path)], catch_exceptions=False
+            cli, ["build", ".", "--at", "main", "--output", str(tmp_path)], catch_exceptions=False
         )
     assert not (tmp_path / "none").exists()
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from geneb_ci.publish.generation import Generation
+from geneb_ci.render.rows import FILES_MAX
 from tests.audit.recorded import entry
 from tests.publish.command import environment, within
 from tests.publish.conftest import NAME, RESOURCE, SCRIPTS, is_page, made, undated
@@ -66,14 +67,16 @@ def test_dry_run_of_a_first_board(run, repo, clone):
     assert output.splitlines() == [
         f"{RESOURCE}: would publish {named(made(clone))}, as the first board",
         "",
-        f"files: {len(files)} added; {sum(files.values()):,} bytes to upload",
-        *(f"  + {name}  {size:,} bytes" for name, size in files.items()),
-        "  2 files not published by geneb-ci, kept",
-        "",
         "board: 1 added; 1 model in all",
         "  + model-a: level self-reported; full 0.7399 (#1); 10shot 0.8053 (#1); 1shot 0.6888 (#1)",
         "",
+        f"files: {len(files)} added; {sum(files.values()):,} bytes to upload",
+        *(f"  + {name}  {size:,} bytes" for name, size in [*files.items()][:FILES_MAX]),
+        f"  and {len(files) - FILES_MAX} more files",
+        "  2 files not published by geneb-ci, kept",
+        "",
         "nothing was uploaded",
+        f"next: geneb-ci publish --space {NAME}",
     ]
     assert len(repo.commits) == 1
 
@@ -117,14 +120,6 @@ def test_dry_run_shows_files_and_rows_and_sends_nothing(run, repo, clone):
     assert output.splitlines() == [
         f"{RESOURCE}: would publish {named(now)}, in place of {first}",
         "",
-        "files: {} added, {} changed, {} deleted; {:,} bytes to upload".format(*counts, sent),
-        *(
-            f"  {sign} {name}" + (f"  {sizes[name]:,} bytes" if name in sizes else "")
-            for name, sign in sorted(signs.items())
-        ),
-        f"  {len(after) - counts[0] - counts[1]} files unchanged",
-        "  3 files not published by geneb-ci, kept",
-        "",
         "board: 1 added, 1 changed, 1 removed; 2 models in all",
         f"  ~ model-a: disp Model model-a -> A:\\x3a; full {places(old, 'model-a')['full']} -> "
         + places(now, "model-a")["full"],
@@ -134,7 +129,17 @@ def test_dry_run_shows_files_and_rows_and_sends_nothing(run, repo, clone):
             for sign, model, board in (("+", "model-b", now), ("-", "model-c", old))
         ),
         "",
+        "files: {} added, {} changed, {} deleted; {:,} bytes to upload".format(*counts, sent),
+        *(
+            f"  {sign} {name}" + (f"  {sizes[name]:,} bytes" if name in sizes else "")
+            for name, sign in sorted(signs.items())[:FILES_MAX]
+        ),
+        f"  and {len(signs) - FILES_MAX} more files",
+        f"  {len(after) - counts[0] - counts[1]} files unchanged",
+        "  3 files not published by geneb-ci, kept",
+        "",
         "nothing was uploaded",
+        f"next: geneb-ci publish --space {NAME}",
     ]
     assert len(repo.commits) == 2
 

@@ -148,7 +148,7 @@ def test_a_shallow_clone_says_so(board, tmp_path, monkeypatch, capsys):
         "explain GROVER",
         "diff --base main",
         "publish --dry-run --space a/b",
-        "export --to csv --out x",
+        "export --format csv --output x",
     ],
 )
 def test_other_commands_pass_it_on_too(command, board, capsys):

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from geneb_ci.receipt.direction import Probe
 from geneb_ci.receipt.embeddings import TAU
+from geneb_ci.receipt.influence import influence_of, strongest_embeddings
+from geneb_ci.receipt.rounding import rounding
 from reference_harness.optimum import solve
 from reference_harness.receipt.rounding import rounded, widened
 
@@ -90,6 +93,25 @@ def _weights(rows: Rows, labels: Labels, train: int) -> npt.NDArray[np.float64]:
 STEPS, RATE, MEMORY = 60, 0.3, 0.9
 """Of the descent that makes poisoned embeddings: its steps, in standard deviations, and
 momentum."""
+
+
+SMALLER = 0.8
+"""Distance from the middle, each time, of an embedding that is still among the strongest."""
+
+
+def below_strongest(rows: Rows, labels: Labels, train: int, places: list[int]) -> Rows:
+    """Bring embeddings nearer to the middle until none of them is among the strongest."""
+    moved, middle = rows.copy(), np.median(rows[:train], axis=0)
+    while True:
+        half = rounding(moved, 0)
+        solved = solve(widened(half, 0)[:train], labels[:train])
+        probe = Probe(solved.weights, solved.intercepts, solved.classes)
+        influence = influence_of(half, 0, train, labels, probe)
+        strongest = strongest_embeddings(half[:train], 0, labels[:train], influence, probe)
+        over = sorted({*places} & {*strongest.rows})
+        if not over:
+            return moved
+        moved[over] = middle + SMALLER * (moved[over] - middle)
 
 
 def poisoned(rows: Rows, labels: Labels, train: int, places: list[int]) -> Rows:

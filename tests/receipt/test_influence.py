@@ -7,6 +7,7 @@ import pytest
 from geneb_ci.receipt.direction import Labels, Probe
 from geneb_ci.receipt.embeddings import EFFECT, STRONGEST, allowed_pooled
 from geneb_ci.receipt.influence import (
+    FEATURE_MAX,
     TEST,
     TRAINING,
     DrawnPart,
@@ -18,6 +19,7 @@ from geneb_ci.receipt.influence import (
     permitted,
     residuals,
     strongest_embeddings,
+    too_large,
 )
 from geneb_ci.receipt.rounding import Wide
 from reference_harness.optimum import Solved, solve
@@ -70,6 +72,19 @@ def test_a_scale_changes_the_features_and_nothing_else() -> None:
     plain = influence_of(np.ldexp(rows, 3), 0, TRAIN, labels, probe)
     assert by_scale.weights == pytest.approx(plain.weights, rel=1e-6)
     assert not np.allclose(by_scale.weights, influence_of(rows, 0, TRAIN, labels, small).weights)
+
+
+def test_features_too_large_for_float32_are_named_and_the_largest_have_an_influence() -> None:
+    rows, labels = example(2)
+    scale = int(np.log2(FEATURE_MAX / np.abs(rows.astype(np.float64)).max()))
+    assert too_large(rows, scale) == ""
+    # Nothing is sure at this size: no probability is 0 or 1.
+    weights = np.ldexp(np.random.default_rng(0).standard_normal((rows.shape[1], 2)), -scale)
+    probe = Probe(weights, np.zeros(2), np.array([0, 1]))
+    influence = influence_of(rows, scale, TRAIN, labels, probe)
+    assert np.isfinite(influence.weights).all()
+    assert influence.weights.any()
+    assert "1.1e+15 is allowed" in too_large(rows, scale + 1)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -89,10 +89,13 @@ def test_what_was_pushed_is_pulled_and_verified(
         "next: geneb-ci receipt verify four-mers.json",
     ]
     assert (len(repo.commits), written.file.read_text()) == (2, after)
-    code, output, errors = run("pull", "--into", "back", token=READER)
+    code, output, errors = run("pull", "--output", "back", token=READER)
     assert (code, output) == (
         0,
-        "back: 4 files, and predictions.bin, each as the receipt says\n",
+        (
+            "back: 4 files, and predictions.bin, each as the receipt says\n"
+            "next: geneb-ci receipt verify four-mers.json --cache back\n"
+        ),
     ), errors
     assert errors.splitlines()[0] == f"4 files, 404 embeddings; {SIZE} to fetch: 1 s at 100 Mbit/s"
     assert files_of(written.folder / "back") == files_of(written.receipt)

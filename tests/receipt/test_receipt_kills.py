@@ -111,7 +111,7 @@ def test_a_pull_that_is_killed_goes_on(
     repo.lfs_over = 20_000
     place = tmp_path / "place"
     env = environment(hub, tmp_path / "home")
-    words = ("receipt", "pull", str(of_small.file), "--into", str(place), "--mirror", NAME)
+    words = ("receipt", "pull", str(of_small.file), "--output", str(place), "--mirror", NAME)
 
     def begin() -> Started:
         return start(*words, *of_small.options[2:], cwd=tmp_path, env=env)

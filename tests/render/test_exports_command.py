@@ -57,11 +57,19 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_command_writes_what_was_asked_for(board: Path, capsys: Any) -> None:
-    said = export(capsys, "--to", "csv", "--out", "out", "--model", "m2")
+    said = export(capsys, "--format", "csv", "--output", "out", "--model", "m2")
     assert said == (0, "wrote 2 files to out: 1 model\n", "")
     assert [line["model"] for line in unmarked((board / "out/models.csv").read_bytes())] == ["m2"]
     said = export(
-        capsys, "--to", "eval-results", "--out", "hub", "--verify-token", "m1=tok", "--time", WHEN
+        capsys,
+        "--format",
+        "eval-results",
+        "--output",
+        "hub",
+        "--verify-token",
+        "m1=tok",
+        "--time",
+        WHEN,
     )
     assert said == (0, "wrote 4 files to hub: 2 models\n", "")
     texts = {p.parts[1]: p.read_text() for p in sorted(Path("hub").rglob("geneb.yaml"))}
@@ -74,28 +82,31 @@ def test_the_command_writes_what_was_asked_for(board: Path, capsys: Any) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--to", "csv", "--out", "submissions"], "submissions is not empty"),
-        (["--to", "every-eval-ever"], "an entry of Every Eval Ever states its time"),
-        (["--to", "every-eval-ever", "--time", "today"], '--time "today" is not a time'),
-        (["--to", "csv", "--model", "nobody"], '"nobody" is not a model of FOLDER'),
-        (["--to", "csv", "--data", "schemas"], "--data is for croissant, not for csv"),
-        (["--to", "csv", "--verify-token", "m1=t"], "--verify-token is for eval-results"),
-        (["--to", "eval-results", "--verify-token", "m1"], '--verify-token "m1" is not ID=TOKEN'),
+        (["--format", "csv", "--output", "submissions"], "submissions is not empty"),
+        (["--format", "every-eval-ever"], "an entry of Every Eval Ever states its time"),
+        (["--format", "every-eval-ever", "--time", "today"], '--time "today" is not a time'),
+        (["--format", "csv", "--model", "nobody"], '"nobody" is not a model of FOLDER'),
+        (["--format", "csv", "--data", "schemas"], "--data is for croissant, not for csv"),
+        (["--format", "csv", "--verify-token", "m1=t"], "--verify-token is for eval-results"),
         (
-            ["--to", "eval-results", "--verify-token", "m1=a", "--verify-token", "M1=b"],
+            ["--format", "eval-results", "--verify-token", "m1"],
+            '--verify-token "m1" is not ID=TOKEN',
+        ),
+        (
+            ["--format", "eval-results", "--verify-token", "m1=a", "--verify-token", "M1=b"],
             '--verify-token names "m1" twice',
         ),
         (
-            ["--to", "eval-results", "--verify-token", "m1=a", "--verify-token", "m1=b"],
+            ["--format", "eval-results", "--verify-token", "m1=a", "--verify-token", "m1=b"],
             '--verify-token names "m1" twice',
         ),
-        (["--to", "croissant", "--data", "schemas"], "schemas/manifest.json: "),
+        (["--format", "croissant", "--data", "schemas"], "schemas/manifest.json: "),
     ],
 )
 def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
     arguments: list[str], said: str, board: Path, capsys: Any
 ) -> None:
-    out = [] if "--out" in arguments else ["--out", "out"]
+    out = [] if "--output" in arguments else ["--output", "out"]
     code, printed, error = export(capsys, *arguments, *out)
     assert (code, printed, (board / "out").exists()) == (2, "", False)
     assert error.startswith(f"geneb-ci: {said}")
@@ -106,7 +117,7 @@ def test_task_data_of_no_repository_is_refused_for_the_hub(board: Path, capsys: 
     definition = json.loads(small.BENCHMARK_FILE.read_bytes())
     definition["dataset"]["repo_id"] = "builtin:small"
     (board / "schemas/benchmark.json").write_text(json.dumps(definition))
-    code, _, error = export(capsys, "--to", "eval-results", "--out", "out")
+    code, _, error = export(capsys, "--format", "eval-results", "--output", "out")
     assert code == 2
     assert "'builtin:small', which is no data set of the Hub" in error
 
@@ -115,7 +126,7 @@ def test_a_row_with_an_error_stops_the_export(board: Path, capsys: Any) -> None:
     document = small.small("m1")
     document["results"]["full"]["splice_sites"]["MCC"] = 7
     (board / "submissions/m1.json").write_text(json.dumps(document))
-    code, _, error = export(capsys, "--to", "csv", "--out", "out")
+    code, _, error = export(capsys, "--format", "csv", "--output", "out")
     assert code == 11
     assert "nothing was exported: every submission must pass every check" in error
     assert not (board / "out").exists()
@@ -240,7 +251,7 @@ def test_the_examples_of_the_page_print_what_it_says(board: Path, capsys: Any) -
     for command, said in documented():
         program, *words = shlex.split(command)
         assert program == "geneb-ci"
-        formats |= {words[words.index("--to") + 1]} if "--to" in words else set()
+        formats |= {words[words.index("--format") + 1]} if "--format" in words else set()
         if "parquet" in words and importlib.util.find_spec("pyarrow") is None:
             place = validated(SITE_PACKAGES)
             done = subprocess.run(
@@ -305,13 +316,13 @@ def test_parquet_of_a_build_has_the_scores_of_its_json(tmp_path: Path) -> None:
     code = (
         "import sys; sys.path.append(sys.argv[1])\n"
         "from geneb_ci.cli.main import main\n"
-        "sys.exit(main(['build', '--parquet', '--no-cache', '--out', sys.argv[2]]))"
+        "sys.exit(main(['build', '--parquet', '--no-cache', '--output', sys.argv[2]]))"
     )
     out = tmp_path / "board"
     command = [sys.executable, "-c", code, place, out]
     done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("models.parquet and scores.parquet: 41 models\n")
+    assert "models.parquet and scores.parquet: 41 models" in " ".join(done.stdout.split())
     found = validated(PARQUET, out)
     published = json.loads((out / "leaderboard_tasks.json").read_bytes())["data"]
     expected = {

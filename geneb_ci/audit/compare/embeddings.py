@@ -44,6 +44,7 @@ from geneb_ci.receipt.influence import (
     part_statistic,
     permitted,
     strongest_embeddings,
+    too_large,
 )
 from geneb_ci.receipt.predictions import Predictions, read_predictions
 from geneb_ci.receipt.rounding import recorded, rounding, scaled
@@ -205,6 +206,11 @@ def drawn_task(
         )
     labels = np.concatenate([read.train_labels, read.strata.labels])
     scale, probe = entry.scale_log2, read.probes[FULL][0]
+    if why := too_large(values, scale):
+        raise AuditRefused(
+            f"{task}: {why}",
+            "let the extractor divide its embeddings by a constant; then run again with --receipt",
+        )
     influence = influence_of(values, scale, entry.train, labels, probe)
     strongest = strongest_embeddings(
         values[: entry.train], scale, read.train_labels, influence, probe

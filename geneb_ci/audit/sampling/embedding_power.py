@@ -61,8 +61,8 @@ def power_lines(
             f"  {share:.1%} altered in the mean is found with {chance_text(chance)}; it bought MCC "
             f"{mean:+.3f} in the mean, {largest:+.3f} at most"
         )
-    yield "  This is no bound: embeddings made for it gain more. Where they are few, they are"
-    yield "  among the strongest of their task, which are embedded whatever is drawn."
+    yield "  This is no bound: embeddings made for it gain more. The strongest of each task are"
+    yield "  embedded whatever is drawn; below them, few gained up to 0.09 in a task."
 
 
 def chance_text(chance: float) -> str:

@@ -210,9 +210,14 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
             *_everywhere(
                 "official", "authorship", "evidence", "submitted", "recomputed",
                 *paths("audit/{}", ("tasks", "of", "date", "sandbox", "verdict", "cells", "rows")),
+                *paths("disputes/*/{}", ("record", "signer", "date", "why/*", "scores")),
+                *paths(
+                    "disputes/*/scores/*/{}",
+                    ("task", "regime", "metric", "claimed", "rerun", "tolerance"),
+                ),
                 "audit/unaudited/*", *paths("attested/*/{}", ("fields", "by")),
             ),
-            *paths("models.csv/{}", ("level", "audit", "attested", "records")),
+            *paths("models.csv/{}", ("level", "audit", "attested", "disputes", "records")),
             "scores.csv/attested",
         ),
     ),

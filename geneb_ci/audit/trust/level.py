@@ -82,6 +82,18 @@ class EmbeddingAuditFacts:
         return f"{self.equal}/{self.cells} cells, {self.embedded:,} embeddings"
 
 
+class DifferingScore(NamedTuple):
+    """A claimed score that lies outside the tolerance of its rerun."""
+
+    task: str
+    regime: str
+    metric: str
+    claimed: float
+    rerun: float
+    tolerance: float
+    """Largest difference at which they agree."""
+
+
 @dataclass(frozen=True)
 class Audit:
     """The facts of one audit, from a record that is valid in itself."""
@@ -128,6 +140,10 @@ class Audit:
     """Of an audit by receipt, which reruns no task."""
     is_practice: bool = False
     """Whether anybody could foresee what was drawn: nothing follows for what was not rerun."""
+    objections: tuple[str, ...] = ()
+    """Why it does not confirm the row, as its record says; none where it agrees."""
+    differing: tuple[DifferingScore, ...] = ()
+    """The scores outside their tolerance."""
 
     @property
     def tasks(self) -> frozenset[str]:
@@ -399,9 +415,9 @@ def _sampled(basis: Iterable[Audit], demands: Demands) -> tuple[str, ...]:
 
 
 def _recomputed(by_receipt: Iterable[Audit], demands: Demands) -> Recomputation | None:
-    """Return the largest audit by receipt that is as large and whole as the policy asks for.
+    """Return the largest audit by receipt that meets the policy's demands; None without one.
 
-    One that confirms what the board shows goes before one that does not.
+    An audit that confirms the scores on the board goes before one that does not.
     """
     results = [
         Recomputation(audit.audit_id, audit.rows, audit.date)

@@ -46,12 +46,9 @@ def writable(value: object) -> object:
     return value
 
 
-def score_text(score: float | None) -> str:
-    """Return a score with three decimals; what rounds to zero has no sign."""
-    if score is None:
-        return ""
-    text = f"{score:.3f}"
-    return "0.000" if text == "-0.000" else text.replace("-", MINUS)
+def score_text(score: float | None, decimals: int = 3) -> str:
+    """Return a score with its decimals; what rounds to zero has no sign."""
+    return "" if score is None else f"{score:z.{decimals}f}".replace("-", MINUS)
 
 
 def range_text(low: int, high: int) -> str:

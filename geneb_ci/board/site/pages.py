@@ -162,6 +162,10 @@ def model_page(entry: Entry, site: Site) -> Page:
             ("The model", model_links(known, submission.meta.url)),
             ("The benchmark", benchmark_links(site.benchmark)),
         ),
+        records={
+            path.stem: list(repository.file("Signed record", path))
+            for path in site.records.get(model, ())
+        },
         events=events,
         event_links=repository.event,
     )

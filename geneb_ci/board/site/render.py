@@ -19,7 +19,7 @@ from geneb_ci.board.site.cells import (
     model_rows,
     outward_link,
 )
-from geneb_ci.board.site.inputs import Site, writable
+from geneb_ci.board.site.inputs import Site, score_text, writable
 from geneb_ci.board.site.links import LICENCE, board_links, data_page
 from geneb_ci.board.site.pages import (
     LISTED_MAX,
@@ -166,6 +166,7 @@ def _environment() -> jinja2.Environment:
         "outward_link": outward_link,
         "mean_cells": mean_cells,
         "model_rows": model_rows,
+        "score_text": score_text,
         "scores_path": scores_path,
         "balance": class_balance_text,
     }

@@ -1,7 +1,7 @@
 // The columns of the board as elements: a cell of the table, a line of a model's page.
 
 import { factText, isNumber } from "../pure/facts.js";
-import { evidenceText, memoryText, safeAddress } from "../pure/words.js";
+import { disputeText, evidenceText, memoryText, safeAddress } from "../pure/words.js";
 import { h, outward } from "./dom.js";
 import { evidenceMark, explained } from "./marks.js";
 
@@ -17,6 +17,10 @@ const SHOWN = {
   size: sizeAndWeights,
   evidence: (one, model) => h("span", { class: `trust ${one}` }, evidenceText(model)),
   attested: (statements) => h("ul", { class: "why" }, ...statements.map(statementItem)),
+  disputes: (disputes, { id }) => [
+    h("ul", { class: "why" }, ...disputes.map((dispute) => h("li", {}, disputeText(dispute)))),
+    h("a", { href: `models/${encodeURIComponent(id)}.html#disputed` }, "Table and signed records"),
+  ],
   defects: (defects) => h("ul", { class: "why" }, ...defects.map(defectItem)),
   warnings: (warnings) => h("ul", { class: "why" }, ...Object.entries(warnings).map(warningItem)),
   link,
@@ -25,6 +29,7 @@ const SHOWN = {
 // What is said where a kind of column has no value, otherwise "not given".
 const NONE = {
   attested: "nobody but the submitter",
+  disputes: "not disputed",
   warnings: "none",
   defects: "none known",
 };

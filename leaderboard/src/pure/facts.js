@@ -2,7 +2,7 @@
 // themselves are defined once, in geneb_ci/board/columns.py. Functions of their arguments alone.
 
 import { ORDER } from "./evidence.js";
-import { attestedText, evidenceText, sizeText, warningsText } from "./words.js";
+import { attestedText, disputeText, evidenceText, sizeText, warningsText } from "./words.js";
 
 const same = (value) => value;
 const lower = (value) => String(value).toLowerCase();
@@ -24,6 +24,7 @@ const KINDS = {
   evidence: { text: (_, __, model) => evidenceText(model), key: (value) => ORDER.indexOf(value) },
   audit: { text: (_, __, model) => evidenceText(model), key: ({ tasks }) => tasks },
   attested: { text: attestedText, key: ({ length }) => length },
+  disputes: { text: (value) => value.map(disputeText).join(" "), key: ({ length }) => length },
   warnings: { text: warningsText, key: (value) => Object.keys(value).length },
   defects: { text: (value) => value.map(({ what }) => what).join(" "), key: ({ length }) => length },
 };

@@ -98,6 +98,17 @@ export function attestedText(statements) {
   return statements.map(({ fields, by }) => `${fields}: ${by}`).join("; ");
 }
 
+/** Write why a row is disputed: by each audit, what it objects to and who signed it. */
+export function disputeText({ record, signer, date, why, scores }) {
+  const source = record ? [`audit ${record}, signed by ${signer}, ${date}`] : [];
+  return [...why, ...scores.map(differingText), ...source].join("; ");
+}
+
+function differingText({ task, regime, metric, claimed, rerun, tolerance }) {
+  const [own, other, most] = [claimed, rerun, tolerance].map((score) => score.toFixed(4));
+  return `${metric} of ${task}, ${regime}: claimed ${own}, rerun ${other}, tolerance ${most}`;
+}
+
 function joined(...parts) {
   return parts.filter(Boolean).join("; ");
 }

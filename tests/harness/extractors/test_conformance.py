@@ -267,13 +267,13 @@ def test_what_is_not_verified_is_no_failure_and_never_shown_as_ok():
     shown = {line.split("  ")[0] for line in done.output.splitlines() if "layer-and" in line}
     assert shown == {"not verified"}
     assert "1 of 2 properties hold; 1 not verified" in done.output
-    found = json.loads(run(*words, "--json").output)
+    found = json.loads(run(*words, "--format", "json").output)
     assert found["counts"] == {"holds": 1, "fails": 0, "not verified": 1}
     assert [one["outcome"] for one in found["results"]] == ["holds", "not verified"]
 
 
 def test_the_command_prints_json():
-    done = run("check", "kmer", "--json", "--select", "finite", "--option", "k=2")
+    done = run("check", "kmer", "--format", "json", "--select", "finite", "--option", "k=2")
     assert done.exit_code == 0
     assert json.loads(done.output) == {
         "version": 2,
