@@ -10,6 +10,7 @@ from geneb_ci.board.board import board_of, page_of
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.page import write_page
 from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import PRACTICE_BENCHMARK
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import SubmissionV10, SubmissionV11
 from tests.board.board import entries, entry
@@ -105,3 +106,22 @@ def test_every_view_of_another_board_is_drawn_and_fits(browser, tmp_path, monkey
                 tab.page.set_viewport_size({"width": width, "height": 900})
                 look(view, width)
     assert wrong == []
+
+
+@pytest.mark.nightly  # a browser
+def test_baselines_are_lines_of_the_plot_where_they_have_every_task(browser, tmp_path, monkeypatch):
+    """On the practice board; they are of MCC, and in no table of models."""
+    mini = shipped_benchmark(PRACTICE_BENCHMARK)
+    rows, place = [v10("a", benchmark=mini), v10("b", benchmark=mini)], layout()
+    monkeypatch.setattr("geneb_ci.board.board.benchmark_of", lambda _: mini)
+    board = board_of(rows, place)
+    write_page(tmp_path, page_of(rows, board, place) | board.files)
+    with opened(browser, f"{tmp_path.as_uri()}/index.html") as tab:
+        tab.go("#/plots")
+        assert tab.page.locator("#chart-size .baseline").count() == 3
+        assert "kmer-4 0." in tab.page.inner_text("#chart-size")
+        assert "baselines without training, which have no rank" in tab.page.inner_text("main")
+        tab.go("#/plots?metric=Acc")
+        assert tab.page.locator("#chart-size .baseline").count() == 0
+        tab.go("#/table")
+        assert "kmer-4" not in tab.page.inner_text("main")
