@@ -29,7 +29,7 @@ class ExtractorFacts:
     properties: dict[str, RunProperty]
     """What the extractor was seen to do; empty without a torch module."""
     note: str = ""
-    """What the user should know of the weights; "" for nothing."""
+    """A warning about the weights for the user; "" for none."""
 
     def of_model(self, model: dict[str, Any], note: str) -> Self:
         """Return the facts of an extractor that loaded another model than it declares."""

@@ -31,7 +31,7 @@ class WeightFile(NamedTuple):
 
 
 class LoadedModel(NamedTuple):
-    """What a record says of a model, and a sentence on what it leaves out, or ""."""
+    """The facts of a model for a record, and a sentence on what it leaves out, or ""."""
 
     model: dict[str, Any]
     note: str = ""

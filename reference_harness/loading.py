@@ -26,6 +26,7 @@ from .extractors.base import (
     SignatureError,
     UnknownOptionError,
 )
+from .formats.recognition import disguise_of
 
 FOLDERS = ("submissions/extractors", "harness/extractors", ".")
 """Where a dotted `module:Class` is looked for: this repository, an upstream checkout, here."""
@@ -178,6 +179,9 @@ class _Loader(SourceLoader):
 def _import_class(file: Path, class_name: str) -> tuple[type, str]:
     file = file.resolve()
     data = file.read_bytes()
+    if (disguise := disguise_of(data, markup=True)) is not None:
+        msg = f"{file.name} {disguise.predicate}, not a module of Python: {disguise.fix}"
+        raise ExtractorError(msg)
     package = _package(file.parent)
     name = f"{package}.{file.stem}"
     spec = importlib.util.spec_from_loader(name, _Loader(file, data))

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, sync_playwright
 COMMANDS = ("chromium-headless-shell", "chromium")
 """The shell draws the same and takes half the time; where there is none, Chromium will do."""
 ARGUMENTS = ("--num-raster-threads=1",)
-"""What is drawn stays the same; on a small picture more threads wait for one another."""
+"""The picture stays the same; on a small one more threads wait for one another."""
 
 
 def command() -> str | None:

@@ -31,7 +31,7 @@ OWN = {
     "public": ("leaderboard/policy", "schemas/benchmark.json"),
     "many": ("schemas/benchmark.json",),
 }
-"""What each version adds of its own to an input."""
+"""Files of its own that each version adds to an input."""
 DIGEST = re.compile(r"\bboard[-a-z]*(?:\.|\.js\?)([0-9a-f]{16})\b")
 """A name in index.html that changes with the data or the script of a board."""
 

@@ -252,7 +252,7 @@ TINY = {
 
 
 class Recording(NamedTuple):
-    """What is typed, and what of the output differs from one machine or version to the next."""
+    """The input, and the parts of the output that differ between machines or versions."""
 
     title: str
     typed: Callable[[Path], Session]

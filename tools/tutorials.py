@@ -24,7 +24,7 @@ from tools.rehearse.machine import CACHES, PASSED
 
 ROOT = Path(__file__).resolve().parents[1]
 OWN = "tools/tutorials.py"
-"""What a page names above the blocks that install."""
+"""This module, which a page names above the blocks that install."""
 ADDRESS = "https://github.com/OWNER/geneb-ci"
 """Where the pages say that the program is."""
 COMMANDS_MAX = {"docs/contributor/tutorial.md": 10, "docs/reader/tutorial.md": 20}
@@ -35,7 +35,7 @@ SYSTEM = ("/usr/local/bin", "/usr/bin", "/bin")
 
 
 class Played(NamedTuple):
-    """What following a page took."""
+    """The commands that a reader of a page types, and the time that they take."""
 
     commands: int
     install: float

@@ -50,7 +50,7 @@ MODULES = (
 
 
 class Published(NamedTuple):
-    """What is taken from a package."""
+    """The files that are taken from a package."""
 
     script: bytes
     license: bytes

@@ -8,8 +8,11 @@ from what: from the tasks of the submission, or from the rows of its receipt. Sc
 are compared with the claimed ones, each within its tolerance. Of a receipt, every cell is computed
 from all committed embeddings and has to equal its claim exactly; drawn embeddings are computed
 again and have to lie within the tolerance of their column. Variants, and tests of all deviations
-together, can object to either sample. The signed record holds the outcome, never a level:
-`trust.level.decide` computes the level of a row from all of its records.
+together, can object to either sample. `Sample.rerun` does both, rerun and comparison: with
+`rerun.tasks` or `rerun.embeddings`, and the rules in `compare`.
+
+The signed record holds the outcome, never a level: `trust.level.decide` computes the level of a row
+from all of its records.
 """
 
 import contextlib
@@ -169,13 +172,12 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
     subject = subject_of(commitment, layout, submission)
     sample.check(submission, subject.benchmark, say)
     signing = signing_of(request, commitment, layout, say)
-    committed_at = request.committed_at
     folder = request.work or default_work(commitment, sample.cache)
     if request.work is None and request.committed_at is not None:
         refuse_other(commitment, folder)
 
     with open_work(folder) as work:
-        plan = begin_audit(work, commitment, committed_at, sample)
+        plan = begin_audit(work, commitment, request.committed_at, sample)
         result = finished_outcome(work, plan, subject, sample)
         if result is None:
             with ready(commitment, subject, layout, request.machine, work, say) as here:
@@ -185,9 +187,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
                     return AuditProgress(Exit.CLEAN, "dry run", cost=cost)
                 if plan is None:
                     # Draw: the sample follows from the commitment and a beacon after it.
-                    draw = _published_and_drawn(
-                        request, committed_at, submission, here, signing, show
-                    )
+                    draw = _published_and_drawn(request, submission, here, signing, show)
                     if isinstance(draw, AuditProgress):
                         return draw._replace(cost=cost)
                     plan = draw
@@ -522,7 +522,6 @@ def _difference(first: Commitment, second: Commitment) -> str:
 
 def _published_and_drawn(
     request: AuditRequest,
-    committed_at: str | None,
     submission: SubmissionFile,
     here: Ready,
     signing: Signing,
@@ -532,6 +531,7 @@ def _published_and_drawn(
 
     Returns the plan, or the state of the audit where the caller has to publish the commitment.
     """
+    committed_at = request.committed_at
     if committed_at is None:
         published = publish(request, here, signing, show)
         if isinstance(published, AuditProgress):

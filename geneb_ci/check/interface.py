@@ -1,4 +1,4 @@
-"""What the harness calls of an extractor, looked up in its source: no code of it is run."""
+"""The methods of an extractor that the harness calls, read from its source without running it."""
 
 import ast
 import inspect

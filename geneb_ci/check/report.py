@@ -44,7 +44,7 @@ class UncommittedFile(NamedTuple):
 
 @dataclass(frozen=True)
 class ProposalFacts:
-    """What the server says of a pull request as a whole, and what was not looked at."""
+    """The verdict of the server on a pull request as a whole, and what was not looked at."""
 
     verdict: Verdict
     outcome: str

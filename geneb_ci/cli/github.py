@@ -214,7 +214,7 @@ def triage_command(repo: str | None, limit: int, format_: str, author_id: int, c
 
     Those that wait for a maintainer come first, oldest on top; "!" marks those waiting for more
     than a week. Only our own comments are read, not the content of pull requests. Weight is the sum
-    of the scores of all warnings; from 10 on, audit the row as soon as it is merged.
+    of the scores of all warnings; from 10 on, audit the row before the merge.
     """
     etags = Etags(cache_folder("github.json") if cache else None)
     with connect(repo, author=author_id, etags=etags) as github:

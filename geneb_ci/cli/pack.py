@@ -25,7 +25,7 @@ from reference_harness.formats.text import next_line, quoted
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.argument("folder", type=click.Path(path_type=Path, exists=True))
 @click.option("--model-id", help="Id of the row; by default from model_meta.json.")
 @click.option("--display", help="Name on the board; by default from model_meta.json.")
 @click.option(

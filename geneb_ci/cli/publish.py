@@ -228,7 +228,9 @@ REPLAY_SECONDS_ROW = 0.03
 FORMATS = ("eval-results", "every-eval-ever", "croissant", "csv", "parquet")
 NEEDS = {
     "eval-results": ("hub", ("yaml", "huggingface_hub")),
-    "parquet": ("parquet", ("pyarrow",)),
+    "croissant": ("tables", ("pandas",)),
+    "csv": ("tables", ("pandas",)),
+    "parquet": ("parquet", ("pyarrow", "pandas")),
 }
 """Format to the extra that it needs, and the modules that this installs."""
 

@@ -1,4 +1,4 @@
-"""What a step of GitHub Actions passes on: its outputs, and the summary of its run."""
+"""Outputs of a step of GitHub Actions, and the summary of its run."""
 
 import os
 from pathlib import Path

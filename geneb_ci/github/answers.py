@@ -6,7 +6,7 @@ from pathlib import Path
 from geneb_ci.common.errors import UsageProblem
 
 ANSWERS_FILE, ALONE = ".github/geneb-ci.toml", "is_alone"
-"""What `geneb-ci init` was told, and its switch for a board of one maintainer."""
+"""Answers to the questions of `geneb-ci init`, and its switch for a board of one maintainer."""
 
 
 def earlier_answers(root: Path) -> dict[str, str]:

@@ -95,7 +95,7 @@ class GitHub:
         """Id of the account of our token."""
         self._trees: dict[str, RecursiveTree] = {}
         self.talks: dict[int, Talk] = {}
-        """What geneb_ci.github.batch has read already, here and below."""
+        """Answers that geneb_ci.github.batch has read already, here and below."""
         self.bases: dict[tuple[str, str], Commit] = {}
         self.blobs: dict[str, BlobReply] = {}
 

@@ -1,4 +1,4 @@
-"""What an audit by a workflow needs before it costs anything: a machine, a key, a token."""
+"""Checks that an audit by a workflow has machine, key and token before it costs anything."""
 
 import contextlib
 import os

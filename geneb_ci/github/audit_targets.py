@@ -1,4 +1,4 @@
-"""What an audit is of: an open pull request, or a row of main, whose audits an issue keeps.
+"""The target of an audit: an open pull request, or a row of main, whose audits an issue keeps.
 
 A pull request has comments and labels of its own. For a row of main, one issue has them: draws,
 states and reasons are read and written in the same way, by its number.
@@ -20,7 +20,7 @@ _ABOUT = (
 
 
 class AuditTarget(NamedTuple):
-    """What is to be audited, and where its draws are kept."""
+    """The row to be audited, and where its draws are kept."""
 
     number: int
     """Of the pull request, or of the issue."""

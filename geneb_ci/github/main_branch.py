@@ -133,15 +133,21 @@ def layout_of_main(
         yield find_layout(folder)
 
 
-def lay_out_main(layout: Layout, main: Main, folder: Path, changes: Mapping[str, bytes]) -> Layout:
-    """Write the base branch, of which `layout` has the files, and changes of it into a folder."""
-    for path in main.relevant:
-        source = layout.root / path
-        if not path.startswith(_CODE) and path not in changes and source.is_file():
-            _write(folder, path, source.read_bytes())
-    for path, raw in changes.items():
-        _write(folder, path, raw)
-    return find_layout(folder)
+@contextlib.contextmanager
+def changed_main(layout: Layout, main: Main, changes: Mapping[str, bytes]) -> Iterator[Layout]:
+    """Yield the base branch, of which `layout` has the files, with changes of it.
+
+    It is in a temporary folder, without git and without code.
+    """
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-changed-") as name:
+        folder = Path(os.path.realpath(name))
+        for path in main.relevant:
+            source = layout.root / path
+            if not path.startswith(_CODE) and path not in changes and source.is_file():
+                _write(folder, path, source.read_bytes())
+        for path, raw in changes.items():
+            _write(folder, path, raw)
+        yield find_layout(folder)
 
 
 def _write(folder: Path, path: str, raw: bytes) -> None:

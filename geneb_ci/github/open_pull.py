@@ -1,7 +1,5 @@
 """One open pull request, read over the API: its verdict, and the board after it is merged."""
 
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +8,7 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import GitHub, connect
 from geneb_ci.github.batch import read_commands
 from geneb_ci.github.comment import receipt_on
-from geneb_ci.github.main_branch import lay_out_main
+from geneb_ci.github.main_branch import changed_main
 from geneb_ci.github.reconcile import OpenPulls, base_of, open_pull_at, read_board
 from geneb_ci.github.sides import read_blob
 from geneb_ci.github.verdict.collect import Judge
@@ -35,7 +33,7 @@ def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
             read_board(github, board)
             board.require_read()
             for unread in listed.unread:
-                say(f"pull request {unread.name} cannot be read, so it is not compared with it")
+                say(f"pull request {unread.name} cannot be read, and is not compared")
             known = BaseBranch(own)
             judge = Judge(github, own, known.modules, main)
             head = PullHead(number=number, head_sha=pull.head.sha)
@@ -68,6 +66,5 @@ def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) ->
                 if file.after is not None:
                     content = read_blob(github, file.after)
                     raws[file.path] = content if isinstance(content, bytes) else b""
-        with tempfile.TemporaryDirectory(prefix="geneb-ci-merged-") as name:
-            after = lay_out_main(own, main, Path(os.path.realpath(name)), raws)
+        with changed_main(own, main, raws) as after:
             return compare_layouts("main", main.sha, own, after)

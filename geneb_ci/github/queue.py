@@ -25,7 +25,7 @@ from reference_harness.formats.text import plural
 SWEPT_AFTER = dt.timedelta(minutes=30)
 RULES_SHOWN = 2
 ABANDONED_AFTER = dt.timedelta(days=30)
-# Sum of warning scores (each 1 to 10) from which a row is audited as soon as it is merged.
+# Sum of warning scores (each 1 to 10) from which a row is audited before the merge.
 AUDIT_WEIGHT = 10.0
 _TITLE_MAX = 40
 _FILE_MAX = 60
@@ -40,7 +40,7 @@ class Turn(enum.StrEnum):
 
 
 class Step(enum.StrEnum):
-    """What a maintainer does with a pull request, in the order of the first lines of the queue."""
+    """The work of a maintainer on a pull request, in the order of the queue."""
 
     MERGE = "merge"
     ASK = "ask back"

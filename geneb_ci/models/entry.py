@@ -220,7 +220,7 @@ class Candidate(StrictModel):
 
     what: Text
     options: dict[Name, str] = {}  # noqa: RUF012 (pydantic copies it)
-    """What it changes of `[run.options]`; empty where an extractor has to be written."""
+    """The changes to `[run.options]`; empty where an extractor has to be written."""
 
 
 class ModelEntry(StrictModel):
@@ -235,7 +235,7 @@ class ModelEntry(StrictModel):
     params_trained: Positive | None = None
     """Trained weights without tables of positions and filters, where that is another number."""
     params_unknown: Text | None = None
-    """What nobody has explained about the published number."""
+    """The part of the published number that nobody has explained."""
     architecture: Name | None = None
     tokenization: Name | None = None
     tokenization_in_paper: Name | None = None

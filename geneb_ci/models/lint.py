@@ -1,4 +1,4 @@
-"""What contradicts what in an entry of the model registry, and what an entry says is unknown.
+"""Contradictions in an entry of the model registry, and facts that it says are unknown.
 
 Each function compares facts that were written down independently of each other: keys of one entry,
 an entry and its row, an entry and a table of loading facts of another author.

@@ -1,4 +1,4 @@
-"""What the policy says of the tasks: what they ask, of which species, how that was measured."""
+"""Facts of the tasks from the policy: the question, the species, how it was measured."""
 
 import re
 import tomllib
@@ -19,7 +19,7 @@ FILE = "tasks.toml"
 NOTES_BYTES_MAX = 200_000
 """The file has 14 kB; one with an entry for each of a thousand tasks would have 200 kB."""
 FACTS = ("kingdom", "species", "assay", "length", "source")
-"""What is published of a task as the file has it."""
+"""Facts of a task that are published as the file has them."""
 
 
 class TaskNote(StrictModel):

@@ -56,7 +56,7 @@ class Generation:
 
     @property
     def outputs(self) -> dict[str, str]:
-        """What the job that builds hands to the one that publishes: two digests."""
+        """Two digests, which the job that builds hands to the one that publishes."""
         manifest = hashlib.sha256(encode_manifest(self.manifest)).hexdigest()
         return {"generation": self.manifest.generation, "manifest": manifest}
 

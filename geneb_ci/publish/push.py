@@ -65,6 +65,13 @@ class Intent(Protocol):
         """Return the commit message."""
 
 
+def _live(built: Generation, state: SpaceState) -> Manifest | None:
+    """Return the manifest of the Space if it has this generation, in every byte."""
+    live = state.manifest
+    is_same = live is not None and live.generation == built.manifest.generation
+    return live if is_same and state.holds(built.files | built.editions) else None
+
+
 @dataclass(frozen=True)
 class PublishIntent:
     """The generation of a commit of main, which must descend from the live commit."""
@@ -74,13 +81,8 @@ class PublishIntent:
 
     def is_live(self, state: SpaceState) -> bool:
         """Whether the Space has this generation, in every byte and not as a rollback."""
-        live = state.manifest
-        return (
-            live is not None
-            and live.generation == self.built.manifest.generation
-            and live.rollback is None
-            and state.holds(self.built.files | self.built.editions)
-        )
+        live = _live(self.built, state)
+        return live is not None and live.rollback is None
 
     def generation(self, state: SpaceState) -> Generation:
         """Return it. Raises NotFastForward if something newer is live."""
@@ -365,13 +367,8 @@ class RollbackIntent:
 
     def is_live(self, state: SpaceState) -> bool:
         """Whether the Space already has it, in every byte."""
-        live = state.manifest
-        return (
-            live is not None
-            and live.generation == self.built.manifest.generation
-            and (live.rollback is None or live.rollback.covers == self.covers)
-            and state.holds(self.built.files | self.built.editions)
-        )
+        live = _live(self.built, state)
+        return live is not None and (live.rollback is None or live.rollback.covers == self.covers)
 
     def generation(self, state: SpaceState) -> Generation:
         """Return it with the record of the rollback.

@@ -187,7 +187,7 @@ class SpaceState:
 
 
 class Service(NamedTuple):
-    """What the Hub says of a Space as a site, not as a repository."""
+    """A Space as a site, not as a repository: its state and address on the Hub."""
 
     name: str
     """OWNER/NAME: another one than was asked for once the Space is renamed."""

@@ -1,4 +1,4 @@
-"""What a draw of embeddings detects, bounded from the confusion matrices of a submission.
+"""The power of a draw of embeddings, bounded from the confusion matrices of a submission.
 
 An altered test embedding is one that is predicted right and would honestly be predicted wrong. With
 a altered among the TN and b among the TP of a task, one draw there is altered with probability

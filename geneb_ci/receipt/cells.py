@@ -4,9 +4,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
-
-from pydantic import ValidationError
+from typing import NamedTuple
 
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import (
@@ -20,7 +18,7 @@ from geneb_ci.harness.process import (
     scoring_limits,
 )
 from geneb_ci.receipt.source import ReceiptFiles, size_text
-from reference_harness.formats.base import Scores, StrictModel, first_error
+from reference_harness.formats.base import Model, Scores, parsed
 from reference_harness.formats.benchmark import METRICS, Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.receipt_cells import EqualEmbeddings, ReceiptCells
@@ -142,8 +140,6 @@ BYTES_MAX = 1 << 28
 WORKERS = 1
 """One task at a time is scored, so that the memory is that of one task."""
 
-Read = TypeVar("Read", bound=StrictModel)
-
 
 class CellDifference(NamedTuple):
     """A cell whose claim is not what the receipt gives."""
@@ -211,7 +207,7 @@ def recompute(
                 "--output", str(output), "--quiet",
             ]  # fmt: skip
             harness.call(words, task, limits_of(receipt, task, benchmark, options))
-            results.append(_read(output, ReceiptCells))
+            results.append(answer_of(output, ReceiptCells))
             _require_verified(results[-1])
             each(task, path)
             if task not in keep:
@@ -220,7 +216,7 @@ def recompute(
             "receipt-equal", "--submission", str(submission_path), "--digests", str(digests),
             "--tasks", ",".join(tasks), "--output", str(output), "--quiet",
         ])  # fmt: skip
-        return _merged(results, _read(output, EqualEmbeddings))
+        return _merged(results, answer_of(output, EqualEmbeddings))
 
 
 def limits_of(
@@ -242,14 +238,13 @@ def _require_verified(cells: ReceiptCells) -> None:
         )
 
 
-def _read(path: Path, kind: type[Read]) -> Read:
+def answer_of(path: Path, kind: type[Model], limit: int = BYTES_MAX) -> Model:
+    """Return the value in a file of the harness. Raises NothingChecked with file and key."""
     fix = "install geneb-ci again, so that toolkit and harness are of the same version"
     try:
-        return kind.model_validate_json(read_regular(path, BYTES_MAX))
+        return parsed(kind, read_regular(path, limit))
     except NotReadable as error:
         raise NothingChecked(f"{path.name}: {error.reason}", fix) from error
-    except ValidationError as error:
-        raise NothingChecked(f"{path.name}: {first_error(error)}", fix) from error
 
 
 def _merged(parts: list[ReceiptCells], equal: EqualEmbeddings) -> ReceiptCells:

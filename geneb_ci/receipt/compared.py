@@ -28,6 +28,7 @@ from geneb_ci.statistics.resampled import (
     weighted_sum,
 )
 from geneb_ci.submission.document import read_document
+from geneb_ci.submission.reading import FileKind, other_kind
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
@@ -35,10 +36,11 @@ from reference_harness.formats.run_record import RunRecord
 from reference_harness.formats.submission import PredictionsFile, SubmissionV12
 
 SEQUENCES, TASKS = "test sequences", "tasks"
-"""What is drawn again."""
+"""Names of the two things that a resample draws."""
 MACRO = "macro"
 RESAMPLES = 2_000
 """The ends of an interval are then known to a tenth of its standard error."""
+_READABLE = "run `geneb-ci check {file}`, and fix what it finds"
 Scores = Mapping[str, Mapping[str, float]]
 """Regime and task to MCC."""
 
@@ -66,7 +68,7 @@ def scored_model(word: str, definition: Path | None = None) -> ScoredModel:
     if file.suffix != ".json":
         file = file.with_name(f"{file.name}.json")
     folder = Path(named_folder) if named_folder else file.with_suffix("")
-    value = read_document(file, spans=False).value
+    value = _value_of(file)
     is_record = isinstance(value, dict) and "tasks" in value and "results" not in value
     model = (_of_record if is_record else _of_submission)(file, value, definition)
     if model.entry is not None and (named_folder or (folder / FILE).is_file()):
@@ -78,6 +80,18 @@ def scored_model(word: str, definition: Path | None = None) -> ScoredModel:
             f"name the file alone, or write it with `geneb-harness run --receipt {folder}`",
         )
     return model
+
+
+def _value_of(file: Path) -> Any:
+    """Return the JSON of a file. Raises NothingChecked for another file, naming what it is."""
+    document = read_document(file, spans=False)
+    if document.faults:
+        fault = document.faults[0]
+        raise NothingChecked(f"{file}: {fault.message}", fault.fix or _READABLE.format(file=file))
+    other = other_kind(document.value, FileKind.SUBMISSION)
+    if other is not None and other_kind(document.value, FileKind.RUN_RECORD) is not None:
+        raise NothingChecked(f"{file}: {other.message}", other.fix)
+    return document.value
 
 
 def _of_record(file: Path, value: Any, definition: Path | None) -> ScoredModel:
@@ -105,7 +119,7 @@ def _of_submission(file: Path, value: Any, definition: Path | None) -> ScoredMod
     if submission is None:
         raise NothingChecked(
             f"{file} is no submission or run record that can be read",
-            f"run `geneb-ci check {file}`, and fix what it finds",
+            _READABLE.format(file=file),
         )
     scores = {
         regime: {task: cell.MCC for task, cell in cells.items()}
@@ -151,7 +165,7 @@ class ComparedRegime(NamedTuple):
     """Two models in one regime."""
 
     over: str
-    """What was drawn again: test sequences or tasks."""
+    """The unit of the resamples: test sequences or tasks."""
     scores: tuple[ComparedScore, ...]
     """The mean over categories, then each category."""
     by_task: tuple[ComparedScore, ...]

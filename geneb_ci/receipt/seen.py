@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import BadConfiguration, GenebError
 from geneb_ci.receipt.source import published_at, purpose
-from reference_harness.formats.base import Hex64, StrictModel, first_error
+from reference_harness.formats.base import Hex64, StrictModel, parsed
 from reference_harness.formats.files import NotReadable, lies_there, read_text, write_whole
 from reference_harness.formats.submission import EmbeddingReceipt, Submission, SubmissionV12
 
@@ -168,14 +168,12 @@ def seen_receipts(layout: Layout) -> SeenReceipts:
         return SeenReceipts()
     fix = "restore the file from the main branch, or delete it: `geneb-ci receipt seen` writes it"
     try:
-        notes = SeenReceipts.model_validate_json(read_text(path, BYTES_MAX))
+        notes = parsed(SeenReceipts, read_text(path, BYTES_MAX))
         for receipt in notes.rows.values():
             for day in (receipt.since, receipt.seen or receipt.since, receipt.looked):
                 dt.date.fromisoformat(day)
     except NotReadable as error:
         raise BadConfiguration(f"{path}: {error.reason}", fix) from error
-    except ValidationError as error:
-        raise BadConfiguration(f"{path}: {first_error(error)}", fix) from error
     except ValueError as error:
         raise BadConfiguration(f"{path}: {error}", fix) from error
     return notes
@@ -198,9 +196,7 @@ def shared_errors(layout: Layout) -> SharedErrors | None:
         return None
     fix = "restore the file from the main branch, or delete it: `geneb-ci receipt pairs` writes it"
     try:
-        errors = SharedErrors.model_validate_json(read_text(path, PAIRS_BYTES_MAX))
+        errors = parsed(SharedErrors, read_text(path, PAIRS_BYTES_MAX))
     except NotReadable as error:
         raise BadConfiguration(f"{path}: {error.reason}", fix) from error
-    except ValidationError as error:
-        raise BadConfiguration(f"{path}: {first_error(error)}", fix) from error
     return errors if errors.benchmark == benchmark_of(layout).sha256 else None

@@ -1,20 +1,19 @@
-"""Rows as two tables, in CSV or Parquet, and data sets described in Croissant."""
+"""Rows as two tables, in CSV or Parquet, and data sets described in Croissant.
+
+The tables are pandas frames, which the extra `tables` brings; pandas is imported where one is made.
+"""
 
 import csv
 import hashlib
 import importlib.util
-import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.audit.trust.attestation import STANDING_MEANING, Standing
 from geneb_ci.board.columns import COLUMNS, Entry
-from geneb_ci.board.numbers import scored_cells
 from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.board.site.links import HUB, LICENCE
 from geneb_ci.common.config import Layout, benchmark_of
@@ -24,8 +23,11 @@ from geneb_ci.render.export_entries import (
     record_links,
     require_hub_data,
 )
-from reference_harness.formats.base import Count, Hex40, Hex64, StrictModel, first_error
+from reference_harness.formats.base import Count, Hex40, Hex64, StrictModel, parsed
 from reference_harness.formats.files import NotReadable, read_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMULA = re.compile(r"['=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 """First letters with which a spreadsheet reads a cell as a formula, also in wide forms."""
@@ -64,17 +66,28 @@ class TableColumn(NamedTuple):
 
 
 class ExportedTable(NamedTuple):
-    """A table: columns, and a row of values for each line; None where nothing is known."""
+    """A table with what each of its columns means."""
 
     name: str
     about: str
     columns: tuple[TableColumn, ...]
-    rows: list[tuple[Any, ...]]
+    frame: "pd.DataFrame"
+    """A column of Python objects for each of `columns`; None where nothing is known."""
 
 
 def tables(site: Site) -> tuple[ExportedTable, ExportedTable]:
     """Return the tables of rows and of cells, in the order of the lower-case model id."""
     return _models(site), _scores(site)
+
+
+def _table(
+    name: str, about: str, columns: Iterable[TableColumn], rows: Iterable[tuple[Any, ...]]
+) -> ExportedTable:
+    import pandas as pd
+
+    listed = tuple(columns)
+    frame = pd.DataFrame(rows, columns=[column.name for column in listed], dtype=object)
+    return ExportedTable(name, about, listed, frame)
 
 
 def _models(site: Site) -> ExportedTable:
@@ -93,7 +106,7 @@ def _models(site: Site) -> ExportedTable:
         submission = entry.submission
         versions = (submission.schema_version, submission.harness_version)
         rows.append((*values, submission.meta.provenance, *versions, records or None))
-    return ExportedTable("models", "One line for each model of the board.", tuple(columns), rows)
+    return _table("models", "One line for each model of the board.", columns, rows)
 
 
 def _type_of(kind: str) -> str:
@@ -108,6 +121,8 @@ def _plain(value: object) -> object:
 
 
 def _scores(site: Site) -> ExportedTable:
+    from geneb_ci.board.frame import score_frame
+
     metrics = site.benchmark.metrics
     meanings = "; ".join(f"`{name}`: {text}" for name, text in STANDING_MEANING.items())
     columns = [
@@ -130,18 +145,19 @@ def _scores(site: Site) -> ExportedTable:
             f"submitter's word unless `{Standing.RECOMPUTED}`. {meanings}.",
         )
     )
+    cells = score_frame(site.entries, site.benchmark).pivot_table(
+        "value", ["model", "regime", "task", "category"], "metric", observed=True
+    )
+    entries = {entry.submission.model_id: entry for entry in site.entries}
     rows = []
-    for entry in site.entries:
-        for regime, task, scores in scored_cells(entry.submission, site.benchmark):
-            evidence = evidence_of(entry, regime, task.id)
-            size = task.n_test if evidence is None else evidence.n_test
-            seeds = [None if evidence is None else getattr(evidence.per_seed, m) for m in metrics]
-            means = [float(getattr(scores, m)) for m in metrics]
-            model = entry.submission.model_id
-            standing = str(entry.attestation.standing(regime, task.id))
-            rows.append((model, regime, task.id, task.category, size, *means, *seeds, standing))
-    about = "One line for each model, regime and task."
-    return ExportedTable("scores", about, tuple(columns), rows)
+    for model, regime, task, category, *means in cells.reset_index().itertuples(index=False):
+        entry = entries[model]
+        evidence = evidence_of(entry, regime, task)
+        size = site.benchmark.by_id[task].n_test if evidence is None else evidence.n_test
+        seeds = [None if evidence is None else getattr(evidence.per_seed, m) for m in metrics]
+        standing = str(entry.attestation.standing(regime, task))
+        rows.append((model, regime, task, category, size, *means, *seeds, standing))
+    return _table("scores", "One line for each model, regime and task.", columns, rows)
 
 
 def csv_files(site: Site) -> Iterator[tuple[str, bytes]]:
@@ -156,12 +172,10 @@ def csv_bytes(table: ExportedTable) -> bytes:
     A text that a spreadsheet would take for a formula has an apostrophe before it, and so has one
     that begins with an apostrophe: taking one away gives the text back.
     """
-    stream = io.StringIO()
-    write = csv.writer(stream, quoting=csv.QUOTE_NONNUMERIC).writerow
-    write([column.name for column in table.columns])
-    for row in table.rows:
-        write([_csv_cell(value) for value in row])
-    return stream.getvalue().encode()
+    text: str = table.frame.map(_csv_cell).to_csv(
+        index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\r\n"
+    )
+    return text.encode()
 
 
 def _csv_cell(value: object) -> object:
@@ -176,10 +190,12 @@ def _csv_cell(value: object) -> object:
 
 def require_parquet() -> None:
     """Raise UsageProblem where the extra that writes Parquet is not installed."""
-    if importlib.util.find_spec("pyarrow") is None:
-        raise UsageProblem(
-            "pyarrow is not installed, and Parquet needs it", 'pip install "geneb-ci[parquet]"'
-        )
+    for module in ("pyarrow", "pandas"):
+        if importlib.util.find_spec(module) is None:
+            raise UsageProblem(
+                f"{module} is not installed, and Parquet needs it",
+                'pip install "geneb-ci[parquet]"',
+            )
 
 
 def parquet_of(entries: Iterable[Entry], layout: Layout) -> dict[str, bytes]:
@@ -204,11 +220,11 @@ def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:
             pa.field(column.name, types[column.type], metadata={"about": column.about})
             for column in table.columns
         ]
-        lists = zip(*table.rows, strict=True) if table.rows else ([] for _ in fields)
-        arrays = [pa.array(list(v), f.type) for v, f in zip(lists, fields, strict=True)]
+        schema = pa.schema(fields, {"about": table.about})
+        written = pa.Table.from_pandas(table.frame, schema, preserve_index=False)
         sink = pa.BufferOutputStream()
-        written = pa.Table.from_arrays(arrays, schema=pa.schema(fields, {"about": table.about}))
-        pq.write_table(written, sink, compression="zstd")
+        # Its own metadata alone: that of pandas names the version of pandas.
+        pq.write_table(written.replace_schema_metadata(schema.metadata), sink, compression="zstd")
         yield f"{table.name}.parquet", sink.getvalue().to_pybytes()
 
 
@@ -219,8 +235,9 @@ def croissant_files(site: Site, data: Path | None) -> Iterator[tuple[str, bytes]
     Raises UsageProblem where it is of other data than the benchmark's.
     """
     described = None if data is None else _task_data(site, read_manifest(data, site))
-    yield "croissant.json", _encoded(_board(site))
-    yield from csv_files(site)
+    contents = [(table, csv_bytes(table)) for table in tables(site)]
+    yield "croissant.json", _encoded(_board(site, contents))
+    yield from ((f"{table.name}.csv", content) for table, content in contents)
     if described is not None:
         yield "tasks-croissant.json", _encoded(described)
 
@@ -246,8 +263,7 @@ def _dataset_description(
     }
 
 
-def _board(site: Site) -> dict[str, Any]:
-    contents = [(table, csv_bytes(table)) for table in tables(site)]
+def _board(site: Site, contents: Iterable[tuple[ExportedTable, bytes]]) -> dict[str, Any]:
     files = [
         _file(f"{t.name}.csv", f"{t.name}.csv", "text/csv", content) for t, content in contents
     ]
@@ -337,11 +353,9 @@ def read_manifest(folder: Path, site: Site) -> DataManifest:
     again = f"fetch the data: geneb-ci data pull {folder}"
     require_hub_data(site)
     try:
-        manifest = DataManifest.model_validate_json(read_text(path, MANIFEST_BYTES_MAX))
+        manifest = parsed(DataManifest, read_text(path, MANIFEST_BYTES_MAX))
     except NotReadable as error:
         raise UsageProblem(f"{path}: {error.reason}", again) from error
-    except ValidationError as error:
-        raise UsageProblem(f"{path}: {first_error(error)}", again) from error
     if (manifest.repo_id, manifest.revision) != (pinned.repo_id, pinned.revision):
         raise UsageProblem(
             f"{path}: the data is of {manifest.repo_id} at {manifest.revision}, the benchmark pins "

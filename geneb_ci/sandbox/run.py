@@ -79,7 +79,7 @@ class SandboxRun(NamedTuple):
     log: str
     """The printed output, made safe to show."""
     attempts: list[str]
-    """What foreign Python code attempted that no extractor needs, such as `socket.connect`. A hint
+    """Calls of foreign Python code that no extractor needs, such as `socket.connect`. A hint
     for the reader of the record: native code is not seen, and a line can be forged."""
     peak: int
     """Largest resident memory that was seen, in bytes of the host; GPU memory is not among it."""

@@ -1,14 +1,14 @@
-"""What a contributor does next: the table of situations of a branch, from an empty clone on."""
+"""The next step of a contributor: the table of situations of a branch, from an empty clone on."""
 
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.situation.table import BOARD, Situation
-from geneb_ci.situation.work_tree import WorkTree
+from geneb_ci.situation.work_tree import CloneState
 from reference_harness.formats.text import plural, quoted
 
 PATHS_SHOWN = 3
@@ -74,15 +74,9 @@ class OpenPull(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BranchState:
+class BranchState(CloneState):
     """All that decides what a contributor does next."""
 
-    tree: WorkTree = field(default_factory=WorkTree)
-    is_board: bool = True
-    """Whether the folder is in a repository of submissions."""
-    refusal: str = ""
-    """Why git does not read the clone; "" where it does."""
-    refusal_fix: str = ""
     submission_file: str = ""
     """Outside of a board: a file here that may be a submission."""
     moves: tuple[Move, ...] = ()
@@ -157,12 +151,6 @@ def _clone(state: BranchState) -> str:
     if state.submission_file:
         return _join("geneb-ci", "check", state.submission_file)
     return f"git clone {BOARD}"
-
-
-def _refused(state: BranchState) -> Iterator[str]:
-    yield "contributor: git does not read this clone, and without it nothing is known of the branch"
-    yield state.refusal
-    yield f"fix: {state.refusal_fix}"
 
 
 def _conflicts(state: BranchState) -> Iterator[str]:
@@ -476,7 +464,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
         "git-refuses",
         "git does not read the clone",
         lambda s: s.refusal,
-        _refused,
+        lambda s: s.refusal_lines("contributor", " of the branch"),
         lambda _: "git status",
     ),
     Situation(

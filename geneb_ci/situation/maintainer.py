@@ -1,15 +1,15 @@
-"""What a maintainer does next: the table of situations of a board, the most urgent first."""
+"""The next step of a maintainer: the table of situations of a board, the most urgent first."""
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.github.ages import OVERDUE_AFTER, duration
 from geneb_ci.publish.difference import LiveStatus
 from geneb_ci.situation.table import Situation
-from geneb_ci.situation.work_tree import WorkTree
+from geneb_ci.situation.work_tree import CloneState
 from reference_harness.formats.text import plural
 
 SHOWN = 3
@@ -131,14 +131,9 @@ class WaitingPull(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BoardState:
+class BoardState(CloneState):
     """All that decides what a maintainer does next."""
 
-    tree: WorkTree = field(default_factory=WorkTree)
-    is_board: bool = True
-    refusal: str = ""
-    """Why git does not read the clone; "" where it does."""
-    refusal_fix: str = ""
     rows: int = 0
     has_answers: bool = True
     """Whether `geneb-ci init` made the repository, or it has keys already."""
@@ -198,12 +193,6 @@ def _listed(paths: tuple[str, ...]) -> str:
 def _outside(_: BoardState) -> Iterator[str]:
     yield "maintainer: this folder is in no repository of a board"
     yield "change to a clone of yours, or make a new one: its files, a key, and a first row"
-
-
-def _refused(state: BoardState) -> Iterator[str]:
-    yield "maintainer: git does not read this clone, and without it nothing is known"
-    yield state.refusal
-    yield f"fix: {state.refusal_fix}"
 
 
 def _setup(state: BoardState) -> Iterator[str]:
@@ -553,7 +542,7 @@ TABLE: tuple[Situation[BoardState], ...] = (
         "git-refuses",
         "git does not read the clone",
         lambda s: s.refusal,
-        _refused,
+        lambda s: s.refusal_lines("maintainer"),
         lambda _: "git status",
     ),
     Situation(

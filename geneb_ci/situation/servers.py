@@ -1,4 +1,4 @@
-"""What GitHub and the Hub say of a branch or a board, where they are asked."""
+"""Answers of GitHub and the Hub about a branch or a board, where they are asked."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from geneb_ci.situation.maintainer import LiveBoard, OpenAudit, WaitingPull
 
 
 class Seen(NamedTuple):
-    """What GitHub and the Hub say of a board, where they were asked."""
+    """Answers of GitHub and the Hub about a board, where they were asked."""
 
     is_asked: bool = False
     """Whether GitHub was asked."""

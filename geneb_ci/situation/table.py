@@ -23,7 +23,7 @@ COMMAND_MAX = 10_000
 BOARD = "https://github.com/OWNER/NAME"
 """Stands for the address of a board that nothing here names."""
 NOTHING = "nothing"
-"""What comes next where nothing is left to do."""
+"""The next step where nothing is left to do."""
 
 State = TypeVar("State")
 
@@ -40,7 +40,7 @@ class Situation(NamedTuple, Generic[State]):
 
     name: str
     about: str
-    """What it is, for the list in docs/reference/next.md."""
+    """A description, for the list in docs/reference/next.md."""
     holds: Callable[[State], object]
     """Whether a state is in this situation, by its truth value."""
     lines: Callable[[State], Iterable[str]]

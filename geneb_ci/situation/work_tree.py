@@ -25,7 +25,7 @@ _GITHUB = re.compile(
 
 @dataclass(frozen=True)
 class WorkTree:
-    """What a clone has beside its last commit."""
+    """The branch of a clone, and its files that differ from the last commit."""
 
     branch: str = ""
     """Name of the branch; "" where HEAD is none."""
@@ -80,6 +80,24 @@ class WorkTree:
     def repository(self) -> str:
         """OWNER/NAME of the repository that pull requests go to; "" where it is not known."""
         return self.remotes.get(self.base.partition("/")[0], "")
+
+
+@dataclass(frozen=True)
+class CloneState:
+    """The part of a state that contributors and maintainers have in common."""
+
+    tree: WorkTree = field(default_factory=WorkTree)
+    is_board: bool = True
+    """Whether the folder is in a repository of submissions."""
+    refusal: str = ""
+    """Why git does not read the clone; "" where it does."""
+    refusal_fix: str = ""
+
+    def refusal_lines(self, role: str, of: str = "") -> Iterator[str]:
+        """Yield why git does not read the clone, and what to do; `of` says what is not known."""
+        yield f"{role}: git does not read this clone, and without it nothing is known{of}"
+        yield self.refusal
+        yield f"fix: {self.refusal_fix}"
 
 
 def read_work_tree(repository: GitRepository, places: RepositoryFolders) -> WorkTree:

@@ -21,7 +21,7 @@ TAILS = (0.025, 0.975)
 
 
 class Interval(NamedTuple):
-    """What resamples say of a difference."""
+    """Interval and probability of a difference, from resamples."""
 
     low: float
     high: float

@@ -1,4 +1,4 @@
-"""What identifies a model in its card, and the other cards of a board to compare it with."""
+"""The identity of a model in its card, and the other cards of a board to compare it with."""
 
 import functools
 import re
@@ -24,7 +24,7 @@ TEXT_MIN = 40
 
 
 class CardFacts(NamedTuple):
-    """What a card says of which model it is about."""
+    """The identity of a model, as its card says it."""
 
     title: str
     weights: str
@@ -90,7 +90,7 @@ def repositories_in(text: str) -> frozenset[str]:
 
 
 class RowFacts(NamedTuple):
-    """What a row says of which model it is."""
+    """The identity of a model, as its row says it."""
 
     links: frozenset[str]
     repositories: frozenset[str]

@@ -22,8 +22,13 @@ def results_in(folder: Path) -> Path:
 
     Where none has one, as MTEB before version 1.11 wrote, it is the one with a file of JSON.
     Folders of experiments count where they are named themselves. Raises UsageProblem where several
-    models or revisions have one.
+    models or revisions have one, and for a file.
     """
+    if folder.is_file():
+        raise UsageProblem(
+            f"{folder} is a file, expected the folder of a model's results",
+            f"name the folder that it is in; `geneb-ci check {folder}` says what a file is",
+        )
     if any(folder.glob("*.json")):
         return folder
     parents = {path.parent for path in folder.glob(f"*/**/{MODEL_META}")}

@@ -255,7 +255,10 @@ def _mixed_parts(scale: Scale) -> Iterator[tuple[list[int], int]]:
 def _compare(
     scale: Scale, row: int, embedded: np.ndarray, index: int, size: int, sequences: list[str]
 ) -> float:
-    """Return the distance of an embedding of a call from that alone; raise BrokenError beyond."""
+    """Return how far an embedding of a call is from that of its sequence alone.
+
+    Raises BrokenError beyond the limit.
+    """
     sentence = (
         f"sequence {index} of a call of {plural(len(sequences), 'sequence')} ({scale.chosen[row]} "
         "in a run) does not have the embedding that it has alone, expected the same: pool each "

@@ -93,7 +93,7 @@ class Options:
     k: int | None = None
     """Letters of a word of `tokenizer=kmers`."""
     rest: str = "unknown"
-    """What becomes of letters that are no word of `kmers`: one unknown token, single letters,
+    """The tokens of letters that are no word of `kmers`: one unknown token, single letters,
     shorter words (`end`: only of the letters that are left at the end), or nothing."""
     begin: str = ""
     """Entries that `characters` and `kmers` put before each sequence, separated by commas."""

@@ -1,9 +1,10 @@
 """Base of all models of files, types that several formats share, and the first error of a file."""
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from reference_harness.formats.files import NotReadable
 from reference_harness.formats.text import quoted
 
 Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
@@ -30,6 +31,9 @@ class StrictModel(BaseModel):
     )
 
 
+Model = TypeVar("Model", bound=StrictModel)
+
+
 class Scores(StrictModel):
     """Three metrics of one task in one regime, each a mean over the seeds."""
 
@@ -53,3 +57,11 @@ def first_error(
     place = quoted("/".join(map(str, first["loc"])))[1:-1] or top
     end = f"; found {quoted(first['input'])}" if with_input else ""
     return f"{place}: {first['msg']}{end}"
+
+
+def parsed(kind: type[Model], raw: bytes) -> Model:
+    """Return the value of a JSON text. Raises NotReadable, with the first error as its reason."""
+    try:
+        return kind.model_validate_json(raw)
+    except ValidationError as error:
+        raise NotReadable(first_error(error)) from error

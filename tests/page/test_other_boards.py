@@ -13,6 +13,7 @@ from geneb_ci.board.page import INDEX, SCRIPT, STYLE, page_files, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.site.render import completed_index, editions, site_files
 from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import PRACTICE_BENCHMARK
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import SubmissionV10, SubmissionV11
 from tests.board.board import entries, entry
@@ -125,3 +126,22 @@ def test_a_board_of_another_name_shows_nothing_of_the_public_one():
     assert b"<title>A &amp; B leaderboard</title>" in files[INDEX]
     assert b">A &amp; B <span>leaderboard</span></a></h1>" in files[INDEX]
     assert b"GENEB" in completed_index(page_files()[INDEX], small_site([v10("a")]))
+
+
+@pytest.mark.nightly  # a browser
+def test_baselines_are_lines_of_the_plot_where_they_have_every_task(browser, tmp_path, monkeypatch):
+    """On the practice board; they are of MCC, and in no table of models."""
+    mini = shipped_benchmark(PRACTICE_BENCHMARK)
+    rows, place = [v10("a", benchmark=mini), v10("b", benchmark=mini)], layout()
+    monkeypatch.setattr("geneb_ci.board.board.benchmark_of", lambda _: mini)
+    board = board_of(rows, place)
+    write_page(tmp_path, page_of(rows, board, place) | board.files)
+    with opened(browser, f"{tmp_path.as_uri()}/index.html") as tab:
+        tab.go("#/plots")
+        assert tab.page.locator("#chart-size .baseline").count() == 3
+        assert "kmer-4 0." in tab.page.inner_text("#chart-size")
+        assert "baselines without training, which have no rank" in tab.page.inner_text("main")
+        tab.go("#/plots?metric=Acc")
+        assert tab.page.locator("#chart-size .baseline").count() == 0
+        tab.go("#/table")
+        assert "kmer-4" not in tab.page.inner_text("main")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pandas as pd
 import pytest
 import yaml
 from huggingface_hub import parse_eval_result_entries
@@ -165,7 +166,8 @@ def third_evidence(made: Site) -> Any:
 @given(st.lists(st.text(), min_size=1, max_size=4))
 def test_no_text_becomes_a_formula_and_each_comes_back(texts: list[str]) -> None:
     columns = tuple(TableColumn(f"c{n}", "text", "") for n in range(len(texts)))
-    content = csv_bytes(ExportedTable("t", "", columns, [tuple(texts)])).decode()
+    frame = pd.DataFrame([texts], columns=[column.name for column in columns], dtype=object)
+    content = csv_bytes(ExportedTable("t", "", columns, frame)).decode()
     (_, line) = csv.reader(io.StringIO(content, newline=""))
     assert [one for one in line if one[:1] in set("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")] == []
     assert [one[1:] if one.startswith(MARK) else one for one in line] == texts
@@ -371,7 +373,7 @@ def test_parquet_gives_every_row_back_and_the_same_bytes_again(
         names = {"text": "string", "number": "double", "count": "int64", "flag": "bool"}
         names["numbers"] = "list<element: double>"
         assert types == {column.name: names[column.type] for column in table.columns}
-        assert [tuple(row.values()) for row in rows] == table.rows
+        assert [list(row.values()) for row in rows] == table.frame.to_numpy().tolist()
 
 
 def test_the_order_of_rows_changes_no_byte(audited: Site) -> None:

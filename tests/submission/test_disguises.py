@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from geneb_ci.cli.main import main
+from reference_harness.extractors.base import ExtractorError
 from reference_harness.formats.recognition import conflict_lines, disguise_of, foreign_format_of
+from reference_harness.loading import load
 from tests.rules.deltas import SOUND, Files
 from tests.rules.place import built
 from tests.small import CARD, small, small_v11
@@ -381,3 +383,44 @@ def test_lines_of_json_and_a_file_of_eval_results_are_named(tmp_path, monkeypatc
     assert "the file is JSON Lines" in text
     assert "the file is a file of Hugging Face's `.eval_results`" in text
     assert "the file is a code block of Markdown" in text
+
+
+@pytest.mark.parametrize("name", ["W&B", "SARIF", "benchmark"])
+def test_a_compared_file_of_another_program_is_named(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("x.json").write_text(json.dumps(FORMATS[name][0]), encoding="utf-8")
+    assert main(["compare", "x.json", "y.json"]) == 3
+    assert f"x.json: this is {FORMATS[name][1]}" in capsys.readouterr().err
+
+
+def test_a_compared_file_that_is_no_json_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("x.json").write_bytes(POINTER)
+    assert main(["compare", "x.json", "y.json"]) == 3
+    errors = capsys.readouterr().err
+    assert "x.json: the file is a Git LFS pointer" in errors
+    assert "git lfs pull" in errors
+
+
+def test_a_file_in_the_place_of_a_folder_of_results_is_told_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("x.json").write_bytes(POINTER)
+    assert main(["pack", "x.json"]) == 2
+    assert "x.json is a file, expected the folder of a model's results" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (POINTER, "x.py is a Git LFS pointer, not a module of Python"),
+        (
+            b"<<<<<<< HEAD\na = 1\n=======\na = 2\n>>>>>>> other\n",
+            "x.py has merge conflict markers on lines 1",
+        ),
+        (b"<!DOCTYPE html>\n<html></html>\n", "x.py is an HTML page, not a module of Python"),
+    ],
+)
+def test_an_extractor_that_is_something_else_is_named_before_it_runs(raw, words, tmp_path):
+    (tmp_path / "x.py").write_bytes(raw)
+    with pytest.raises(ExtractorError, match=words):
+        load(f"{tmp_path}/x.py:Own")

@@ -24,7 +24,7 @@ _INSTALLS = re.compile(r"tools/install-locked\b")
 
 @dataclass
 class Kept:
-    """What an install step left, and when it was first made."""
+    """The environment that an install step left, and when it was first made."""
 
     place: Path
     job: str

@@ -1,8 +1,8 @@
-"""What the rehearsal holds against what must stand there."""
+"""Comparison of the state after a chapter with the expected one."""
 
 
 class Mismatch(Exception):  # noqa: N818 (named after what is wrong)
-    """What stands after a chapter is not what must stand there."""
+    """The state after a chapter is not the expected one."""
 
 
 def hold(what: str, found: object, expected: object) -> None:

@@ -65,7 +65,7 @@ class GitForge(GitHubServer):
         self.tokens = set()
         self.known_labels = set()
         self.identities: dict[str, dict[str, str]] = {}
-        """What a token that asks for an identity is granted, to the claims of its job."""
+        """Token that asks for an identity to the claims of its job."""
 
     def routes(self) -> list[tuple[str, str, str, Callable[..., Answer]]]:
         """Add what people do to what the product asks."""

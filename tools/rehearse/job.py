@@ -25,7 +25,7 @@ _HANG_S = 900  # a step that takes longer hangs, whatever its job allows
 
 @dataclass
 class Step:
-    """What became of a step."""
+    """The result of a step."""
 
     name: str
     conclusion: str
@@ -36,7 +36,7 @@ class Step:
 
 @dataclass
 class Outcome:
-    """What became of a job."""
+    """The result of a job."""
 
     job: str
     conclusion: str = "success"

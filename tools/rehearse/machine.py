@@ -1,4 +1,4 @@
-"""What a program in an empty place still sees of the machine it runs on."""
+"""The parts of the machine that a program in an empty place still sees."""
 
 PASSED = (
     *("PIP_INDEX_URL", "PIP_CERT", "PIP_PROXY", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT"),

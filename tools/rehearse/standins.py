@@ -1,4 +1,4 @@
-"""What GitHub or the Hub alone can do, and what stands in its place: all of it, in one table."""
+"""Everything that GitHub or the Hub alone can do, and its stand-in, in one table."""
 
 import shutil
 import subprocess

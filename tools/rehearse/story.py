@@ -30,7 +30,7 @@ Found = dict[str, dict[str, Outcome]]
 
 @dataclass
 class Story:
-    """What has happened so far."""
+    """The events so far."""
 
     world: World
     merged: str = ""

@@ -24,7 +24,7 @@ class Event:
     branch: str = "main"
     """The branch that filters are held against: of a pull request, its base."""
     paths: tuple[str, ...] | None = None
-    """What changed; None where the event has no paths."""
+    """Changed paths; None where the event has no paths."""
     fork: bool = False
     """Whether a stranger's commit is at work, so that no token writes."""
     head: str = ""

@@ -1,4 +1,4 @@
-"""What all jobs of a rehearsal share: the repository, GitHub and the Hub on loopback, a runner."""
+"""State of all jobs of a rehearsal: repository, GitHub and the Hub on loopback, a runner."""
 
 import json
 import os
@@ -73,7 +73,7 @@ class World:
     uploaded: dict[str, bytes] = field(default_factory=dict)
     """Site that a job of the present run has uploaded, for another to publish."""
     site: dict[str, bytes] = field(default_factory=dict)
-    """What GitHub Pages serves."""
+    """The files that GitHub Pages serves."""
 
     @property
     def runner(self) -> Path:

@@ -49,7 +49,7 @@ COPIES_MIN = 16
 MANY_COPIES = 32
 """Stressed copies from which the narrow margin holds."""
 MARGIN_FEW, MARGIN_MANY = 2.0, 1.25
-"""What the largest deviation of stressed copies is multiplied by. With `UNSEEN`, a single
+"""The factor of the largest deviation of stressed copies. With `UNSEEN`, a single
 comparison then alarms with probability 2e-7 and 4e-6 at worst, over all rates of single flips:
 docs/research/tolerance.md has the table."""
 UNSEEN = 2

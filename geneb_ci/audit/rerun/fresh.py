@@ -16,14 +16,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.scoring import sequences_of
 from geneb_ci.common.errors import NothingChecked, unwritable
 from geneb_ci.harness.process import HarnessProcess, TaskSource
-from reference_harness.formats.base import Hex64, Name, Positive, StrictModel, first_error
+from reference_harness.formats.base import Hex64, Name, Positive, StrictModel, parsed
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.text import plural, quoted
@@ -262,10 +262,10 @@ def read_release(path: Path) -> FreshRelease:
 
 def _parsed(path: Path, model: type[_M], command: str) -> _M:
     try:
-        return model.model_validate_json(_read(path))
-    except ValidationError as error:
+        return parsed(model, _read(path))
+    except NotReadable as error:
         raise NothingChecked(
-            f"{path}: {first_error(error)}", f"pass a file that `{command}` wrote"
+            f"{path}: {error.reason}", f"pass a file that `{command}` wrote"
         ) from error
 
 

@@ -13,8 +13,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from pydantic import ValidationError
-
 from geneb_ci.audit.compare.embedding_outcome import RefitTask, training_of
 from geneb_ci.audit.rerun.honesty import (
     KIND,
@@ -29,10 +27,8 @@ from geneb_ci.audit.rerun.scoring import variants_of
 from geneb_ci.audit.rerun.task_embedding import read_further, variant_seed
 from geneb_ci.audit.sampling.embedding_draw import refit_tasks
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
-from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import HarnessProcess, ScoringLimits, TaskSource
-from reference_harness.formats.base import first_error
-from reference_harness.formats.files import NotReadable, read_regular
+from geneb_ci.receipt.cells import answer_of
 from reference_harness.formats.further import FurtherSequences
 from reference_harness.formats.receipt_cells import ReceiptRefit
 from reference_harness.formats.rescored import ChangedDecisions
@@ -204,15 +200,8 @@ def refit(
         "--further-embeddings", str(matrix), "--output", str(output), "--quiet",
     ]  # fmt: skip
     harness.call(words, task, limits)
-    try:
-        result = ReceiptRefit.model_validate_json(read_regular(output, REFIT_BYTES_MAX))
-    except (NotReadable, ValidationError) as error:
-        reason = first_error(error) if isinstance(error, ValidationError) else error.reason
-        raise NothingChecked(
-            f"{output.name}: {reason}",
-            "install geneb-ci again, so that toolkit and harness are of the same version",
-        ) from error
-    return RefitTask(task=task, rows=len(variants.rows), training=result.training)
+    training = answer_of(output, ReceiptRefit, REFIT_BYTES_MAX).training
+    return RefitTask(task=task, rows=len(variants.rows), training=training)
 
 
 def receipt_variant_result(

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import (
     CLASSES_UNKNOWN,
@@ -18,7 +16,7 @@ from geneb_ci.harness.process import (
     TaskSource,
     scoring_limits,
 )
-from reference_harness.formats.base import first_error
+from reference_harness.formats.base import parsed
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.processes import processors
 from reference_harness.formats.rescored import Rescored
@@ -34,11 +32,9 @@ def read_rescored(path: Path) -> Rescored:
     """
     fix = "run `geneb-harness rescore` of the same version again"
     try:
-        return Rescored.model_validate_json(read_regular(path, BYTES_MAX))
+        return parsed(Rescored, read_regular(path, BYTES_MAX))
     except NotReadable as error:
         raise NothingChecked(f"{path}: {error.reason}", fix) from error
-    except ValidationError as error:
-        raise NothingChecked(f"{path}: {first_error(error)}", fix) from error
 
 
 def sequences_of(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -258,18 +258,15 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
     """Return the facts of a record that is valid in itself; None for any other."""
     if verification.record is None or not verification.is_sound:
         return None
-    outcome = verification.record.outcome
+    outcome, audit = verification.record.outcome, _common_facts(verification, verification.record)
     if isinstance(outcome, EmbeddingOutcome):
-        return embedding_audit_of(verification, outcome, inputs)
-    commitment, sandbox = outcome.plan.commitment, outcome.sandbox
+        return _embedding_audit(audit, outcome, inputs)
     drawn = [task for task in outcome.tasks if task.reason == "drawn"]
     cells = informative_cells(drawn)
     defined = _defined(outcome, inputs)
-    return Audit(
-        audit_id=verification.record.audit_id,
-        model_id=commitment.model_id,
-        submission_sha256=commitment.submission_sha256,
-        agrees=outcome.verdict == "agrees",
+    commitment = outcome.plan.commitment
+    return replace(
+        audit,
         drawn=len(outcome.plan.drawn),
         stratified=commitment.policy.stratified,
         left_out=tuple(left_out_regimes(outcome, inputs)),
@@ -277,17 +274,8 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
             regime: frozenset(task.task for task in outcome.tasks if regime in task.regimes)
             for regime in commitment.regimes
         },
-        sandbox=sandbox.level,
-        all_refused=bool(sandbox.escapes) and all(escape.refused for escape in sandbox.escapes),
-        harness_unchanged=not outcome.harness.dirty,
-        versions=Versions(
-            outcome.harness.version, outcome.benchmark_sha256, outcome.dataset_revision
-        ),
-        date=outcome.finished_at[: len("2026-11-20")],
-        withdrawn=verification.withdrawn.reason if verification.withdrawn is not None else "",
         uninformative=tuple(regime for regime, task in cells.items() if not task.suffices),
         hidden=hidden_raises(outcome.tasks),
-        is_practice=outcome.plan.beacon.kind == "practice",
         informative=informative_text(cells),
         absent=tuple(
             f"{name} of {task.task}"
@@ -302,13 +290,38 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
             if task.task not in defined.get(name, ())
         ),
         defined=defined,
-        varied=outcome.variants is not None,
-        signer=verification.record.signer.owner,
         objections=tuple(
             reason.text
             for reason in objections(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
         ),
         differing=tuple(_differing(outcome)),
+    )
+
+
+def _common_facts(verification: Verification, record: Record) -> Audit:
+    """Return the facts that an audit of tasks and one by receipt have in common."""
+    outcome, withdrawn = record.outcome, verification.withdrawn
+    commitment, sandbox = outcome.plan.commitment, outcome.sandbox
+    return Audit(
+        audit_id=record.audit_id,
+        model_id=commitment.model_id,
+        submission_sha256=commitment.submission_sha256,
+        agrees=outcome.verdict == "agrees",
+        drawn=0,
+        stratified=False,
+        left_out=(),
+        rerun={},
+        sandbox=sandbox.level,
+        all_refused=bool(sandbox.escapes) and all(escape.refused for escape in sandbox.escapes),
+        harness_unchanged=not outcome.harness.dirty,
+        versions=Versions(
+            outcome.harness.version, outcome.benchmark_sha256, outcome.dataset_revision
+        ),
+        date=outcome.finished_at[: len("2026-11-20")],
+        withdrawn=withdrawn.reason if withdrawn is not None else "",
+        varied=outcome.variants is not None,
+        signer=record.signer.owner,
+        is_practice=outcome.plan.beacon.kind == "practice",
     )
 
 
@@ -337,32 +350,11 @@ def _defined(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[
     }
 
 
-def embedding_audit_of(
-    verification: Verification, outcome: EmbeddingOutcome, inputs: TrustInputs
-) -> Audit:
-    """Return the facts of an audit by receipt that is valid in itself."""
-    commitment, sandbox, facts = outcome.plan.commitment, outcome.sandbox, outcome.receipt
-    record = verification.record
-    return Audit(
-        audit_id=record.audit_id if record is not None else "",
-        model_id=commitment.model_id,
-        submission_sha256=commitment.submission_sha256,
-        agrees=outcome.verdict == "agrees",
-        drawn=0,
-        stratified=False,
-        left_out=(),
-        rerun={},
-        sandbox=sandbox.level,
-        all_refused=bool(sandbox.escapes) and all(escape.refused for escape in sandbox.escapes),
-        harness_unchanged=not outcome.harness.dirty,
-        versions=Versions(
-            outcome.harness.version, outcome.benchmark_sha256, outcome.dataset_revision
-        ),
-        date=outcome.finished_at[: len("2026-11-20")],
-        withdrawn=verification.withdrawn.reason if verification.withdrawn is not None else "",
-        varied=outcome.variants is not None,
-        is_practice=outcome.plan.beacon.kind == "practice",
-        signer=record.signer.owner if record is not None else "",
+def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInputs) -> Audit:
+    """Return the facts of an audit by receipt; `audit` has those that every audit has."""
+    facts = outcome.receipt
+    return replace(
+        audit,
         objections=tuple(outcome.reasons),
         rows=EmbeddingAuditFacts(
             test=outcome.plan.rows.test,
@@ -375,7 +367,7 @@ def embedding_audit_of(
             superseded=SUPERSEDED if outcome.schema_version == BY_EMBEDDING else "",
             weak=weakness_of(facts.compute_dtype, tf32=facts.tf32) or room_reason(outcome),
             gone=gone_since(
-                inputs.seen, commitment.model_id, outcome.plan.root, inputs.policy.receipt_days
+                inputs.seen, audit.model_id, outcome.plan.root, inputs.policy.receipt_days
             ),
         ),
     )

@@ -415,9 +415,9 @@ def _sampled(basis: Iterable[Audit], demands: Demands) -> tuple[str, ...]:
 
 
 def _recomputed(by_receipt: Iterable[Audit], demands: Demands) -> Recomputation | None:
-    """Return the largest audit by receipt that is as large and whole as the policy asks for.
+    """Return the largest audit by receipt that meets the policy's demands; None without one.
 
-    One that confirms what the board shows goes before one that does not.
+    An audit that confirms the scores on the board goes before one that does not.
     """
     results = [
         Recomputation(audit.audit_id, audit.rows, audit.date)

@@ -23,6 +23,7 @@ from geneb_ci.board.site.links import (
 from geneb_ci.board.site.model import (
     Badge,
     badge_of,
+    baseline_facts,
     evidence_words,
     facts_of_model,
     install_of,
@@ -152,7 +153,7 @@ def model_page(entry: Entry, site: Site) -> Page:
         described={"identifier": model},
         entry=entry,
         known=known,
-        facts=facts_of_model(entry, known),
+        facts=[*facts_of_model(entry, known), *baseline_facts(entry, site.benchmark)],
         means=list(zip(*[site.standings(model, r) for r in site.benchmark.regimes], strict=True)),
         tasks=task_cells(
             [site.task_columns(model, regime) for regime in site.benchmark.regimes],

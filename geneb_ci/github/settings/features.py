@@ -1,4 +1,4 @@
-"""What a board can do: verdicts, publishing, audits, merging; each works, is not set up, or broken.
+"""Features of a board: verdicts, publishing, audits, merging; each works, is not set up, or broken.
 
 What jobs read (secrets, variables, environments, runners) is derived from the workflow files of
 main. A workflow that a maintainer disabled is his choice, and not set up.
@@ -53,7 +53,7 @@ class Feature(NamedTuple):
 
 
 class JobReads(NamedTuple):
-    """What a job takes from the repository's settings, as its workflow file says."""
+    """Settings of the repository that a job reads, as its workflow file says."""
 
     workflow: str
     job: str
@@ -96,7 +96,7 @@ class _Lacks(Exception):  # noqa: N818 (what a feature lacks, not an error)
 
 
 class _Board:
-    """What the jobs of main read, and what of it is there."""
+    """Settings that the jobs of main read, and those that are there."""
 
     def __init__(self, client: SettingsClient) -> None:
         self.client = client

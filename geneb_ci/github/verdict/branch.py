@@ -24,7 +24,7 @@ from geneb_ci.publish.git import HEAD, MAIN_NAMES, GitRepository, NoBranch, know
 from reference_harness.formats.text import Say, silent
 
 GITHUB_ONLY = ("other open pull requests", "comments of maintainers")
-"""What a verdict on GitHub depends on beside the files of both sides."""
+"""Facts that a verdict on GitHub depends on beside the files of both sides."""
 GITHUB_ONLY_OF_RECORDS = "when the commitment of an audit was shown"
 _ADVISED = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
 _UNTRACKED, _IGNORED = "untracked", "ignored by git"

@@ -2,8 +2,6 @@
 
 import dataclasses
 import hashlib
-import os
-import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -29,7 +27,7 @@ from geneb_ci.common.config import Layout, benchmark_of, is_practice, usual_plac
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Fault, Finding, Severity
 from geneb_ci.github.errors import ForgeProblem
-from geneb_ci.github.main_branch import Clone, lay_out_main
+from geneb_ci.github.main_branch import Clone, changed_main
 from geneb_ci.github.sides import (
     Main,
     Sides,
@@ -67,9 +65,8 @@ def unsound_records(
     Keys, policy, benchmark and submissions are those of the base branch; `source` is asked when
     commitments were published.
     """
-    with tempfile.TemporaryDirectory(prefix="geneb-ci-audits-") as name:
-        folder = Path(os.path.realpath(name))
-        repository = AuditRepository(lay_out_main(layout, main, folder, raws))
+    with changed_main(layout, main, raws) as changed:
+        folder, repository = changed.root, AuditRepository(changed)
         failures = []
         for path in sorted(raws):
             try:

@@ -1,0 +1,359 @@
+"""The steps of an audit by workflows: opened, rerun, delivered, proposed.
+
+`open_audit` may write on GitHub and draws; `rerun_order` runs where there is no token;
+`deliver_outcome` has the key, and never the contributor's code.
+"""
+
+import contextlib
+import hashlib
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from geneb_ci.audit.commit import commit, read_submission
+from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
+from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.errors import AuditRefused
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.record.signing import audits_of, sign_start
+from geneb_ci.audit.record.verify import Verification
+from geneb_ci.audit.samples import TaskSample
+from geneb_ci.audit.sampling.beacon_source import BeaconSource
+from geneb_ci.audit.workflow import Signing, draw_plan, rerun_plan, write_record
+from geneb_ci.common.actions import run_address
+from geneb_ci.common.config import Layout, benchmark_of, find_layout, is_practice
+from geneb_ci.common.errors import GenebError, NothingChecked, UsageProblem
+from geneb_ci.common.finding import Severity, first_and_more
+from geneb_ci.github import audits, report
+from geneb_ci.github.api import GitHub, repository_address
+from geneb_ci.github.attached import AttachedRecord, attach, attached_record
+from geneb_ci.github.audit_ready import require_machine, require_trusted, signing_key, writer_of
+from geneb_ci.github.audit_targets import AuditTarget
+from geneb_ci.github.audits import AuditOrder
+from geneb_ci.github.errors import ConversationLocked, Tampered
+from geneb_ci.github.main_branch import Clone, changed_main, further_places, layout_of_main
+from geneb_ci.github.replies import Commit
+from geneb_ci.github.sides import Main, git_sha, main_at
+from geneb_ci.github.transport import decode
+from geneb_ci.github.verdict.collect import Judge
+from geneb_ci.github.verdict.decide import BaseBranch
+from geneb_ci.github.verdict.model import FileDigest
+from geneb_ci.publish.git import GitRepository
+from geneb_ci.render.markdown import code
+from geneb_ci.submission.reading import BYTES_MAX
+from reference_harness.formats.text import Say
+
+if TYPE_CHECKING:
+    from geneb_ci.audit.rerun.prepare import Machine
+
+
+def open_again(order: AuditOrder) -> str:
+    """Return how to begin the audit of a pull request, or of a row of main, again."""
+    subject = f"row={order.row}" if order.is_on_main else f"pr={order.number}"
+    return f"audit again: gh workflow run audit.yml -f {subject}"
+
+
+def open_audit(
+    github: GitHub, layout: Layout, target: AuditTarget, relay: tuple[str, ...], say: Say
+) -> AuditOrder:
+    """Commit to a head, publish the digest, draw, and keep the draw in a comment; return it.
+
+    A GenebError that ends it is raised, and is a comment with what to do.
+    """
+    try:
+        report.refuse_locked(target.number, is_locked=target.locked)
+        require_machine()
+        order = _drawn(github, layout, target, relay, say)
+        earlier = audits.earlier_orders(github, target.number)
+        audits.write_comment(github, target.number, [*earlier, order], audits.begun_text(order))
+    except GenebError as error:
+        audits.mark(github, target.number, report.FAILED)
+        text = audits.refused_text(target.name, error, target.again, run_address())
+        with contextlib.suppress(ConversationLocked):
+            audits.tell_refused(github, target.number, text)
+        raise error from None
+    audits.mark(github, target.number, report.RUNNING)
+    return order
+
+
+def _drawn(
+    github: GitHub, layout: Layout, target: AuditTarget, relay: tuple[str, ...], say: Say
+) -> AuditOrder:
+    """Commit to a head, publish the digest and draw. Raises AuditRefused for one with errors."""
+    main = main_at(github, github.main(), further_places(layout))
+    head = target.head_sha or main.sha
+    with layout_of_main(github, layout.root, main) as own:
+        if target.model:
+            model, rows = target.model, [_row_on_main(own, main, target.model)]
+        else:
+            model, rows = _row_of(github, own, main, target)
+        raws = audits.files_at_head(github, rows)
+        with changed_main(own, main, raws) as laid_out, tempfile.TemporaryDirectory() as drawn:
+            file = Path(str(laid_out.submissions)) / f"{model}.json"
+            submission = read_submission(file)
+            commitment = commit(submission, tolerance_digest())
+            earlier = audits.draws_of(github, target.number, commitment, say)
+            at, published_on = audits.publish(github, head, commitment.sha256, earlier)
+            say(f"commitment {commitment.sha256}, public since {at}")
+            before = audits.write_plans(Path(drawn), earlier, commitment.sha256, at)
+            source = BeaconSource(None, relay, None, "", reveal=False)
+            sample = TaskSample(earlier=before)
+            plan = draw_plan(commitment, at, submission, sample, laid_out, source, say)
+        return AuditOrder(
+            format_version="1.0",
+            repository=github.wire.repository,
+            number=target.number,
+            head_sha=head,
+            main_sha=main.sha,
+            nonce=secrets.token_hex(16),
+            plan=plan,
+            files=rows,
+            published_on=published_on,
+            is_on_main=bool(target.model),
+        )
+
+
+def _row_of(
+    github: GitHub, own: Layout, main: Main, target: AuditTarget
+) -> tuple[str, list[FileDigest]]:
+    """Return the model of a pull request and its files. Raises AuditRefused for one with errors."""
+    judged = Judge(github, own, BaseBranch(own).modules, main).judge(target.head_sha)
+    errors = [finding.rule for finding in judged.findings if finding.severity is Severity.ERROR]
+    if errors or judged.result is None:
+        raise AuditRefused(
+            f"{target.name} cannot be audited: "
+            f"{first_and_more(sorted(set(errors))) if errors else 'it has no row'}",
+            "an audit begins with a row that passes every check: see the verdict above",
+        )
+    return judged.change.model, [file for file in judged.files if "/audits/" not in file.path]
+
+
+def _row_on_main(own: Layout, main: Main, model: str) -> FileDigest:
+    """Return the row of a model on main."""
+    file = Path(str(own.submissions)) / f"{model}.json"
+    path = file.relative_to(own.root).as_posix()
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    return FileDigest(path=path, blob=main.files[path].sha, sha256=digest)
+
+
+def rerun_order(order: AuditOrder, layout: Layout, machine: "Machine", say: Say) -> AnyOutcome:
+    """Rerun what an order names, in a clone of the repository at its commit of main; unsigned.
+
+    The files of the row are fetched without a token, and laid out beside nothing of git; so is the
+    task data, where the machine has none.
+    """
+    repository = GitRepository(layout.root)
+    clone = Clone(repository)
+    if repository.resolve("HEAD") != order.main_sha:
+        raise UsageProblem(
+            f"this is not a checkout of the commit {order.main_sha}", "git checkout that commit"
+        )
+    repository.run(
+        *("-c", "credential.helper=", "fetch", "--quiet", "--depth=1", "--no-tags"),
+        *(_address(order), order.head_sha),
+    )
+    raws = {}
+    for file in order.files:
+        ((_, raw),) = repository.blobs([file.blob])
+        if git_sha(raw) != file.blob or len(raw) > BYTES_MAX:
+            raise Tampered(f"{file.path}: not the file that was committed to", open_again(order))
+        raws[file.path] = raw
+    main = main_at(clone, clone.commit("HEAD"), further_places(layout))
+    with changed_main(layout, main, raws) as laid_out, tempfile.TemporaryDirectory() as data:
+        if machine.data is None and not is_practice(benchmark_of(laid_out).sha256):
+            machine = replace(machine, data=_pulled(order, laid_out, Path(data)))
+        unsigned = Signing(laid_out, None, audits_of(laid_out), say)
+        return rerun_plan(order.plan, unsigned, machine).outcome
+
+
+def _address(order: AuditOrder) -> str:
+    server = os.environ.get("AUDIT_SERVER") or os.environ.get("GITHUB_SERVER_URL") or ""
+    return repository_address(order.repository, {"GITHUB_SERVER_URL": server})
+
+
+def _pulled(order: AuditOrder, layout: Layout, folder: Path) -> Path:
+    """Fetch the data of the tasks to be rerun. Raises NothingChecked."""
+    tasks = [word for task in order.plan.chosen for word in ("--tasks", task.task)]
+    definition = layout.root / "schemas" / "benchmark.json"
+    command = [sys.executable, "-I", "-m", "geneb_ci", "data", "pull", str(folder), *tasks]
+    process = subprocess.run(  # noqa: S603 (this program)
+        [*command, "--benchmark", str(definition)], check=False, stdout=subprocess.DEVNULL
+    )
+    if process.returncode:
+        raise NothingChecked(
+            "the task data could not be fetched", "run it again, or pass --data with their folder"
+        )
+    return folder
+
+
+def deliver_outcome(
+    github: GitHub, layout: Layout, order: AuditOrder, line: str, key: Path | None, say: Say
+) -> None:
+    """Sign the outcome in a line, verify every step, and propose the record or attach it.
+
+    A GenebError that ends it, such as AuditRefused for a line that is empty, is raised, and is a
+    comment with what to do.
+    """
+    orders = audits.earlier_orders(github, order.number)
+    if order.plan.commitment_sha256 not in {prior.plan.commitment_sha256 for prior in orders}:
+        orders.append(order)
+
+    def end(state: str, text: str) -> None:
+        audits.mark(github, order.number, state)
+        audits.write_comment(github, order.number, orders, text)
+
+    try:
+        end(*_delivered(github, layout, order, line, key, say))
+    except GenebError as error:
+        end(report.FAILED, audits.failed_text(order, error, run_address()))
+        raise
+
+
+def _delivered(
+    github: GitHub, layout: Layout, order: AuditOrder, line: str, key: Path | None, say: Say
+) -> tuple[str, str]:
+    """Return the label of the state and the comment of an outcome that was signed."""
+    with signing_key(key) as signer:
+        require_trusted(signer, layout)
+    writer = _writer(github, is_needed=not line, say=say)
+    if not line:
+        raise AuditRefused(
+            "the run ended without an outcome", f"read its log, then {open_again(order)}"
+        )
+    outcome = decode(line, AuditOutcome, "the outcome", open_again(order))
+    _require_own(github, order)
+    if outcome.plan != order.plan:
+        raise AuditRefused("the outcome is of another plan than the order", open_again(order))
+    if not audits.is_published(github, order):
+        raise AuditRefused(
+            "the head has no status with this commitment at this time", open_again(order)
+        )
+    with _at_head(github, layout, order, {}) as (audited, row):
+        folder, root = audits_of(audited.layout), audited.layout.root
+        shown_on = order.published_on or order.head_sha
+        sign_start(order.plan, signer, audited.layout, folder, say, shown_on, order.number)
+        path = write_record(RerunResult(outcome), signer, find_layout(root), folder)
+        verification = _verified(find_layout(root), path, open_again(order))
+        paths = [file.relative_to(root).as_posix() for file in sorted(path.parent.iterdir())]
+        signed = {
+            name: (root / name).read_text() for name in paths if name not in audited.main.files
+        }
+    pull = None if order.is_on_main else github.pull(order.number)
+    agrees = outcome.verdict == "agrees"
+    state = report.AGREES if agrees else report.DIFFERS
+    attached = AttachedRecord(
+        format_version="1.0",
+        order=order,
+        record=path.stem,
+        verdict="agrees" if agrees else "differs",
+        is_whole=agrees and pull is not None and pull.head.sha == order.head_sha,
+        files=signed,
+    )
+    subject = f"audit {path.stem} of #{order.number}: {outcome.verdict}"
+    if writer is None:
+        attach(github, attached)
+        step = (
+            "Its signed record is in a comment below. A maintainer proposes it in a checkout of "
+            f"main: {code(f'geneb-ci audit propose {order.number}')}."
+        )
+        say(f"{subject}; its record is attached")
+        return state, audits.record_text(order, verification, outcome.verdict, step)
+    with writer:
+        number = _proposed(writer, attached, audited.commit, row)
+    audits.mark(github, number, state)
+    _close(github, attached, is_open=pull is None or pull.state == "open")
+    step = (
+        f"Merge #{number}, which has this row and its record; this pull request is closed for it."
+        if attached.is_whole
+        else f"#{number} has the record alone: merge it, so that this draw counts."
+    )
+    say(f"{subject}; #{number}")
+    return state, audits.record_text(order, verification, outcome.verdict, step)
+
+
+def _writer(github: GitHub, *, is_needed: bool, say: Say) -> GitHub | None:
+    """Return a client that opens pull requests; None without one, or with one that ended meanwhile.
+
+    Raises UsageProblem for one that is refused where that `is_needed` as the reason of a failure.
+    """
+    try:
+        return writer_of(github.wire.repository, github.author)
+    except UsageProblem as error:
+        if is_needed:
+            raise
+        say(f"{error.message}: the record is attached to a comment")
+        return None
+
+
+def propose_record(github: GitHub, layout: Layout, number: int) -> tuple[AttachedRecord, int]:
+    """Propose the record in the comments on a pull request or an issue; return both.
+
+    The second is the number of the pull request that has it. Raises what `attached_record` does,
+    and AuditRefused unless every step of the record verifies.
+    """
+    attached = attached_record(github, number)
+    order = attached.order
+    _require_own(github, order)
+    with _at_head(github, layout, order, attached.signed) as (audited, row):
+        paths = [audited.layout.root / path for path in attached.files]
+        (path,) = (path for path in paths if path.stem == attached.record)
+        _verified(audited.layout, path, audits.AGAIN)
+    opened = _proposed(github, attached, audited.commit, row)
+    _close(github, attached, is_open=True)
+    return attached, opened
+
+
+class _AuditedMain(NamedTuple):
+    """Main as GitHub has it, and a folder with it and the files of a row."""
+
+    commit: Commit
+    main: Main
+    layout: Layout
+
+
+@contextlib.contextmanager
+def _at_head(
+    github: GitHub, layout: Layout, order: AuditOrder, signed: dict[str, bytes]
+) -> Iterator[tuple[_AuditedMain, dict[str, bytes]]]:
+    """Yield main with the audited files and what is signed, and the former by their paths."""
+    head = github.main()
+    main = main_at(github, head, further_places(layout))
+    with layout_of_main(github, layout.root, main) as own:
+        row = audits.files_at_head(github, order.files)
+        with changed_main(own, main, {**row, **signed}) as changed:
+            yield _AuditedMain(head, main, changed), row
+
+
+def _require_own(github: GitHub, order: AuditOrder) -> None:
+    if order.repository.casefold() != github.wire.repository.casefold():
+        raise AuditRefused(f"the audit is of {order.repository}", "run this there")
+
+
+def _verified(layout: Layout, record: Path, fix: str) -> Verification:
+    """Return the verification of a record. Raises AuditRefused unless every step holds."""
+    verification = AuditRepository(layout).verification(record)
+    if wrong := audits.does_not_hold(verification):
+        raise AuditRefused(f"the record does not verify: {wrong}", fix)
+    return verification
+
+
+def _proposed(writer: GitHub, attached: AttachedRecord, main: Commit, row: dict[str, bytes]) -> int:
+    """Open the pull request of a record, with the row where it is whole; return its number."""
+    files = {**row, **attached.signed} if attached.is_whole else attached.signed
+    return audits.propose(writer, attached.order, main, files, attached.record)
+
+
+def _close(github: GitHub, attached: AttachedRecord, *, is_open: bool) -> None:
+    """Close what a proposed record leaves nothing to do in."""
+    order = attached.order
+    if order.is_on_main:
+        github.close(order.number, "issues")
+    elif attached.is_whole and is_open:
+        github.close(order.number)
