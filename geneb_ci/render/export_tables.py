@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from geneb_ci.audit.trust.attestation import STANDING_MEANING, Standing
 from geneb_ci.board.columns import COLUMNS, Entry
 from geneb_ci.board.site.inputs import Built, Site, site_of
-from geneb_ci.board.site.links import HARNESS, HUB, LICENCE, PAPER
+from geneb_ci.board.site.links import HUB, LICENCE
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.render.export_entries import (
@@ -307,7 +307,7 @@ def _encoded(value: Mapping[str, Any]) -> bytes:
 def _dataset_description(
     site: Site, name: str, about: str, address: str, parts: Mapping[str, Any]
 ) -> Any:
-    when = site.built.when
+    when, paper = site.built.when, site.origin.paper
     return {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -315,7 +315,7 @@ def _dataset_description(
         "name": name,
         "description": about,
         "url": address,
-        "citeAs": f"GENEB: frozen embeddings of DNA foundation models, {PAPER}",
+        "citeAs": f"{paper.title}, {paper.address}" if paper else site.name,
         **({"datePublished": when} if when else {}),
         **parts,
     }
@@ -334,7 +334,7 @@ def _board(site: Site, contents: Iterable[tuple[ExportedTable, bytes]]) -> dict[
         f"{site.benchmark.name} leaderboard",
         "Scores of frozen embeddings of DNA foundation models on each task, in each regime. A text "
         "that begins like a formula has an apostrophe before it.",
-        site.address("index.html") or HARNESS,
+        site.address("index.html") or site.origin.code or "",
         {"license": LICENCE, "version": version, "distribution": files, "recordSet": sets},
     )
     return description

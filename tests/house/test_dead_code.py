@@ -47,6 +47,7 @@ ALLOWED = {
     "yes": "struct.pack takes the steps of a seccomp program as tuples",
     "no": "struct.pack takes the steps of a seccomp program as tuples",
     "colour": "the template of the badge reads it",
+    "bibtex": "the template of every page reads it",
     "label_width": "the template of the badge reads it",
     "message_width": "the template of the badge reads it",
     "handle_starttag": "HTMLParser calls it",
