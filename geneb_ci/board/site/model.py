@@ -34,7 +34,6 @@ COLOURS = {
 }
 """Background of evidence, each with a contrast of 4.5 and more to white."""
 OTHER_COLOUR = "#4f5d5a"
-LABEL = "GENEB"
 
 
 class ModelFact(NamedTuple):
@@ -241,8 +240,9 @@ def badge_of(model: str, site: Site) -> Badge:
     evidence, audit = entry.evidence, entry.audit
     extent = f" {audit.tasks}/{audit.of}" if audit and audit.agrees and audit.tasks else ""
     message = f"{evidence}{extent} \u00b7 {rank_words(model, site)}"
+    label = site.benchmark.name
     return Badge(
-        LABEL, message, COLOURS.get(evidence, OTHER_COLOUR), _width(LABEL), _width(message)
+        label, message, COLOURS.get(evidence, OTHER_COLOUR), _width(label), _width(message)
     )
 
 
