@@ -4,7 +4,7 @@ usage: python -m tools.compare_outputs BASE
 
 BASE is a commit. The inputs are made once, by this checkout: the public rows, the fixtures of every
 rule but those of pull requests, 400 generated rows, and a repository with audits that agree, differ
-and are withdrawn. Each version checks, labels, verifies and builds them, the public rows under its
+and are withdrawn. Each version checks, rates, verifies and builds them, the public rows under its
 own policy and benchmark, since an older version refuses settings that it does not know. What
 differs is printed; exit 1 if anything does.
 """
@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -74,31 +74,43 @@ def add_own(source: Path, inputs: Path) -> None:
 
 def collect(inputs: Path, outputs: Path) -> None:
     """Write what the version that Python finds first makes of the inputs."""
-    from geneb_ci.cli.main import main
-
     for root in [*(inputs / name for name in BOARDS), *sorted((inputs / "rules").iterdir())]:
         results = outputs / root.relative_to(inputs)
         results.mkdir(parents=True)
         checked = next((n for n in ("submissions", "alone") if (root / n).is_dir()), ".")
-        commands = {"check": ["check", checked, "--format", "json"]}
+        board = str(results / "board")
+        # Each command as it is written today, and then as earlier versions name it.
+        commands = {"check": [["check", checked, "--format", "json"]]}
         if root.name in BOARDS:
             commands |= {
-                "label": ["label", "--format", "json"],
-                "verify": ["audit", "verify"],
-                "build": ["build", "--output", str(results / "board")],
+                "trust": [["trust", "--format", "json"], ["label", "--format", "json"]],
+                "verify": [["audit", "verify"]],
+                "build": [["build", "--output", board], ["build", "--out", board]],
             }
         with contextlib.chdir(root):
-            for name, words in commands.items():
-                shown = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-                with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
-                    code = main(words)
+            for name, spellings in commands.items():
+                code, raw = run_first(spellings)
                 if name == "build" and code:
-                    sys.exit(f"{root}: no board was built: {shown.buffer.getvalue()!r}")
-                shown.flush()
-                raw = shown.buffer.getvalue().replace(os.fsencode(outputs), b"OUTPUTS")
+                    sys.exit(f"{root}: no board was built: {raw!r}")
+                raw = raw.replace(os.fsencode(outputs), b"OUTPUTS")
                 (results / name).write_bytes(raw + f"exit {code}\n".encode())
         if root.name in BOARDS:
             drop_digests(results / "board")
+
+
+def run_first(spellings: Sequence[list[str]]) -> tuple[int, bytes]:
+    """Run the first spelling of a command that this version knows; return exit code and output."""
+    from geneb_ci.cli.main import main
+    from geneb_ci.common.errors import Exit
+
+    for words in spellings:
+        shown = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
+            code = main(words)
+        if code != Exit.USAGE:
+            break
+    shown.flush()
+    return code, shown.buffer.getvalue()
 
 
 def drop_digests(board: Path) -> None:

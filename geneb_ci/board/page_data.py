@@ -12,6 +12,7 @@ from pydantic_core import to_json
 
 from geneb_ci import __version__
 from geneb_ci.board.advice import Advice, Claim
+from geneb_ci.board.baselines import baseline_lines
 from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
 from geneb_ci.board.numbers import row_matrices, single_fits
 from geneb_ci.board.page import BASE
@@ -147,6 +148,7 @@ def _base(
         "ranked": [[int(model in models) for model in ids] for models in ranked],
         "overall": [_overall(columns[1], model) for model in ids] if columns else None,
         "facts": _facts(diagnostics, index_of, benchmark),
+        "baselines": baseline_lines(benchmark),
         "first": None if advice is None else _claims(advice, index_of),
     }
 

@@ -56,10 +56,25 @@ class TaskNote(StrictModel):
         return self.model_copy(update=filled)
 
 
+class Origin(StrictModel):
+    """Who published a benchmark: what a board cites and links to."""
+
+    name: Text
+    """Name of the benchmark that this is about: a board of another one shows nothing of it."""
+    authors: Text | None = None
+    year: Annotated[int, Field(ge=1900, le=9999)] | None = None
+    paper: Paper | None = None
+    code: Annotated[str, Field(pattern=r"^https://[A-Za-z0-9./_-]+$", max_length=300)] | None = None
+    """Address of the benchmark's own repository."""
+    image: Annotated[str, Field(pattern=r"^[a-z0-9-]+\.png$")] | None = None
+    """File of the page that is shown where its address is shared: 1200 x 630 pixels."""
+
+
 class TaskNotes(StrictModel):
     """The file leaderboard/policy/tasks.toml."""
 
     schema_version: Literal["1.0"]
+    benchmark: Origin | None = None
     tasks: list[TaskNote] = []  # noqa: RUF012 (pydantic copies it)
     papers: dict[str, Paper] = {}  # noqa: RUF012 (pydantic copies it)
 
@@ -71,6 +86,11 @@ class TaskNotes(StrictModel):
             if note.match.count("*") > 1:
                 raise ValueError(f"{note.match}: expected at most one *")
         return self
+
+    def origin(self, benchmark: str) -> Origin:
+        """Return who published the benchmark of a name; nothing but the name if not known."""
+        own = self.benchmark
+        return own if own is not None and own.name == benchmark else Origin(name=benchmark)
 
     def of(self, task: str) -> TaskNote | None:
         """Return the first note about a task."""

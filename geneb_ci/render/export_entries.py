@@ -15,7 +15,7 @@ from geneb_ci.board.columns import Entry
 from geneb_ci.board.numbers import scored_cells
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.site.inputs import Site
-from geneb_ci.board.site.links import HARNESS, HUB, HUB_ID, PAPER, RepositoryLinks
+from geneb_ci.board.site.links import HUB, HUB_ID, RepositoryLinks
 from geneb_ci.common.errors import UsageProblem
 from reference_harness.formats.submission import CellEvidence, SubmissionV11, SubmissionV12
 from reference_harness.formats.text import plural
@@ -267,10 +267,10 @@ def _log(entry: Entry, site: Site, collection: str) -> dict[str, Any]:
         "retrieved_timestamp": timestamp,
         "source_metadata": _source_metadata(entry, site),
         "eval_library": {
-            "name": "GENEB",
+            "name": site.benchmark.name,
             "version": submission.harness_version,
             "additional_details": {
-                "url": HARNESS,
+                **({"url": site.origin.code} if site.origin.code else {}),
                 **({"run": _text(run.model_dump(mode="json"))} if run else {}),
             },
         },
@@ -289,8 +289,9 @@ def _source_metadata(entry: Entry, site: Site) -> dict[str, Any]:
         "authorship": str(entry.authorship),
         "evidence": str(entry.evidence),
         "trust_level": str(entry.level),
-        "paper": PAPER,
     }
+    if site.origin.paper:
+        details["paper"] = site.origin.paper.address
     if submission.schema_ is not None:
         details["submission_schema"] = submission.schema_
     statements = entry.attestation.every_statement

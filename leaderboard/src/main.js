@@ -1,4 +1,4 @@
-// The GENEB board. Data come as scripts (board-data.DIGEST.js, parts), so it works from a disk.
+// The board. Data come as scripts (board-data.DIGEST.js, parts), so it works from a disk.
 
 import { base } from "./data/board.js";
 import { missingData } from "./data/parts.js";

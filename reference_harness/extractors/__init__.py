@@ -24,6 +24,9 @@ class Builtin(NamedTuple):
 
 BUILTINS = {
     "kmer": Builtin("kmer", "KmerExtractor", "frequencies of k-mers, without weights"),
+    "random_init": Builtin(
+        "random_init", "RandomInitExtractor", "a transformer of two layers with random weights"
+    ),
     "huggingface": Builtin(
         "huggingface",
         "HuggingFaceExtractor",

@@ -136,7 +136,7 @@ def published(place: Path) -> dict[str, Any]:
         page[part.removesuffix("-0")] = found_part
     heads = {
         path.name: dict.fromkeys(next(csv.reader(io.StringIO(path.read_text("utf-8")))), "")
-        for path in (place / "csv").iterdir()
+        for path in (place / "csv").glob("*.csv")
     }
     return found | {"page": page} | heads
 
@@ -311,8 +311,8 @@ def test_pages_do_not_show_a_row_as_audited_where_it_is_not(place: Path) -> None
     for statement in OF_AUDITED:
         assert f"{statement['fields']}: {statement['by']}" in own
     badges = {model: (place / f"board/badges/{model}.svg").read_text("utf-8") for model in MODELS}
-    assert "<title>GENEB: audited 2/3 \u00b7 rank " in badges[AUDITED]
-    assert "<title>GENEB: checked \u00b7 rank " in badges[BY_RECEIPT]
+    assert "<title>GENEB-small: audited 2/3 \u00b7 rank " in badges[AUDITED]
+    assert "<title>GENEB-small: checked \u00b7 rank " in badges[BY_RECEIPT]
 
 
 def test_exports_link_a_record_only_with_what_it_is_about(place: Path) -> None:

@@ -124,7 +124,7 @@ def test_verify_names_what_contradicts_and_what_is_unknown(tmp_path, monkeypatch
 
 
 def test_what_is_unknown_stands_in_the_documentation():
-    page = (ROOT / "docs/maintainer/models.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/models.md").read_text(encoding="utf-8")
     listed = {(name, fact) for name in REGISTRY for fact in unknowns(entry_of(name))}
     assert ("enformer-official-rough", "run") in listed
     assert all(f"| {name} | {fact} | " in page for name, fact in listed)

@@ -1,5 +1,6 @@
 """Boards that are not the public one: few rows, gaps, no class sizes, long and foreign names."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,13 +9,16 @@ import pytest
 
 from geneb_ci.board.board import board_of, page_of
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.page import write_page
+from geneb_ci.board.page import INDEX, SCRIPT, STYLE, page_files, write_page
+from geneb_ci.board.page_data import page_scripts
+from geneb_ci.board.site.render import completed_index, editions, site_files
 from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import PRACTICE_BENCHMARK
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import SubmissionV10, SubmissionV11
 from tests.board.board import entries, entry
 from tests.gate import gated
-from tests.page.site import layout
+from tests.page.site import GENERATION, layout, small_site
 from tests.page.tab import opened
 from tests.small import BENCHMARK, small, small_v11
 
@@ -105,3 +109,39 @@ def test_every_view_of_another_board_is_drawn_and_fits(browser, tmp_path, monkey
                 tab.page.set_viewport_size({"width": width, "height": 900})
                 look(view, width)
     assert wrong == []
+
+
+def test_a_board_of_another_name_shows_nothing_of_the_public_one():
+    """In all generated files; what this program and its commands are called is no such text."""
+    dataset = replace(BENCHMARK.dataset, repo_id="other/tasks")
+    benchmark = replace(BENCHMARK, name="A & B", harness_version="1", dataset=dataset)
+    site = replace(small_site([v10("a"), v10("b")]), benchmark=benchmark)
+    drawn = (SCRIPT, STYLE, INDEX)
+    files = {name: raw for name, raw in page_files().items() if name in drawn}
+    files[INDEX] = completed_index(files[INDEX], site)
+    files |= site_files(site) | editions(site, GENERATION, {})
+    files |= page_scripts(site.values, site.entries, benchmark)
+    for name, raw in files.items():
+        assert not re.findall(".*(?:GENEB|2606[.]04525|darlednik).*", raw.decode()), name
+    assert b"<title>A &amp; B leaderboard</title>" in files[INDEX]
+    assert b">A &amp; B <span>leaderboard</span></a></h1>" in files[INDEX]
+    assert b"GENEB" in completed_index(page_files()[INDEX], small_site([v10("a")]))
+
+
+@pytest.mark.nightly  # a browser
+def test_baselines_are_lines_of_the_plot_where_they_have_every_task(browser, tmp_path, monkeypatch):
+    """On the practice board; they are of MCC, and in no table of models."""
+    mini = shipped_benchmark(PRACTICE_BENCHMARK)
+    rows, place = [v10("a", benchmark=mini), v10("b", benchmark=mini)], layout()
+    monkeypatch.setattr("geneb_ci.board.board.benchmark_of", lambda _: mini)
+    board = board_of(rows, place)
+    write_page(tmp_path, page_of(rows, board, place) | board.files)
+    with opened(browser, f"{tmp_path.as_uri()}/index.html") as tab:
+        tab.go("#/plots")
+        assert tab.page.locator("#chart-size .baseline").count() == 3
+        assert "kmer-4 0." in tab.page.inner_text("#chart-size")
+        assert "baselines without training, which have no rank" in tab.page.inner_text("main")
+        tab.go("#/plots?metric=Acc")
+        assert tab.page.locator("#chart-size .baseline").count() == 0
+        tab.go("#/table")
+        assert "kmer-4" not in tab.page.inner_text("main")

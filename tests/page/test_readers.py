@@ -82,10 +82,11 @@ def doubter(reader: Reader) -> None:
 
 
 def author(reader: Reader) -> None:
-    """She cites the board: author, year, address."""
+    """She cites a row: author, year, rank range, address."""
     reader.click("Scores")
     reader.click("GROVER")
     reader.click("Page to link to: links, citation, badge, code that loads it")
+    reader.sees("GENEB leaderboard (2026). GROVER: rank ")
     reader.sees("@misc{geneb-grover")
 
 

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from geneb_ci.board.site.inputs import score_text, slugs, tex
-from geneb_ci.board.site.links import bibtex, safe_address
+from geneb_ci.board.site.inputs import range_text, score_text, slugs, tex
+from geneb_ci.board.site.links import citation, safe_address
 from geneb_ci.board.site.model import snippet_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.models.entry import (
@@ -55,7 +55,13 @@ def test_every_model_task_and_category_has_a_page(folder, pages):
         *(f"tasks/{task}.html" for task in benchmark.task_ids),
         *(f"categories/{name}.html" for name in names),
         *(f"scores/{r}-{m}.html" for r in benchmark.regimes for m in benchmark.metrics),
-        *("index.html", "marks.html", "v/index.html", f"v/{GENERATION}/index.html"),
+        *(
+            "index.html",
+            "marks.html",
+            "v/index.html",
+            f"v/{GENERATION}/index.html",
+            f"v/{COMMIT}/index.html",
+        ),
     }
     assert set(pages) == wanted
     assert {path.stem for path in (folder / "badges").iterdir()} == {
@@ -194,7 +200,7 @@ def test_each_mark_stands_on_its_row_everywhere_and_leads_to_what_it_means(pages
 
 @pytest.mark.parametrize("text", MARKUP, ids=ascii)
 def test_a_citation_has_its_braces_in_pairs(text):
-    made = bibtex("x", text, "models/x.html", public_site())
+    made = citation("x", text, "models/x.html", public_site()).bibtex
     bare = re.sub(r"\\[{}&%$#_]", "", made)
     depth = 0
     for letter in bare:
@@ -290,3 +296,32 @@ def test_axe_finds_nothing_at_any_width(browser, folder, place):
             wide = page.evaluate("document.documentElement.scrollWidth")
             assert (width, wide) == (width, width)
         assert violations(page) == []
+
+
+def test_a_row_is_cited_with_author_year_rank_range_and_an_address_that_stays(pages):
+    lasting = f"{ADDRESS}/v/{COMMIT}/index.html"
+    site = public_site()
+    for entry in entries()[:3]:
+        model, name = entry.submission.model_id, entry.submission.meta.display
+        standing = site.standing(model, "full", "macro")
+        assert standing is not None
+        assert standing.rank_low is not None
+        assert standing.rank_high is not None
+        ranks = range_text(standing.rank_low, standing.rank_high)
+        page = Tags(pages[f"models/{model}.html"])
+        text = "".join(page.data)
+        cited = f"{name}: rank {ranks} of 41 by macro MCC, full"
+        version = f"Board of commit {COMMIT}, 2026-11-20"
+        assert f"GENEB leaderboard (2026). {cited}. {version}. {lasting}" in text
+        for line in (
+            "author = {{GENEB leaderboard}}",
+            f"title = {{{{{tex(cited)}}}}}",
+            "year = {2026}",
+            rf"howpublished = {{\url{{{lasting}}}}}",
+        ):
+            assert line in text
+    # That address leads to the generation, which keeps its scores.
+    own = pages[f"v/{COMMIT}/index.html"]
+    assert f'href="../../v/{GENERATION}/index.html"' in own
+    assert f"{ADDRESS}/v/{GENERATION}/index.html" in own
+    assert "<table" not in own

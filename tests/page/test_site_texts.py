@@ -107,7 +107,7 @@ def test_hostile_texts_of_registry_tasks_and_defects_stay_text(text, monkeypatch
         monkeypatch.setattr(Site, "known", lambda *_: known)
         papers = {"p": Paper.model_construct(title=told, address=told)}
         notes = TaskNotes.model_construct(schema_version="1.0", tasks=[note], papers=papers)
-        monkeypatch.setattr("geneb_ci.board.site.pages.task_notes", lambda _: notes)
+        monkeypatch.setattr("geneb_ci.board.site.inputs.task_notes", lambda _: notes)
         marked = dataclasses.replace(
             hostile(told), marks=Marks((("implausible-cell", 1),), (defect,))
         )

@@ -73,7 +73,7 @@ def is_page(name: str) -> bool:
     return name.startswith(STANDING) or name in {"feed.xml", "marks.html", "pages.css"}
 
 
-def pages_of(model: str, generation: str) -> list[str]:
+def pages_of(model: str, generation: str, commit: str) -> list[str]:
     """Return the pages of a board of one model and the benchmark of three tasks, sorted."""
     scores = [f"scores/{r}-{m}.html" for r in ("10shot", "1shot", "full") for m in METRICS]
     return sorted(
@@ -82,7 +82,8 @@ def pages_of(model: str, generation: str) -> list[str]:
             *("feed.xml", "marks.html", "pages.css"),
             *(f"categories/{slug}.html" for slug in slugs(BENCHMARK.category_order).values()),
             *(f"tasks/{task}.html" for task in BENCHMARK.task_ids),
-            *(*scores, f"v/{generation}/index.html", "v/index.html"),
+            *scores,
+            *(f"v/{folder}index.html" for folder in ("", f"{generation}/", f"{commit}/")),
         ]
     )
 

@@ -103,10 +103,11 @@ def test_each_of_the_last_ten_boards_is_what_was_published_then(
             == "published"
         )
         tree = repo.head.tree
-        own = f"v/{json.loads(tree['manifest.json'])['generation']}/"
+        manifest = json.loads(tree["manifest.json"])
+        own = tuple(f"v/{manifest[key]}/" for key in ("generation", "source_commit"))
         # What earlier generations left is not of this one.
-        left = {n for n in tree if n.startswith("v/") and not n.startswith((own, "v/index."))}
-        assert len(left) == number
+        left = {n for n in tree if n.startswith("v/") and not n.startswith((*own, "v/index."))}
+        assert len(left) == 2 * number
         published[commit] = {n: raw for n, raw in tree.items() if n not in theirs | left}
     assert len(published) == 12
     folder.write("submissions/draft.json", b"not committed, so it has no part in it")

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from geneb_ci.board.page import page_files, with_data
-from geneb_ci.board.site.render import ABOUT, MARKER
+from geneb_ci.board.site.render import ABOUT, MARKER, NAMED
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.publish import manifest
 from geneb_ci.publish.faults import BadManifest, HubRefused, NewerManifest
@@ -31,8 +31,9 @@ def publish(space: Space, clone: Clone) -> Published:
 def test_one_commit_has_every_file_and_the_manifest_describes_them(space, repo, clone):
     publish(space, clone)
     tree = repo.head.tree
-    generation = json.loads(tree["manifest.json"])["generation"]
-    assert sorted(filter(is_page, tree)) == pages_of("model-a", generation)
+    manifest = json.loads(tree["manifest.json"])
+    own = (manifest["generation"], manifest["source_commit"])
+    assert sorted(filter(is_page, tree)) == pages_of("model-a", *own)
     assert sorted(undated(name) for name in tree if not is_page(name)) == [
         *(".gitattributes", "README.md", *SCRIPTS, "index.html"),
         *("leaderboard.json", "leaderboard_tasks.json", "ledger.json", "manifest.json"),
@@ -74,10 +75,12 @@ def test_a_repository_without_a_page_gets_the_one_of_this_version(space, repo, c
     publish(space, clone)
     shipped = page_files() | {"board.css": b"p { color: red }"}
     shipped = with_data(shipped, repo.head.tree)
-    head, before, after = re.split(b"|".join((ABOUT, MARKER)), shipped.pop("index.html"))
+    marks = b"|".join((NAMED, ABOUT, MARKER))
+    head, named, before, after = re.split(marks, shipped.pop("index.html"))
     assert {name: repo.head.tree[name] for name in shipped} == shipped
     index = repo.head.tree["index.html"]
-    assert index.startswith(head)
+    assert index.startswith(head.replace(b"<title>", b"<title>GENEB-small "))
+    assert b"GENEB-small".join((head[-20:], named)) in index
     assert before in index
     assert index.endswith(after)
     assert b'<a href="models/model-a.html"><bdi>Model model-a</bdi></a>' in index

@@ -17,6 +17,7 @@ from geneb_ci.board.columns import Entry
 from geneb_ci.common.config import Layout
 from geneb_ci.models.entry import ModelEntry
 from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.models.tasks import Origin, TaskNotes, task_notes
 from geneb_ci.statistics.metrics import Standings
 from reference_harness.formats.benchmark import Benchmark
 
@@ -133,6 +134,26 @@ class Site:
     def address(self, page: str) -> str:
         """Return the public address of a page; "" if no setting names that of the board."""
         return f"{self.layout.site}/{page}" if self.layout.site else ""
+
+    @property
+    def name(self) -> str:
+        """The name of the board."""
+        return f"{self.benchmark.name} leaderboard"
+
+    @property
+    def permanent(self) -> str:
+        """Where the board of this commit stays, from the top; "" for one of no commit."""
+        return f"v/{self.built.commit}/index.html" if self.built.commit else ""
+
+    @functools.cached_property
+    def notes(self) -> TaskNotes:
+        """What the policy of the layout says of the benchmark and its tasks."""
+        return task_notes(self.layout)
+
+    @functools.cached_property
+    def origin(self) -> Origin:
+        """Who published the benchmark."""
+        return self.notes.origin(self.benchmark.name)
 
     @functools.cached_property
     def registry(self) -> ModelRegistry:

@@ -17,10 +17,6 @@ HUB = "https://huggingface.co"
 HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 """A repository of the Hub, as OWNER/NAME."""
 GITHUB = "https://github.com"
-PAPER = "https://arxiv.org/abs/2606.04525"
-"""The paper of the benchmark GENEB."""
-HARNESS = f"{GITHUB}/darlednik/GENEB"
-"""The benchmark's own repository, with the extractors of the published rows."""
 GUIDE = "docs/contributor/add-a-model.md"
 """How to submit a model, in the repository of submissions."""
 # Every file of a model would be too many links; the registry's entry lists all.
@@ -178,26 +174,28 @@ def source_links(sources: list[str]) -> Iterator[Link]:
         )
 
 
-def benchmark_links(benchmark: Benchmark) -> list[Link]:
+def benchmark_links(site: Site) -> list[Link]:
     """Return links to the benchmark: paper, task data where the Hub has them, harness."""
-    page = data_page(benchmark)
-    return [
-        Link("Paper of the benchmark", PAPER),
-        *([Link("Task data at the pinned commit", page)] if page else []),
-        Link("Harness of the benchmark", HARNESS),
-    ]
+    origin = site.origin
+    links = (
+        Link("Paper of the benchmark", origin.paper.address if origin.paper else ""),
+        Link("Task data at the pinned commit", data_page(site.benchmark)),
+        Link("Harness of the benchmark", origin.code or ""),
+    )
+    return [link for link in links if link.address]
 
 
 def board_links(site: Site) -> list[Link]:
     """Return where a visitor of the board goes next: paper, code, data, how to submit a model."""
-    layout, page = site.layout, data_page(site.benchmark)
+    layout, origin = site.layout, site.origin
     guide = f"{layout.repository}/blob/{site.built.commit or 'HEAD'}/{GUIDE}"
-    return [
-        Link("Paper", PAPER),
-        Link("Code", layout.repository or HARNESS),
-        *([Link("Task data", page)] if page else []),
-        *([Link("Submit a model", guide)] if layout.repository else []),
-    ]
+    links = (
+        Link("Paper", origin.paper.address if origin.paper else ""),
+        Link("Code", layout.repository or origin.code or ""),
+        Link("Task data", data_page(site.benchmark)),
+        Link("Submit a model", guide if layout.repository else ""),
+    )
+    return [link for link in links if link.address]
 
 
 def data_page(benchmark: Benchmark) -> str:
@@ -213,31 +211,44 @@ def data_links(benchmark: Benchmark, task: str) -> list[Link]:
     return [Link("Data of the task", f"{page}/{quote(folder + task)}")] if page else []
 
 
-def bibtex(key: str, title: str, page: str, site: Site) -> str:
-    """Return an entry of BibTeX for a page, and one for the paper of the benchmark."""
-    built, address = site.built, site.address(page)
-    fields = {"title": f"{{{tex(title)}}}"}
-    if built.when:
-        fields["year"] = built.when[:4]
-    if address:
-        fields["howpublished"] = rf"\url{{{address}}}"
-    if built.commit:
-        fields["note"] = f"Board of commit {built.commit}, {(built.when or '')[:10]}"
+class Citation(NamedTuple):
+    """How a page is cited."""
+
+    text: str
+    bibtex: str
+    """An entry for the page, and one for the paper of the benchmark where that is known."""
+
+
+def citation(key: str, title: str, page: str, site: Site) -> Citation:
+    """Return how a page is cited; `page` is where it stays, from the top of the board."""
+    built, origin, address = site.built, site.origin, site.address(page)
+    day, year = (built.when or "")[:10], (built.when or "")[:4]
+    version = f"Board of commit {built.commit}, {day}" if built.commit else ""
+    sentences = (f"{site.name} ({year})" if year else site.name, title, version, address)
+    entry = {
+        "author": f"{{{tex(site.name)}}}",
+        "title": f"{{{tex(title)}}}",
+        "year": year,
+        "howpublished": rf"\url{{{address}}}" if address else "",
+        "note": version,
+    }
+    entries = [_bibtex(f"{site.benchmark.name}-{key}", entry)]
+    if paper := origin.paper:
+        archive, _, eprint = paper.address.partition("https://arxiv.org/abs/")
+        where = {"url": paper.address} if archive else {"eprint": eprint, "archivePrefix": "arXiv"}
+        fields = {
+            "author": f"{{{tex(origin.authors)}}}" if origin.authors else "",
+            "title": f"{{{tex(paper.title)}}}",
+            "year": str(origin.year or ""),
+        }
+        entries.append(_bibtex(origin.name, fields | where))
+    return Citation(". ".join(filter(None, sentences)), "\n\n".join(entries))
+
+
+def _bibtex(key: str, fields: Mapping[str, str]) -> str:
     plain = re.sub(r"[^A-Za-z0-9]+", "-", key).strip("-").lower()
-    paper = PAPER.rpartition("/")[2]
-    return "\n".join(
-        [
-            f"@misc{{geneb-{plain},",
-            *(f"  {name} = {{{value}}}," for name, value in fields.items()),
-            "}",
-            "",
-            "@misc{geneb,",
-            "  title = {{GENEB}: frozen embeddings of DNA foundation models},",
-            f"  eprint = {{{paper}}},",
-            "  archivePrefix = {arXiv},",
-            "}",
-        ]
-    )
+    lines = (f"  {name} = {{{value}}},\n" for name, value in fields.items() if value)
+    return f"@misc{{{plain},\n{''.join(lines)}}}"
 
 
 def dataset(name: str, description: str, page: str, site: Site, **more: Any) -> dict[str, Any]:
@@ -250,10 +261,11 @@ def dataset(name: str, description: str, page: str, site: Site, **more: Any) -> 
         "license": LICENCE,
         "isAccessibleForFree": True,
         "measurementTechnique": "logistic regression on frozen embeddings",
-        "citation": PAPER,
-        "creator": {"@type": "Organization", "name": "GENEB leaderboard"},
+        "creator": {"@type": "Organization", "name": site.name},
         **more,
     }
+    if site.origin.paper:
+        members["citation"] = site.origin.paper.address
     if site.built.when:
         members["dateModified"] = site.built.when
     if site.built.commit:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from geneb_ci.audit.trust.attestation import SCORES, WORD, Author
+from geneb_ci.board.baselines import beside_baselines
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.marks import letters_a_second, peak_memory, run_words
 from geneb_ci.board.site.inputs import (
@@ -20,6 +21,7 @@ from geneb_ci.board.site.links import MARKS
 from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, Evidence
 from geneb_ci.models.entry import GENERAL, ModelEntry, WeightsSource
 from geneb_ci.models.registry import in_words
+from reference_harness.formats.benchmark import Benchmark
 
 UNKNOWN = "not known"
 # Advance of a letter of Verdana at 11 px, on average; the SVG fits the text to it exactly.
@@ -32,7 +34,6 @@ COLOURS = {
 }
 """Background of evidence, each with a contrast of 4.5 and more to white."""
 OTHER_COLOUR = "#4f5d5a"
-LABEL = "GENEB"
 
 
 class ModelFact(NamedTuple):
@@ -49,6 +50,16 @@ class ModelFact(NamedTuple):
 def facts_of_model(entry: Entry, known: ModelEntry | None) -> list[ModelFact]:
     """Return the facts of a model; what nobody has established is said to be unknown."""
     return [*_own(entry), *_registered(known)]
+
+
+def baseline_facts(entry: Entry, benchmark: Benchmark) -> Iterator[ModelFact]:
+    """Yield the mean of a row beside those of the baselines, on the tasks that all of them have."""
+    beside = beside_baselines(entry.submission.results, benchmark)
+    if beside is not None:
+        others = ", ".join(f"{name} {score:.3f}" for name, score in beside.baselines.items())
+        tasks = "every task" if beside.tasks == len(benchmark.tasks) else f"{beside.tasks} tasks"
+        value = f"mean MCC of {tasks} in {benchmark.regimes[0]}: {beside.own:.3f}; {others}"
+        yield ModelFact("Beside baselines", value, Author.BOARD)
 
 
 def evidence_words(entry: Entry) -> str:
@@ -229,8 +240,9 @@ def badge_of(model: str, site: Site) -> Badge:
     evidence, audit = entry.evidence, entry.audit
     extent = f" {audit.tasks}/{audit.of}" if audit and audit.agrees and audit.tasks else ""
     message = f"{evidence}{extent} \u00b7 {rank_words(model, site)}"
+    label = site.benchmark.name
     return Badge(
-        LABEL, message, COLOURS.get(evidence, OTHER_COLOUR), _width(LABEL), _width(message)
+        label, message, COLOURS.get(evidence, OTHER_COLOUR), _width(label), _width(message)
     )
 
 

@@ -13,7 +13,7 @@ from geneb_ci.board.site.links import (
     Link,
     RepositoryLinks,
     benchmark_links,
-    bibtex,
+    citation,
     data_links,
     dataset,
     model_links,
@@ -23,6 +23,7 @@ from geneb_ci.board.site.links import (
 from geneb_ci.board.site.model import (
     Badge,
     badge_of,
+    baseline_facts,
     evidence_words,
     facts_of_model,
     install_of,
@@ -30,10 +31,8 @@ from geneb_ci.board.site.model import (
     snippet_of,
 )
 from geneb_ci.check.registry import BY_ID
-from geneb_ci.models.tasks import task_notes
 from reference_harness.formats.benchmark import Task
 
-BOARD = "GENEB leaderboard"
 LISTED_MAX = 500
 """Models that a page of a task, a category or a regime lists: 150 kB. The board has all."""
 
@@ -49,7 +48,7 @@ class TaskFacts(NamedTuple):
 
 def task_facts(site: Site) -> Mapping[str, TaskFacts]:
     """Return the facts of tasks by id, from the maintainers' file."""
-    notes = task_notes(site.layout)
+    notes = site.notes
     known, facts = notes.facts(site.benchmark.tasks), {}
     for task in site.benchmark.task_ids:
         note = notes.of(task)
@@ -81,7 +80,12 @@ def page(
         "site": site,
         "canonical": site.address(path),
         "data": dataset(title, about, path, site, **more.pop("described", {})),
-        "bibtex": bibtex(more.pop("key", title), f"{title}, {BOARD}", path, site),
+        "cite": citation(
+            more.pop("key", title),
+            more.pop("cited", title),
+            more.pop("permanent", site.permanent or path),
+            site,
+        ),
         **more,
     }
     return Page(path, template, content)
@@ -145,10 +149,11 @@ def model_page(entry: Entry, site: Site) -> Page:
         title=name,
         about=about,
         key=model,
+        cited=_cited(name, model, site),
         described={"identifier": model},
         entry=entry,
         known=known,
-        facts=facts_of_model(entry, known),
+        facts=[*facts_of_model(entry, known), *baseline_facts(entry, site.benchmark)],
         means=list(zip(*[site.standings(model, r) for r in site.benchmark.regimes], strict=True)),
         tasks=task_cells(
             [site.task_columns(model, regime) for regime in site.benchmark.regimes],
@@ -159,7 +164,7 @@ def model_page(entry: Entry, site: Site) -> Page:
         links=(
             ("This row", row_links(model, site, repository, events)),
             ("The model", model_links(known, submission.meta.url)),
-            ("The benchmark", benchmark_links(site.benchmark)),
+            ("The benchmark", benchmark_links(site)),
         ),
         records={
             path.stem: list(repository.file("Signed record", path))
@@ -168,6 +173,12 @@ def model_page(entry: Entry, site: Site) -> Page:
         events=events,
         event_links=repository.event,
     )
+
+
+def _cited(name: str, model: str, site: Site) -> str:
+    """Return a row with its rank range, as it is cited."""
+    metric, regime = site.benchmark.primary_metric, site.benchmark.regimes[0]
+    return f"{name}: {rank_words(model, site)} by macro {metric}, {regime}"
 
 
 def _placed(model: str, standing: Standing | None, site: Site) -> str:
@@ -206,7 +217,7 @@ def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
         links=[
             *data_links(site.benchmark, task.id),
             *facts.links,
-            *benchmark_links(site.benchmark),
+            *benchmark_links(site),
         ],
         rows=list(zip(models, cells, strict=True)),
         left_out=max(0, len(site.names) - LISTED_MAX),
@@ -235,7 +246,7 @@ def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> 
         tasks=[(task, facts.get(task.id, TaskFacts())) for task in tasks],
         rows=list(zip(best, mean_cells(standings), strict=True)),
         left_out=len(site.names) - len(best),
-        links=benchmark_links(site.benchmark),
+        links=benchmark_links(site),
     )
 
 

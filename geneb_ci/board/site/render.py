@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from geneb_ci import __version__
 from geneb_ci.board.page import POLICY, pages_style, write_page
@@ -35,6 +35,8 @@ from geneb_ci.common.parallel import in_processes, jobs_for
 FEED, STYLE = "feed.xml", "pages.css"
 MARKER = b"<!-- scores for readers without scripts -->"
 """The mark in index.html that the table for readers without JavaScript replaces."""
+NAMED = b"<!-- name of the benchmark -->"
+"""The mark in index.html that the name of the benchmark replaces."""
 ABOUT = b"<!-- date, version and links of the board -->"
 """The mark in index.html that date, version and links replace."""
 SPACE = b'data-space=""'
@@ -85,7 +87,7 @@ def write_site(folder: Path, site: Site, jobs: int | None = None) -> None:
 
 
 def completed_index(index: bytes, site: Site) -> bytes:
-    """Return index.html with what a board knows: date, version, links, its Space, its scores.
+    """Return index.html with what a board knows: name, date, version, links, its Space, its scores.
 
     The scores are for readers without JavaScript. A page without the marks, such as a maintainer's
     own, is returned as it is.
@@ -93,6 +95,8 @@ def completed_index(index: bytes, site: Site) -> bytes:
     about = {"links": board_links(site), "root": "", "site": site}
     header = _rendered(_environment(), Page("index.html", "about.html", about))
     index = index.replace(ABOUT, header.strip(), 1)
+    title, name = b"<title>", str(escape(site.benchmark.name)).encode()
+    index = index.replace(title, b"%s%s " % (title, name), 1).replace(NAMED, name, 1)
     index = index.replace(SPACE, SPACE.replace(b'""', f'"{site.layout.space}"'.encode()), 1)
     return index.replace(MARKER, _plain_scores(site), 1) if MARKER in index else index
 
@@ -121,7 +125,10 @@ def editions(
     data = {name: file for name, file in files.items() if name.endswith(".json")}
     metric, every = site.benchmark.primary_metric, len(site.names)
     texts = {}
-    for path in (f"{EDITIONS}/{generation}/index.html", f"{EDITIONS}/index.html"):
+    permanent = f"{EDITIONS}/{generation}/index.html"
+    # Pages of the generation cannot name it; its commit they can, and that page leads there.
+    for path in (permanent, f"{EDITIONS}/index.html", site.permanent):
+        is_whole = path != site.permanent
         edition = page(
             path,
             "edition.html",
@@ -131,9 +138,15 @@ def editions(
                 f"The scores of generation {generation[:12]} of the board, of "
                 f"{(site.built.when or '')[:10]}: this address keeps them when the board changes."
             ),
+            key=generation[:12],
+            cited=f"Generation {generation}",
+            permanent=permanent,
             generation=generation,
-            tables={r: scores_table(r, metric, site, every) for r in site.benchmark.regimes},
-            data_files=data,
+            tables={
+                regime: scores_table(regime, metric, site, every)
+                for regime in (site.benchmark.regimes if is_whole else ())
+            },
+            data_files=data if is_whole else {},
         )
         texts[path] = _rendered(_environment(), edition)
     return texts

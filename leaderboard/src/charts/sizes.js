@@ -1,6 +1,6 @@
 // Score against parameters, with the Pareto front.
 
-import { byId, models, params } from "../data/board.js";
+import { baselinesOf, byId, models, params } from "../data/board.js";
 import { scoresIn, standingOf } from "../data/scores.js";
 import { h, head, number, row, table } from "../page/dom.js";
 import { modelLink } from "../page/marks.js";
@@ -20,14 +20,16 @@ export function sizeChart(state, places, column) {
   const scores = scoresIn(column, state.regime, state.metric);
   const sized = places.filter((index) => params[index] > 0);
   const plot = { state, column, scores, sized, front: frontOf(sized, params, scores) };
+  plot.baselines = baselinesOf(state.regime, state.metric, column);
   plot.hasWhiskers = sized.length <= WHISKERS_MAX && Boolean(standing(plot, sized[0]));
   const bars = plot.hasWhiskers ? " Bars are 95 % intervals." : "";
+  const lines = plot.baselines.length ? " Dotted lines are baselines without training, which have no rank." : "";
   return framed({
     name: "size",
     title: "Score against size",
     caption:
       `${column.label} ${metricName(state.metric)}, ${regimeWords(state.regime)}, against parameters ` +
-      `(logarithmic). The dashed line is the Pareto front: no smaller model of those drawn scores as high.${bars}`,
+      `(logarithmic). The dashed line is the Pareto front: no smaller model of those drawn scores as high.${bars}${lines}`,
     invitation: "Point at a dot for its figures, or go from dot to dot with the arrow keys; click it, or press Enter, for the model's page.",
     draw: (box, title) => drawSizes(box, title, plot),
     figures: () => sizeTable(plot, places),
@@ -45,6 +47,7 @@ function drawSizes(box, title, plot) {
     const found = plot.hasWhiskers ? standing(plot, index) : null;
     return found ? [found.low, found.high] : [scores[index]];
   });
+  ends.push(...plot.baselines.map(({ score }) => score));
   const sizes = d3.extent(sized, (index) => params[index]);
   const x = d3.scaleLog(sizes, [LEFT + 16, WIDTH - 30]).nice();
   const y = d3.scaleLinear(d3.extent(ends), [HEIGHT - BOTTOM, 30]).nice();
@@ -52,12 +55,21 @@ function drawSizes(box, title, plot) {
   axis(drawn, `translate(${LEFT},0)`, d3.axisLeft(y).ticks(8));
   label(drawn, "parameters", WIDTH - 30, HEIGHT - 8, { anchor: "end" });
   label(drawn, `${metricName(state.metric)}, ${column.label}`, 8, 12);
+  drawBaselines(drawn, plot, y);
   const position = (index) => [x(params[index]), y(scores[index])];
   const step = d3.line().curve(d3.curveStepAfter);
   drawn.append("path").attr("class", "front").attr("d", step(front.map(position)));
   if (plot.hasWhiskers) drawWhiskers(drawn, plot, x, y);
   drawDots(drawn, plot, position);
   drawNames(drawn, plot, position);
+}
+
+function drawBaselines(drawn, { baselines }, y) {
+  for (const { name, score } of baselines) {
+    const path = `M${LEFT},${y(score)}H${WIDTH}`;
+    drawn.append("path").attr("class", "baseline").attr("d", path);
+    label(drawn, `${name} ${scoreText(score)}`, WIDTH - 4, y(score) - 4, { anchor: "end" });
+  }
 }
 
 function drawWhiskers(drawn, plot, x, y) {

@@ -33,6 +33,11 @@ export const models = (base?.models ?? []).map((row) => ({
   id: row.model,
   name: row.disp,
 }));
+/** MCC of what needs no training, by name, of a regime and a column. */
+export function baselinesOf(regime, metric, { key }) {
+  const known = metric === "MCC" ? Object.entries(base?.baselines?.[regime] ?? {}) : [];
+  return known.filter(([, own]) => key in own).map(([name, own]) => ({ name, score: own[key] }));
+}
 export const params = models.map((model) => model.params);
 export const byId = new Map(models.map((model, index) => [model.id, index]));
 

@@ -63,7 +63,7 @@ function draw(state, scrolled) {
   main.replaceChildren(content);
   main.removeAttribute("aria-busy");
   const name = title ?? models[byId.get(state.model)]?.name ?? "No such model";
-  document.title = `${name} · GENEB leaderboard`;
+  document.title = `${name} · ${bench.name} leaderboard`;
   if (isNew) {
     scrollTo(0, 0);
     main.focus({ preventScroll: true });

@@ -60,7 +60,7 @@ async function saveTasks({ regime, metric }, places) {
     }
     return made;
   });
-  saveCsv(`geneb-tasks-${regime}-${metric}`, rows);
+  saveCsv(`tasks-${regime}-${metric}`, rows);
 }
 
 function addForm(count) {

@@ -16,7 +16,7 @@ export function downloadButtons(state, content) {
       { type: "button", id: kind, onclick: () => write(state, rowsOf(state, content)) },
       `Download these rows as ${kind.toUpperCase()}`,
     );
-  return [button("csv", ({ regime, metric }, rows) => saveCsv(`geneb-${regime}-${metric}`, rows)), button("json", saveJson)];
+  return [button("csv", ({ regime, metric }, rows) => saveCsv(`scores-${regime}-${metric}`, rows)), button("json", saveJson)];
 }
 
 function rowsOf({ regime, metric }, { columns, places, scores, ranks, ranking }) {
@@ -54,7 +54,7 @@ export function saveCsv(name, rows) {
 function saveJson({ regime, metric }, rows) {
   const benchmark = { name: bench.name, sha256: bench.sha256 };
   const text = JSON.stringify({ benchmark, regime, metric, rows }, null, 1);
-  save(`geneb-${regime}-${metric}.json`, "application/json", text);
+  save(`scores-${regime}-${metric}.json`, "application/json", text);
 }
 
 function save(name, type, text) {

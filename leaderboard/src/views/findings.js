@@ -26,7 +26,8 @@ const TITLES = {
 function titleOf({ id, parameters }) {
   const { regime, first, second } = parameters;
   const title = Object.hasOwn(TITLES, id) ? TITLES[id] : id;
-  if (first) return `${title}: ${first} and ${second}`;
+  const [one, other] = [first, second].map((id) => models[byId.get(id)]?.name ?? id);
+  if (first) return `${title}: ${one} and ${other}`;
   return ["retention", "mean-macro"].includes(id) ? `${title}: ${regime}` : title;
 }
 

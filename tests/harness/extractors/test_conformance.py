@@ -14,7 +14,7 @@ from reference_harness.conformance import PROPERTIES, QUICK, Outcome, PropertyRe
 from reference_harness.conformance.child import attempt
 from reference_harness.conformance.registry import LOADS
 from reference_harness.conformance.subject import Subject
-from reference_harness.extractors import BUILTINS
+from reference_harness.extractors import BUILTINS, DEFAULT
 from reference_harness.extractors_cli import extractors
 from reference_harness.loading import load
 
@@ -165,7 +165,13 @@ def test_one_class_is_no_fault_of_an_extractor_and_the_probe_shows_it():
     assert set(probe.predict(rows)) == {False}
 
 
-@pytest.mark.parametrize("name", sorted(set(BUILTINS) - NEED_A_MODEL))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name == DEFAULT else pytest.mark.nightly)
+        for name in sorted(set(BUILTINS) - NEED_A_MODEL)
+    ],
+)
 def test_a_built_in_without_weights_passes_everything(name):
     assert failed(check(name)) == set()
 

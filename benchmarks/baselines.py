@@ -1,0 +1,75 @@
+"""Run the baselines and keep their scores in schemas/baselines.json.
+
+    python -m benchmarks.baselines [--write] [FOLDER]
+
+FOLDER keeps the run records, so that a second call runs only what is missing. GENEB-mini is run
+whole, GENEB on the real tasks that are here (`make real-tasks`).
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.paths import REAL_TASKS, ROOT
+
+BASELINES = {
+    "kmer-4": ("--extractor", "builtin:kmer", "--option", "k=4"),
+    "kmer-6": ("--extractor", "builtin:kmer", "--option", "k=6"),
+    "random-init": ("--extractor", "builtin:random_init"),
+}
+PATH = ROOT / "schemas/baselines.json"
+DIGITS = 6
+
+
+def run(name: str, data: tuple[str, ...], output: Path) -> dict[str, Any]:
+    """Return the run record of a baseline; one that is there is not made again."""
+    if not output.is_file():
+        words = (*BASELINES[name], *data, "--model-id", name, "--output", str(output), "--quiet")
+        cache = ("--cache", str(output.parent / "cache"))
+        command = [sys.executable, "-m", "reference_harness", "run", *words, *cache]
+        subprocess.run(command, check=True, cwd=ROOT)
+    record: dict[str, Any] = json.loads(output.read_bytes())
+    return record
+
+
+def scores_of(record: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Return regime and task to MCC."""
+    return {
+        regime: {
+            task: round(own["regimes"][regime]["scores"]["MCC"], DIGITS)
+            for task, own in sorted(record["tasks"].items())
+        }
+        for regime in record["regimes"]
+    }
+
+
+def main() -> None:
+    """Print the mean of each baseline, and write all scores where asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("folder", nargs="?", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (options.folder or Path(temporary)).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        here = sorted(path.name.partition(".")[0] for path in REAL_TASKS.glob("*.csv*"))
+        boards = {"mini": (), "real": ("--data", str(REAL_TASKS), "--tasks", ",".join(here))}
+        values: dict[str, Any] = {}
+        for board, data in boards.items():
+            for name in BASELINES:
+                record = run(name, data, folder / f"{board}-{name}.json")
+                digest = record["benchmark"]["sha256"]
+                values.setdefault(digest, {})[name] = scores_of(record)
+                full = values[digest][name]["full"]
+                print(f"{record['benchmark']['name']}, {name}: {len(full)} tasks, mean "
+                      f"{sum(full.values()) / len(full):.4f}")  # fmt: skip
+    if options.write:
+        PATH.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

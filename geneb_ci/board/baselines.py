@@ -1,0 +1,82 @@
+"""What needs no training: scores of k-mers and of random weights, beside the rows of a board.
+
+They have no rank and no page. `benchmarks/baselines.py` computes them with the harness; where the
+task data of a benchmark are not all here, only some tasks have them.
+"""
+
+import functools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from geneb_ci.common.shipped import shipped
+from reference_harness.formats.benchmark import Benchmark
+
+FILE = "baselines.json"
+Scores = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""Baseline, regime and task to MCC."""
+
+
+@functools.cache
+def _by_benchmark() -> dict[str, Scores]:
+    by_benchmark: dict[str, Scores] = json.loads(shipped("schemas", FILE).read_bytes())
+    return by_benchmark
+
+
+def baseline_scores(benchmark: Benchmark) -> Scores:
+    """Return the scores of the baselines; empty for a benchmark that has none."""
+    return _by_benchmark().get(benchmark.sha256, {})
+
+
+def baseline_lines(benchmark: Benchmark) -> dict[str, dict[str, dict[str, float]]]:
+    """Return regime, baseline and key of a column of the page to MCC.
+
+    A mean is left out unless all of its tasks have scores.
+    """
+    means = {"micro": benchmark.task_ids}
+    means |= {f"category:{name}": tasks for name, tasks in benchmark.categories.items()}
+    lines: dict[str, dict[str, dict[str, float]]] = {}
+    for name, regimes in baseline_scores(benchmark).items():
+        for regime, scores in regimes.items():
+            own = {
+                key: _mean([scores[task] for task in tasks])
+                for key, tasks in means.items()
+                if all(task in scores for task in tasks)
+            }
+            categories = [own.get(f"category:{category}") for category in benchmark.categories]
+            known = [mean for mean in categories if mean is not None]
+            if len(known) == len(categories):
+                own["macro"] = _mean(known)
+            if own:
+                lines.setdefault(regime, {})[name] = own
+    return lines
+
+
+class BesideBaselines(NamedTuple):
+    """A row and the baselines on the tasks that all of them have, in the full regime."""
+
+    tasks: int
+    own: float
+    baselines: dict[str, float]
+
+
+def beside_baselines(
+    results: Mapping[str, Mapping[str, Any]], benchmark: Benchmark
+) -> BesideBaselines | None:
+    """Return mean MCC of a row and of each baseline; None where they have no task in common."""
+    regime, scores = benchmark.regimes[0], baseline_scores(benchmark)
+    cells = results.get(regime, {})
+    tasks = [task for task in benchmark.task_ids if task in cells]
+    tasks = [task for task in tasks if all(task in own[regime] for own in scores.values())]
+    if not scores or not tasks:
+        return None
+    return BesideBaselines(
+        len(tasks),
+        _mean([cells[task].MCC for task in tasks]),
+        {name: _mean([own[regime][task] for task in tasks]) for name, own in scores.items()},
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
