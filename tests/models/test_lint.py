@@ -44,7 +44,7 @@ def test_no_public_entry_contradicts_itself_or_its_row():
         assert entry.licence, path.stem
 
 
-CONTRADICTIONS = {
+CONTRADICTIONS: dict[str, tuple[tuple[str, dict[str, Any]], str]] = {
     "other tokens": (("DNABERT-S", {"tokenization": "k-mer"}), "whose tokenizer is kmer"),
     "unknown licence": (
         ("GROVER", {"sources": {"licence": None}}),
@@ -64,7 +64,7 @@ CONTRADICTIONS = {
 
 
 @pytest.mark.parametrize("name", CONTRADICTIONS)
-def test_a_contradiction_inside_an_entry_is_named(name: str):
+def test_a_contradiction_inside_an_entry_is_named(name):
     (model_id, parts), text = CONTRADICTIONS[name]
     assert text in "; ".join(contradictions(changed(model_id, **parts)))
 

@@ -244,6 +244,9 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
         ),
     ),
     FieldGroup(
+        "scores of baselines", Author.MAINTAINERS, ("page/baselines", "page/baselines/**"),
+    ),
+    FieldGroup(
         "species, assay and source of tasks", Author.MAINTAINERS,
         (
             *paths(
