@@ -150,11 +150,11 @@ def architecture() -> str:
 
 
 SETUP = "docs/maintainer/setup.md"
-MODELS = "docs/maintainer/models.md"
+MODELS = "docs/reference/models.md"
 
 
 def models_page() -> str:
-    """Return docs/maintainer/models.md with its table of the registry's entries."""
+    """Return docs/reference/models.md with its tables of the registry's entries."""
     registry = ModelRegistry(find_layout(ROOT))
     rows = [
         "| model | run by | environment | what was tried, or what is missing |",

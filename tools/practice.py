@@ -30,7 +30,7 @@ MAINTAINER = "maintainer"
 """The token that the commands send; the imitation knows it."""
 JOB = "job"
 """The token of the workflow, which writes comments as GitHub Actions."""
-PERSON = {"id": 50, "login": "a-maintainer"}
+PERSON: dict[str, Any] = {"id": 50, "login": "a-maintainer"}
 HONEST, FORGED = "three-mers", "two-mers"
 SUBMISSIONS = "submissions"
 HELP = """\

@@ -139,7 +139,7 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
 @click.option(
     "--parquet",
     is_flag=True,
-    help="Also write models.parquet and scores.parquet; needs the extra `parquet`.",
+    help="Also write all rows and scores as Parquet; needs the extra `parquet`.",
 )
 @click.option(
     "--at", "commit", metavar="COMMIT", help="Rebuild every published file of this commit."

@@ -1,4 +1,4 @@
-"""Rows as two tables, in CSV or Parquet, and data sets described in Croissant.
+"""Rows as tables, in CSV or Parquet, and data sets described in Croissant.
 
 The tables are pandas frames, which the extra `tables` brings; pandas is imported where one is made.
 """
@@ -7,6 +7,7 @@ import csv
 import hashlib
 import importlib.util
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -33,6 +34,7 @@ FORMULA = re.compile(r"['=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 """First letters with which a spreadsheet reads a cell as a formula, also in wide forms."""
 MARK = "'"
 """The prefix that marks a text; a text that begins with it gets a second one."""
+CODEBOOK = "codebook.json"
 MANIFEST, MANIFEST_BYTES_MAX = "manifest.json", 10_000_000  # 100 tasks take 40 kB
 # The terms of Croissant 1.0, all of them: readers warn about a context that lacks some.
 _TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet format
@@ -75,9 +77,12 @@ class ExportedTable(NamedTuple):
     """A column of Python objects for each of `columns`; None where nothing is known."""
 
 
-def tables(site: Site) -> tuple[ExportedTable, ExportedTable]:
-    """Return the tables of rows and of cells, in the order of the lower-case model id."""
-    return _models(site), _scores(site)
+def tables(site: Site) -> tuple[ExportedTable, ...]:
+    """Return the tables of rows, cells and values, in the order of the lower-case model id."""
+    from geneb_ci.board.frame import score_frame
+
+    values = score_frame(site.entries, site.benchmark)
+    return _models(site), _scores(site, values), _values(site, values)
 
 
 def _table(
@@ -120,9 +125,7 @@ def _plain(value: object) -> object:
     return value
 
 
-def _scores(site: Site) -> ExportedTable:
-    from geneb_ci.board.frame import score_frame
-
+def _scores(site: Site, values: "pd.DataFrame") -> ExportedTable:
     metrics = site.benchmark.metrics
     meanings = "; ".join(f"`{name}`: {text}" for name, text in STANDING_MEANING.items())
     columns = [
@@ -145,7 +148,7 @@ def _scores(site: Site) -> ExportedTable:
             f"submitter's word unless `{Standing.RECOMPUTED}`. {meanings}.",
         )
     )
-    cells = score_frame(site.entries, site.benchmark).pivot_table(
+    cells = values.pivot_table(
         "value", ["model", "regime", "task", "category"], "metric", observed=True
     )
     entries = {entry.submission.model_id: entry for entry in site.entries}
@@ -160,10 +163,63 @@ def _scores(site: Site) -> ExportedTable:
     return _table("scores", "One line for each model, regime and task.", columns, rows)
 
 
+def _values(site: Site, values: "pd.DataFrame") -> ExportedTable:
+    """Return the long table of `score_frame`, each value rounded to two digits of its error."""
+    columns = (
+        TableColumn("model", "text", "Id of the model."),
+        TableColumn("task", "text", "Id of the task."),
+        TableColumn("category", "text", "Category of the task."),
+        TableColumn("regime", "text", "How much training data the probe gets."),
+        TableColumn("metric", "text", "What the value is of: `MCC`, `Acc` or `F1`."),
+        TableColumn(
+            "value",
+            "number",
+            "Mean over the seeds, as a fraction of 1, rounded to two digits of its standard error; "
+            "with all digits where no error is known.",
+        ),
+        TableColumn(
+            "standard_error",
+            "number",
+            "Standard error of the value, in its unit, with two digits. Known of MCC, where the "
+            "model has every task of the regime and every test set has a known size.",
+        ),
+        TableColumn("evidence", "text", "What others did to confirm the scores of the model."),
+    )
+    evidence = {entry.submission.model_id: str(entry.evidence) for entry in site.entries}
+    errors = values["standard_error"]
+    frame = values.assign(
+        value=list(map(_rounded, values["value"], errors)),
+        standard_error=list(map(_rounded, errors, errors)),
+        evidence=values["model"].astype(str).map(evidence),
+    ).astype(object)
+    about = "One line for each model, regime, task and metric."
+    return ExportedTable("values", about, columns, frame.where(frame.notna(), None))
+
+
+def _rounded(value: float, error: float) -> float:
+    """Return a value with the decimals that two digits of its standard error have."""
+    return round(value, max(0, 1 - math.floor(math.log10(error)))) if error > 0 else value
+
+
+def codebook(exported: Iterable[ExportedTable]) -> bytes:
+    """Return as JSON what one line of each table is, and the type and meaning of each column."""
+    return _encoded(
+        {
+            table.name: {
+                "about": table.about,
+                "columns": [column._asdict() for column in table.columns],
+            }
+            for table in exported
+        }
+    )
+
+
 def csv_files(site: Site) -> Iterator[tuple[str, bytes]]:
-    """Yield the two tables as CSV (RFC 4180, UTF-8)."""
-    for table in tables(site):
+    """Yield the tables as CSV (RFC 4180, UTF-8), and their codebook."""
+    exported = tables(site)
+    for table in exported:
         yield f"{table.name}.csv", csv_bytes(table)
+    yield CODEBOOK, codebook(exported)
 
 
 def csv_bytes(table: ExportedTable) -> bytes:
@@ -199,12 +255,12 @@ def require_parquet() -> None:
 
 
 def parquet_of(entries: Iterable[Entry], layout: Layout) -> dict[str, bytes]:
-    """Return the two tables of a board that is no published commit as Parquet, by file name."""
+    """Return the tables of a board that is no published commit as Parquet, by file name."""
     return dict(parquet_files(site_of(entries, {}, benchmark_of(layout), layout, Built())))
 
 
 def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:
-    """Yield the two tables as Parquet; the same version of pyarrow writes the same bytes."""
+    """Yield the tables as Parquet, the same bytes by the same pyarrow, and their codebook."""
     import pyarrow as pa  # an extra of its own, and 0.3 s
     import pyarrow.parquet as pq
 
@@ -215,7 +271,8 @@ def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:
         "flag": pa.bool_(),
         "numbers": pa.list_(pa.float64()),
     }
-    for table in tables(site):
+    exported = tables(site)
+    for table in exported:
         fields = [
             pa.field(column.name, types[column.type], metadata={"about": column.about})
             for column in table.columns
@@ -226,10 +283,11 @@ def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:
         # Its own metadata alone: that of pandas names the version of pandas.
         pq.write_table(written.replace_schema_metadata(schema.metadata), sink, compression="zstd")
         yield f"{table.name}.parquet", sink.getvalue().to_pybytes()
+    yield CODEBOOK, codebook(exported)
 
 
 def croissant_files(site: Site, data: Path | None) -> Iterator[tuple[str, bytes]]:
-    """Yield both tables as CSV with their description, and that of the task data of a folder.
+    """Yield the tables as CSV with their description, and that of the task data of a folder.
 
     `data` is a folder that `geneb-ci data pull` wrote, whose manifest has the digest of each file.
     Raises UsageProblem where it is of other data than the benchmark's.
@@ -304,7 +362,8 @@ def _record_set(table: ExportedTable) -> dict[str, Any]:
         _field(table.name, column.name, column.about, column.type, f"{table.name}.csv")
         for column in table.columns
     ]
-    keys = {"models": ["model"], "scores": ["model", "regime", "task"]}[table.name]
+    cell = ["model", "regime", "task"]
+    keys = {"models": ["model"], "scores": cell, "values": [*cell, "metric"]}[table.name]
     fields[0] |= {"references": {"field": {"@id": "models/model"}}} if len(keys) > 1 else {}
     return {
         "@type": "cr:RecordSet",

@@ -48,7 +48,7 @@ class BuiltBoard:
 
     files: Mapping[str, bytes]
     """Name to content: leaderboard.json, leaderboard_tasks.json and, with diagnostics, two more;
-    models.parquet and scores.parquet where they were asked for."""
+    the tables in Parquet and their codebook where they were asked for."""
     models: int
     """How many rows it has."""
     unranked: tuple[str, ...]

@@ -136,7 +136,7 @@ def published(place: Path) -> dict[str, Any]:
         page[part.removesuffix("-0")] = found_part
     heads = {
         path.name: dict.fromkeys(next(csv.reader(io.StringIO(path.read_text("utf-8")))), "")
-        for path in (place / "csv").iterdir()
+        for path in (place / "csv").glob("*.csv")
     }
     return found | {"page": page} | heads
 

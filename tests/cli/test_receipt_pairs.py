@@ -181,8 +181,8 @@ def compared_with_plain(folder: Path, resamples: int, near: float) -> None:
     plain, generator = np.zeros(resamples), np.random.default_rng(3)
     for task, weight in weights.items():
         own, other = a.predictions.tasks[task], b.predictions.tasks[task]
-        fits = (predicted.fits[OF_RECORD]["full"] for predicted in (own, other))
-        plain += weight * plain_bootstrap(own, *fits, resamples, generator)
+        mine, theirs = (predicted.fits[OF_RECORD]["full"] for predicted in (own, other))
+        plain += weight * plain_bootstrap(own, mine, theirs, resamples, generator)
     interval = found.scores[0].interval
     assert interval is not None
     assert interval.low == pytest.approx(np.quantile(plain, 0.025), abs=near)

@@ -55,7 +55,6 @@ ALLOWED = {
     "scores_sha256": "written to schemas/shipped-rows.json",
     "__getattr__": "called by Python for RULES and the like, which import every rule",
     "ErrorDetails": "named in an annotation",
-    "RUN_RECORD": "found by other_kind, which looks at every FileKind",
     "teardown": "hypothesis calls it",
     # reference_harness
     "allow_bf16_reduced_precision_reduction": "torch reads it",

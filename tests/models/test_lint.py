@@ -44,7 +44,7 @@ def test_no_public_entry_contradicts_itself_or_its_row():
         assert entry.licence, path.stem
 
 
-CONTRADICTIONS = {
+CONTRADICTIONS: dict[str, tuple[tuple[str, dict[str, Any]], str]] = {
     "other tokens": (("DNABERT-S", {"tokenization": "k-mer"}), "whose tokenizer is kmer"),
     "unknown licence": (
         ("GROVER", {"sources": {"licence": None}}),
@@ -64,7 +64,7 @@ CONTRADICTIONS = {
 
 
 @pytest.mark.parametrize("name", CONTRADICTIONS)
-def test_a_contradiction_inside_an_entry_is_named(name: str):
+def test_a_contradiction_inside_an_entry_is_named(name):
     (model_id, parts), text = CONTRADICTIONS[name]
     assert text in "; ".join(contradictions(changed(model_id, **parts)))
 
@@ -124,7 +124,7 @@ def test_verify_names_what_contradicts_and_what_is_unknown(tmp_path, monkeypatch
 
 
 def test_what_is_unknown_stands_in_the_documentation():
-    page = (ROOT / "docs/maintainer/models.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/models.md").read_text(encoding="utf-8")
     listed = {(name, fact) for name in REGISTRY for fact in unknowns(entry_of(name))}
     assert ("enformer-official-rough", "run") in listed
     assert all(f"| {name} | {fact} | " in page for name, fact in listed)

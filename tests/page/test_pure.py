@@ -140,7 +140,7 @@ def test_evidence_is_said_with_its_audits(call):
     disputed = {"evidence": "disputed", "audit": AUDIT | {"verdict": "differs"}}
     said = "disputed: rerun, with other scores, 13 of 100 tasks, sandbox level 2, 2026-11-20"
     assert call("words.evidenceText", disputed) == said
-    score = {"task": "promoters", "regime": "full", "metric": "MCC"}
+    score: dict[str, object] = {"task": "promoters", "regime": "full", "metric": "MCC"}
     score |= {"claimed": 0.9, "rerun": 0.70004, "tolerance": 0.01}
     dispute = {"record": "0a", "signer": "A", "date": "2026-11-20", "why": ["1 of 2 tasks"]}
     assert call("words.disputeText", dispute | {"scores": [score]}) == (

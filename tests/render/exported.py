@@ -20,12 +20,12 @@ PARQUET = """
 import json, sys
 import pyarrow.parquet as pq
 found = {}
-for name in ("models", "scores"):
+for name in ("models", "scores", "values"):
     table = pq.read_table(f"{sys.argv[1]}/{name}.parquet")
     found[name] = [dict(zip(table.column_names, map(str, table.schema.types))), table.to_pylist()]
 print(json.dumps(found))
 """
-"""Prints the columns and the rows of both tables of a folder."""
+"""Prints the columns and the rows of each table of a folder."""
 
 
 def validated(code: str, *arguments: str | Path) -> Any:

@@ -159,6 +159,28 @@ def test_csv_has_seeds_records_and_hostile_texts(audited: Site) -> None:
     assert json.loads(seeds) == list(third_evidence(audited).per_seed.MCC)
 
 
+def test_every_value_stands_in_one_long_table_with_the_digits_of_its_error(public: Site) -> None:
+    files = dict(csv_files(public))
+    lines = [*csv.DictReader(io.StringIO(files["values.csv"].decode(), newline=""))]
+    exact = scores_of(public)
+    keys = [tuple(line[key] for key in ("model", "regime", "task", "metric")) for line in lines]
+    assert set(keys) == set(exact)
+    assert len(keys) == len(exact)
+    digits = {len(line["value"].partition(".")[2]) for line in lines if line["standard_error"]}
+    assert max(digits) <= 5
+    for key, line in zip(keys, lines, strict=True):
+        known = line["standard_error"] != ""
+        assert known is (key[-1] == "MCC")
+        assert abs(float(line["value"]) - exact[key]) <= float(line["standard_error"] or 0) / 18
+    said = {entry.submission.model_id: str(entry.evidence) for entry in public.entries}
+    assert {line["model"]: line["evidence"] for line in lines} == said
+    book = json.loads(files["codebook.json"])
+    for name, table in book.items():
+        header = next(csv.reader(io.StringIO(files[f"{name}.csv"].decode(), newline="")))
+        assert [column["name"] for column in table["columns"]] == header
+        assert all(column["about"] for column in table["columns"])
+
+
 def third_evidence(made: Site) -> Any:
     return made.entries[2].submission.evidence["1shot"]["splice_sites"]  # type: ignore[attr-defined]
 

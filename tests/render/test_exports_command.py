@@ -58,7 +58,7 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_command_writes_what_was_asked_for(board: Path, capsys: Any) -> None:
     said = export(capsys, "--format", "csv", "--output", "out", "--model", "m2")
-    assert said == (0, "wrote 2 files to out: 1 model\n", "")
+    assert said == (0, "wrote 4 files to out: 1 model\n", "")
     assert [line["model"] for line in unmarked((board / "out/models.csv").read_bytes())] == ["m2"]
     said = export(
         capsys,
@@ -322,7 +322,7 @@ def test_parquet_of_a_build_has_the_scores_of_its_json(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, place, out]
     done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "models.parquet and scores.parquet: 41 models" in " ".join(done.stdout.split())
+    assert "values.parquet and codebook.json: 41 models" in " ".join(done.stdout.split())
     found = validated(PARQUET, out)
     published = json.loads((out / "leaderboard_tasks.json").read_bytes())["data"]
     expected = {

@@ -130,6 +130,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
         SCORES, Author.SUBMITTER,
         (
             *paths("leaderboard_tasks.json/data/*/*/task_{}/*"), *paths("scores.csv/{}"),
+            "values.csv/value",
             *paths("submission/results/*/*/{}"), "page/tasks/scores/**",
         ),
         checks=(Check.RERUN, Check.RECORD),
@@ -183,7 +184,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
         (*_everywhere("letters_read"), "submission/measured/**"),
     ),
     FieldGroup(
-        IDENTITY, Author.SUBMITTER, (*_everywhere("model"), "scores.csv/model"),
+        IDENTITY, Author.SUBMITTER, (*_everywhere("model"), "scores.csv/model", "values.csv/model"),
     ),
     FieldGroup(
         SIZE, Author.SUBMITTER,
@@ -218,7 +219,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
                 "audit/unaudited/*", *paths("attested/*/{}", ("fields", "by")),
             ),
             *paths("models.csv/{}", ("level", "audit", "attested", "disputes", "records")),
-            "scores.csv/attested",
+            "scores.csv/attested", "values.csv/evidence",
         ),
     ),
     FieldGroup(
@@ -237,9 +238,13 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
         (
             *paths("leaderboard_tasks.json/tasks/*/{}", ("id", "label", "cat")),
             *paths("scores.csv/{}", ("regime", "task", "category", "n_test")),
+            *paths("values.csv/{}", ("regime", "task", "category", "metric")),
             *paths("{}/benchmark/name", _ANALYSES), *paths("{}/benchmark/sha256", _ANALYSES),
             "page/benchmark/**",
         ),
+    ),
+    FieldGroup(
+        "scores of baselines", Author.MAINTAINERS, ("page/baselines", "page/baselines/**"),
     ),
     FieldGroup(
         "species, assay and source of tasks", Author.MAINTAINERS,
@@ -270,7 +275,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
             "diagnostics.json/ranks/*/tasks/*/*/*",
             "page/overall/**", "page/scores/standings/**", "page/scores/shared/**",
             "page/tasks/errors/**", "page/tasks/spreads/**", "page/facts/**", "page/ranked/**",
-            "page/decisions/**",
+            "page/decisions/**", "values.csv/standard_error",
         ),
         basis=(SCORES, SEEDS, SIZE),
     ),
