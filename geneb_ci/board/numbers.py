@@ -1,11 +1,7 @@
-"""The numbers of one row: scores, means, and what is recovered of its confusion matrices.
-
-Numpy comes with the extra `build` alone, and is used where it is at work anyway.
-"""
+"""The numbers of one row: scores, means, and what is recovered of its confusion matrices."""
 
 import array
 import math
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from geneb_ci.check.claims import Results, readings, two_classes
@@ -86,20 +82,11 @@ def row_matrices(_: Submission, results: Results, benchmark: Benchmark) -> dict[
 def _row_matrices(cells: Mapping[str, Mapping[str, float]], benchmark: Benchmark) -> list[int]:
     listed = ((task, cells.get(task)) for task in benchmark.task_ids)
     read = readings({t: Triple(c["MCC"], c["Acc"], c["F1"]) for t, c in listed if c}, 1)
-    cell_readings = [
-        (Classes(*sizes), read.get(t)) for t, _, sizes in benchmark.test_sizes if sizes
-    ]
-    known = [(classes, reading) for classes, reading in cell_readings if reading]
-    settled: Iterable[list[int]] = ([] for _ in known)
-    if sys.modules.get("numpy") is not None:
-        from geneb_ci.board.variance import only_tables
-
-        settled = only_tables(known)
-    counts = (quick or counts_of(*cell) for quick, cell in zip(settled, known, strict=True))
     return [
         number
-        for _, reading in cell_readings
-        for number in (next(counts) if reading else (0, 0, 0))
+        for task, _, sizes in benchmark.test_sizes
+        if sizes
+        for number in (counts_of(Classes(*sizes), read[task]) if task in read else (0, 0, 0))
     ]
 
 

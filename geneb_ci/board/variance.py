@@ -10,7 +10,7 @@ everywhere.
 import functools
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from geneb_ci.check.claims import Results, fits_of, readings, results_of
 from geneb_ci.common.errors import BadConfiguration
-from geneb_ci.statistics.binary import ROUNDING, SIZE_ERROR, BinaryTable, Classes, runs, table
+from geneb_ci.statistics.binary import BinaryTable, Classes, runs, table
 from geneb_ci.statistics.metrics import Reading, Triple
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission, SubmissionV11
@@ -26,7 +26,6 @@ from reference_harness.formats.submission import Submission, SubmissionV11
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.intp]
 FloatOrMore = Floats | np.float64
-Counts = npt.NDArray[np.int64]
 
 # How alike the right and wrong predictions of two few-shot fits of one model are, as a correlation:
 # 1 would be the same predictions, 0 unrelated ones. With k-mers on six real tasks it is 0.11 on
@@ -43,11 +42,6 @@ SLOPE_EVEN = 2.0
 EXACT = 1e-12
 """Scores this near to those of an integer matrix were computed from it: 16 digits leave 1e-16."""
 _SCORES = operator.itemgetter("MCC", "Acc", "F1")
-NEAR = 6
-"""Sizes of rho that are compared at once: twice SIZE_ERROR in steps of two, and one at either end.
-"""
-TOTAL_MAX = 100_000
-"""Sequences up to which every product below is less than 2^63, and those of two sizes than 2^53."""
 
 
 class Cells(NamedTuple):
@@ -176,62 +170,6 @@ def _whole(
             table = recovered_table(classes, widths[benchmark.task_ids[int(sizes.two[k])]])
             small[k], large[k] = table.small_right, table.large_right
     return small, large
-
-
-def only_tables(cells: Sequence[tuple[Classes, Reading]]) -> list[list[int]]:
-    """Return matrices and right predictions as `counts_of` of each cell, [] where in doubt.
-
-    It decides the usual case: one accuracy, at most one size of rho, at most one sign of it. Whole
-    numbers are exact, and each operation rounds as the same one in `statistics.binary` does, so
-    that no bit differs.
-    """
-    small, large = np.array([classes for classes, _ in cells], dtype=np.int64).reshape(-1, 2).T
-    values = np.array([reading for _, reading in cells], dtype=float).reshape(-1, 2, 3)
-    (mcc, acc, f1), (mcc_width, acc_width, f1_width) = values.transpose(1, 2, 0)
-    n = small + large
-    low = np.maximum(np.ceil((acc - acc_width) * n), 0)
-    high = np.minimum(np.floor((acc + acc_width) * n), n)
-    right = low.astype(np.int64)
-    f1_low, f1_high = f1 - f1_width - ROUNDING, f1 + f1_width + ROUNDING
-    least, most = np.maximum(-right, right - 2 * small), np.minimum(right, 2 * large - right)
-    inner = np.maximum(_size(n, right, f1_high) - SIZE_ERROR, 0)
-    outer = np.minimum(_size(n, right, f1_low) + SIZE_ERROR, np.maximum(-least, most))
-    inner += (inner - right) % 2
-    outer -= (outer - right) % 2
-    rho = inner + 2 * np.arange(NEAR)[:, None]
-    square = np.where(rho <= outer, rho * rho, 0)
-    given = (right * n - square) / (n * n - square)
-    # F1 falls with rho, also when rounded: what agrees is what is left after trimming both ends.
-    agrees = (rho <= outer) & (f1_low <= given) & (given <= f1_high)
-    sizes = np.count_nonzero(agrees, axis=0)
-    rho = np.where(agrees, rho, 0).sum(axis=0)  # the only one, or in doubt
-    holds = []
-    for signed in (rho, -rho):
-        spread = small * large * (small + signed) * (large - signed)
-        top = n * right - 2 * small * large - signed * (large - small)
-        root = 2 * np.sqrt(np.maximum(spread, 1).astype(float))
-        value = np.where(spread > 0, top / root, 0.0)
-        is_within = (mcc - mcc_width - ROUNDING <= value) & (value <= mcc + mcc_width + ROUNDING)
-        holds.append((sizes == 1) & is_within & (least <= signed) & (signed <= most))
-    above, below = holds
-    below &= (rho > 0) & (small != large)
-    is_none = (low > high) | ~(above | below)
-    signed = np.where(above, rho, -rho)
-    in_doubt = (low < high) | (outer - inner >= 2 * NEAR) | (sizes > 1) | (above & below)
-    # -1 and 1 are neighbours: tables of both are searched together.
-    in_doubt |= ((rho == 1) & (small != large)) | (n > TOTAL_MAX)
-    counts = np.stack([np.ones_like(n), (right - signed) // 2, (right + signed) // 2], axis=1)
-    counts[is_none] = 0
-    rows: list[list[int]] = counts.tolist()
-    return [[] if doubt else row for doubt, row in zip(in_doubt.tolist(), rows, strict=True)]
-
-
-def _size(n: Counts, right: Counts, f1: Floats) -> Counts:
-    """Return |rho| of macro-F1 as `statistics.binary` does."""
-    below = np.where(f1 < 1, 1 - f1, 1.0)
-    share = 1 - (n - right) / (n * below)
-    size = np.where(f1 < 1, np.rint(n * np.sqrt(np.maximum(share, 0.0))), 0.0)
-    return size.astype(np.int64)
 
 
 def recovered_table(classes: Classes, reading: Reading) -> BinaryTable:

@@ -1,6 +1,7 @@
 """`geneb-ci audit open`, `job`, `send`, `deliver`: an open pull request audited by jobs."""
 
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -182,9 +183,10 @@ def send_command(
     """Run the audit of AUDIT_ORDER as a Job of the Hub, and print its outcome, unsigned.
 
     Machine, time limit and the most that it costs are shown first. The Job gets no secret; HF_TOKEN
-    stays here. The outcome comes back in its log.
+    stays here. The outcome comes back in its log. Whatever ends this command cancels the Job.
     """
     order = _order()
+    hub_jobs.require_time(timeout)
     client = hub_jobs.api(os.environ.get("HF_TOKEN", ""))
     machine = hub_jobs.offer(client, flavor, timeout)
     say(machine.text)
@@ -196,9 +198,14 @@ def send_command(
         )
     if dry_run:
         return Exit.CLEAN
-    job = hub_jobs.start(client, order, machine, image, namespace)
-    say(f"started {job.url}")
-    line = hub_jobs.collect(client, job, order, machine, namespace, say, poll)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the Job is canceled
+    request = hub_jobs.audit_request(order)
+    ended = hub_jobs.run_job(
+        *(client, request, machine, image, namespace, say),
+        lambda lines: hub_jobs.outcome_in(lines, order.nonce),
+        poll,
+    )
+    line = hub_jobs.outcome_of_job(ended, order, say)
     echo(line)
     set_output("outcome", line)
     return Exit.CLEAN

@@ -1,6 +1,7 @@
 """`geneb-ci doctor`: what this machine has, or which settings of a repository are wrong."""
 
 import importlib.metadata
+import os
 import platform
 import tempfile
 from pathlib import Path
@@ -29,22 +30,55 @@ BEACON_SECONDS = 5
     "--github", "repo", metavar="OWNER/NAME", help="Check the settings of this repository instead."
 )
 @click.option("--space", metavar="OWNER/NAME", help="With --github: the Space of the board.")
+@click.option(
+    "--hub-job",
+    is_flag=True,
+    help="With --github: instead, start a Job of the Hub, and show which sandbox works in it.",
+)
 @format_option(["text", "json"])
 @OLD_JSON
-def doctor_command(network: bool, repo: str | None, space: str | None, format_: str) -> int:
+def doctor_command(
+    network: bool, repo: str | None, space: str | None, hub_job: bool, format_: str
+) -> int:
     """Show what this machine supports: sandbox levels, limits, GPUs, packages.
 
     With --github, compare the settings of a repository with those that a board needs, and say for
     verdicts, merging, publishing and audits whether each works, is not set up, or is broken, and
     why. It only reads, with the token in GH_TOKEN. Exit code 11: a setting is wrong, or something
     broken; 3: a setting could not be read.
+
+    With --hub-job, a Job on the cheapest machine of the Hub installs main and tries each level of
+    the sandbox; the owner of HF_TOKEN pays. Exit code 11: the one that an audit needs fails there.
     """
+    if repo is not None and hub_job:
+        return probe(repo)
     if repo is not None:
         return check_settings(repo, space_name(space) if space else "", as_json=format_ == "json")
-    if space is not None or format_ == "json":
-        option = "--format json" if space is None else "--space"
+    if space is not None or hub_job or format_ == "json":
+        option = "--space" if space is not None else "--hub-job" if hub_job else "--format json"
         raise UsageProblem(f"{option} is an option of --github", "add --github OWNER/NAME")
     show_machine(network=network)
+    return Exit.CLEAN
+
+
+def probe(repo: str) -> Exit:
+    """Print which levels of the sandbox work in a Job of the Hub; return the exit code."""
+    from geneb_ci.github import hub_jobs  # of the extra `github`
+    from geneb_ci.github.api import connect
+    from geneb_ci.github.audit_ready import PROBED
+
+    client = hub_jobs.api(os.environ.get("HF_TOKEN", ""))
+    with connect(repo) as github:
+        reached = hub_jobs.probed_levels(client, repo, github.main().sha, say, hub_jobs.POLL_S)
+    if levels.DEFAULT not in reached:
+        say(
+            f"an audit at level {levels.DEFAULT} cannot run as a Job of the Hub; levels that work "
+            f"there: {', '.join(map(str, reached)) or 'none'}"
+        )
+        say("  fix: gh variable delete AUDIT_FLAVOR, and rerun on a machine or a runner of yours")
+        return Exit.ERRORS
+    say(f"levels of the sandbox in a Job of the Hub: {', '.join(map(str, reached))}")
+    say(f'  next: gh variable set {PROBED} --repo {repo} --body "level {levels.DEFAULT}"')
     return Exit.CLEAN
 
 

@@ -28,6 +28,8 @@ KEY_TEXT, WRITER = "AUDIT_KEY", "AUDIT_TOKEN"
 """Variables of the environment: the two secrets of the jobs that sign and propose."""
 FLAVOR, RUNNER = "AUDIT_FLAVOR", "AUDIT_RUNNER"
 """Variables that name where the workflow reruns: a machine of the Hub, or a runner of its own."""
+PROBED = "AUDIT_PROBED"
+"""Variable that a maintainer sets after `doctor --hub-job` passed: the level of the sandbox."""
 ENVIRONMENT = "geneb-audit"
 _SECRET = "as the secret {} of the environment " + ENVIRONMENT
 

@@ -1,6 +1,7 @@
 """An audit as a Job of the Hub: its hardware and price, its start, its outcome from its log.
 
-The Job gets no secret: what it runs is a public commit, and it answers in its log.
+The Job gets no secret: what it runs is a public commit, and it answers in its log. It is canceled
+on every way out of here but its own end, and has a time limit of its own beside that.
 """
 
 import contextlib
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from geneb_ci.common.actions import run_address
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
 from geneb_ci.github.audits import AGAIN, AuditOrder
 from geneb_ci.github.transport import encode
@@ -24,6 +26,9 @@ PASSED = ("AUDIT_PYTHON", "AUDIT_OPTIONS")
 POLL_S = 20.0  # seconds between two looks at a Job, which takes minutes at least
 # Seconds for starting, beside the time limit: an image of 10 GB, a queue for a GPU.
 QUEUE_S = 3600.0
+# Seconds that a job of GitHub waits for one: `timeout-minutes` of the job `ready`, less ten minutes
+# for what comes before and after. A longer one would be cut off, and the Job with it.
+HOSTED_S = 340 * 60
 LOG_TRIES = 3  # a log may lag behind its Job
 CHUNK = 4000
 """Characters of a line of the log; the Hub cuts longer ones."""
@@ -38,6 +43,10 @@ git checkout -q --detach FETCH_HEAD
 exec tools/audit-job requirements/dev.txt
 """
 """The script of the Job, and of a self-hosted runner: code of main, fetched without a token."""
+PROBE = f"{SCRIPT.rstrip()} doctor\n"
+"""The script of a Job that shows which levels of the sandbox work in it."""
+PROBE_SECONDS = 1800
+_LEVEL = re.compile(r"\s*(\d)  [^:]+: yes")
 _TAIL = 20  # lines of a failed Job's log that are shown
 
 
@@ -104,74 +113,165 @@ def offer(client: Any, flavor: str, seconds: int) -> Offer:
     raise UsageProblem(f"the Hub has no machine {flavor!r}", f"pass --flavor with one of: {names}")
 
 
-def start(client: Any, order: AuditOrder, machine: Offer, image: str, namespace: str | None) -> Any:
-    """Start a Job for an order: no secret, no volume, no open port; return what the Hub says."""
-    return call_hub(
-        client.run_job,
-        image=image,
-        command=["bash", "-c", SCRIPT],
-        env=job_environment(order),
-        flavor=machine.flavor,
-        timeout=machine.seconds,
-        name=f"geneb-audit-{order.number}",
-        namespace=namespace,
-    )
+def require_time(seconds: int) -> None:
+    """Raise UsageProblem for a time limit that outlives the job of GitHub that waits for it."""
+    if run_address() and seconds + QUEUE_S > HOSTED_S:
+        most = HOSTED_S - QUEUE_S
+        raise UsageProblem(
+            f"a Job of {seconds / 3600:.2f} h outlives the job of GitHub that would cancel it",
+            f"set AUDIT_TIMEOUT to at most {most / 60:.0f}m, or run `audit send` elsewhere",
+        )
 
 
-def job_environment(order: AuditOrder) -> dict[str, str]:
-    """Return the environment of the run: addresses and the order."""
+class JobRequest(NamedTuple):
+    """What a Job runs: a script of code of main, with addresses in its environment."""
+
+    name: str
+    script: str
+    environment: dict[str, str]
+
+
+def audit_request(order: AuditOrder) -> JobRequest:
+    """Return the request for the rerun of an order."""
     given = {name: os.environ[name] for name in PASSED if os.environ.get(name)}
-    return given | {
-        "AUDIT_SERVER": os.environ.get("GITHUB_SERVER_URL", "https://github.com"),
-        "AUDIT_REPOSITORY": order.repository,
-        "AUDIT_MAIN": order.main_sha,
+    environment = {
+        **given,
+        **_checkout(order.repository, order.main_sha),
         "AUDIT_ORDER": encode(order, AGAIN),
+    }
+    return JobRequest(f"geneb-audit-{order.number}", SCRIPT, environment)
+
+
+def _checkout(repository: str, main_sha: str) -> dict[str, str]:
+    return {
+        "AUDIT_SERVER": os.environ.get("GITHUB_SERVER_URL", "https://github.com"),
+        "AUDIT_REPOSITORY": repository,
+        "AUDIT_MAIN": main_sha,
     }
 
 
-def collect(
+class EndedJob(NamedTuple):
+    """A Job that ended: its id, the stage, and the lines of its log."""
+
+    id: str
+    stage: str
+    lines: list[str]
+
+    def failure(self, what: str, say: Say) -> JobFailed:
+        """Return the error of a Job without what was expected, and print the end of its log."""
+        for text in self.lines[-_TAIL:]:
+            say(f"  | {visible(text, CHUNK)}")
+        return JobFailed(
+            f"the Job {self.id} ended as {visible(self.stage)} without {what}",
+            "read its log above; start it again, with another --flavor or --timeout if it was too "
+            "slow",
+        )
+
+
+def run_job(
     client: Any,
-    job: Any,
-    order: AuditOrder,
+    request: JobRequest,
     machine: Offer,
+    image: str,
     namespace: str | None,
     say: Say,
-    poll: float = POLL_S,
-) -> str:
-    """Wait for a Job, and return the line of its outcome.
+    is_complete: Callable[[list[str]], object],
+    poll: float,
+) -> EndedJob:
+    """Run a Job, with no secret, no volume and no open port, and return it with its log.
 
-    Raises JobFailed with the end of its log where it has none; a Job that does not end is canceled.
+    The log of a Job that completed is read again, a few times, until it `is_complete`. Whatever
+    ends this before the Job, it is canceled.
     """
+    job = call_hub(
+        client.run_job,
+        image=image,
+        command=["bash", "-c", request.script],
+        env=request.environment,
+        flavor=machine.flavor,
+        timeout=machine.seconds,
+        name=request.name,
+        namespace=namespace,
+    )
     where = {"job_id": job.id, "namespace": namespace or job.owner.name}
-    deadline = time.monotonic() + machine.seconds + QUEUE_S
-    stage = ""
-    while time.monotonic() < deadline:
-        with contextlib.suppress(NothingChecked):  # one answer of hours may be lost
-            reply = call_hub(client.inspect_job, **where).status.stage
-            stage = str(getattr(reply, "value", reply))
-        if stage not in {"RUNNING", "SCHEDULING", ""}:
-            break
-        time.sleep(poll)
-    else:
-        call_hub(client.cancel_job, **where)
-        stage = "CANCELED: it did not end in time"
-    line, lines = None, []
+    stage = _last_stage(client, where, job.url, machine.seconds + QUEUE_S, poll, say)
+    lines: list[str] = []
     for attempt in range(LOG_TRIES):
         lines = call_hub(lambda: list(client.fetch_job_logs(**where)))
-        line = outcome_in(lines, order.nonce)
-        if line is not None or stage != "COMPLETED":
+        if is_complete(lines) or stage != "COMPLETED":
             break
         if attempt + 1 < LOG_TRIES:
             time.sleep(poll)
-    if line is None:
-        for text in lines[-_TAIL:]:
-            say(f"  | {visible(text, CHUNK)}")
-        raise JobFailed(
-            f"the Job {job.id} ended as {visible(stage)} without an outcome",
-            "read its log above; start the audit again, with another --flavor or --timeout if it "
-            "was too slow",
+    return EndedJob(job.id, stage, lines)
+
+
+def _last_stage(
+    client: Any, where: dict[str, str], url: str, seconds: float, poll: float, say: Say
+) -> str:
+    """Return the stage in which a Job ended; cancel it where anything else ends this."""
+    from huggingface_hub.hf_api import TERMINAL_JOB_STAGES  # a second to import
+
+    deadline = time.monotonic() + seconds
+    stage = ""
+    try:
+        say(f"started {url}")
+        while time.monotonic() < deadline:
+            with contextlib.suppress(NothingChecked):  # one answer of hours may be lost
+                reply = call_hub(client.inspect_job, **where).status.stage
+                stage = str(getattr(reply, "value", reply))
+            if stage in TERMINAL_JOB_STAGES:
+                return stage
+            time.sleep(poll)
+        return f"{stage or 'a stage that nobody saw'}, not in time and canceled,"
+    finally:
+        if stage not in TERMINAL_JOB_STAGES:
+            _cancel(client, where, say)
+
+
+def _cancel(client: Any, where: dict[str, str], say: Say) -> None:
+    try:
+        call_hub(client.cancel_job, **where)
+    except GenebError as error:
+        say(
+            f"the Job could not be canceled ({error.message}), and costs until its time limit: "
+            f"hf jobs cancel {where['namespace']}/{where['job_id']}"
         )
+
+
+def outcome_of_job(ended: EndedJob, order: AuditOrder, say: Say) -> str:
+    """Return the line of the outcome of an audit. Raises JobFailed with the end of the log."""
+    line = outcome_in(ended.lines, order.nonce)
+    if line is None:
+        raise ended.failure("an outcome", say)
     return line
+
+
+def probed_levels(client: Any, repository: str, main_sha: str, say: Say, poll: float) -> list[int]:
+    """Return the levels of the sandbox that work in a Job on the cheapest machine of the Hub.
+
+    Raises JobFailed for one that does not get as far as trying them.
+    """
+    machine = offer(client, cheapest(client), PROBE_SECONDS)
+    say(machine.text)
+    request = JobRequest("geneb-audit-probe", PROBE, _checkout(repository, main_sha))
+    ended = run_job(client, request, machine, IMAGE, None, say, levels_in, poll)
+    if ended.stage != "COMPLETED":
+        raise ended.failure("a look at the sandbox", say)
+    return levels_in(ended.lines)
+
+
+def levels_in(lines: Iterable[str]) -> list[int]:
+    """Return the levels of the sandbox that work, as `geneb-ci doctor` prints them."""
+    return sorted(int(match[1]) for match in map(_LEVEL.fullmatch, lines) if match is not None)
+
+
+def cheapest(client: Any) -> str:
+    """Return the name of the machine of the Hub that costs least; one request."""
+    machines = [m for m in call_hub(client.list_jobs_hardware) if m.unit_label in UNITS_S]
+    if not machines:
+        raise NothingChecked("the Hub lists no machine for Jobs", "run this again later")
+    best = min(machines, key=lambda m: m.unit_cost_usd / UNITS_S[m.unit_label])
+    return str(best.name)
 
 
 def outcome_lines(line: str, nonce: str) -> list[str]:

@@ -15,16 +15,14 @@ from geneb_ci.board.variance import (
     OVERLAP,
     cells_of,
     near_mean,
-    only_tables,
     rate,
     recovered_table,
     variance_of_two,
 )
-from geneb_ci.check.claims import readings
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import BadConfiguration
-from geneb_ci.statistics.binary import BinaryTable, Classes, counts_of, scores_of
+from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
 from geneb_ci.statistics.metrics import Reading, Triple
 from tests.board.board import entries
 from tests.paths import SUBMISSIONS
@@ -194,47 +192,3 @@ def test_arrays_and_single_tables_agree():
         right_of(Classes(10, 10), Triple(0.2, 0.6, 0.6)),
     ]
     assert found.tolist() == [list(pair) for pair in one]
-
-
-def settled(cells: list[tuple[Classes, Reading]]) -> int:
-    """Return how many cells are settled at once, each as it is alone."""
-    found = only_tables(cells)
-    assert [one or counts_of(*cell) for one, cell in zip(found, cells, strict=True)] == [
-        counts_of(*cell) for cell in cells
-    ]
-    return sum(map(bool, found))
-
-
-def test_nearly_every_public_cell_is_settled_at_once():
-    known = {task.id: Classes(*task.two_sizes) for task in BENCHMARK.tasks if task.two_sizes}
-    share = []
-    for entry in entries()[::5]:
-        told = entry.submission.results["full"]
-        read = readings({task: Triple(c.MCC, c.Acc, c.F1) for task, c in told.items()}, 1)
-        share.append(settled([(classes, read[task]) for task, classes in known.items()]))
-    assert min(share) > 0.95 * len(known)
-    assert only_tables([]) == []
-
-
-CLASS_SIZES = st.tuples(
-    st.one_of(st.integers(1, 12), st.integers(1, 60_000)),
-    st.one_of(st.just(0), st.integers(0, 8), st.integers(0, 60_000)),
-).map(lambda sizes: Classes(sizes[0], sum(sizes)))
-WIDTHS = st.sampled_from([1e-13, 1e-9, 5e-7, 5e-5, 0.005, 0.2])
-
-
-@given(st.lists(st.tuples(CLASS_SIZES, st.data()), min_size=1, max_size=4))
-def test_what_is_settled_at_once_is_what_the_search_finds(drawn):
-    cells = []
-    for classes, data in drawn:
-        right = [
-            data.draw(st.sampled_from([0, 1, n // 2, n - 1, n]) | st.integers(0, n))
-            for n in classes
-        ]
-        small, large = classes
-        made = scores_of(BinaryTable(right[0], small - right[0], right[1], large - right[1]))
-        widths = Triple(*(data.draw(WIDTHS) for _ in range(3)))
-        moved = (data.draw(st.sampled_from([0, 0, 1, -1, 1.5])) * width for width in widths)
-        value = Triple(*(min(1.0, one + move) for one, move in zip(made, moved, strict=True)))
-        cells.append((classes, Reading(value, widths)))
-    settled(cells)

@@ -118,7 +118,8 @@ def founded(tmp_path_factory) -> Path:
     job = root / "tools/audit-job"
     job.parent.mkdir()
     job.write_text(
-        f'#!/bin/sh\nenv > "$HOME/seen"\ncd {IMPORTABLE}\nexec {sys.executable} -c "{RERUN}"\n'
+        "#!/bin/sh\nif [ \"${2:-}\" = doctor ]; then echo '  2  bubblewrap: yes'; exit; fi\n"
+        f'env > "$HOME/seen"\ncd {IMPORTABLE}\nexec {sys.executable} -c "{RERUN}"\n'
     )
     job.chmod(0o755)
     return root

@@ -10,7 +10,7 @@ import pytest
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.record.statement import STARTED
 from geneb_ci.common.config import find_layout
-from geneb_ci.github import audits
+from geneb_ci.github import audits, hub_jobs
 from geneb_ci.github.audits import variables_of
 from geneb_ci.github.hub_jobs import outcome_in, outcome_lines
 from geneb_ci.github.transport import decode, encode
@@ -19,7 +19,7 @@ from tests.audit.linked_place import heads_of, name_of, read, step
 from tests.audit.recorded import committed_at, outcome_of
 from tests.audit.relay import relay, says
 from tests.github.audit_flow import APP_TOKEN, JOB, MODEL, OLD, Flow, committed, flow, founded, hub
-from tests.github.server import STRANGER
+from tests.github.server import REPOSITORY, STRANGER
 from tests.publish.hub import READER, WRITER
 from tools.rehearse import row
 from tools.rehearse.forge import git
@@ -299,6 +299,17 @@ def test_a_job_that_fails_shows_the_end_of_its_log(flow):
     assert code == 3
     assert "ended as ERROR without an outcome" in err
     assert "  | " in err
+
+
+def test_a_probe_says_which_sandbox_a_job_of_the_hub_reaches(flow, hub):
+    flow.patch.setattr(hub_jobs, "POLL_S", 0.05)
+    code, out, err = flow.run("doctor", "--github", REPOSITORY, "--hub-job")
+    assert (code, err) == (0, "")
+    assert out.startswith("cpu-basic (8 vCPU, 30 GB), at most 0.50 h")
+    assert "levels of the sandbox in a Job of the Hub: 2\n" in out
+    assert f'gh variable set AUDIT_PROBED --repo {REPOSITORY} --body "level 2"' in out
+    (spec,) = hub.shelf.jobs.specs.values()
+    assert (spec["flavor"], spec.get("secrets")) == ("cpu-basic", None)
 
 
 def test_an_outcome_in_a_log_is_found_by_its_nonce_alone():

@@ -31,7 +31,7 @@ __all__ = ["files", "hub", "sound", "whole"]
 WORKS, BROKEN = FeatureState.WORKS, FeatureState.BROKEN
 CHOICE = FeatureState.NOT_SET_UP
 RESOURCE = {"HF_OIDC_RESOURCE": "spaces/geneb/board"}
-HUB = {"AUDIT_FLAVOR": "l4x1"}
+HUB = {"AUDIT_FLAVOR": "l4x1", "AUDIT_PROBED": "level 2"}
 Break = Callable[[SettingsServer, Files], None]
 FLOW = ".github/workflows/{}.yml".format
 
@@ -68,6 +68,13 @@ CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
         BROKEN,
         "HF_JOBS_TOKEN",
         "gh secret set HF_JOBS_TOKEN --env geneb-audit",
+    ),
+    "no probe of a Job": (
+        put("variables", "", RESOURCE | {"AUDIT_FLAVOR": "l4x1"}),
+        "audits",
+        FeatureState.NOT_TRIED,
+        "whether the sandbox works in a Job of the Hub",
+        "geneb-ci doctor --github org/board --hub-job",
     ),
     "no machine": (
         put("variables", "", RESOURCE),

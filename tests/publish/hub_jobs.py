@@ -49,6 +49,10 @@ class Jobs:
     logs: dict[str, Path] = field(default_factory=dict)
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     path: str = "/usr/local/bin:/usr/bin:/bin"
+    stages: list[str] = field(default_factory=list)
+    """What is said of a Job in the next looks, whatever its process does."""
+    canceled: list[str] = field(default_factory=list)
+    """Jobs in the order in which they were canceled."""
 
     def answer(self, namespace: str, path: str, body: bytes) -> Answer:
         """Answer to a call below /api/jobs/NAMESPACE."""
@@ -64,6 +68,7 @@ class Jobs:
             ]
             return 200, {"Content-Type": "text/event-stream"}, "".join(events).encode()
         if what == "cancel":
+            self.canceled.append(job)
             self.running[job].kill()
         return as_json(self._said(namespace, job))
 
@@ -88,6 +93,7 @@ class Jobs:
 
     def _said(self, namespace: str, job: str) -> dict[str, Any]:
         code, spec = self.running[job].poll(), self.specs[job]
+        override = self.stages.pop(0) if self.stages else None
         stage = "RUNNING" if code is None else "ERROR" if code else "COMPLETED"
         return {
             "id": job,
@@ -99,7 +105,7 @@ class Jobs:
             "secrets": dict.fromkeys(spec.get("secrets", {}), ""),
             "flavor": spec["flavor"],
             "labels": spec.get("labels"),
-            "status": {"stage": stage, "message": None},
+            "status": {"stage": override or stage, "message": None},
             "owner": {"id": "1", "name": namespace, "type": "org"},
         }
 

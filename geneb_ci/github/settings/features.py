@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from geneb_ci.github.audit_ready import ENVIRONMENT, FLAVOR, RUNNER, WRITER
+from geneb_ci.github.audit_ready import ENVIRONMENT, FLAVOR, PROBED, RUNNER, WRITER
 from geneb_ci.github.errors import UnexpectedReply, Unseen
 from geneb_ci.github.report import ASKED
 from geneb_ci.github.settings.check import AUDIT_RUNNER, DISABLED
@@ -32,6 +32,7 @@ class FeatureState(enum.StrEnum):
     WORKS = "works"
     NOT_SET_UP = "not set up"
     BROKEN = "broken, because"
+    NOT_TRIED = "not tried"
     UNSEEN = "not seen"
 
 
@@ -88,11 +89,13 @@ def reads_of(workflow: str, text: str) -> list[JobReads]:
 
 
 class _Lacks(Exception):  # noqa: N818 (what a feature lacks, not an error)
-    """Why a feature does not work, and what to do; `is_choice` where nobody wanted it yet."""
+    """Why a feature does not work, and what to do; it is not set up where nobody wanted it yet."""
 
-    def __init__(self, because: str, fix: str, *, is_choice: bool = False) -> None:
+    def __init__(
+        self, because: str, fix: str, *, state: FeatureState = FeatureState.BROKEN
+    ) -> None:
         super().__init__(because)
-        self.because, self.fix, self.is_choice = because, fix, is_choice
+        self.because, self.fix, self.state = because, fix, state
 
 
 class _Board:
@@ -110,14 +113,16 @@ class _Board:
         raw = self.client.content(path)
         if raw is None:
             raise _Lacks(
-                f"main has no {path}", "geneb-ci init writes it; commit it", is_choice=True
+                f"main has no {path}",
+                "geneb-ci init writes it; commit it",
+                state=FeatureState.NOT_SET_UP,
             )
         listed = self.client.get("/actions/workflows", "Actions: read", per_page=100) or {}
         states = {one["path"]: one["state"] for one in listed.get("workflows", ())}
         state = states.get(path, "active")
         if state == DISABLED:
             fix = f"gh workflow enable {workflow}.yml, if you want it"
-            raise _Lacks(f"a maintainer disabled {path}", fix, is_choice=True)
+            raise _Lacks(f"a maintainer disabled {path}", fix, state=FeatureState.NOT_SET_UP)
         if state != "active":
             raise _Lacks(f"{path} is {state}", f"gh workflow enable {workflow}.yml")
         return reads_of(workflow, raw.decode("utf-8", "replace"))
@@ -184,7 +189,7 @@ def _publishing(board: _Board) -> str:
         (publisher,) = (one for one in SETTINGS if one.check == "trusted_publisher")
         what = "no run of publish.yml has succeeded: each fails until the Space trusts it"
         fix = f"{publisher.hand}; then: gh workflow run publish.yml"
-        raise _Lacks(what, fix, is_choice=True)
+        raise _Lacks(what, fix, state=FeatureState.NOT_SET_UP)
     return ""
 
 
@@ -198,12 +203,18 @@ def _audits(board: _Board) -> str:
     if not flavor and not runner:
         what = f"neither {FLAVOR} nor {RUNNER} is set; a label is answered by a comment"
         fix = f"gh variable set {FLAVOR} --body l4x1, or {RUNNER} for a machine of your own"
-        raise _Lacks(what, fix, is_choice=True)
+        raise _Lacks(what, fix, state=FeatureState.NOT_SET_UP)
     optional = {WRITER} if flavor else {WRITER, HUB_TOKEN}
     board.require_secrets(jobs, frozenset(optional))
     (setting,) = (one for one in SETTINGS if one.check == "audit_key")
     if wrong := audit_key(board.client, setting):
         raise _Lacks(wrong, setting.hand)
+    if flavor and not board.variable(PROBED):
+        raise _Lacks(
+            f"whether the sandbox works in a Job of the Hub, where {FLAVOR} has audits rerun",
+            f"geneb-ci doctor --github {board.client.wire.repository} --hub-job",
+            state=FeatureState.NOT_TRIED,
+        )
     notes = []
     is_ours = any(AUDIT_RUNNER in job.runs_on for job in jobs)
     if not flavor and is_ours and not _has_runner(board):
@@ -248,7 +259,6 @@ def features_of(client: SettingsClient) -> Iterator[Feature]:
         try:
             yield Feature(name, FeatureState.WORKS, look(board))
         except _Lacks as lack:
-            state = FeatureState.NOT_SET_UP if lack.is_choice else FeatureState.BROKEN
-            yield Feature(name, state, visible(lack.because), lack.fix)
+            yield Feature(name, lack.state, visible(lack.because), lack.fix)
         except (Unseen, UnexpectedReply) as error:
             yield Feature(name, FeatureState.UNSEEN, visible(error.message), error.fix)
