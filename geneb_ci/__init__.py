@@ -10,7 +10,7 @@ import sys
 import types
 from collections.abc import Callable
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 _PUBLIC = {
     "geneb_ci.api": (

@@ -43,7 +43,7 @@ def verdict(done: subprocess.CompletedProcess[str]) -> dict[str, list[str]]:
 
 
 def test_version():
-    assert geneb_ci("--version").stdout == "geneb-ci 0.1.0\n"
+    assert geneb_ci("--version").stdout == "geneb-ci 1.0.0\n"
 
 
 def test_all_public_submissions_pass_and_a_repository_needs_no_path():

@@ -13,7 +13,7 @@ from tests.paths import PUBLIC, ROOT
 
 
 def test_the_server_has_one_thread_so_no_fork_lacks_any():
-    assert forked.run("geneb_ci", "--version", cwd=PUBLIC).stdout == "geneb-ci 0.1.0\n"
+    assert forked.run("geneb_ci", "--version", cwd=PUBLIC).stdout == "geneb-ci 1.0.0\n"
     server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
     assert len([*Path(f"/proc/{server}/task").iterdir()]) == 1
 

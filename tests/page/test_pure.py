@@ -178,7 +178,9 @@ def test_a_csv_gives_texts_back_and_runs_none(call):
 
 
 USUAL = {"view": "table", "model": "", "models": [], "q": "", "page": 1, "size": "any"}
+USUAL |= {"hide": ""}
 KNOWN = {"choices": {"view": ["table", "model"], "size": ["any", "5"]}, "ids": [], "compared": 4}
+KNOWN |= {"columns": ["a", "b c"]}
 
 
 @pytest.mark.parametrize(
@@ -188,6 +190,7 @@ KNOWN = {"choices": {"view": ["table", "model"], "size": ["any", "5"]}, "ids": [
         ({"q": "a b&c=d#e", "page": 3}, "#/table?q=a+b%26c%3Dd%23e&page=3"),
         ({"view": "model", "model": "a/b?c#d%"}, "#/model/a%2Fb%3Fc%23d%25"),
         ({"size": "5"}, "#/table?size=5"),
+        ({"hide": "a|b c"}, "#/table?hide=a%7Cb+c"),
     ],
 )
 def test_an_address_gives_the_state_back(call, state, address):
@@ -196,7 +199,8 @@ def test_an_address_gives_the_state_back(call, state, address):
 
 
 @pytest.mark.parametrize(
-    "address", ["", "#", "#/x?size=6", "#/table?page=-1&size=__proto__", "#?view=model"]
+    "address",
+    ["", "#", "#/x?size=6", "#/table?page=-1&size=__proto__", "#?view=model", "#?hide=d|e"],
 )
 def test_an_address_that_makes_no_sense_is_what_is_usual(call, address):
     assert call("address.read", address, USUAL, KNOWN) == USUAL

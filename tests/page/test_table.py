@@ -210,3 +210,29 @@ def test_downloads_are_the_rows_that_are_shown(anywhere):
     lines = downloaded(anywhere, "#csv").split("\r\n")
     assert len(lines) == len(names) + 2
     assert [line.split(",")[1] for line in lines[1:-1]] == [f'"{name}"' for name in names]
+
+
+def test_columns_are_chosen_and_the_address_holds_the_choice(tab):
+    page = tab.go("#/table?sort=category:Splice+Sites")
+    page.locator("#display summary").click()
+    boxes = page.locator("#hide label")
+    labels = [text.strip() for text in boxes.all_inner_texts()]
+    heads = page.locator(".scores thead th button")
+    shown = [text.strip("▼▲ \n") for text in heads.all_inner_texts()]
+    # The name and what ranks always stand.
+    assert sorted([*labels, "Model", "Splice Sites"]) == sorted(shown)
+    for label in ("Size", "Macro"):
+        page.get_by_label(label, exact=True).uncheck()
+    left = [text.strip("▼▲ \n") for text in heads.all_inner_texts()]
+    assert left == [label for label in shown if label not in {"Size", "Macro"}]
+    assert page.evaluate("document.activeElement.value") == "macro"
+    tab.go("#/about")
+    page = tab.go("#/table?hide=params|macro|name|category:Splice+Sites|none&sort=macro")
+    # What ranks stays, whatever an address says.
+    assert {"Macro", "Model"} < {text.strip("▼▲ \n") for text in heads.all_inner_texts()}
+    assert page.locator("#hide input:not(:checked)").evaluate_all(
+        "all => all.map(b => b.value)"
+    ) == [
+        "category:Splice Sites",
+        "params",
+    ]

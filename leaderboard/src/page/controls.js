@@ -1,7 +1,8 @@
 // The form above every view: it shows the state, and changes it.
 
-import { SIZES, bench, columnsOf, facets, tableFacts } from "../data/board.js";
+import { MACRO, SIZES, bench, columnsOf, facets, tableFacts } from "../data/board.js";
 import { chosenTasks, kindChoices, speciesChoices } from "../data/tasks.js";
+import { HIDE_MARK } from "../pure/address.js";
 import { limitText, metricName, regimeExamples, weightText } from "../pure/words.js";
 import { ANY, columnChoices, evidenceChoices, facetChoices } from "../state/choices.js";
 import { LOSS_STEP, exampleChoices, memoryChoices, scopeChoices } from "../state/choices.js";
@@ -76,6 +77,31 @@ function facetList(fact) {
 
 const noFacets = () => Object.fromEntries(facets.map(({ key }) => [key, ANY]));
 
+/** Show a box for each column of the table but the name and the one that ranks: these stay. */
+function syncHidden(state) {
+  const own = columnsOf(state.columns, chosenTasks(state));
+  const ranking = own.some(({ key }) => key === state.sort) ? state.sort : MACRO;
+  const name = tableFacts.find(({ kind }) => kind === "name").table.sort;
+  const columns = sortChoices(state).filter(([key]) => key !== ranking && key !== name);
+  const list = byName("hide");
+  const keys = columns.map(([key]) => key).join(HIDE_MARK);
+  if (list.dataset.keys !== keys) {
+    list.dataset.keys = keys; // boxes that are there stay, and so does the focus
+    list.replaceChildren(h("legend", {}, "Columns shown"), ...columns.map(columnBox));
+  }
+  const hidden = state.hide.split(HIDE_MARK);
+  for (const box of list.querySelectorAll("input")) box.checked = !hidden.includes(box.value);
+}
+
+function columnBox([value, label]) {
+  return h("label", {}, h("input", { type: "checkbox", value, onchange: hideUnchecked }), ` ${label}`);
+}
+
+function hideUnchecked() {
+  const boxes = [...byName("hide").querySelectorAll("input:not(:checked)")];
+  change({ hide: boxes.map(({ value }) => value).join(HIDE_MARK) });
+}
+
 /** Return what a table without visible headings may be sorted by. */
 function sortChoices(state) {
   const own = columnsOf(state.columns, chosenTasks(state)).map(({ key, label }) => [key, label]);
@@ -139,6 +165,7 @@ export function syncControls(state) {
   // What filters the models is not hidden.
   if (facets.some(({ key }) => state[key] !== ANY)) byName("more").open = true;
   syncSort(state);
+  syncHidden(state);
   if (byName("search").value !== state.q) byName("search").value = state.q;
   for (const link of byName("views").children) {
     link.href = addressOf({ view: link.dataset.view, model: "", page: 1 });

@@ -1,6 +1,8 @@
 // The state of the page as an address, and back. Functions of their arguments alone.
 
 const LONGEST_SEARCH = 100;
+/** What stands between the columns that are hidden. */
+export const HIDE_MARK = "|";
 const OWN_PLACES = ["view", "model", "models"]; // not written as key=value
 
 /** Write a state as an address that says only what is not usual. */
@@ -18,8 +20,8 @@ export function written(state, usual) {
 
 /** Read an address; whatever does not exist falls back to what is usual.
  *
- * `known` has the values that every key may have (`choices`), the ids of the models and how many
- * of them may be compared.
+ * `known` has the values that every key may have (`choices`), the columns that may be hidden,
+ * the ids of the models and how many of them may be compared.
  */
 export function read(address, usual, known) {
   const state = { ...usual };
@@ -31,6 +33,8 @@ export function read(address, usual, known) {
     if (key !== "view" && choices.includes(given.get(key))) state[key] = given.get(key);
   }
   state.q = (given.get("q") ?? "").slice(0, LONGEST_SEARCH);
+  const hidden = (given.get("hide") ?? "").split(HIDE_MARK);
+  state.hide = hidden.filter((key) => known.columns.includes(key)).join(HIDE_MARK);
   state.page = Math.max(1, Number.parseInt(given.get("page") ?? "1", 10) || 1);
   state.models = [...new Set(given.getAll("m"))]
     .filter((id) => known.ids.has(id))

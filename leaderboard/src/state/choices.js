@@ -13,6 +13,7 @@ const VIEWS = ["overview", "table", "plots", "compare", "findings", "model", "ab
 const SCOPES = ["paper", "board", "exclusions"];
 export const ANY = "any";
 const FACT_SORTS = tableFacts.map(({ table }) => table.sort);
+const SORTS = [...columnByKey.keys(), ...FACT_SORTS];
 
 /** Return the state of a page that is opened without an address. */
 export function usual() {
@@ -27,6 +28,7 @@ export function usual() {
     intervals: "none",
     scale: "column",
     density: "compact",
+    hide: "",
     q: "",
     sort: MACRO,
     order: "down",
@@ -132,7 +134,7 @@ function choices() {
     memory: firsts(memoryChoices()),
     loss: losses(),
     task: bench.tasks.map((task) => task.id),
-    sort: [...columnByKey.keys(), ...FACT_SORTS],
+    sort: SORTS,
     y: meanColumns.map((column) => column.key),
     ...Object.fromEntries(facets.map((fact) => [fact.key, firsts(facetChoices(fact))])),
   };
@@ -142,7 +144,7 @@ let known = null;
 
 /** Read a state from an address; it is always one that can be shown. */
 export function stateIn(address) {
-  known ??= { choices: choices(), ids: byId, compared: COMPARED_MAX };
+  known ??= { choices: choices(), columns: SORTS, ids: byId, compared: COMPARED_MAX };
   const state = read(address, usual(), known);
   const columns = columnsOf(state.columns, chosenTasks(state));
   const isShown = columns.some((column) => column.key === state.sort);

@@ -47,8 +47,8 @@ function printedIf(isPrinted, made) {
 /** Name the category above its tasks.
  *
  * The cells before have the classes of the heads below them, and are hidden together with these. */
-function categoryHeads({ columns, hasBadges, printed }) {
-  const fixed = ["pick", "rank", ...(hasBadges ? ["badge"] : []), ...tableFacts.map(classOf)];
+function categoryHeads({ columns, facts, hasBadges, printed }) {
+  const fixed = ["pick", "rank", ...(hasBadges ? ["badge"] : []), ...facts.map(classOf)];
   const means = columns.filter((column) => column.task === undefined);
   const spans = [...fixed, ...means.map(() => null)].map((name) => h("td", { class: name }));
   bench.categories.forEach((name, index) => {
@@ -66,13 +66,13 @@ function categoryHeads({ columns, hasBadges, printed }) {
   return h("tr", { class: "above" }, ...spans);
 }
 
-function heads(state, { columns, hasBadges, printed, ranking }) {
+function heads(state, { columns, facts, hasBadges, printed, ranking }) {
   const by = h("small", {}, `by ${ranking.label}`);
   return [
     h("th", { scope: "col", class: "pick" }, h("span", { class: "unseen" }, "Compare")),
     h("th", { scope: "col", class: "rank" }, "Rank", by),
     hasBadges ? h("th", { scope: "col", class: "badge", title: BADGE }, "Could be best") : null,
-    ...tableFacts.map((fact) => factHead(state, fact)),
+    ...facts.map((fact) => factHead(state, fact)),
     ...columns.map((column, place) => printedIf(place < printed, scoreHead(state, column))),
   ];
 }
@@ -116,7 +116,7 @@ function sortHead({ sort, order }, key, label, title, usualOrder = "down") {
 }
 
 function scoreRow(state, content, order, before) {
-  const { columns, shown, scores, ranges, standings, hasBadges, printed } = content;
+  const { columns, facts, shown, scores, ranges, standings, hasBadges, printed } = content;
   const index = shown[order];
   const isBest = couldBeBest(standings[order]);
   const model = models[index];
@@ -133,7 +133,7 @@ function scoreRow(state, content, order, before) {
       narrowFacts(model, isBest),
       h("span", { class: "narrow-mark" }, cautionMark(model)),
     ),
-    ...tableFacts.filter((fact) => !isName(fact)).map((fact) => factCell(fact, model)),
+    ...facts.filter((fact) => !isName(fact)).map((fact) => factCell(fact, model)),
     ...columns.map((column, place) =>
       printedIf(
         place < printed,

@@ -3,6 +3,7 @@
 import { MACRO, columnsOf, isDecided, models, tableFacts } from "../data/board.js";
 import { filtered, scoresIn, standingOf } from "../data/scores.js";
 import { chosenTasks } from "../data/tasks.js";
+import { HIDE_MARK } from "../pure/address.js";
 import { plainRanks, rangesOf } from "../pure/ranks.js";
 import { paged, sorted } from "../pure/rows.js";
 
@@ -18,11 +19,13 @@ export const MANY_COLUMNS = 20;
 /** Gather the content of the table. */
 export function contentOf(state) {
   const { regime, metric } = state;
-  const columns = columnsOf(state.columns, chosenTasks(state));
+  const every = columnsOf(state.columns, chosenTasks(state));
   // The sorted column ranks, or the mean where a fact such as the name or the size is sorted.
   const sortedFact = tableFacts.find(({ table }) => table.sort === state.sort) ?? null;
   const ranking = 
-    columns.find(({ key }) => key === state.sort) ?? columns.find(({ key }) => key === MACRO);
+    every.find(({ key }) => key === state.sort) ?? every.find(({ key }) => key === MACRO);
+  const hidden = new Set(state.hide.split(HIDE_MARK));
+  const columns = every.filter((column) => column === ranking || !hidden.has(column.key));
   const scores = columns.map((column) => scoresIn(column, regime, metric));
   const own = scores[columns.indexOf(ranking)];
   const places = sorted(filtered(state), models, own, state.order, sortedFact);
@@ -31,6 +34,7 @@ export function contentOf(state) {
   const standings = page.shown.map((index) => standingOf(ranking, regime, metric, index));
   return {
     columns,
+    facts: tableFacts.filter(({ kind, table }) => kind === "name" || !hidden.has(table.sort)),
     ranking,
     sortedFact,
     places,
