@@ -51,7 +51,7 @@ def test_whatever_ends_the_wait_cancels_the_job(jobs, monkeypatch, error):
     def interrupt(_seconds: float) -> None:
         raise error
 
-    monkeypatch.setattr(hub_jobs.time, "sleep", interrupt)
+    monkeypatch.setattr("geneb_ci.github.hub_jobs.time.sleep", interrupt)
     with pytest.raises(error):
         ended(LONG)
     assert len(jobs.canceled) == 1
@@ -59,7 +59,7 @@ def test_whatever_ends_the_wait_cancels_the_job(jobs, monkeypatch, error):
 
 def test_a_job_that_cannot_be_canceled_is_named_with_the_command(jobs, monkeypatch, capsys):
     monkeypatch.setattr(hub_jobs, "QUEUE_S", 0.1)
-    monkeypatch.setattr(hub_jobs.time, "sleep", lambda _seconds: jobs.specs.clear())
+    monkeypatch.setattr("geneb_ci.github.hub_jobs.time.sleep", lambda _seconds: jobs.specs.clear())
     with pytest.raises(NothingChecked, match="404"):  # of its log
         ended(LONG, seconds=0)
     assert re.search(r"until its time limit: hf jobs cancel geneb/0{24}\n", capsys.readouterr().out)
