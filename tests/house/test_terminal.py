@@ -43,7 +43,7 @@ CASES: dict[str, tuple[tuple[str, int], ...]] = {
     "geneb-ci diff": (("--base main", 0), ("--base nothing", 2)),
     "geneb-ci replay": (("--rules main", 2), ("--rules nothing", 2)),
     "geneb-ci pack": ((". --model-id x --display x --params 5", 3), ("nowhere --model-id x", 2)),
-    "geneb-ci export": (("--format csv --output out", 0), ("--format nothing --output out", 2)),
+    "geneb-ci export": (("--format csv --output tables", 0), ("--format nothing --output out", 2)),
     "geneb-ci audit file": ((f"{ROW} --unsigned", 11), ("nowhere.json --unsigned", 3)),
     "geneb-ci audit queue": (("nowhere.json", 3), ("", 3), ("--from nowhere.toml", 3)),
     "geneb-ci audit commit": ((ROW, 11), ("nowhere.json", 3)),
