@@ -97,3 +97,9 @@ def test_aborted_runs_are_named_and_a_row_without_dispute_says_nothing() -> None
     aborted = entry_of(SUBMISSION, decide(digest, (), {}, DEMANDS, ("0a", "0b")), {})
     assert aborted.disputes == ({"why": ["the last 2 runs were aborted: 0a, 0b"], "scores": []},)
     assert entry_of(SUBMISSION, decide(digest, (), {}, DEMANDS), {}).disputes == ()
+
+
+def test_a_row_without_a_rank_range_is_cited_with_its_score(disputed) -> None:
+    cited = disputed[1].partition('<h2 id="cite">')[2]
+    assert f"{SUBMISSION.meta.display}: macro MCC 0." in cited
+    assert " by macro" not in cited

@@ -178,7 +178,9 @@ def model_page(entry: Entry, site: Site) -> Page:
 def _cited(name: str, model: str, site: Site) -> str:
     """Return a row with its rank range, as it is cited."""
     metric, regime = site.benchmark.primary_metric, site.benchmark.regimes[0]
-    return f"{name}: {rank_words(model, site)} by macro {metric}, {regime}"
+    rank = rank_words(model, site)
+    by = f" by macro {metric}" if rank.startswith("rank") else ""
+    return f"{name}: {rank}{by}, {regime}"
 
 
 def _placed(model: str, standing: Standing | None, site: Site) -> str:
