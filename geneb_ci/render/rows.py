@@ -203,7 +203,7 @@ class Preview(NamedTuple):
     files: list[SpaceFileChange]
     rows: list[RowChange]
     others: int
-    """Number of files on the Space that geneb-ci did not publish."""
+    """Number of files on the Space that are of no board, or of pages of earlier ones."""
     models: int
     """Number of models on the new board."""
 
@@ -250,7 +250,7 @@ def change_lines(preview: Preview) -> Iterator[str]:
     if len(files) > len(changed):
         yield f"  {plural(len(files) - len(changed), 'file')} unchanged"
     if preview.others:
-        yield f"  {plural(preview.others, 'file')} not published by geneb-ci, kept"
+        yield f"  {plural(preview.others, 'file')} of earlier boards or of others, kept"
     yield ""
     yield "nothing was uploaded"
 
