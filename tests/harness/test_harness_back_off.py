@@ -128,6 +128,14 @@ class Small:
         return np.array([[s.count(c) for c in "ACGT"] for s in batch], dtype=np.float32)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _no_drift() -> Iterator[None]:
+    """Count the calls of a task's own embeddings, without those that look for a drift."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reference_harness.embedder.DRIFT_SEQUENCES", 0)
+        yield
+
+
 def embedder(extractor: object, folder: Path, **batching: Any) -> TaskEmbedder:
     path = "builtin:huggingface" if isinstance(extractor, HuggingFaceExtractor) else "mine.py"
     loaded: Any = SimpleNamespace(extractor=extractor, path=path, class_name="Mine", is_unit=False)

@@ -1,6 +1,6 @@
 """Embedding: each distinct sequence once, order restored, whatever the batches are."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +15,14 @@ from reference_harness.embed import Batching, plan, to_numpy
 from reference_harness.errors import EmbeddingError
 from reference_harness.tasks import Split, TaskData, sequence_digests
 from tests.harness.support import TaskEmbedder
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_drift() -> Iterator[None]:
+    """Count the calls of a task's own embeddings, without those that look for a drift."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reference_harness.embedder.DRIFT_SEQUENCES", 0)
+        yield
 
 
 class Counts:
