@@ -156,7 +156,9 @@ def differing_predictions(
                     continue
                 if digest_of(predicted.labels, each_seed(fits, seeds)) != cell.predictions_sha256:
                     where = f'{quoted(task)} in "{regime}"'
-                    lines.append(f"{where}: the predictions ({name}) are not those of the rows")
+                    lines.append(
+                        f"{where}: the predictions ({name}) are not those of the embeddings"
+                    )
     return lines
 
 
