@@ -140,7 +140,7 @@ def differing_predictions(
     for task, truth in truths.items():
         predicted = predictions.tasks.get(task)
         if predicted is None:
-            lines.append(f"{quoted(task)} has rows and no predictions")
+            lines.append(f"{quoted(task)} has embeddings and no predictions")
             continue
         if not np.array_equal(np.asarray(predicted.labels)[predicted.truth], truth):
             lines.append(f"{quoted(task)}: its true classes are not those of the task data")

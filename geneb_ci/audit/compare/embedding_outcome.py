@@ -63,8 +63,8 @@ version."""
 NOT_REFITTED = frozenset({BY_EMBEDDING, BY_COLUMN})
 """Versions before 2.1."""
 SUPERSEDED = (
-    "its rows were compared by the size of a row, which one column of large values sets: altered "
-    "rows could pass"
+    "its embeddings were compared by their size, which one column of large values sets: altered "
+    "ones could pass"
 )
 """Why a record of version 1.0 shows nothing any more."""
 Measure = Annotated[float, Field(ge=0)]
