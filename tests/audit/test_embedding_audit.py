@@ -164,7 +164,7 @@ def test_anybody_verifies_draw_proofs_comparison_and_cells(kmers, honest):
     found = json.loads(kmers.run(*words, *again).stdout)["records"][0]
     states = {one["step"]: one["state"] for one in found["steps"]}
     assert set(states.values()) == {"holds"}
-    assert [*states][-4:] == ["rerun", "proofs", "rows", "cells"]
+    assert [*states][-4:] == ["rerun", "proofs", "embeddings", "cells"]
     shown = kmers.run("geneb_ci", "audit", "verify", str(honest)).stdout
     assert "39/39 cells, " in shown
     assert "the receipt agrees, the scores on the board were compared" in shown

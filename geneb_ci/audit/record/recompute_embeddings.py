@@ -31,10 +31,10 @@ from geneb_ci.audit.record.statement import RERUN as RERUN_SUFFIX
 from geneb_ci.audit.record.verify import StepState, Verification, VerificationStep, message_of
 from geneb_ci.audit.record.verify_embeddings import (
     CELLS,
+    EMBEDDINGS,
     PROOFS,
     RERUN,
     RERUN_BYTES_MAX,
-    ROWS,
     STRONGEST_PART,
     RerunEmbeddings,
     VariantEmbeddings,
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-FURTHER = (RERUN, PROOFS, ROWS)
+FURTHER = (RERUN, PROOFS, EMBEDDINGS)
 STATISTIC_SLACK = 0.01
 """Standard deviations. The weights of another machine differ by 1e-10, which swaps two ranks of
 nearly equal embeddings now and then."""
@@ -147,7 +147,7 @@ def _rerun_of(
 def _compared(
     rows: RerunEmbeddings | None, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
 ) -> Iterator[VerificationStep]:
-    for name, check in ((PROOFS, check_proofs), (ROWS, check_comparisons)):
+    for name, check in ((PROOFS, check_proofs), (EMBEDDINGS, check_comparisons)):
         if rows is None:
             yield VerificationStep(name, StepState.UNKNOWN)
             continue

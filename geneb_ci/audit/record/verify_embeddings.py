@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 COMPARISON = "comparison"
-RERUN, PROOFS, ROWS, CELLS = "rerun", "proofs", "rows", "cells"
+RERUN, PROOFS, EMBEDDINGS, CELLS = "rerun", "proofs", "embeddings", "cells"
 """Further steps, where the file of rerun embeddings is here, or the receipt itself."""
 HASH_BYTES = 32
 PROOF_MAX = 64
@@ -393,7 +393,9 @@ def check_comparisons(
             at += len(repeats)
             compared = _by_column(task, committed, rerun, again, scale)
         if (task.deviation, task.mismatch) != compared:
-            _refuse(f"{task.task}: its embeddings compare otherwise than the record says", ROWS)
+            _refuse(
+                f"{task.task}: its embeddings compare otherwise than the record says", EMBEDDINGS
+            )
 
 
 def _by_column(
@@ -407,7 +409,7 @@ def _by_column(
     from geneb_ci.receipt.column_rule import judge, judge_again, tolerances, unfit
 
     if why := unfit(committed):
-        _refuse(f"{task.task}: {why}", ROWS)
+        _refuse(f"{task.task}: {why}", EMBEDDINGS)
     allowed = tolerances(rerun, scale)
     repeats = [failed for failed in task.failed if failed.again is not None]
     for failed, values in zip(repeats, again, strict=True):
@@ -420,7 +422,8 @@ def _by_column(
             recorded.distance or 0.0,
         ):
             _refuse(
-                f"{task.task}: embedding {failed.row} compares otherwise when computed again", ROWS
+                f"{task.task}: embedding {failed.row} compares otherwise when computed again",
+                EMBEDDINGS,
             )
     comparison = judge(committed, rerun, allowed, scale)
     return comparison.deviation.tolist(), comparison.mismatch.tolist()
