@@ -5,6 +5,7 @@ both sides is compared here, so that changing one side alone fails.
 """
 
 import ast
+import functools
 import inspect
 import json
 import re
@@ -111,6 +112,7 @@ def test_the_first_error_of_a_value_is_read_in_one_place():
     }
 
 
+@functools.cache
 def words(path: Path) -> set[str]:
     """Return the texts that stand in quotation marks in a file."""
     text = (ROOT / path).read_text(encoding="utf-8")
