@@ -404,25 +404,31 @@ def publish(request: AuditRequest, here: Ready, signing: Signing, show: Say) -> 
     shown_before = here.work.read(SHOWN) is not None
     here.work.keep(SHOWN, commitment.sha256 + "\n")
     again = f"{request.again} --committed-at {EXAMPLE_TIME}{shown}"
+    state = AuditProgress(Exit.CLEAN, TO_BE_PUBLISHED, commitment.sha256, again)
     practice = (
         f"or, for practice, at once and offline: {request.again} --practice\n"
         if is_practice(commitment.benchmark.sha256)
         else ""
     )
-    if shown_before:
-        signing.say(
-            "this digest was shown before, and no time of its publication is given: "
-            "--committed-at is missing"
-        )
+    # It commits as this audit does, unless the run was declared to `audit commit`.
+    on_github = shlex.join(["geneb-ci", "audit", "publish", str(request.file)])
+    command = on_github if request.commitment is None else again
     show(
         f"commitment {commitment.sha256}\n"
         f"{commitment.model_id}: {request.sample.drawn_text(commitment)} will be drawn\n"
+    )
+    if shown_before:
+        show(
+            "nothing was drawn: this digest was shown before, and when it became public is not "
+            f"said: --committed-at is missing, as in `{again}`\n{practice}"
+        )
+        return state
+    show(
         f"{merge}publish this digest where a server that you do not control shows it with a time: "
         "as commit status geneb/audit-commit, or in the ledger; then continue with that time, in "
-        "UTC\n"
-        f"{practice}{next_line(again)}\n"
+        f"UTC:\n  {again}\n{practice}{next_line(command)}\n"
     )
-    return AuditProgress(Exit.CLEAN, TO_BE_PUBLISHED, commitment.sha256, again)
+    return state
 
 
 def practice_time() -> str:

@@ -200,7 +200,9 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
     from reference_harness.formats.submission import ReceiptLocation
 
     if not REPOSITORY.fullmatch(repo):
-        raise UsageProblem(f"--repo {repo!r} is not OWNER/NAME", "pass for example --repo me/rows")
+        raise UsageProblem(
+            f"--repo {repo!r} is not OWNER/NAME", "pass for example --repo me/receipts"
+        )
     subject = _sound(file, definition)
     say = _progress(quiet=quiet)
     names = tasks_of(subject)

@@ -126,12 +126,12 @@ def predictions_command(word: str, definition: Path | None) -> int:
     return Exit.ERRORS if wrong else Exit.CLEAN
 
 
-@click.command(help="Compare the rows of two receipts: are they of one model?" + _HELP)
+@click.command(help="Compare the embeddings of two receipts: are they of one model?" + _HELP)
 @click.argument("receipts", metavar=f"{_WORD} {_WORD}", nargs=-1)
 @_BENCHMARK
 @format_option(_NEAR)
 def near_command(receipts: tuple[str, ...], definition: Path | None, format_: str) -> int:
-    """Compare the rows of two receipts."""
+    """Compare the embeddings of two receipts."""
     pair = _pair(receipts, definition)
     first, second = (_sample(each) for each in pair)
     click.echo(_NEAR[format_](_models(*pair), near(first, second)), nl=False)

@@ -16,7 +16,7 @@ left out: their cells count as honest.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -116,17 +116,22 @@ def needed_hit(cells: Sequence[Alterations], raise_: float) -> float:
         least = np.minimum.reduceat(hits - multiplier * gains, begins)
         return multiplier * raise_ + float(least.sum())
 
+    return max(0.0, largest_of(dual))
+
+
+def largest_of(concave: Callable[[float], float]) -> float:
+    """Return the largest value of a concave function of what is not negative, found by thirds."""
     high = 1.0
-    while dual(2 * high) > dual(high):
+    while concave(2 * high) > concave(high):
         high *= 2
     low, high = 0.0, 2 * high
     for _ in range(STEPS):
         third = (high - low) / 3
-        if dual(low + third) < dual(high - third):
+        if concave(low + third) < concave(high - third):
             low += third
         else:
             high -= third
-    return max(0.0, dual((low + high) / 2))
+    return concave((low + high) / 2)
 
 
 def found_test(cells: Sequence[Alterations], raise_: float, draws: int) -> float:

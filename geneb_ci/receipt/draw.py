@@ -137,6 +137,29 @@ class TaskStrata:
         return rows
 
 
+class Turn(NamedTuple):
+    """How one test embedding of a task and regime is drawn."""
+
+    draw: int
+    """Its number among the draws of the task and regime."""
+    probe: int
+    """Whose right embeddings it is drawn from."""
+    by_class: bool
+    """Whether one of their predicted classes is drawn first."""
+
+
+def turns(strata: TaskStrata, regime: str, share: TaskShare) -> list[Turn]:
+    """Return how each test embedding of a regime is drawn, in the order of the draws.
+
+    Where a probe predicts nothing right, no embedding can have been made right, and none is drawn.
+    """
+    probes = len(strata.predicted[regime])
+    has_right = [bool(len(strata.right(regime, probe))) for probe in range(probes)]
+    numbered = ((j, j + share.position) for j in range(share.test))
+    every = [Turn(j, number // 2 % probes, bool(number % 2)) for j, number in numbered]
+    return [turn for turn in every if has_right[turn.probe]]
+
+
 class DrawnEmbeddings(NamedTuple):
     """The embeddings drawn in one task."""
 
@@ -191,20 +214,14 @@ class TaskDraw:
         probes = len(strata.predicted[regime])
         right = [strata.right(regime, probe).tolist() for probe in range(probes)]
         listed = [self._classes(regime, probe) for probe in range(probes)]
-        for j in range(share.test):
-            turn = j + share.position
-            probe = turn // 2 % probes
-            classes = listed[probe]
-            if not classes:
-                continue  # nothing is predicted right: no embedding can have been made right
-            name = f"test {regime} {probe} right"
-            if turn % 2 == 0:
-                rows = right[probe]
-            else:
+        for turn in turns(strata, regime, share):
+            rows, name = right[turn.probe], f"test {regime} {turn.probe} right"
+            if turn.by_class:
+                classes = listed[turn.probe]
                 names = list(classes)
-                chosen = names[self._number(f"{name}, class", j, len(names))]
+                chosen = names[self._number(f"{name}, class", turn.draw, len(names))]
                 rows, name = classes[chosen], f"{name}, class {chosen}"
-            drawn.append(rows[self._number(name, j, len(rows))])
+            drawn.append(rows[self._number(name, turn.draw, len(rows))])
         return drawn
 
     def _classes(self, regime: str, probe: int) -> dict[int, list[int]]:

@@ -68,6 +68,9 @@ the tasks: more makes a receipt weak. Measured: 1e-4 on random convolutions, 4e-
 TAU = 1e-5
 """In records of version 1.0: of the embedding's root mean square, by which one column of large
 values widened the tolerance of all others."""
+MISSED = 0.05
+"""Probability that what lies beyond a bound of altered embeddings is drawn no more often than it
+was."""
 LEVEL = 0.001
 """In records of version 1.0: false alarm of the directional test, of training and test embeddings
 together."""

@@ -140,7 +140,7 @@ def differing_predictions(
     for task, truth in truths.items():
         predicted = predictions.tasks.get(task)
         if predicted is None:
-            lines.append(f"{quoted(task)} has rows and no predictions")
+            lines.append(f"{quoted(task)} has embeddings and no predictions")
             continue
         if not np.array_equal(np.asarray(predicted.labels)[predicted.truth], truth):
             lines.append(f"{quoted(task)}: its true classes are not those of the task data")
@@ -156,7 +156,9 @@ def differing_predictions(
                     continue
                 if digest_of(predicted.labels, each_seed(fits, seeds)) != cell.predictions_sha256:
                     where = f'{quoted(task)} in "{regime}"'
-                    lines.append(f"{where}: the predictions ({name}) are not those of the rows")
+                    lines.append(
+                        f"{where}: the predictions ({name}) are not those of the embeddings"
+                    )
     return lines
 
 

@@ -208,7 +208,7 @@ def _refuse_other_classes(truth: Codes, task: Task) -> None:
     counted = sorted(counts[counts > 0].tolist())
     _require(
         expected is None or counted == sorted(expected), "truth",
-        f"{quoted(task.id)} has true classes of {counted} rows; expected {expected}",
+        f"{quoted(task.id)} has true classes of {counted} sequences; expected {expected}",
     )  # fmt: skip
 
 

@@ -73,7 +73,7 @@ class SharedErrors(StrictModel):
             for triangle in scores.values():
                 if [len(row) for row in triangle] != list(range(1, len(self.rows) + 1)):
                     raise PydanticCustomError(
-                        "pairs", "a triangle of {name} lacks rows", {"name": name}
+                        "pairs", "a triangle of {name} lacks lines", {"name": name}
                     )
         return self
 

@@ -47,7 +47,7 @@ _HELD = {
     "comparison": "every verdict follows from its numbers",
     "rerun": "the file of rerun embeddings is the one that was signed",
     "proofs": "the receipt commits to every drawn embedding",
-    "rows": "every drawn embedding compares with its rerun as the record says",
+    "embeddings": "every drawn embedding compares with its rerun as the record says",
     "cells": "embeddings drawn and cells follow from the receipt",
     "submission": "the file is the audited one",
     "benchmark": "the current benchmark definition",

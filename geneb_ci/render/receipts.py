@@ -221,6 +221,13 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
             if outcome.effect is not None
             else []
         ),
+        *(
+            f"altered test embeddings raise the mean MCC of {bound.regime} by at most "
+            f"{bound.raised:.4f}, with 95 %: {bound.flipped} of {bound.draws:,} draws are decided "
+            "otherwise"
+            for bound in outcome.bounds
+        ),
+        f"altered training embeddings: with 95 % not more than {outcome.altered_training:.2%}",
         *(f"unclaimed: {visible(cell)}" for cell in cells.unclaimed),
     ]
     if outcome.verdict == "agrees":

@@ -119,7 +119,7 @@ class Receiver:
         if not finite.all():
             first = int(np.flatnonzero(~finite)[0])
             raise _refused(
-                f"row {first} and {int((~finite).sum()) - 1} others contain NaN or infinity"
+                f"embedding {first} and {int((~finite).sum()) - 1} others contain NaN or infinity"
             )
         return values
 
@@ -133,9 +133,9 @@ class Receiver:
                 f"expected version {VERSION} with 2, 4 or 8"
             )
         if rows != self._rows:
-            raise _refused(f"{rows:,} rows, expected {self._rows:,}: one a sequence")
+            raise _refused(f"{rows:,} embeddings, expected {self._rows:,}: one a sequence")
         if not 1 <= width <= self._limits.width:
-            raise _refused(f"rows of width {width:,}, expected 1 to {self._limits.width:,}")
+            raise _refused(f"embeddings of width {width:,}, expected 1 to {self._limits.width:,}")
         most = self._limits.result_mib * MIB
         if rows * width * size > most:
             raise _refused(

@@ -37,8 +37,8 @@ def compile_in_place(model: Any, run: Run, tolerance: float) -> None:
     far = max(_distance(*pair) for pair in zip(before, after, strict=True))
     if not far <= tolerance:
         msg = (
-            f"{name} gives other rows once it is compiled, by {far:.1e} of their length, expected "
-            f"{tolerance:.0e} at most: leave compile out"
+            f"{name} gives other embeddings once it is compiled, by {far:.1e} of their length, "
+            f"expected {tolerance:.0e} at most: leave compile out"
         )
         raise ExtractorError(msg)
 

@@ -230,8 +230,9 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             return
         msg = (
             f"the tokenizer does not read DNA: unknown tokens of {_PROBE!r}: {lost} of {len(own)}; "
-            "rows would not depend on the sequence; declare letters=spaced where it reads letters "
-            "with spaces, tokenizer=characters or kmers with a vocabulary, or case=sensitive"
+            "embeddings would not depend on the sequence; declare letters=spaced where it reads "
+            "letters with spaces, tokenizer=characters or kmers with a vocabulary, or "
+            "case=sensitive"
         )
         raise ExtractorError(msg)
 

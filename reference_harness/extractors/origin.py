@@ -178,7 +178,7 @@ def check_ignored_code(origin: Origin, options: Options) -> None:
     msg = (
         f"{file} of {origin.name!r} names code of its own for {ignored} ({reference}), and "
         "trust_remote_code is not given, expected true or false, as the library's class gives "
-        "other rows: read that code and declare trust_remote_code=true, or "
+        "other embeddings: read that code and declare trust_remote_code=true, or "
         "trust_remote_code=false to state that the library's class is meant"
     )
     raise ExtractorError(msg)

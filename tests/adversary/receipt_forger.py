@@ -37,7 +37,9 @@ from geneb_ci.receipt.direction import Probe
 from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING
 from geneb_ci.receipt.embeddings import allowed, allowed_pooled
 from geneb_ci.receipt.influence import influence_of, strongest_embeddings
+from geneb_ci.receipt.raise_bound import CellDraw
 from geneb_ci.receipt.rounding import rounding, scaled
+from geneb_ci.statistics.metrics import scores_of_matrix
 from reference_harness import halts, metrics, probe
 from reference_harness.optimum import solve
 from reference_harness.receipt.rounding import widened
@@ -219,6 +221,89 @@ def by_test_rows(cells: Sequence[Alterations], hits: float = BUDGET) -> float:
         missed = STANDARD_TEST * needed_hit(cells, middle) <= hits
         low, high = (middle, high) if missed else (low, middle)
     return high
+
+
+class Forgery(NamedTuple):
+    """Test embeddings of one probe that a forger makes right, and what they honestly are."""
+
+    altered: npt.NDArray[np.int64]
+    """(k,) of each class."""
+    honest: npt.NDArray[np.int64]
+    """(k, k) matrix of the rerun."""
+
+    @classmethod
+    def of(cls, cell: CellDraw, altered: Sequence[int], random: np.random.Generator) -> "Forgery":
+        """Return one whose embeddings are honestly taken for other classes, all of one in half of
+        the cases."""
+        honest, classes = cell.matrix.copy(), len(altered)
+        for own, count in enumerate(altered):
+            others = [other for other in range(classes) if other != own]
+            weights = np.ones(len(others)) if random.random() < 0.5 else np.eye(len(others))[0]
+            honest[own, own] -= count
+            honest[own, others] += random.multinomial(count, weights / weights.sum())
+        return cls(np.array(altered, dtype=np.int64), honest)
+
+
+def hits_of(cell: CellDraw, forgery: Forgery) -> float:
+    """Return how many draws hit an altered embedding in the mean."""
+    among, of_class = rates_of(cell, forgery.altered)
+    return cell.uniform * among + cell.by_class * of_class
+
+
+def missed_by(cell: CellDraw, forgery: Forgery) -> float:
+    """Return the probability that no draw hits an altered embedding."""
+    among, of_class = rates_of(cell, forgery.altered)
+    return float((1 - among) ** cell.uniform * (1 - of_class) ** cell.by_class)
+
+
+def rates_of(cell: CellDraw, altered: npt.NDArray[np.int64]) -> tuple[float, float]:
+    """Return the probabilities that a draw of either way is altered."""
+    drawn_from = cell.right > 0
+    of_class = (altered[drawn_from] / cell.right[drawn_from]).mean()
+    return float(altered.sum() / cell.right.sum()), float(of_class)
+
+
+def gain_of(cell: CellDraw, forgery: Forgery) -> float:
+    """Return by how much the mean of the regime is raised."""
+    claimed, honest = (scores_of_matrix(m.tolist()).mcc for m in (cell.matrix, forgery.honest))
+    return cell.weight * (claimed - honest)
+
+
+class BestForgery(NamedTuple):
+    """The largest raise that was found among those that a draw misses with 5 %."""
+
+    gain: float
+    missed: float
+
+
+def best_forgery(cells: Sequence[CellDraw]) -> BestForgery:
+    """Return the best forgery of probes of two classes, by whole numbers of altered embeddings."""
+    options = []
+    for cell in cells:
+        (tn, fp), (fn, tp) = cell.matrix.astype(np.float64)
+        a, b = np.meshgrid(np.arange(tn + 1), np.arange(tp + 1), indexing="ij")
+        gain = cell.weight * (mcc(tn, fp, fn, tp) - mcc(tn - a, fp + a, fn + b, tp - b))
+        among = (a + b) / cell.right.sum()
+        of_class = (a / cell.right[0] + b / cell.right[1]) / 2
+        with np.errstate(divide="ignore"):
+            cost = -cell.uniform * np.log1p(-among) - cell.by_class * np.log1p(-of_class)
+        options.append((gain.reshape(-1), cost.reshape(-1)))
+    best = BestForgery(0.0, 1.0)
+    for price in np.geomspace(1e-4, 1, 400):
+        picks = [int(np.argmax(gain - price * cost)) for gain, cost in options]
+        total = sum(cost[pick] for (_, cost), pick in zip(options, picks, strict=True))
+        left = BUDGET - total
+        if left < 0:
+            continue
+        for number, (gain, cost) in enumerate(options):  # what is left is spent as well
+            pick = picks[number]
+            more = int(np.argmax(np.where(cost <= cost[pick] + left, gain, -np.inf)))
+            left -= max(0.0, cost[more] - cost[pick])
+            picks[number] = more
+        raised = sum(gain[pick] for (gain, _), pick in zip(options, picks, strict=True))
+        if raised > best.gain:
+            best = BestForgery(float(raised), math.exp(left - BUDGET))
+    return best
 
 
 def by_training_rows(tasks: int, hits: float = BUDGET) -> float:

@@ -196,7 +196,7 @@ ATTACKS: dict[str, Attack] = {
         convolution,
         near_support,
         without("allowed_rescued", lambda rows: rows),
-        "pass only when they are embedded again, alone; ",
+        "pass only when they are computed again, alone; ",
         excuse=True,
     ),
     "columns on borders of float16": Attack(
@@ -206,13 +206,13 @@ ATTACKS: dict[str, Attack] = {
             patch.setattr(embedding_outcome, "allowed_pooled", lambda rows, width: rows * width),
             patch.setattr(embedding_outcome, "EFFECT", np.inf),
         ),
-        "drawn coordinates round otherwise in rows that pass",
+        "drawn coordinates round otherwise in embeddings that pass",
     ),
     "training embeddings that pay, within the tolerance": Attack(
         convolution,
         towards_less_loss,
         without("EFFECT", np.inf),
-        "what the training rows differ by lowers the loss of the test rows: ",
+        "what the training embeddings differ by lowers the loss of the test embeddings: ",
     ),
 }
 
@@ -290,8 +290,8 @@ def test_few_rows_that_move_the_probe_pass_a_draw_and_are_found_by_their_strengt
 
     reasons, gains = found(tmp_path / "on")
     assert np.mean(gains) > 0.1
-    assert reasons[0].startswith(f"{EACH * len(POISONED)} rows of ")
-    assert "not what the extractor gives: training row" in reasons[0]
+    assert reasons[0].startswith(f"{EACH * len(POISONED)} embeddings of ")
+    assert "not what the extractor gives: training embedding" in reasons[0]
     monkeypatch.setattr(embeddings, "strongest_embeddings", lambda *_: StrongestEmbeddings([], []))
     assert found(tmp_path / "off")[0] == []
 

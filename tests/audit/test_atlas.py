@@ -44,7 +44,7 @@ def test_devices_are_as_far_apart_as_the_farthest_of_their_entries(atlas_of):
     assert apart("cuda", "cpu", "float32") == (2e-5, 0.02, True)
     assert compare.atlas_note("cpu", "cuda", "float32") == (
         "devices: between cpu and cuda in float32, other kernels and batches were measured to move "
-        "rows by up to 2.0e-05 of their length and a task's MCC by 0.0200"
+        "embeddings by up to 2.0e-05 of their length and a task's MCC by 0.0200"
     )
 
 
@@ -58,8 +58,9 @@ def test_what_was_not_measured_is_taken_to_be_far_apart(atlas_of, claimed):
     assert apart(claimed, "cpu", "float16") == (pytest.approx(0.08), 2.0, False)
     assert compare.atlas_note(claimed, "cuda", "float32") == (
         f"devices: {claimed or 'an unknown device'} and cuda in float32 were never compared; 8 "
-        "times the farthest that was measured would move rows by up to 1.6e-04 of their length and "
-        "a task's MCC by 0.1600, so confirm a claim that differs on a device like that of the claim"
+        "times the farthest that was measured would move embeddings by up to 1.6e-04 of their "
+        "length and a task's MCC by 0.1600, so confirm a claim that differs on a device like that "
+        "of the claim"
     )
 
 

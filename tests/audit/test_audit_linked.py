@@ -117,7 +117,8 @@ def test_two_calls_lead_from_a_file_to_a_record_that_is_linked(whole, chain, cap
     shown = capsys.readouterr().out
     assert "merge leaderboard/audits/" in shown
     assert "publish this digest" in shown
-    assert shown.splitlines()[-1].endswith(" --committed-at 2026-11-20T08:30:00Z --shown-on COMMIT")
+    assert " --committed-at 2026-11-20T08:30:00Z --shown-on COMMIT\n" in shown
+    assert shown.splitlines()[-1].startswith("next: geneb-ci audit publish ")
     folder = whole / "leaderboard/audits" / AUDITED
     (commitment_file,) = folder.iterdir()
     published = moment_of(int(time.time()))

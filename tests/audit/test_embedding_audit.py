@@ -143,6 +143,11 @@ def test_an_honest_row_is_verified_and_the_board_says_that_cells_were_recomputed
     assert not any("the scores on the board" in claim for claim in outcome["not_proved"])
     assert found["recomputed"].endswith("; the scores shown are among them")
     assert outcome["verdict"] == "agrees"
+    assert [bound["regime"] for bound in outcome["bounds"]] == ["full", "10shot", "1shot"]
+    for bound in outcome["bounds"]:
+        # Few draws: 65 of 13 tasks, of which the probes of few-shot regimes take turns.
+        assert (bound["draws"], bound["flipped"]) == (65, 0)
+        assert 0.05 < bound["raised"] < 2
     kmers.run("geneb_ci", "build", "--output", "board")
     board = json.loads((kmers.root / "board/leaderboard.json").read_bytes())
     for regime in board["data"].values():
@@ -159,7 +164,7 @@ def test_anybody_verifies_draw_proofs_comparison_and_cells(kmers, honest):
     found = json.loads(kmers.run(*words, *again).stdout)["records"][0]
     states = {one["step"]: one["state"] for one in found["steps"]}
     assert set(states.values()) == {"holds"}
-    assert [*states][-4:] == ["rerun", "proofs", "rows", "cells"]
+    assert [*states][-4:] == ["rerun", "proofs", "embeddings", "cells"]
     shown = kmers.run("geneb_ci", "audit", "verify", str(honest)).stdout
     assert "39/39 cells, " in shown
     assert "the receipt agrees, the scores on the board were compared" in shown
@@ -277,7 +282,7 @@ def test_an_altered_test_row_disputes_the_row(kmers, copied):
     done = audited(kmers, "altered", EVERY_ROW)
     assert done.returncode == 11, done.stdout + done.stderr
     assert "cells recomputed from the receipt: 15/15 are as claimed" in done.stdout
-    assert "not what the extractor gives: test row" in done.stdout
+    assert "not what the extractor gives: test embedding" in done.stdout
     assert outcome_in(record_of(kmers, "altered"))["verdict"] == "differs"
     assert level(kmers, "altered")["level"] == "disputed"
 
@@ -309,7 +314,7 @@ def test_each_kind_of_attack_is_in_the_record(kmers, copied):
     outcome = outcome_in(record_of(kmers, "several"))
     assert (outcome["verdict"], outcome["cells"]["equal"]) == ("differs", 15)
     assert {task["task"] for task in outcome["tasks"] if task["failed"]} == set(ATTACKS)
-    assert "rows of" in outcome["reasons"][0]
+    assert "embeddings of" in outcome["reasons"][0]
     assert "are not what the extractor gives: " in outcome["reasons"][0]
 
 
@@ -324,7 +329,7 @@ def test_what_moves_within_the_tolerance_is_found_by_its_direction(kmers, copied
     outcome = outcome_in(record_of(kmers, "border"))
     assert (outcome["verdict"], outcome["cells"]["equal"]) == ("differs", 15)
     assert any(
-        reason.startswith("what the rows differ by points towards the labels: ")
+        reason.startswith("what the embeddings differ by points towards the labels: ")
         for reason in outcome["reasons"]
     )
     assert outcome["direction"]["p"] < 1e-3
@@ -340,7 +345,7 @@ def test_a_claim_that_the_rows_do_not_give_differs(kmers, copied):
     done = audited(kmers, "raised")
     assert done.returncode == 11, done.stdout + done.stderr
     assert (
-        "differs: 1 of 15 cells are not those that the committed rows give: mini_tf, full: "
+        "differs: 1 of 15 cells are not those that the committed embeddings give: mini_tf, full: "
         "shown predictions_sha256"
     ) in done.stdout
 
@@ -353,7 +358,7 @@ def test_scores_that_nobody_computed_are_not_confirmed_by_an_honest_receipt(kmer
     kmers.run("geneb_ci", "check", str(copied))
     done = audited(kmers, "invented")
     assert done.returncode == 11, done.stdout + done.stderr
-    assert "39 of 39 cells are not those that the committed rows give" in done.stdout
+    assert "39 of 39 cells are not those that the committed embeddings give" in done.stdout
     assert "shown MCC" in done.stdout
     assert (level(kmers, "invented")["level"]) == "disputed"
 

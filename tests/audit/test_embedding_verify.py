@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.audit.compare.embedding_outcome import (
+    BOUNDED,
     BY_COLUMN,
     BY_EMBEDDING,
     NOT_PROVED,
@@ -53,6 +54,7 @@ from geneb_ci.audit.sampling.plan import (
 from geneb_ci.audit.trust.applicability import TrustInputs, check_policy
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt import column_rule, first_rule
+from geneb_ci.render.receipts import embedding_outcome_text
 from reference_harness.formats.run_record import TaskReceipt
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import (
@@ -210,6 +212,58 @@ def refitted(**other: Any) -> EmbeddingOutcome:
         "refits": [{"task": BENCHMARK.task_ids[0], "rows": 10, "training": counts}],
     } | other
     return EmbeddingOutcome.model_validate_json(json.dumps(value))
+
+
+def bounded(**other: Any) -> EmbeddingOutcome:
+    """Return `refitted` with scores of record, and what altered test embeddings can hide."""
+    value = json.loads(refitted(schema_version=BOUNDED).model_dump_json())
+    probe = {"fits": 1, "kinds": {"substituted": {"rows": 40, "worse": 0, "better": 0}}}
+    value["variants"]["others"]["full, record"] = probe
+    value["cells"]["of_record"] = 3
+    value["bounds"] = [{"regime": "full", "draws": 2, "flipped": 0, "raised": 0.9}]
+    return EmbeddingOutcome.model_validate_json(json.dumps(value | other))
+
+
+def bounds(**other: Any) -> list[dict[str, Any]]:
+    return [{"regime": "full", "draws": 2, "flipped": 0, "raised": 0.9} | other]
+
+
+def test_a_bound_is_of_what_was_drawn_and_compared() -> None:
+    check_embeddings(bounded(bounds=bounds(flipped=2)), INPUTS)
+    text = embedding_outcome_text(bounded())
+    assert (
+        "altered test embeddings raise the mean MCC of full by at most 0.9000, with 95 %: 0 of 2 "
+        "draws are decided otherwise\n"
+    ) in text
+    for wrong in (
+        bounded(bounds=[]),
+        bounded(bounds=bounds(regime="10shot")),
+        bounded(bounds=bounds(draws=3)),
+        bounded(schema_version=REFITTED),
+        bounded(cells=CELLS),
+    ):
+        with pytest.raises(StepMismatch, match="its bounds are not those of the regimes"):
+            check_embeddings(wrong, INPUTS)
+    with pytest.raises(StepMismatch, match="3 of 2 draws of full are flipped"):
+        check_embeddings(bounded(bounds=bounds(flipped=3)), INPUTS)
+
+
+def test_a_record_calls_an_embedding_a_row_before_version_2_2_and_keeps_its_words() -> None:
+    """A verdict is made again from the numbers, and has to say the same."""
+    flips = {"deviation": "0 400" + " 0" * 9, "mismatch": "0 40" + " 0" * 9}
+    again = {"dtype": "float64", "deviation": 400.0, "mismatch": 40}
+    for version, noun in ((REFITTED, "row"), (BOUNDED, "embedding")):
+        value = json.loads(bounded().model_dump_json())
+        value["tasks"][0] |= flips | {"failed": [{"row": 1, "again": again}]}
+        value |= {"schema_version": version, "bounds": value["bounds"] * (noun != "row")}
+        outcome = EmbeddingOutcome.model_validate_json(json.dumps(value))
+        (reason,) = reasons_of(outcome.findings)
+        assert reason.startswith(
+            f"1 {noun} of 11 is not what the extractor gives: training {noun} 1 of "
+        )
+        check_embeddings(
+            outcome.model_copy(update={"reasons": [reason], "verdict": "differs"}), INPUTS
+        )
 
 
 def refits(**other: Any) -> list[dict[str, Any]]:

@@ -188,7 +188,7 @@ def test_notes_are_kept_and_broken_ones_refused(tmp_path, noted):
     write_seen(path, own)
     assert shared_errors(layout) == own
     path.write_text(own.model_dump_json().replace('"macro":[[', '"macro":[[1.0],['))
-    with pytest.raises(BadConfiguration, match=r"pairs\.json: .*a triangle of full lacks rows"):
+    with pytest.raises(BadConfiguration, match=r"pairs\.json: .*a triangle of full lacks lines"):
         shared_errors(layout)
 
 

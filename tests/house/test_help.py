@@ -51,12 +51,16 @@ def test_every_help_fits_eighty_columns(path):
     assert [line for line in shown if cell_len(line) > 80] == []
 
 
+MOST = {"geneb-ci audit file": 8}
+"""Options that the help of a command lists at most; 12 where nothing else is said."""
+
+
 @pytest.mark.parametrize("path", [path for path in COMMANDS if path.startswith("geneb-ci")])
-def test_help_lists_at_most_twelve_options_and_help_all_the_rest(path):
+def test_help_lists_few_options_and_help_all_the_rest(path):
     """Beside `--help` itself, and `--help-all`, which a command has that leaves some out."""
     command = COMMANDS[path]
     listed = [line for line in help_of(command, path) if line.startswith(("  -", "  --"))]
-    assert len(listed) - sum("--help" in line for line in listed) <= 12
+    assert len(listed) - sum("--help" in line for line in listed) <= MOST.get(path, 12)
     hidden = [line for line in help_of(command, path, whole=True) if line.startswith("  --")]
     named = {word.rstrip(",") for line in hidden for word in line.split() if word[:2] == "--"}
     assert {one.opts[-1] for one in command.params if not getattr(one, "hidden", True)} <= named

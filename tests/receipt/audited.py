@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.audit.compare.embedding_outcome import (
-    BY_COLUMN,
+    BOUNDED,
     ComparedCells,
     ComparedTask,
     Direction,
@@ -159,7 +159,7 @@ def audit(
     direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
     effect = effect_of(by_task)
     cells = ComparedCells(equal=1, of=1, differing=[], unclaimed=[], unequal=[])
-    findings = EmbeddingFindings(BY_COLUMN, width, cells, tasks, direction, effect, QUIET, None)
+    findings = EmbeddingFindings(BOUNDED, width, cells, tasks, direction, effect, QUIET, None)
     return Found(tasks, direction, effect, reasons_of(findings))
 
 

@@ -103,8 +103,8 @@ def test_an_altered_test_row_differs_and_is_named(tmp_path: Path) -> None:
 
     found = audited(tmp_path, change, ALL, ("mini_tf",))
     (reason,) = found.reasons
-    assert reason.startswith("1 row of ")
-    assert "is not what the extractor gives: test row 5 of mini_tf deviates by" in reason
+    assert reason.startswith("1 embedding of ")
+    assert "is not what the extractor gives: test embedding 5 of mini_tf deviates by" in reason
 
 
 def test_an_altered_support_row_differs_and_is_named(tmp_path: Path) -> None:
@@ -120,12 +120,12 @@ def test_an_altered_support_row_differs_and_is_named(tmp_path: Path) -> None:
 
     found = audited(tmp_path, change, tasks=("mini_tf",))
     (reason,) = found.reasons
-    assert f"training row {place} of mini_tf deviates by" in reason
+    assert f"training embedding {place} of mini_tf deviates by" in reason
 
 
 def test_rows_of_another_model_differ(tmp_path: Path) -> None:
     found = audited(tmp_path, lambda task, _rows, _labels, _train: honest(task, seed=4))
-    assert "rows of" in found.reasons[0]
+    assert "embeddings of" in found.reasons[0]
     total = sum(len(one.deviation) for one in found.tasks)
     assert sum(len(one.failed) for one in found.tasks) == total
 

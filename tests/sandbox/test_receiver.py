@@ -36,11 +36,11 @@ def test_a_matrix_comes_out_as_it_went_in():
         (b"", "the result ended after 0 of 32 bytes"),
         (
             header(ROWS, 1) + np.full(ROWS, np.inf, dtype="<f4").tobytes(),
-            "row 0 and 2 others contain NaN or infinity",
+            "embedding 0 and 2 others contain NaN or infinity",
         ),
-        (header(ROWS + 1, 1), "4 rows, expected 3: one a sequence"),
-        (header(ROWS, 1 << 40), "rows of width 1,099,511,627,776, expected 1 to 60,000"),
-        (header(ROWS, 0), "rows of width 0, expected 1 to 60,000"),
+        (header(ROWS + 1, 1), "4 embeddings, expected 3: one a sequence"),
+        (header(ROWS, 1 << 40), "embeddings of width 1,099,511,627,776, expected 1 to 60,000"),
+        (header(ROWS, 0), "embeddings of width 0, expected 1 to 60,000"),
         (
             header(ROWS, 1, size=16),
             "header of version 1 with numbers of 16 bytes, expected version 1 with 2, 4 or 8",

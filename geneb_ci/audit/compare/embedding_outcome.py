@@ -25,6 +25,7 @@ from geneb_ci.common.finding import first_and_more
 from geneb_ci.receipt.embeddings import (
     EFFECT,
     LEVEL,
+    MISSED,
     NEAR,
     POOLED,
     ROOM,
@@ -42,23 +43,28 @@ from reference_harness.formats.text import plural
 EMBEDDING_PREDICATE = "urn:geneb-ci:row-audit:1.0"
 NOT_PROVED = (
     "that memory is excluded: a fresh set alone shows look-ups that tolerate three changed letters",
-    "that no training row is altered: few of a small task raise a score and are seldom drawn",
+    "that no training embedding is altered: few of a small task raise a score and are seldom drawn",
     "that the score of one task is right: its own draws are few; rerun the task where it matters",
-    "that the auditor reported the rows that the extractor gave: anybody can embed a row again",
+    "that the auditor reported what the extractor gave: anybody can compute an embedding again",
     "that the scores on the board are right: the run names no scorer of record; no level follows",
 )
 """Claims that an audit by receipt does not prove; part of each record. The last is none where the
 scores of record were compared."""
-EmbeddingVersion = Literal["1.0", "2.0", "2.1"]
+EmbeddingVersion = Literal["1.0", "2.0", "2.1", "2.2"]
 BY_EMBEDDING: Final = "1.0"
 BY_COLUMN: Final = "2.0"
 REFITTED: Final = "2.1"
+BOUNDED: Final = "2.2"
 """Versions of a record: a coordinate was compared by the size of its embedding, then by its column;
 since 2.1 probes are fitted again on variants of training sequences, and those of record decide on
-variants, too. The verdict follows from the numbers of a record by the rule of its version."""
+variants, too; since 2.2 a record says by how much altered test embeddings can raise a regime, and
+calls an embedding by that name. The verdict follows from the numbers of a record by the rule of its
+version."""
+NOT_REFITTED = frozenset({BY_EMBEDDING, BY_COLUMN})
+"""Versions before 2.1."""
 SUPERSEDED = (
-    "its rows were compared by the size of a row, which one column of large values sets: altered "
-    "rows could pass"
+    "its embeddings were compared by their size, which one column of large values sets: altered "
+    "ones could pass"
 )
 """Why a record of version 1.0 shows nothing any more."""
 Measure = Annotated[float, Field(ge=0)]
@@ -198,6 +204,19 @@ class RefitTask(StrictModel):
     a class has no varied embedding."""
 
 
+class RegimeBound(StrictModel):
+    """What altered test embeddings can hide in one regime, by what the draw found."""
+
+    regime: Name
+    draws: Count
+    """Of test embeddings, one drawn twice counted twice."""
+    flipped: Count
+    """Draws of embeddings that the probe of record gets right as committed, and wrong by the
+    rerun."""
+    raised: Measure
+    """By how much altered test embeddings raise the mean MCC at most, with 95 %; rounded up."""
+
+
 class ReceiptFacts(StrictModel):
     """The submission's statements about its receipt."""
 
@@ -226,6 +245,9 @@ class EmbeddingOutcome(StrictModel):
     refits: list[RefitTask] = Field(default=[], exclude_if=operator.not_)
     """Of the tasks that a draw of tasks by the seeds of the plan chooses, in its order; left out in
     records before version 2.1."""
+    bounds: list[RegimeBound] = Field(default=[], exclude_if=operator.not_)
+    """Of each regime whose scores of record were compared; left out in records before version
+    2.2."""
     verdict: Verdict
     reasons: list[str]
     """Why it differs, in words; none where it agrees."""
@@ -245,6 +267,15 @@ class EmbeddingOutcome(StrictModel):
     def embedded(self) -> int:
         """Embeddings that were computed again."""
         return sum(len(task.deviation) for task in self.tasks)
+
+    @property
+    def altered_training(self) -> float:
+        """The share of altered training embeddings of which the draw finds some with 95 %.
+
+        It is a mean over the tasks.
+        """
+        draws = sum(len(task.rows.get("training", ())) for task in self.tasks)
+        return -math.expm1(math.log(MISSED) / draws) if draws else 1.0
 
     @property
     def room(self) -> float:
@@ -326,6 +357,11 @@ class EmbeddingFindings(NamedTuple):
     variants: VariantResult | None
 
     @property
+    def noun(self) -> str:
+        """What the reasons call an embedding: a row, in records before version 2.2."""
+        return "embedding" if self.version == BOUNDED else "row"
+
+    @property
     def rows(self) -> int:
         """Distinct embeddings that were drawn."""
         return sum(len(task.deviation) for task in self.tasks)
@@ -364,13 +400,13 @@ class EmbeddingFindings(NamedTuple):
 
 def reasons_of(findings: EmbeddingFindings) -> list[str]:
     """Return why an audit differs, in words; none where it agrees."""
-    variants = findings.variants
+    variants, noun = findings.variants, findings.noun
     return [
-        *_cell_reasons(findings.cells),
+        *_cell_reasons(findings.cells, noun),
         *_embedding_reasons(findings),
         *(_pooled_reasons(findings) if findings.version != BY_EMBEDDING else ()),
-        *_direction_reasons(findings.direction),
-        *(_effect_reasons(findings.effect) if findings.effect is not None else ()),
+        *_direction_reasons(findings.direction, noun),
+        *(_effect_reasons(findings.effect, noun) if findings.effect is not None else ()),
         *_decoy_reasons(findings.decoys),
         *([MEMORISED] if variants is not None and variants.memorised else []),
     ]
@@ -391,14 +427,14 @@ def verdict_by(reasons: Sequence[str]) -> Verdict:
     return DIFFERS if reasons else AGREES
 
 
-def _cell_reasons(cells: ComparedCells) -> Iterator[str]:
+def _cell_reasons(cells: ComparedCells, noun: str) -> Iterator[str]:
     if cells.differing:
         yield (
-            f"{len(cells.differing)} of {cells.of} cells are not those that the committed rows "
+            f"{len(cells.differing)} of {cells.of} cells are not those that the committed {noun}s "
             f"give: {first_and_more(cells.differing)}"
         )
     for message in cells.unequal:
-        yield f"equal sequences have unequal rows: {message}"
+        yield f"equal sequences have unequal {noun}s: {message}"
 
 
 def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
@@ -418,7 +454,7 @@ def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
         if row_failed.row < task.train
         else ("test", row_failed.row - task.train)
     )
-    again, width = row_failed.again, findings.width
+    again, width, noun = row_failed.again, findings.width, findings.noun
     size = f"{task.deviation[index]:.1e}"
     deviates = (
         f"{size} of its root mean square, {TAU:.0e} is allowed"
@@ -426,8 +462,8 @@ def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
         else f"{size} times what its column allows"
     )
     text = (
-        f"{plural(failed, 'row')} of {findings.rows:,} {'is' if failed == 1 else 'are'} not what "
-        f"the extractor gives: {split} row {row} of {task.task} deviates by {deviates}; "
+        f"{plural(failed, noun)} of {findings.rows:,} {'is' if failed == 1 else 'are'} not what "
+        f"the extractor gives: {split} {noun} {row} of {task.task} deviates by {deviates}; "
         f"{task.mismatch[index]} of its {width} coordinates round otherwise, {allowed(width)} may"
     )
     if again is not None:
@@ -438,10 +474,13 @@ def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
 
 
 def _pooled_reasons(findings: EmbeddingFindings) -> Iterator[str]:
-    rescued, rows, width = findings.rescued, findings.rows, findings.width
+    rescued, rows, width, noun = (
+        findings.rescued, findings.rows, findings.width, findings.noun,
+    )  # fmt: skip
     if rescued > (most := allowed_rescued(rows)):
+        again = "computed" if noun == "embedding" else "embedded"
         yield (
-            f"{plural(rescued, 'row')} of {rows:,} pass only when they are embedded again, alone; "
+            f"{plural(rescued, noun)} of {rows:,} pass only when they are {again} again, alone; "
             f"{most} may"
         )
     failed = {task.task: {each.row for each in task.failed} for task in findings.tasks}
@@ -453,27 +492,28 @@ def _pooled_reasons(findings: EmbeddingFindings) -> Iterator[str]:
     )
     if otherwise > (most := allowed_pooled(rows, width)):
         yield (
-            f"{otherwise:,} of {rows * width:,} drawn coordinates round otherwise in rows that "
+            f"{otherwise:,} of {rows * width:,} drawn coordinates round otherwise in {noun}s that "
             f"pass, {most:,} may: {POOLED:.1%}"
         )
 
 
-def _direction_reasons(direction: Direction) -> Iterator[str]:
+def _direction_reasons(direction: Direction, noun: str) -> Iterator[str]:
     if direction.p < LEVEL:
         yield (
-            "what the rows differ by points towards the labels: rank sum "
+            f"what the {noun}s differ by points towards the labels: rank sum "
             f"{direction.statistic:.1f} standard deviations above its mean over "
-            f"{direction.rows:,} rows, p = {direction.p:.1e}, below {LEVEL:g}"
+            f"{direction.rows:,} {noun}s, p = {direction.p:.1e}, below {LEVEL:g}"
         )
 
 
-def _effect_reasons(effect: Effect) -> Iterator[str]:
+def _effect_reasons(effect: Effect, noun: str) -> Iterator[str]:
     for name, part in (("training", effect.training), ("test", effect.test)):
         if abs(part.statistic) > EFFECT:
             yield (
-                f"what the {name} rows differ by {'lowers' if part.statistic < 0 else 'raises'} "
-                f"the loss of the test rows: {abs(part.statistic):.1f} standard deviations over "
-                f"{plural(part.rows, 'row')} that differ, {EFFECT:g} are allowed"
+                f"what the {name} {noun}s differ by "
+                f"{'lowers' if part.statistic < 0 else 'raises'} "
+                f"the loss of the test {noun}s: {abs(part.statistic):.1f} standard deviations over "
+                f"{plural(part.rows, noun)} that differ, {EFFECT:g} are allowed"
             )
 
 

@@ -86,7 +86,7 @@ def device_difference(claimed: str | None, rerun: str, dtype: str) -> DeviceDiff
 def atlas_note(claimed: str | None, rerun: str, dtype: str) -> str:
     """Return what a reader of the record should know of devices, in one sentence."""
     difference = device_difference(claimed, rerun, dtype)
-    sizes = f"rows by up to {difference.row:.1e} of their length and a task's MCC by "
+    sizes = f"embeddings by up to {difference.row:.1e} of their length and a task's MCC by "
     sizes += f"{difference.mcc:.4f}"
     pair = f"{claimed or 'an unknown device'} and {rerun} in {dtype}"
     if difference.is_measured:

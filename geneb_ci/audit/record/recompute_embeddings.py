@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_EMBEDDING,
-    REFITTED,
+    NOT_REFITTED,
     Direction,
     Effect,
     EmbeddingOutcome,
@@ -31,10 +31,10 @@ from geneb_ci.audit.record.statement import RERUN as RERUN_SUFFIX
 from geneb_ci.audit.record.verify import StepState, Verification, VerificationStep, message_of
 from geneb_ci.audit.record.verify_embeddings import (
     CELLS,
+    EMBEDDINGS,
     PROOFS,
     RERUN,
     RERUN_BYTES_MAX,
-    ROWS,
     STRONGEST_PART,
     RerunEmbeddings,
     VariantEmbeddings,
@@ -59,9 +59,10 @@ from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.harness.process import DERIVED, HarnessProcess, TaskSource, task_source
 from geneb_ci.receipt.cells import limits_of, recompute
 from geneb_ci.receipt.direction import direction_test
-from geneb_ci.receipt.draw import drawn_embeddings
+from geneb_ci.receipt.draw import TaskShare, drawn_embeddings
 from geneb_ci.receipt.embeddings import LEVEL
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12
 from reference_harness.formats.text import Say
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-FURTHER = (RERUN, PROOFS, ROWS)
+FURTHER = (RERUN, PROOFS, EMBEDDINGS)
 STATISTIC_SLACK = 0.01
 """Standard deviations. The weights of another machine differ by 1e-10, which swaps two ranks of
 nearly equal embeddings now and then."""
@@ -78,6 +79,9 @@ nearly equal embeddings now and then."""
 
 EFFECT_SLACK = 0.05
 """Standard deviations. Influences of another machine differ by 1e-4, which swaps more ranks."""
+
+BOUND_SLACK = 1.5e-4
+"""Of MCC: a bound is rounded up to four digits, and machines differ in the last of a sum."""
 
 ROOM_SLACK = 0.02
 """Share of what tolerances permit, of which a record has three digits."""
@@ -143,7 +147,7 @@ def _rerun_of(
 def _compared(
     rows: RerunEmbeddings | None, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
 ) -> Iterator[VerificationStep]:
-    for name, check in ((PROOFS, check_proofs), (ROWS, check_comparisons)):
+    for name, check in ((PROOFS, check_proofs), (EMBEDDINGS, check_comparisons)):
         if rows is None:
             yield VerificationStep(name, StepState.UNKNOWN)
             continue
@@ -182,7 +186,7 @@ def _from_receipt(
 
         def take(task: str, file: Path) -> None:
             read = read_task(
-                Path(folder), task, benchmark, by_record=outcome.schema_version == REFITTED
+                Path(folder), task, benchmark, by_record=outcome.schema_version not in NOT_REFITTED
             )
             own = drawn_embeddings(seeds, read.strata, shares[task])
             recorded = parts[task].get(STRONGEST_PART, [])
@@ -204,7 +208,7 @@ def _from_receipt(
                 tools.source,
                 harness,
                 Path(folder),
-                with_training=outcome.schema_version == REFITTED,
+                with_training=outcome.schema_version not in NOT_REFITTED,
             )
         cells = recompute(
             current.path, receipt, files, tools.source, harness, names, benchmark=benchmark,
@@ -219,7 +223,7 @@ def _from_receipt(
     weaker = [
         task
         for task, own in drawn.items()
-        if outcome.schema_version == REFITTED
+        if outcome.schema_version not in NOT_REFITTED
         and not own.strongest.allows(parts[task].get(STRONGEST_PART, []))
     ]
     wrong = {
@@ -234,6 +238,10 @@ def _from_receipt(
         "its effect on the test embeddings is another": rows is not None
         and not other
         and not _is_same_effect(_effect(outcome, rows, drawn), outcome.effect),
+        "its bounds of what altered test embeddings can hide are others": rows is not None
+        and not other
+        and bool(outcome.bounds)
+        and not _are_same_bounds(outcome, rows, drawn, shares, benchmark),
         "the room that its tolerances leave is another": rows is not None
         and not other
         and not _is_same_room(outcome, rows, drawn),
@@ -359,6 +367,25 @@ def _is_same_room(
             rel_tol=ROOM_SLACK,
         )
         for number, task in enumerate(outcome.tasks)
+    )
+
+
+def _are_same_bounds(
+    outcome: EmbeddingOutcome,
+    rows: RerunEmbeddings,
+    drawn: dict[str, DrawnTask],
+    shares: Mapping[str, TaskShare],
+    benchmark: Benchmark,
+) -> bool:
+    from geneb_ci.audit.compare.raises import bounds_of  # NumPy is slow to import
+
+    tasks = [drawn[task.task] for task in outcome.tasks]
+    reruns = [rows.rerun[rows.task == number] for number in range(len(tasks))]
+    own = bounds_of(tasks, reruns, shares, benchmark)
+    return len(own) == len(outcome.bounds) and all(
+        (one.regime, one.draws, one.flipped) == (other.regime, other.draws, other.flipped)
+        and math.isclose(one.raised, other.raised, abs_tol=BOUND_SLACK)
+        for one, other in zip(own, outcome.bounds, strict=True)
     )
 
 

@@ -369,7 +369,7 @@ def _draw(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[VerificationStep
     yield from steps
 
 
-_SAMPLE_OF_EMBEDDINGS = "the size of the sample; its rows follow from the seed and the receipt"
+_SAMPLE_OF_EMBEDDINGS = "the size of the sample; what it has follows from the seed and the receipt"
 
 
 def _up_to(names: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.audit.compare.embedding_outcome import (
+    BOUNDED,
     BY_EMBEDDING,
-    REFITTED,
+    NOT_REFITTED,
     ComparedTask,
     EmbeddingFindings,
     EmbeddingOutcome,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 COMPARISON = "comparison"
-RERUN, PROOFS, ROWS, CELLS = "rerun", "proofs", "rows", "cells"
+RERUN, PROOFS, EMBEDDINGS, CELLS = "rerun", "proofs", "embeddings", "cells"
 """Further steps, where the file of rerun embeddings is here, or the receipt itself."""
 HASH_BYTES = 32
 PROOF_MAX = 64
@@ -76,7 +77,7 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     findings = outcome.findings
     for task in outcome.tasks:
         _check_task(task, findings)
-        _check_strongest(task, with_some=outcome.schema_version == REFITTED)
+        _check_strongest(task, with_some=outcome.schema_version not in NOT_REFITTED)
     _check_again(findings)
     if (outcome.effect is None) != (outcome.schema_version == BY_EMBEDDING):
         _refuse("its effect on the test embeddings is not that of its version")
@@ -86,6 +87,7 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     if outcome.variants is not None:
         _check_variants(outcome.variants, outcome.tasks)
     _check_refits(outcome, names)
+    _check_bounds(outcome)
     reasons = reasons_of(findings)
     if outcome.reasons != reasons:
         _refuse("its reasons are not those that its numbers give")
@@ -109,7 +111,7 @@ def _check_variants(result: VariantResult, tasks: list[ComparedTask]) -> None:
 
 def _check_refits(outcome: EmbeddingOutcome, names: list[str]) -> None:
     """Compare tasks and counts of the refitted probes with the draw and with the variants."""
-    if outcome.schema_version != REFITTED:
+    if outcome.schema_version in NOT_REFITTED:
         if outcome.refits or (outcome.variants is not None and outcome.variants.training):
             _refuse("probes were fitted on variants, which records of its version have not")
         return
@@ -129,15 +131,31 @@ def _check_refits(outcome: EmbeddingOutcome, names: list[str]) -> None:
             _refuse(f"variants: a probe did not decide on all test embeddings of {task.task}")
     if outcome.variants.training != training_of(outcome.refits):
         _refuse("variants: the decisions of refitted probes are not the sum of those of the tasks")
-    regimes = {
-        part.removeprefix(TEST_PART)
-        for task in outcome.tasks
-        for part in task.rows
-        if part.startswith(TEST_PART)
-    }
-    of_record = {f"{regime}, record" for regime in regimes}
+    of_record = {f"{regime}, record" for regime in _test_draws(outcome)}
     if outcome.cells.of_record and not of_record <= outcome.variants.others.keys():
         _refuse("variants: probes of record, whose scores were compared, did not decide on them")
+
+
+def _test_draws(outcome: EmbeddingOutcome) -> dict[str, int]:
+    """Return regime to the number of draws of test embeddings, over all tasks."""
+    draws: dict[str, int] = {}
+    for task in outcome.tasks:
+        for part, rows in task.rows.items():
+            if part.startswith(TEST_PART):
+                regime = part.removeprefix(TEST_PART)
+                draws[regime] = draws.get(regime, 0) + len(rows)
+    return draws
+
+
+def _check_bounds(outcome: EmbeddingOutcome) -> None:
+    """Compare the bounds with the version, and with what was drawn and compared."""
+    drawn = _test_draws(outcome)
+    has_some = outcome.schema_version == BOUNDED and bool(outcome.cells.of_record)
+    if {bound.regime: bound.draws for bound in outcome.bounds} != (drawn if has_some else {}):
+        _refuse("its bounds are not those of the regimes that were drawn from and compared")
+    for bound in outcome.bounds:
+        if bound.flipped > bound.draws:
+            _refuse(f"bounds: {bound.flipped} of {bound.draws} draws of {bound.regime} are flipped")
 
 
 def audited_receipt(outcome: EmbeddingOutcome, inputs: TrustInputs) -> EmbeddingReceipt | None:
@@ -375,7 +393,9 @@ def check_comparisons(
             at += len(repeats)
             compared = _by_column(task, committed, rerun, again, scale)
         if (task.deviation, task.mismatch) != compared:
-            _refuse(f"{task.task}: its embeddings compare otherwise than the record says", ROWS)
+            _refuse(
+                f"{task.task}: its embeddings compare otherwise than the record says", EMBEDDINGS
+            )
 
 
 def _by_column(
@@ -389,7 +409,7 @@ def _by_column(
     from geneb_ci.receipt.column_rule import judge, judge_again, tolerances, unfit
 
     if why := unfit(committed):
-        _refuse(f"{task.task}: {why}", ROWS)
+        _refuse(f"{task.task}: {why}", EMBEDDINGS)
     allowed = tolerances(rerun, scale)
     repeats = [failed for failed in task.failed if failed.again is not None]
     for failed, values in zip(repeats, again, strict=True):
@@ -402,7 +422,8 @@ def _by_column(
             recorded.distance or 0.0,
         ):
             _refuse(
-                f"{task.task}: embedding {failed.row} compares otherwise when computed again", ROWS
+                f"{task.task}: embedding {failed.row} compares otherwise when computed again",
+                EMBEDDINGS,
             )
     comparison = judge(committed, rerun, allowed, scale)
     return comparison.deviation.tolist(), comparison.mismatch.tolist()

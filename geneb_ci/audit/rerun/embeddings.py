@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from geneb_ci.audit.canonical import SAMPLE, moment_of
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare.embedding_outcome import (
-    REFITTED,
+    BOUNDED,
     ComparedTask,
     Direction,
     Effect,
@@ -22,6 +22,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     EmbeddingRepeat,
     ReceiptFacts,
     RefitTask,
+    RegimeBound,
     RerunResult,
     is_rescued,
     not_proved,
@@ -207,7 +208,8 @@ class _EmbeddingRun:
             for stratum in directions(task, rows)
         ]
         effect = effect_of(map(influences, drawn, reruns))
-        outcome = self._outcome(tasks, strata, effect, refits, variants, rerun, clock)
+        bounds = self._bounds(drawn, reruns)
+        outcome = self._outcome(tasks, strata, effect, refits, variants, bounds, rerun, clock)
         return RerunResult(outcome, rerun)
 
     def _drawn(self) -> list[DrawnTask]:
@@ -338,6 +340,16 @@ class _EmbeddingRun:
                 break
         return results
 
+    def _bounds(
+        self, drawn: Sequence[DrawnTask], reruns: "Sequence[npt.NDArray[np.float32]]"
+    ) -> list[RegimeBound]:
+        from geneb_ci.audit.compare.raises import bounds_of  # NumPy is slow to import
+
+        benchmark = self.here.subject.benchmark
+        return bounds_of(
+            drawn, reruns, task_shares(self.plan.rows, self.receipt, benchmark), benchmark
+        )
+
     def _outcome(
         self,
         tasks: list[ComparedTask],
@@ -345,6 +357,7 @@ class _EmbeddingRun:
         effect: Effect,
         refits: list[RefitTask],
         variants: VariantResult,
+        bounds: list[RegimeBound],
         rerun: bytes,
         clock: Callable[[], float],
     ) -> EmbeddingOutcome:
@@ -354,7 +367,7 @@ class _EmbeddingRun:
         direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
         computed = self.cells
         outcome = EmbeddingOutcome(
-            schema_version=REFITTED,
+            schema_version=BOUNDED,
             plan=self.plan,
             receipt=facts_of(receipt),
             cells=cells,
@@ -364,6 +377,7 @@ class _EmbeddingRun:
             decoys=self.embedder.decoys,
             variants=variants,
             refits=refits,
+            bounds=bounds if cells.of_record else [],
             verdict=AGREES,
             reasons=[],
             not_proved=not_proved(cells),

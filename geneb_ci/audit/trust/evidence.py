@@ -9,7 +9,7 @@ from typing import NamedTuple
 from geneb_ci.audit.commitment import Identity, identity_of, same_method_reason
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_EMBEDDING,
-    REFITTED,
+    NOT_REFITTED,
     SUPERSEDED,
     EmbeddingOutcome,
     room_reason,
@@ -362,7 +362,7 @@ def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInput
             equal=outcome.cells.equal,
             cells=outcome.cells.of,
             of_record=outcome.cells.of_record or 0,
-            refitted=outcome.schema_version == REFITTED,
+            refitted=outcome.schema_version not in NOT_REFITTED,
             missing=tuple(missing_cells(outcome, inputs)),
             superseded=SUPERSEDED if outcome.schema_version == BY_EMBEDDING else "",
             weak=weakness_of(facts.compute_dtype, tf32=facts.tf32) or room_reason(outcome),

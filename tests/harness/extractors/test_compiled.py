@@ -80,7 +80,7 @@ class Half(torch.nn.Module):
     ("how", "says"),
     [
         (refuses, r"cannot be compiled: .*no C\+\+ compiler was found"),
-        (doubles, r" gives other rows once it is compiled, by 1.0e\+00 of their length"),
+        (doubles, r" gives other embeddings once it is compiled, by 1.0e\+00 of their length"),
     ],
 )
 def test_what_torch_cannot_compile_is_refused(backend, how, says):

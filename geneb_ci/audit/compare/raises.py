@@ -1,0 +1,115 @@
+"""What altered test embeddings can hide in each regime of an audit by receipt, by what it drew."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from geneb_ci.audit.compare.embedding_outcome import RegimeBound
+from geneb_ci.receipt.direction import Decider, Labels
+from geneb_ci.receipt.draw import TaskShare, TaskStrata, Turn, turns
+from geneb_ci.receipt.raise_bound import CellDraw, largest_raise
+from geneb_ci.receipt.rounding import rounding
+from reference_harness.formats.benchmark import Benchmark
+
+if TYPE_CHECKING:
+    from geneb_ci.audit.compare.embeddings import DrawnTask
+
+DIGITS = 1e4
+"""A bound is rounded up to four digits after the point."""
+
+
+def bounds_of(
+    drawn: "Sequence[DrawnTask]",
+    reruns: "Sequence[npt.NDArray[np.float32]]",
+    shares: Mapping[str, TaskShare],
+    benchmark: Benchmark,
+) -> list[RegimeBound]:
+    """Return the bound of each regime that was drawn from, in the order of the benchmark.
+
+    `reruns` has the rerun of the embeddings of each task; only draws by the seed of the plan count,
+    none of earlier audits.
+    """
+    names = {task.task for task in drawn}
+    groups = [
+        members
+        for category in benchmark.categories.values()
+        if (members := [name for name in category if name in names])
+    ]
+    weights = {name: 1 / len(groups) / len(members) for members in groups for name in members}
+    bounds = []
+    for regime in benchmark.regimes:
+        cells: list[CellDraw] = []
+        draws = flipped = 0
+        for task, rerun in zip(drawn, reruns, strict=True):
+            if regime not in task.strata.predicted:
+                continue
+            own = turns(task.strata, regime, shares[task.task])
+            decider = _decider(task, regime)
+            draws += len(own)
+            flipped += _flipped(task, rerun, regime, own, decider)
+            cells += cells_of(task.strata, regime, own, decider.predicted, weights[task.task])
+        if cells:
+            raised = math.ceil(DIGITS * largest_raise(cells, flipped)) / DIGITS
+            bounds.append(RegimeBound(regime=regime, draws=draws, flipped=flipped, raised=raised))
+    return bounds
+
+
+def _decider(task: "DrawnTask", regime: str) -> Decider:
+    """Return the probes of record of a regime, or those at the optimum where there are none."""
+    return task.deciders.get(f"{regime}, record") or task.deciders[f"{regime}, canonical"]
+
+
+def _flipped(
+    task: "DrawnTask",
+    rerun: "npt.NDArray[np.float32]",
+    regime: str,
+    own: Sequence[Turn],
+    decider: Decider,
+) -> int:
+    """Return how many draws have an embedding that is decided right, and wrong by the rerun."""
+    place = {row: at for at, row in enumerate(task.rows)}
+    rounded = rounding(rerun, task.entry.scale_log2)
+    differs = np.asarray((rounded != task.committed).any(axis=1))
+    is_sound = np.asarray(np.isfinite(rounded).all(axis=1))
+    features = np.ldexp(
+        np.where(is_sound[:, None], rounded, 0).astype(np.float64), task.entry.scale_log2
+    )
+    right = [
+        (is_sound & (probe.predict(features) == task.labels)).tolist() for probe in decider.probes
+    ]
+    count = 0
+    for turn, row in zip(own, task.drawn.rows[f"test {regime}"], strict=True):
+        at = place[row]
+        was_right = decider.predicted[turn.probe][row - task.entry.train] == task.labels[at]
+        count += bool(was_right and differs[at] and not right[turn.probe][at])
+    return count
+
+
+def cells_of(
+    strata: TaskStrata, regime: str, own: Sequence[Turn], by_record: Labels, weight: float
+) -> Iterator[CellDraw]:
+    """Yield the cell of each probe of a task and regime, with its draws.
+
+    `by_record` has the (s, m) predictions of record by each probe, `weight` is that of the task.
+    """
+    probes = len(by_record)
+    for probe, predicted in enumerate(by_record):
+        classes = np.unique(np.concatenate([strata.labels, predicted]))
+        matrix = np.zeros((len(classes), len(classes)), dtype=np.int64)
+        np.add.at(
+            matrix,
+            (np.searchsorted(classes, strata.labels), np.searchsorted(classes, predicted)),
+            1,
+        )
+        right = np.searchsorted(classes, strata.labels[strata.right(regime, probe)])
+        by_class = [turn.by_class for turn in own if turn.probe == probe]
+        yield CellDraw(
+            matrix,
+            np.bincount(right, minlength=len(classes)),
+            len(by_class) - sum(by_class),
+            sum(by_class),
+            weight / probes,
+        )

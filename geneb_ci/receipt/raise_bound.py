@@ -1,0 +1,165 @@
+"""The raise of a regime's mean MCC that altered test embeddings can hide from a finished draw.
+
+An alteration is an embedding that a probe of record gets right as committed and wrong by the rerun,
+whether it deviates within its tolerance or at will. Of a probe with matrix M, of whose class c so
+many as R_c embeddings were drawn from, with a_c altered ones among them, u draws among all of R and
+v draws that chose one of K classes first hit in the mean
+
+    u a / R + v / K sum of a_c / R_c
+
+altered ones. Draws are independent, so that fewer hits than their mean m are at most as probable as
+those of a Poisson variable: what was hit h times has, with 95 %, a mean below the limit l(h) at
+which h hits or fewer have a probability of 5 %; l(0) = ln 20. The largest raise within it is at
+most
+
+    min over k >= 0 of  k l + sum over cells of max over a of (weight x gain(a) - k hits(a))
+
+by Lagrangian duality, over those a whose own hits do not exceed l. Steps of a are whole numbers,
+then intervals, each with the gain of its upper end and the hits of its lower one. Of more than two
+classes, the gain of any division of a is bounded, and so are the hits.
+
+The probe itself is taken as it is: altered training embeddings are no part of the bound.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from geneb_ci.receipt.alteration_power import BINARY, largest_of, mcc
+from geneb_ci.receipt.embeddings import MISSED
+from geneb_ci.receipt.rounding import Wide
+
+EXACT = 16
+"""Numbers of altered embeddings of a class that are tried one by one."""
+RATIO = 1.15
+"""Of the ends of the intervals of larger numbers."""
+HITS_MAX = 1e6
+"""Where the search for a limit ends."""
+HALVINGS = 60
+
+
+class CellDraw(NamedTuple):
+    """One probe of record of a task, and the draws of test embeddings for it."""
+
+    matrix: npt.NDArray[np.int64]
+    """(k, k) true class by predicted one."""
+    right: npt.NDArray[np.int64]
+    """(k,) embeddings of each class that are drawn from: those that it gets right, among others."""
+    uniform: int
+    """Draws among all of these."""
+    by_class: int
+    """Draws that chose the class first."""
+    weight: float
+    """Of the cell in the mean of the regime."""
+
+
+class Hidden(NamedTuple):
+    """Alterations of one cell: (n,) arrays."""
+
+    hits: Wide
+    """Draws that hit them in the mean, at least."""
+    gain: Wide
+    """What they add to the mean of the regime, at most."""
+
+    def within(self, limit: float) -> "Hidden":
+        """Return those that are hit no more often."""
+        may_be = self.hits <= limit
+        return Hidden(self.hits[may_be], self.gain[may_be])
+
+
+def hits_limit(hits: int) -> float:
+    """Return the mean of a Poisson variable that is `hits` or fewer with probability `MISSED`."""
+    low, high = float(hits), HITS_MAX
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        logs = (i * math.log(middle) - math.lgamma(i + 1) - middle for i in range(hits + 1))
+        if math.fsum(map(math.exp, logs)) > MISSED:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def intervals(most: int) -> tuple[Wide, Wide]:
+    """Return the lower and the upper ends of intervals that cover 0 to `most`."""
+    ends = [*range(min(EXACT, most) + 1)]
+    while ends[-1] < most:
+        ends.append(min(most, math.ceil(RATIO * ends[-1])))
+    upper = np.array(ends, dtype=np.float64)
+    return np.r_[0.0, upper[:-1] + 1], upper
+
+
+def hidden_in(cell: CellDraw) -> Hidden:
+    """Return the alterations of a cell that can raise it."""
+    hidden = _of_two(cell) if len(cell.matrix) == BINARY else _of_many(cell)
+    return hidden._replace(gain=cell.weight * hidden.gain)
+
+
+def largest_raise(cells: Sequence[CellDraw], hits: int = 0) -> float:
+    """Return the largest raise of a mean that hides where altered embeddings were hit so often."""
+    limit = hits_limit(hits)
+    hidden = [hidden_in(cell).within(limit) for cell in cells]
+    if not hidden:
+        return 0.0
+    all_hits = np.concatenate([each.hits for each in hidden])
+    gains = np.concatenate([each.gain for each in hidden])
+    begins = np.cumsum([0, *(len(each.hits) for each in hidden[:-1])])
+
+    def below(price: float) -> float:
+        """Return the bound at a price of a hit, less than 0."""
+        best = np.maximum.reduceat(gains - price * all_hits, begins)
+        return -(price * limit + math.fsum(best.tolist()))
+
+    return max(0.0, -largest_of(below))
+
+
+def _of_two(cell: CellDraw) -> Hidden:
+    (tn, fp), (fn, tp) = cell.matrix.astype(np.float64)
+    lower, upper = zip(intervals(int(tn)), intervals(int(tp)), strict=True)
+    least = [ends.reshape(-1) for ends in np.meshgrid(*lower, indexing="ij")]
+    a, b = (ends.reshape(-1) for ends in np.meshgrid(*upper, indexing="ij"))
+    gain = mcc(tn, fp, fn, tp) - mcc(tn - a, fp + a, fn + b, tp - b)
+    rates = [_share(altered, right) for altered, right in zip(least, cell.right, strict=True)]
+    return Hidden(_hits(cell, least[0] + least[1], rates[0] + rates[1]), gain)
+
+
+def _of_many(cell: CellDraw) -> Hidden:
+    """Return bounds for any division of a total of altered embeddings.
+
+    They are of the classes with most embeddings to draw from, where a draw hits them least; one
+    that is taken away moves from its own to another column of the matrix.
+    """
+    matrix = cell.matrix.astype(np.float64)
+    size, right = matrix.sum(), np.diag(matrix)
+    true, predicted = matrix.sum(axis=1), matrix.sum(axis=0)
+    lower, a = intervals(int(right.sum()))
+    order = np.argsort(-cell.right, kind="stable")
+    ends = np.r_[0.0, np.cumsum(right[order])]
+    rates = np.r_[0.0, np.cumsum(_share(right, cell.right)[order])]
+    rate = np.interp(lower, ends, rates)
+    unequal = size**2 - (true**2).sum()
+    claimed = right.sum() * size - (predicted * true).sum()
+    honest = claimed - a * (size + np.ptp(true))
+    squares, spread = (predicted**2).sum(), np.ptp(predicted)
+    fewest = np.maximum(squares - 2 * a * spread, size**2 / len(matrix))
+    most = np.minimum(squares + 2 * a * spread + 2 * a * a, size**2)
+    others = np.where(honest >= 0, size**2 - fewest, size**2 - most)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        least = np.where(others * unequal > 0, honest / np.sqrt(others * unequal), -1.0)
+        own = claimed / np.sqrt((size**2 - squares) * unequal)
+    gain = np.where(a > 0, np.nan_to_num(own) - np.maximum(least, -1.0), 0.0)
+    return Hidden(_hits(cell, lower, rate), np.maximum.accumulate(np.maximum(gain, 0.0)))
+
+
+def _share(altered: Wide, right: npt.NDArray[np.int64] | np.int64) -> Wide:
+    shares: Wide = altered / np.maximum(1, right)
+    return shares
+
+
+def _hits(cell: CellDraw, altered: Wide, rate: Wide) -> Wide:
+    classes = max(1, int((cell.right > 0).sum()))
+    total = max(1, int(cell.right.sum()))
+    return cell.uniform * altered / total + cell.by_class / classes * rate
