@@ -89,7 +89,7 @@ def test_the_harness_knows_each_option_that_an_audit_passes(data, workers, tmp_p
     source = TaskSource(data, Path("benchmark.json") if data else None)
     scoring.sequences_of(["a", "b"], source, tmp_path, HarnessProcess())
     np.save(tmp_path / "e.npy", np.ones((3, 2)))
-    how = scoring.Scoring("float32", 1, 16, workers)
+    how = scoring.Scoring("float32", 1, 16, workers, ("full", "1shot"))
     with pytest.raises(NothingChecked):  # nobody wrote the scores
         scoring.rescored("a", source, tmp_path / "s", tmp_path / "e.npy", how, HarnessProcess())
     assert [words[0] for words in asked] == ["sequences", "rescore"]
