@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo practice test test-all expected compare quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench-harness \
   bench-adversary bench-forgery bench-crowns bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty \
   bench-page bench-receipts bench-scale bench-atlas \
-  pictures page-shots vendor mutants generate lock clean
+  pictures page-shots github-contract vendor mutants generate lock clean
 
 # An environment that is there goes on being used, unless its interpreter is gone or PYTHON is named
 # and is another than the one that made it.
@@ -189,6 +189,9 @@ pictures: $(READY)  ## docs/pictures, which the README shows: the board, and ter
 
 page-shots: $(READY)  ## pictures of every view in build/page-shots: look at them when you change the page
 	$(BIN)/python -m tests.page.shots build/page-shots
+
+github-contract: $(READY)  ## fetch what GitHub publishes of the requests that tests imitate, by digest; needs npm
+	$(BIN)/python -m tools.github_contract
 
 vendor: $(READY)  ## fetch the modules of d3 that the page uses, by version and digest; needs npm
 	$(BIN)/python -m tools.vendor_d3

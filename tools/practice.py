@@ -205,6 +205,7 @@ def practice(folder: Path) -> Iterator[Practice]:
     hub = Hub()
     try:
         hub.create(f"spaces/{SPACE}")
+        github.excused = "whoever practises may ask for anything"
         with serving(github):
             made = Practice(folder, github, hub)
             github.make_fork({}, {})

@@ -61,12 +61,12 @@ FILES, FILES_BYTES = 40, 1_500_000
 
 _TIP = f"""commits(last: 1) {{ nodes {{ commit {{ oid status {{
   context(name: "{STATUS_CONTEXT}") {{ state }} }} }} }} }}"""
+_COMMENT = """databaseId body author {
+  kind: __typename login ... on Bot { databaseId } ... on User { databaseId } }"""
 _TALK = f"""fragment Talk on PullRequest {{ number state locked headRefOid
  labels(first: 100) {{ nodes {{ name }} }}
- comments(first: {COMMENTS}) {{ totalCount nodes {{ databaseId body author {{
-  ... on Bot {{ databaseId }} ... on User {{ databaseId }} }} }} }}
- latest: comments(last: {LATEST}) {{ nodes {{ databaseId body author {{
-  login ... on User {{ databaseId }} }} }} }}
+ comments(first: {COMMENTS}) {{ totalCount nodes {{ {_COMMENT} }} }}
+ latest: comments(last: {LATEST}) {{ nodes {{ {_COMMENT} }} }}
  {_TIP} }}"""
 _GONE = f"""fragment Gone on PullRequestConnection {{ nodes {{ number headRefOid {_TIP} }} }}"""
 _HISTORY = f"""fragment History on Commit {{ history(first: {HISTORY}) {{
@@ -104,6 +104,7 @@ class _File(ReplyModel):
 
 
 class _Author(ReplyModel):
+    kind: str = ""
     login: Shown = ""
     databaseId: Id | None = None  # noqa: N815
 
@@ -212,7 +213,9 @@ def _comment(comment: _Comment) -> Comment:
     author = comment.author
     user = None
     if author is not None and author.databaseId is not None:
-        user = User(id=author.databaseId, login=author.login)
+        # REST marks the login of an App, which may otherwise be that of a person.
+        suffix = "[bot]" if author.kind == "Bot" else ""
+        user = User(id=author.databaseId, login=author.login + suffix)
     return Comment(id=comment.databaseId, user=user, body=comment.body)
 
 

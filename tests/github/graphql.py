@@ -1,143 +1,194 @@
-"""GitHub's GraphQL API on loopback, for the queries that we send and no others.
+"""GitHub's GraphQL API on loopback: any query of the published schema, as far as we use that.
 
-Each field is answered by what REST would answer, so that a fault of a resource is a fault of its
-field: the field is null then, as on GitHub.
+A resource is what REST would answer, so that a fault of it is a fault of its field: the field is
+null then, beside an error, as on GitHub.
 """
 
-import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphql import (
+    GraphQLError,
+    GraphQLResolveInfo,
+    GraphQLSchema,
+    build_schema,
+    execute_sync,
+    parse,
+    validate,
+)
+
 if TYPE_CHECKING:
-    from tests.github.refusals import Answer
     from tests.github.server import GitHubServer
 
-_FIELD = re.compile(
-    r"(\w+): (object|pullRequest)\((?:oid: \"([0-9a-f]{40})\"|number: (\d+))\) \{ \.\.\.(\w+) \}"
-)
-_CLOSED = re.compile(
-    r"(\w+): pullRequests\(states: CLOSED, first: (\d+), "
-    r"orderBy: {field: UPDATED_AT, direction: DESC}\) { ...(Gone) }"
-)
-_REPOSITORY = re.compile(
-    r'query \{ repository\(owner: "([^"]+)", name: "([^"]+)"\) \{ (.*?) \} \} fragment '
-)
-VERDICT = "geneb/verdict"
+Node = dict[str, Any]
 TEXT_MAX = 512_000  # GitHub leaves out the text of a larger file
 
 
-def graphql(server: "GitHubServer", query: str) -> dict[str, Any] | None:
-    """Answer a query; None where it is not one of ours."""
-    match = _REPOSITORY.match(query)
-    if match is None or "/".join(match.groups()[:2]).casefold() != server.name.casefold():
-        return None
-    fields = {}
-    for alias, _kind, oid, number, fragment in _FIELD.findall(match[3]):
-        assert f"fragment {fragment} on " in query
-        fields[alias] = _ANSWERS[fragment](server, oid or number, query)
-    for alias, first, fragment in _CLOSED.findall(match[3]):
-        assert f"fragment {fragment} on PullRequestConnection" in query
-        fields[alias] = {"nodes": _closed(server, int(first))}
-    assert len(fields) == match[3].count("...")
-    return {"data": {"repository": fields}}
+@cache
+def published() -> GraphQLSchema:
+    """Return the part of GitHub's schema that our queries ask for."""
+    path = Path(__file__).with_name("contract") / "schema.graphql"
+    return build_schema(path.read_text(encoding="utf-8"))
 
 
-def _rest(server: "GitHubServer", path: str, **query: str) -> "Answer | None":
-    """Ask as REST would be asked, without being charged; None where that fails."""
+def graphql(server: "GitHubServer", query: str) -> Node:
+    """Answer a query: its data, and an error for each field that is null instead."""
+    document = parse(query)
+    if errors := validate(published(), document):
+        return {"errors": [error.formatted for error in errors]}
+    return dict(execute_sync(published(), document, server, field_resolver=_resolve).formatted)
+
+
+def _resolve(source: Any, info: GraphQLResolveInfo[Any], **arguments: Any) -> Any:
+    resolver = _RESOLVERS.get(f"{info.parent_type.name}.{info.field_name}")
+    if resolver is None:
+        return source.get(info.field_name)
+    given = {argument.name.value for argument in info.field_nodes[0].arguments or ()}
+    return resolver(info.root_value, source, **{name: arguments[name] for name in given})
+
+
+def _repository(server: "GitHubServer", _: Any, owner: str, name: str) -> Node:
+    if f"{owner}/{name}".casefold() != server.name.casefold():
+        raise GraphQLError(f"Could not resolve to a Repository with the name '{owner}/{name}'.")
+    return {}
+
+
+def _rest(server: "GitHubServer", path: str, **query: str) -> Any:
+    """Ask as REST would be asked, without being charged. Raises GraphQLError where that fails."""
     from tests.github.server import REPOSITORY
 
     target = f"/repos/{REPOSITORY}{path}"
     fault = next((f for f in server.faults if server._hits(f, "GET", target)), None)
     if fault is not None:
         fault.times -= 1
-        return None
+        raise GraphQLError("Something went wrong while executing your query.")
     answer = server._route("GET", target, query, None)
-    return answer if answer.status == 200 else None
+    if answer.status != 200:
+        raise GraphQLError("Could not resolve to a node.")
+    return answer.body
 
 
-def _first(query: str, name: str) -> int:
-    return int(re.search(rf"{name}\(first: (\d+)\)", query)[1])  # type: ignore[index]
+def _object(server: "GitHubServer", _: Node, oid: str) -> Node | None:
+    if oid in server.commits:
+        return {"__typename": "Commit", "oid": oid}
+    return {"__typename": "Blob", "oid": oid} if oid in server.blobs else None
 
 
-def _last(query: str) -> int:
-    return int(re.search(r"latest: comments\(last: (\d+)\)", query)[1])  # type: ignore[index]
+def _text(server: "GitHubServer", blob: Node) -> str | None:
+    _rest(server, f"/git/blobs/{blob['oid']}")
+    raw = server.lies.get(blob["oid"], server.blobs[blob["oid"]])
+    return raw.decode("utf-8", "replace") if b"\0" not in raw and len(raw) <= TEXT_MAX else None
 
 
-def _talk(server: "GitHubServer", number: str, query: str) -> dict[str, Any] | None:
-    size = _first(query, "comments")
-    found = _rest(server, f"/issues/{number}/comments", per_page=str(size))
+def _history(server: "GitHubServer", commit: Node, first: int) -> Node:
+    from tests.github.server import REPOSITORY
+
+    target = f"/repos/{REPOSITORY}/compare/{server.main_sha()}...{commit['oid']}"
+    if any(server._hits(fault, "GET", target) for fault in server.faults):
+        raise GraphQLError("Something went wrong while executing your query.")
+    line = [sha for sha in server.ancestors(commit["oid"]) if sha in server.commits]
+    return {"nodes": [{"oid": sha} for sha in line[:first]]}
+
+
+def _tree(server: "GitHubServer", commit: Node) -> Node:
+    return {"oid": server.commits[commit["oid"]][0]}
+
+
+def _parents(server: "GitHubServer", commit: Node, first: int) -> Node:
+    parents = [server.commits[commit["oid"]][1], server.merges.get(commit["oid"])]
+    return {"totalCount": len([sha for sha in parents if sha][:first])}
+
+
+def _pull(server: "GitHubServer", _: Any, number: int) -> Node:
     pull = _rest(server, f"/pulls/{number}")
-    if found is None or pull is None or not (pull.body["head"] or {}).get("sha"):
-        return None
-    said = [
-        {
-            "databaseId": comment["id"],
-            "body": comment["body"],
-            "author": comment["user"]
-            and {"databaseId": comment["user"]["id"], "login": comment["user"].get("login", "")},
-        }
-        for comment in [*found.body, *server.comments[int(number)][-_last(query) :]]
-    ]
-    said, latest = said[: len(found.body)], said[len(found.body) :]
-    return _headed(server, pull.body) | {
-        "state": str(pull.body["state"]).upper(),
-        "locked": pull.body.get("locked", False),
-        "labels": {"nodes": pull.body["labels"]},
-        "comments": {"totalCount": len(server.comments[int(number)]), "nodes": said},
-        "latest": {"nodes": latest},
+    if not (pull["head"] or {}).get("sha"):
+        raise GraphQLError("Something went wrong while executing your query.")
+    return _headed(pull) | {
+        "state": str(pull["state"]).upper(),
+        "locked": pull.get("locked", False),
+        "labels": pull["labels"],
     }
 
 
-def _headed(server: "GitHubServer", pull: dict[str, Any]) -> dict[str, Any]:
-    head = pull["head"]["sha"]
-    found = _rest(server, f"/commits/{head}/statuses", per_page="100")
-    ours = [one for one in found.body if one["context"] == VERDICT] if found else []
-    states = [one["state"].upper() for one in ours]
-    contexts = {"context": {"state": states[0]}} if states else None
-    return {
-        "number": pull["number"],
-        "headRefOid": head,
-        "commits": {"nodes": [{"commit": {"oid": head, "status": contexts}}]},
-    }
+def _headed(pull: Node) -> Node:
+    return {"number": pull["number"], "headRefOid": pull["head"]["sha"]}
 
 
-def _closed(server: "GitHubServer", first: int) -> list[dict[str, Any]]:
+def _closed(server: "GitHubServer", _: Node, first: int, states: list[str], **order: Any) -> Node:
     """List the closed pull requests that were not merged, the last updated first."""
+    assert (states, order) == (
+        ["CLOSED"],
+        {"orderBy": {"field": "UPDATED_AT", "direction": "DESC"}},
+    )
     found = [
         pull
         for pull in server.pulls.values()
         if pull["state"] == "closed" and not pull.get("merged_at")
     ]
     found.sort(key=lambda pull: (pull["updated_at"], pull["number"]), reverse=True)
-    return [_headed(server, pull) for pull in found[:first]]
+    return {"nodes": [_headed(pull) for pull in found[:first]]}
 
 
-def _history(server: "GitHubServer", oid: str, query: str) -> dict[str, Any] | None:
-    from tests.github.server import REPOSITORY
+def _labels(_: "GitHubServer", pull: Node, first: int) -> Node:
+    return {"nodes": pull["labels"] and pull["labels"][:first]}
 
-    main = server.main_sha()
-    target = f"/repos/{REPOSITORY}/compare/{main}...{oid}"
-    if any(server._hits(fault, "GET", target) for fault in server.faults):
-        return None
-    line = [sha for sha in server.ancestors(oid) if sha in server.commits]
-    if not line:
-        return None
+
+def _comments(server: "GitHubServer", pull: Node, first: int = 0, last: int = 0) -> Node:
+    number = pull["number"]
+    if first:
+        comments = _rest(server, f"/issues/{number}/comments", per_page=str(first))
+    else:
+        comments = server.comments[number][-last:]
     nodes = [
-        {
-            "oid": sha,
-            "tree": {"oid": server.commits[sha][0]},
-            "parents": {"totalCount": int(server.commits[sha][1] is not None)},
-        }
-        for sha in line[: _first(query, "history")]
+        {"databaseId": comment["id"], "body": comment["body"], "author": _author(comment["user"])}
+        for comment in comments
     ]
-    return {"history": {"nodes": nodes}}
+    return {"totalCount": len(server.comments[number]), "nodes": nodes}
 
 
-def _file(server: "GitHubServer", oid: str, _query: str) -> dict[str, Any] | None:
-    if _rest(server, f"/git/blobs/{oid}") is None:
+def _author(user: Node | None) -> Node | None:
+    """Return who wrote a comment: null, where the account is deleted."""
+    if user is None:
         return None
-    raw = server.lies.get(oid, server.blobs[oid])
-    is_text = b"\0" not in raw and len(raw) <= TEXT_MAX
-    return {"oid": oid, "text": raw.decode("utf-8", "replace") if is_text else None}
+    login = str(user.get("login", ""))
+    kind = "Bot" if login.endswith("[bot]") else "User"
+    return {
+        "__typename": kind,
+        "databaseId": user["id"],
+        "login": login.removesuffix("[bot]"),  # of REST alone
+    }
 
 
-_ANSWERS = {"Talk": _talk, "History": _history, "Line": _history, "File": _file}
+def _tip(_: "GitHubServer", pull: Node, last: int) -> Node:
+    assert last == 1
+    return {"nodes": [{"commit": {"oid": pull["headRefOid"]}}]}
+
+
+def _status(server: "GitHubServer", commit: Node) -> Node | None:
+    statuses = _rest(server, f"/commits/{commit['oid']}/statuses", per_page="100")
+    return {"statuses": statuses} if statuses else None
+
+
+def _context(_: "GitHubServer", status: Node, name: str) -> Node | None:
+    return next(
+        ({"state": s["state"].upper()} for s in status["statuses"] if s["context"] == name), None
+    )
+
+
+_RESOLVERS: dict[str, Callable[..., Any]] = {
+    "Query.repository": _repository,
+    "Repository.object": _object,
+    "Repository.pullRequest": _pull,
+    "Repository.pullRequests": _closed,
+    "Blob.text": _text,
+    "Commit.history": _history,
+    "Commit.tree": _tree,
+    "Commit.parents": _parents,
+    "Commit.status": _status,
+    "Status.context": _context,
+    "PullRequest.comments": _comments,
+    "PullRequest.commits": _tip,
+    "PullRequest.labels": _labels,
+}

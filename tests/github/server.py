@@ -15,16 +15,22 @@ from time import gmtime, strftime, time
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.github import published
 from tests.github.graphql import graphql
 from tests.github.history import History, git_sha
 from tests.github.refusals import Answer, Fault, invalid, unknown_labels, unwritable, wrong_status
 
 REPOSITORY = "org/board"
+NUMBERED = "/repositories/1296269"
+"""How GitHub names the repository in the addresses of further pages."""
 BOT = {"id": 41898282, "login": "github-actions[bot]"}
 STRANGER = {"id": 7, "login": "stranger"}
 FORK = {"full_name": "stranger/board"}
 TOKEN = "ghs_token"  # noqa: S105 (the loopback server's own)
-READ = frozenset({"contents:read", "issues:read", "pull_requests:read", "statuses:read"})
+READ = frozenset(
+    f"{scope}:read" for scope in ("contents", "issues", "metadata", "pull_requests", "statuses")
+)
+"""What a token of a workflow can do; each can read the metadata of its repository."""
 WRITE = READ | {"pull_requests:write", "statuses:read", "statuses:write"}
 WRITE |= {"issues:read", "issues:write"}
 
@@ -69,6 +75,10 @@ class GitHubServer(History):
         self.skew = 0.0
         self.stamp = ""
         """Time of new statuses, if it is not that of the clock."""
+        self.excused = ""
+        """Why a test lets it answer, or be asked, what GitHub's description does not have."""
+        self.faults_of_form: list[str] = []
+        """Requests and answers that are not as GitHub publishes them."""
         self.before: Callable[[str, str], None] = lambda _verb, _path: None
         self.address = ""
         self.name = REPOSITORY
@@ -88,6 +98,8 @@ class GitHubServer(History):
             "draft": False,
             "created_at": stamp,
             "updated_at": stamp,
+            "html_url": f"https://github.com/{self.name}/pull/{number}",
+            "author_association": "NONE",
             "user": STRANGER,
             "labels": [],
             "locked": False,
@@ -127,6 +139,7 @@ class GitHubServer(History):
     def answer(  # noqa: PLR0911 (one for each way to say no)
         self, verb: str, target: str, token: str, condition: str, raw: bytes
     ) -> Answer:
+        target = target.replace(f"{NUMBERED}/", f"/repos/{REPOSITORY}/")
         url = urlsplit(target)
         self.requests.append((verb, target))
         self.before(verb, url.path)
@@ -145,7 +158,7 @@ class GitHubServer(History):
             return Answer(403, {"message": "API rate limit exceeded for installation."}, headers)
         query = {name: values[-1] for name, values in parse_qs(url.query).items()}
         self.granted = self.grants.get(token, frozenset(self.permissions))
-        found = self._route(verb, url.path, query, json.loads(raw) if raw else None)
+        found = self._published(verb, url.path, query, json.loads(raw) if raw else None)
         if fault is not None:
             return Answer(fault.status, {"message": fault.message}, fault.headers)
         if verb == "GET" and found.status == 200:
@@ -171,7 +184,25 @@ class GitHubServer(History):
         headers = {"X-RateLimit-Resource": "graphql"}
         if not self.is_graphql:
             return Answer(502, {"message": "Server Error"}, headers)
-        return Answer(200, graphql(self, body["query"]) or {"errors": [{}]}, headers)
+        answer = graphql(self, body["query"])
+        if "data" not in answer:
+            self.faults_of_form += [error["message"] for error in answer["errors"]]
+        return Answer(200, answer, headers)
+
+    def _published(self, verb: str, path: str, query: dict[str, str], body: Any) -> Answer:
+        """Answer with all members that GitHub's answers have; note what is not as published."""
+        answer = self._route(verb, path, query, body)
+        if path.startswith("/identity"):  # of a runner, and not of the API
+            return answer
+        operation = published.find(verb, path)
+        if operation is None:
+            if answer.status != 404:
+                self.faults_of_form.append(f"GitHub publishes no operation {verb} {path}")
+            return answer
+        self.faults_of_form += published.request_faults(operation, query, body)
+        answer.body = published.complete(operation, answer.status, answer.body)
+        self.faults_of_form += published.answer_faults(operation, answer.status, answer.body)
+        return answer
 
     def _route(self, verb: str, path: str, query: dict[str, str], body: Any) -> Answer:
         for route, method, needs, handler in self.routes():
@@ -384,7 +415,8 @@ class GitHubServer(History):
         rest = "".join(f"&{k}={v}" for k, v in query.items() if k != "page")
         headers = {}
         if page * size < len(items):
-            url = f"{self.address}{path}?page={page + 1}{rest}"
+            below = path.removeprefix(f"/repos/{REPOSITORY}")
+            url = f"{self.address}{NUMBERED}{below}?page={page + 1}{rest}"
             headers["Link"] = f'<{url}>; rel="next", <{url}>; rel="last"'
         return Answer(200, items[(page - 1) * size : page * size], headers)
 
@@ -396,11 +428,11 @@ def _parents(path: str) -> list[str]:
 
 SHA = "([0-9a-f]{40})"
 ROUTES: list[tuple[str, str, str, Callable[..., Answer]]] = [
-    (r"/collaborators/([\w-]+)/permission", "GET", "contents:read", GitHubServer.get_permission),
+    (r"/collaborators/([\w-]+)/permission", "GET", "metadata:read", GitHubServer.get_permission),
     ("/commits/HEAD", "GET", "contents:read", GitHubServer.head_commit),
     ("/commits", "GET", "contents:read", GitHubServer.list_commits),
     ("/git/matching-refs/heads/(.+)", "GET", "contents:read", GitHubServer.matching_refs),
-    ("", "GET", "contents:read", GitHubServer.get_repository),
+    ("", "GET", "metadata:read", GitHubServer.get_repository),
     ("/issues", "GET", "issues:read", GitHubServer.list_issues),
     ("/issues", "POST", "issues:write", GitHubServer.post_issue),
     (r"/issues/(\d+)", "GET", "pull_requests:read", GitHubServer.get_issue),

@@ -51,8 +51,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(given: GitHubServer | None = None) -> Iterator[GitHubServer]:
-    """Serve a repository, by default an empty one, on a free port of loopback."""
+    """Serve a repository, by default an empty one, on a free port of loopback.
+
+    Raises AssertionError at the end where a request or an answer was not as GitHub publishes it.
+    """
     state = given or GitHubServer()
     handler = type("Handler", (_Handler,), {"github": state})
     with loopback(handler) as state.address:
         yield state
+    assert state.excused or not state.faults_of_form, "\n".join(sorted({*state.faults_of_form}))

@@ -105,7 +105,7 @@ class SettingsServer(GitHubServer):
     # The repository.
 
     def get_repository(self, _query: Any, _body: Any) -> Answer:
-        return Answer(200, self.repository)
+        return Answer(200, self.repository) if self.repository else missing()
 
     def patch_repository(self, _query: Any, body: Any) -> Answer:
         self.repository |= body

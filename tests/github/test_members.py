@@ -44,6 +44,11 @@ DECIDING: dict[str, list[Any]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _malformed(place: Place) -> None:
+    place.server.excused = "members are null or of another type, as GitHub never describes them"
+
+
 @pytest.fixture
 def three(place: Place) -> Place:
     for name in ("one", "two", "three"):
@@ -177,9 +182,9 @@ def test_a_comment_of_nobody_stops_no_verdict(three, comment, is_graphql):
     assert swept(three)[:2] == (0, [])
 
 
-@pytest.mark.parametrize("is_graphql", [True, False], ids=["graphql", "rest"])
-def test_a_command_whose_author_cannot_be_read_lets_nothing_pass(three, is_graphql):
-    three.server.is_graphql = is_graphql
+def test_a_command_whose_author_cannot_be_read_lets_nothing_pass(three):
+    """GraphQL has no login that is null: whoever wrote that comment is nobody."""
+    three.server.is_graphql = False
     three.server.rights = {"maintainer": "write"}
     three.server.add_comment(2, MAINTAINER | {"login": None}, "/dispute copied")
     code, judged, err = swept(three)

@@ -14,6 +14,7 @@ from geneb_ci.github.queue_text import as_json, markdown, terminal
 from geneb_ci.github.replies import Pull, parsed
 from geneb_ci.github.verdict.model import PullOutcome, Receipt
 from tests.github.conftest import REGULAR, ROW, encoded, golden, of_module, sound
+from tests.github.server import REPOSITORY
 from tests.github.text import CONTROL, commands, outside_code
 from tests.render.hostile import texts
 from tests.rules.fixtures.coverage import REASON
@@ -266,7 +267,8 @@ def test_triage_over_http_from_receipts(place):
     place.server.pulls[clean]["head"]["sha"] = place.server.commit(place.files, place.base)
     code, out, _ = place.run("triage", "--format", "markdown", "--no-cache")
     assert code == 0
-    assert f"| {clean} | `model` | `stranger` | " in out
+    address = f"https://github.com/{REPOSITORY}/pull/{clean}"
+    assert f"| [{clean}]({address}) | `model` | `stranger` | " in out
     assert "`waiting`" in out
 
 

@@ -19,7 +19,10 @@ REQUIRED = "geneb/verdict"
 CONTRIBUTOR = frozenset({"fork:write", "pulls:open"})
 MAINTAINER = frozenset({"pulls:merge"})
 AUDITOR = frozenset(
-    {"contents:read", "contents:write", "pull_requests:read", "pull_requests:write", "pulls:open"}
+    {
+        *("contents:read", "contents:write", "metadata:read"),
+        *("pull_requests:read", "pull_requests:write", "pulls:open"),
+    }
 )
 """The App that opens pull requests with audit records."""
 APP = {"id": 9, "login": "audits[bot]"}

@@ -1,0 +1,292 @@
+"""Writes tests/github/contract/: GitHub's published description of what tests use.
+
+usage: python -m tools.github_contract [--check]
+
+GitHub publishes its REST API as an OpenAPI description and its GraphQL API as a schema, both as npm
+packages. `rest.json` is the part of the first that the server uses, without descriptions and
+examples, as JSON Schema; `schema.graphql` the part of the second. With --check nothing is written,
+and the exit code is 1 where a file differs. Needs npm.
+"""
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from graphql import DocumentNode, NamedTypeNode, TypeDefinitionNode, parse, print_ast
+
+FOLDER = Path(__file__).resolve().parent.parent / "tests/github/contract"
+
+
+class Package(NamedTuple):
+    """One file of an npm package."""
+
+    name: str
+    version: str
+    sha256: str
+    """Of the packed file."""
+    path: str
+
+
+REST = Package(
+    "@octokit/openapi",
+    "23.0.2",
+    "71a18407dd5e8464f4e0525daf03deabbe65abd9287d6adc7b5d98f516cd0d0c",
+    "package/generated/api.github.com.json",
+)
+GRAPHQL = Package(
+    "@octokit/graphql-schema",
+    "15.26.1",
+    "053e74249dafce2118fd9b7ae499b067d57c5f910c57745699ac45108bc68d1e",
+    "package/schema.graphql",
+)
+BOARD = "/repos/{owner}/{repo}"
+OPERATIONS = {
+    "": "GET PATCH",
+    "/actions/permissions": "GET PUT",
+    "/actions/permissions/fork-pr-contributor-approval": "GET PUT",
+    "/actions/permissions/selected-actions": "GET PUT",
+    "/actions/permissions/workflow": "GET PUT",
+    "/actions/runners": "GET",
+    "/actions/secrets/{secret_name}": "GET",
+    "/actions/variables": "POST",
+    "/actions/variables/{name}": "GET PATCH",
+    "/actions/workflows": "GET",
+    "/actions/workflows/{workflow_id}/enable": "PUT",
+    "/actions/workflows/{workflow_id}/runs": "GET",
+    "/branches/{branch}": "GET",
+    "/codeowners/errors": "GET",
+    "/collaborators": "GET",
+    "/collaborators/{username}/permission": "GET",
+    "/commits": "GET",
+    "/commits/{ref}": "GET",
+    "/commits/{ref}/statuses": "GET",
+    "/compare/{basehead}": "GET",
+    "/contents/{path}": "GET",
+    "/environments/{environment_name}": "GET PUT",
+    "/environments/{environment_name}/deployment-branch-policies": "GET POST",
+    "/environments/{environment_name}/deployment-branch-policies/{branch_policy_id}": "DELETE",
+    "/environments/{environment_name}/secrets/public-key": "GET",
+    "/environments/{environment_name}/secrets/{secret_name}": "GET PUT",
+    "/environments/{environment_name}/variables": "POST",
+    "/environments/{environment_name}/variables/{name}": "GET PATCH",
+    "/forks": "POST",
+    "/git/blobs": "POST",
+    "/git/blobs/{file_sha}": "GET",
+    "/git/commits": "POST",
+    "/git/commits/{commit_sha}": "GET",
+    "/git/matching-refs/{ref}": "GET",
+    "/git/refs": "POST",
+    "/git/refs/{ref}": "PATCH",
+    "/git/trees": "POST",
+    "/git/trees/{tree_sha}": "GET",
+    "/issues": "GET POST",
+    "/issues/comments/{comment_id}": "PATCH",
+    "/issues/{issue_number}": "GET PATCH",
+    "/issues/{issue_number}/comments": "GET POST",
+    "/issues/{issue_number}/labels": "POST PUT",
+    "/issues/{issue_number}/labels/{name}": "DELETE",
+    "/labels": "GET POST",
+    "/private-vulnerability-reporting": "GET PUT",
+    "/pulls": "GET POST",
+    "/pulls/{pull_number}": "GET PATCH",
+    "/pulls/{pull_number}/merge": "PUT",
+    "/rules/branches/{branch}": "GET",
+    "/rulesets": "GET POST",
+    "/rulesets/{ruleset_id}": "GET PUT",
+    "/statuses/{sha}": "POST",
+}
+"""What the server answers, below a repository: path to methods."""
+FIELDS = {
+    "Query": "repository",
+    "Repository": "object pullRequest pullRequests",
+    "PullRequest": "number state locked headRefOid labels comments commits",
+    "PullRequestConnection": "nodes",
+    "PullRequestCommitConnection": "nodes",
+    "PullRequestCommit": "commit",
+    "LabelConnection": "nodes",
+    "Label": "name",
+    "IssueCommentConnection": "totalCount nodes",
+    "IssueComment": "databaseId body author",
+    "Actor": "login",
+    "Bot": "login databaseId",
+    "User": "login databaseId",
+    "GitObject": "oid",
+    "Blob": "oid text",
+    "Commit": "oid status history tree parents",
+    "CommitHistoryConnection": "nodes",
+    "CommitConnection": "totalCount",
+    "Tree": "oid",
+    "Status": "context",
+    "StatusContext": "state",
+}
+"""The fields that our queries ask for, by type."""
+PROSE = frozenset(
+    {
+        *("description", "summary", "title", "example", "examples", "externalDocs"),
+        *("tags", "x-github", "operationId"),
+    }
+)
+
+
+def main() -> int:
+    """Write the two files, or say which differ; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check = parser.parse_args().check
+    with tempfile.TemporaryDirectory() as folder:
+        rest = json.dumps(
+            pruned_rest(json.loads(fetch(REST, Path(folder)))), indent=1, sort_keys=True
+        )
+        texts = {
+            "rest.json": rest + "\n",
+            "schema.graphql": pruned_graphql(fetch(GRAPHQL, Path(folder)).decode()),
+        }
+    different = (
+        [
+            name
+            for name, text in texts.items()
+            if (FOLDER / name).read_text(encoding="utf-8") != text
+        ]
+        if check
+        else []
+    )
+    for name in different:
+        print(f"{name} is not what GitHub publishes: run python -m tools.github_contract")
+    if not check:
+        for name, text in texts.items():
+            (FOLDER / name).write_text(text, encoding="utf-8")
+    return bool(different)
+
+
+def fetch(package: Package, folder: Path) -> bytes:
+    """Fetch a package with npm, hold it against its digest, and return the file of it."""
+    command = ["npm", "pack", "--silent", f"{package.name}@{package.version}"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    packed = folder / done.stdout.strip()
+    digest = hashlib.sha256(packed.read_bytes()).hexdigest()
+    if digest != package.sha256:
+        raise SystemExit(f"{package.name} {package.version} has the digest {digest}")
+    with tarfile.open(packed) as archive:
+        file = archive.extractfile(package.path)
+        if file is None:
+            raise SystemExit(f"{package.name} {package.version} has no file {package.path}")
+        return file.read()
+
+
+def pruned_rest(description: dict[str, Any]) -> dict[str, Any]:
+    """Return the operations above and the schemas that they refer to, as JSON Schema."""
+    operations: dict[str, dict[str, Any]] = {}
+    for below, methods in OPERATIONS.items():
+        described = description["paths"][BOARD + below]
+        operations[BOARD + below] = {
+            method: {
+                key: json_schema(value)
+                for key, value in described[method.lower()].items()
+                if key in {"parameters", "requestBody", "responses"}
+            }
+            for method in methods.split()
+        }
+    components: dict[str, dict[str, Any]] = {}
+    waiting = sorted(references(operations))
+    while waiting:
+        _, _, kind, name = waiting.pop().split("/")
+        if name not in components.setdefault(kind, {}):
+            components[kind][name] = json_schema(description["components"][kind][name])
+            waiting += sorted(references(components[kind][name]))
+    return {
+        "published": f"{REST.name} {REST.version}",
+        "components": components,
+        "operations": operations,
+    }
+
+
+def references(value: Any) -> set[str]:
+    """Return what a value refers to, at any depth."""
+    if isinstance(value, list):
+        return set().union(*map(references, value))
+    if not isinstance(value, dict):
+        return set()
+    own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+    return own.union(*map(references, value.values()))
+
+
+def json_schema(value: Any, *, is_names: bool = False) -> Any:
+    """Return a value of OpenAPI 3.0 without prose, with `nullable` as JSON Schema says it.
+
+    `is_names`: the keys of a mapping are names of members, and not keywords.
+    """
+    if isinstance(value, list):
+        return [json_schema(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {
+        key: json_schema(item, is_names=not is_names and key in {"properties", "patternProperties"})
+        for key, item in value.items()
+        if is_names or key not in PROSE
+    }
+    if not is_names and kept.pop("nullable", False) is True:
+        return {"anyOf": [kept, {"type": "null"}]}
+    return kept
+
+
+def pruned_graphql(text: str) -> str:
+    """Return the types above with their fields, and the types of the fields' arguments."""
+    types: dict[str, Any] = {
+        node.name.value: node
+        for node in parse(text, no_location=True).definitions
+        if isinstance(node, TypeDefinitionNode)
+    }
+    kept: dict[str, Any] = {}
+    waiting = list(FIELDS)
+    while waiting:
+        name = waiting.pop()
+        if name in kept or name not in types:
+            continue  # or a scalar of the language
+        node = types[name]
+        if name in FIELDS:
+            fields = tuple(f for f in node.fields if f.name.value in FIELDS[name].split())
+            if len(fields) < len(FIELDS[name].split()):
+                raise SystemExit(f"the type {name} of GitHub has not all of {FIELDS[name]}")
+            above = tuple(i for i in node.interfaces or () if i.name.value in FIELDS)
+            node = replace(node, fields=fields, interfaces=above)
+        kept[name] = without_prose(node)
+        waiting += [named(part.type) for part in arguments(node)]
+    document = DocumentNode(definitions=tuple(kept[name] for name in sorted(kept)))
+    head = f"# Of {GRAPHQL.name} {GRAPHQL.version}, what our queries ask for.\n\n"
+    return head + print_ast(document) + "\n"
+
+
+def arguments(node: Any) -> Iterable[Any]:
+    """Yield the fields of a type, and their arguments: whatever has a type of its own."""
+    for member in getattr(node, "fields", None) or ():
+        yield member
+        yield from getattr(member, "arguments", None) or ()
+
+
+def without_prose(node: Any) -> Any:
+    """Return a definition without the descriptions of its parts."""
+    parts = {
+        key: tuple(without_prose(part) for part in getattr(node, key))
+        for key in ("fields", "values", "arguments")
+        if getattr(node, key, None)
+    }
+    return replace(node, description=None, **parts)
+
+
+def named(node: Any) -> str:
+    """Return the name of a type, without `!` and brackets."""
+    while not isinstance(node, NamedTypeNode):
+        node = node.type
+    return str(node.name.value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
