@@ -106,6 +106,9 @@ def sequences(**options: Any) -> None:
 @click.command()
 @TASKS
 @click.option(
+    "--regimes", default="", metavar="NAME[,NAME]", help="Score these regimes; default: all."
+)
+@click.option(
     "--sequences", "lines", type=FILE, required=True, help="Sequences, as `sequences` writes them."
 )
 @click.option(
@@ -164,6 +167,7 @@ def rescore(**options: Any) -> None:
         benchmark=bench,
         source=source,
         tasks=names_of(options["tasks"]),
+        regimes=chosen_names(options["regimes"], tuple(bench.regimes), "--regimes"),
         sequences=options["lines"],
         embeddings=options["embeddings"],
         dtype=options["dtype"],
@@ -290,3 +294,15 @@ def names_of(words: tuple[str, ...]) -> tuple[str, ...]:
         msg = "--tasks names no task"
         raise OptionError(msg)
     return tuple(name.strip() for name in ids)
+
+
+def chosen_names(words: str, known: tuple[str, ...], option: str) -> tuple[str, ...]:
+    """Return the known names that are asked for, in their own order; all where none is.
+
+    Raises OptionError, which names the option, for an unknown one.
+    """
+    from .errors import known_name
+
+    given = [name.strip() for name in words.split(",") if name.strip()]
+    chosen = {known_name(f"{option} {name!r}", name, known) for name in given}
+    return tuple(name for name in known if not chosen or name in chosen)

@@ -4,7 +4,6 @@ import functools
 import json
 import os
 import signal
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -18,6 +17,7 @@ from reference_harness import mini, probe
 from reference_harness.cache import Cache
 from reference_harness.job import Job, ProbeFailure
 from reference_harness.tasks import sequence_digests
+from tests.forked import Started
 from tests.harness.support import Harness
 
 MINE = """
@@ -218,7 +218,7 @@ def test_a_damaged_cache_repairs_itself(mine: Harness, at: int) -> None:
 
 def test_a_killed_worker_costs_no_task(mine: Harness) -> None:
     (mine.folder / "slow").write_text("0.05")
-    process = mine.started_alone(*THREE, "--jobs", 2)
+    process = mine.start(*THREE, "--jobs", 2)
     worker = first_worker(process)
     os.kill(worker, signal.SIGKILL)
     _, said = process.communicate(timeout=ENDS_SECONDS)
@@ -229,8 +229,9 @@ def test_a_killed_worker_costs_no_task(mine: Harness) -> None:
     assert max(asked(mine).values()) == 1
 
 
-def first_worker(process: subprocess.Popen[str]) -> int:
-    """Wait for a worker of a run, and return its process id."""
+def first_worker(process: Started) -> int:
+    """Wait for a worker of a run, which is a fork of it, and return its process id."""
+    own = Path(f"/proc/{process.pid}/cmdline").read_text()
     until = time.monotonic() + ENDS_SECONDS
     while time.monotonic() < until:
         assert process.poll() is None, process.communicate()
@@ -240,7 +241,7 @@ def first_worker(process: subprocess.Popen[str]) -> int:
                 command = (folder / "cmdline").read_text()
             except OSError:
                 continue
-            if int(parent) == process.pid and "spawn_main" in command:
+            if int(parent) == process.pid and command == own:
                 return int(folder.name)
         time.sleep(0.01)
     pytest.fail("the run started no worker")

@@ -74,10 +74,13 @@ class Machine:
     scoring: ScoringOptions = DERIVED
     """Limits of scoring a task, where they are not to follow from its size."""
 
-    def scored_as(self, settings: WorkSettings, *, is_rounded: bool) -> Scoring:
+    def scored_as(
+        self, settings: WorkSettings, regimes: tuple[str, ...], *, is_rounded: bool
+    ) -> Scoring:
         """Return how embeddings are scored on this machine."""
         return Scoring(
             noise=settings.noise,
+            regimes=regimes,
             seed=settings.seed,
             copies=settings.copies,
             jobs=self.jobs,
@@ -137,7 +140,9 @@ class Ready:
 
     @property
     def _how(self) -> Scoring:
-        return self.machine.scored_as(self.settings, is_rounded=self.subject.is_rounded)
+        return self.machine.scored_as(
+            self.settings, tuple(self.commitment.regimes), is_rounded=self.subject.is_rounded
+        )
 
     def _classes(self, task: str) -> int:
         counts = self.subject.benchmark.by_id[task].test_class_counts

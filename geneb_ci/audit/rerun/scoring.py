@@ -79,6 +79,8 @@ class Scoring:
     seed: int
     copies: int
     jobs: int | None
+    regimes: tuple[str, ...]
+    """Those that are compared."""
     is_rounded: bool = True
     """Whether the claim is of features rounded to float16."""
     limits: ScoringOptions = DERIVED
@@ -117,7 +119,7 @@ def rescored(
     """
     output = embeddings.with_name(RESCORED)
     words = [
-        "rescore", "--tasks", task, *source.options,
+        "rescore", "--tasks", task, "--regimes", ",".join(how.regimes), *source.options,
         "--sequences", str(sequences), "--embeddings", str(embeddings),
         "--noise", how.noise, "--seed", str(how.seed), "--copies", str(how.copies),
         *(["--jobs", str(how.jobs)] if how.jobs else []),
