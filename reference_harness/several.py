@@ -21,7 +21,7 @@ TOML_MAX = 1_000_000
 AT_ONCE = 2
 """Models that share a cluster: when the last embedders of one are busy, the next has begun."""
 CALL_OPTIONS = ("listed", "engine", "quiet")
-OLD_KEYS = {"workers": "jobs"}
+OLD_KEYS: dict[str, str] = {"workers": "jobs"}
 """Earlier keys of a list, which work for one release, to the present ones."""
 LIST_FORM = 'write it as [[run]] with output = "M.json" and other options of `geneb-harness run`'
 
@@ -61,6 +61,7 @@ def _options(table: Any, context: click.Context, label: str) -> dict[str, Any]:
         for name in option.opts
     }
     options = {}
+    given_key: str
     for given_key, value in table.items() if isinstance(table, dict) else ():
         key = OLD_KEYS.get(given_key, given_key)
         if key != given_key:
