@@ -30,7 +30,7 @@ from geneb_ci.common.errors import GenebError, NothingChecked
 from geneb_ci.receipt.cells import cells_in, claim_of_record, compares_record, differences
 from geneb_ci.receipt.column_rule import EmbeddingComparison, tolerances, unfit
 from geneb_ci.receipt.direction import Decider, Probe, Stratum, directions_of
-from geneb_ci.receipt.draw import DrawnEmbeddings, TaskStrata
+from geneb_ci.receipt.draw import DrawnEmbeddings, TaskStrata, unforeseen
 from geneb_ci.receipt.influence import (
     TEST,
     TRAINING,
@@ -163,6 +163,9 @@ class DrawnTask(NamedTuple):
     rows: list[int]
     is_drawn: "npt.NDArray[np.bool_]"
     """(n,) whether an embedding was drawn, whatever else it is."""
+    unforeseen: "npt.NDArray[np.bool_] | None"
+    """(n,) whether nobody could foresee that; None where it sets no tolerance, as in records before
+    version 2.2."""
     sequences: list[str]
     committed: "npt.NDArray[np.float16]"
     """(n, d)."""
@@ -178,6 +181,10 @@ class DrawnTask(NamedTuple):
     """As those of `TaskFiles`."""
     influence: TaskInfluence
     """Of embeddings on the loss of the full regime's test embeddings."""
+
+    def tolerances(self, rerun: "npt.NDArray[np.float32]") -> "npt.NDArray[np.float64]":
+        """Return the (n, d) tolerances that the rerun of the embeddings gives."""
+        return tolerances(rerun, self.entry.scale_log2, self.unforeseen)
 
 
 def drawn_task(
@@ -230,6 +237,7 @@ def drawn_task(
         strongest,
         rows,
         np.isin(rows, drawn.distinct),
+        np.isin(rows, sorted(unforeseen(drawn.rows))),
         [read.sequences[row] for row in rows],
         values[rows],
         [tree.proof(row) for row in rows],
@@ -427,7 +435,7 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
     import numpy as np  # slow to import, and only needed here
 
     scale, probe = task.entry.scale_log2, task.probes[FULL][0]
-    rounded, allowed = rounding(rerun, scale), tolerances(rerun, scale)
+    rounded, allowed = rounding(rerun, scale), task.tolerances(rerun)
     is_training = np.array(task.rows) < task.entry.train
     # Those that were not drawn would count for many others, and are not like them.
     drawn = task.is_drawn
