@@ -30,6 +30,13 @@ class Kept:
     job: str
     facts: dict[str, tuple[int, int]]
 
+    def hold_clean(self) -> None:
+        """Raise RuntimeError where a job has written into a file of it since."""
+        now = _facts(self.place)
+        if now != self.facts:
+            changed = sorted(name for name in self.facts if now.get(name) != self.facts[name])
+            raise RuntimeError(f"a job wrote into its environment: {', '.join(changed[:3])}")
+
 
 @dataclass
 class Environments:
@@ -37,18 +44,23 @@ class Environments:
 
     folder: Path
     kept: dict[str, Kept] = field(default_factory=dict)
-    bases: dict[str, Path] = field(default_factory=dict)
+    bases: dict[str, Kept] = field(default_factory=dict)
 
     def bare(self, interpreter: Path, place: Path, *, pip: bool = True) -> None:
-        """Make an empty environment at a place; a second one of the same is a copy."""
+        """Make an empty environment at a place; a second one of the same is links to its files.
+
+        Raises RuntimeError where a job has written into one of them since.
+        """
         key = hashlib.sha256(f"{interpreter} {place}".encode()).hexdigest()
         if key not in self.bases:
             options = [] if pip else ["--without-pip"]
             subprocess.run([interpreter, "-I", "-m", "venv", *options, place], check=True)
-            self.bases[key] = self.folder / "bare" / key
-            shutil.copytree(place, self.bases[key], symlinks=True)
+            base = self.folder / "bare" / key
+            _link(place, base)
+            self.bases[key] = Kept(base, "", _facts(base))
         else:
-            shutil.copytree(self.bases[key], place, symlinks=True)
+            self.bases[key].hold_clean()
+            _link(self.bases[key].place, place)
 
     def borrow(self, place: Path, root: Path) -> None:
         """Lend an environment the packages of this program, with the code of a checkout."""
@@ -83,10 +95,7 @@ class Environments:
         Raises RuntimeError where a job has written into a file of it since.
         """
         kept = self.kept[key]
-        now = _facts(kept.place)
-        if now != kept.facts:
-            changed = sorted(name for name in kept.facts if now.get(name) != kept.facts[name])
-            raise RuntimeError(f"a job wrote into its environment: {', '.join(changed[:3])}")
+        kept.hold_clean()
         for number, place in enumerate(places):
             if (kept.place / str(number)).exists():
                 shutil.rmtree(place, ignore_errors=True)
@@ -101,9 +110,14 @@ def _link(source: Path, target: Path) -> None:
 
 def _facts(folder: Path) -> dict[str, tuple[int, int]]:
     """Return size and time of each file; what Python compiles on its own account does not count."""
-    found = {}
-    for path in folder.rglob("*"):
-        if path.suffix != ".pyc" and path.is_file() and not path.is_symlink():
-            facts = path.stat()
-            found[str(path.relative_to(folder))] = (facts.st_size, facts.st_mtime_ns)
+    found: dict[str, tuple[int, int]] = {}
+    left, name_at = [os.fspath(folder)], len(os.fspath(folder)) + 1
+    while left:
+        with os.scandir(left.pop()) as entries:
+            for one in entries:
+                if one.is_dir(follow_symlinks=False):
+                    left.append(one.path)
+                elif one.is_file(follow_symlinks=False) and not one.name.endswith(".pyc"):
+                    facts = one.stat()
+                    found[one.path[name_at:]] = (facts.st_size, facts.st_mtime_ns)
     return found
