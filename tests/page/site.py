@@ -1,5 +1,6 @@
 """The pages that stand alone, as tests look at them: of the public rows, with a history."""
 
+import functools
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -76,6 +77,12 @@ class Tags(HTMLParser):
 
     def values(self, tag: str, name: str) -> list[str]:
         return [attrs[name] for found, attrs in self.found if found == tag and name in attrs]
+
+
+@functools.cache
+def tags_of(text: str) -> Tags:
+    """Return the elements of a page; several tests look at each."""
+    return Tags(text)
 
 
 def json_ld(text: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, FrameLocator, Page, Route
 
-from tests.page.site import SPACE, Tags
+from tests.page.site import SPACE, tags_of
 
 INNER = "https://owner-name.static.hf.space"
 # What the Hub does with a message of the frame: it writes both parts into its own address.
@@ -81,7 +81,7 @@ def test_the_window_around_the_board_has_its_state_and_a_reload_comes_back(outer
 def test_every_link_out_of_a_page_opens_beside_the_board(folder):
     outward = 0
     for path in sorted(folder.rglob("*.html")):
-        for tag, attributes in Tags(path.read_text("utf-8")).found:
+        for tag, attributes in tags_of(path.read_text("utf-8")).found:
             if tag == "a" and attributes.get("href", "").startswith("http"):
                 outward += 1
                 name = (path.name, attributes["href"])

@@ -29,9 +29,9 @@ from tests.page.site import (
     COMMIT,
     GENERATION,
     REPOSITORY,
-    Tags,
     json_ld,
     public_site,
+    tags_of,
 )
 from tests.page.tab import WIDTHS, opened
 from tests.page.test_hostile_names import MARKUP
@@ -73,7 +73,7 @@ def test_every_page_says_what_it_is_and_what_it_was_built_from(pages):
     for name, text in pages.items():
         if name == "index.html":
             continue
-        tags = Tags(text)
+        tags = tags_of(text)
         metas = {
             a.get("name", a.get("property")): a["content"]
             for t, a in tags.found
@@ -100,9 +100,9 @@ def test_every_page_says_what_it_is_and_what_it_was_built_from(pages):
 
 def test_every_link_leads_somewhere(folder, pages):
     """Inside, the file is there; outside, the address is plain https and of a committed fact."""
-    marks = {a["id"] for _, a in Tags(pages["marks.html"]).found if "id" in a}
+    marks = {a["id"] for _, a in tags_of(pages["marks.html"]).found if "id" in a}
     for name, text in pages.items():
-        tags = Tags(text)
+        tags = tags_of(text)
         found = {
             *tags.values("a", "href"),
             *tags.values("img", "src"),
@@ -130,10 +130,10 @@ def test_every_link_leads_somewhere(folder, pages):
 
 def test_a_model_page_has_many_links(pages):
     for one in entries():
-        tags = Tags(pages[f"models/{one.submission.model_id}.html"])
+        tags = tags_of(pages[f"models/{one.submission.model_id}.html"])
         outside = {a for a in tags.values("a", "href") if a.startswith("https://")}
         assert len(outside) >= LINKS_MIN, (one.submission.model_id, sorted(outside))
-    space = Tags(pages["models/space.html"]).values("a", "href")
+    space = tags_of(pages["models/space.html"]).values("a", "href")
     assert {
         f"{REPOSITORY}/blob/{COMMIT}/submissions/space.json",
         f"{REPOSITORY}/pull/12",
@@ -171,7 +171,7 @@ def test_the_figures_are_those_of_the_board(pages):
 
 
 def test_each_mark_stands_on_its_row_everywhere_and_leads_to_what_it_means(pages):
-    marks = Tags(pages["marks.html"])
+    marks = tags_of(pages["marks.html"])
     ids = {a["id"] for _, a in marks.found if "id" in a}
     tables = [n for n in pages if n.startswith(("scores/", "tasks/", "categories/"))]
     marked = 0
@@ -179,7 +179,7 @@ def test_each_mark_stands_on_its_row_everywhere_and_leads_to_what_it_means(pages
         model, defects, warnings = one.submission.model_id, one.marks.defects, one.marks.warnings
         wanted = [f"defect-{defect.id}" for defect in defects]
         wanted += [f"rule-{rule}" for rule, _ in warnings]
-        own = Tags(pages[f"models/{model}.html"]).values("a", "href")
+        own = tags_of(pages[f"models/{model}.html"]).values("a", "href")
         assert [a for a in own if a.startswith("../marks.html#")] == [
             f"../marks.html#{name}" for name in wanted
         ]
@@ -308,7 +308,7 @@ def test_a_row_is_cited_with_author_year_rank_range_and_an_address_that_stays(pa
         assert standing.rank_low is not None
         assert standing.rank_high is not None
         ranks = range_text(standing.rank_low, standing.rank_high)
-        page = Tags(pages[f"models/{model}.html"])
+        page = tags_of(pages[f"models/{model}.html"])
         text = "".join(page.data)
         cited = f"{name}: rank {ranks} of 41 by macro MCC, full"
         version = f"Board of commit {COMMIT}, 2026-11-20"

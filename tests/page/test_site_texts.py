@@ -23,7 +23,7 @@ from geneb_ci.models.tasks import TaskNote, TaskNotes
 from reference_harness.formats.submission import Meta, SubmissionV10
 from tests.board.board import entry
 from tests.page.boards import EVENT
-from tests.page.site import Tags, json_ld, public_site, small_site
+from tests.page.site import json_ld, public_site, small_site, tags_of
 from tests.page.test_hostile_names import MARKUP
 from tests.small import BENCHMARK, small
 
@@ -59,9 +59,9 @@ def test_hostile_texts_stay_text(text, usual):
         made, plain = content.decode(), usual[name].decode()
         if name.endswith(".html"):
             # The same elements with the same names of attributes, whatever the text is.
-            shape = [(tag, sorted(attrs)) for tag, attrs in Tags(made).found]
-            assert shape == [(tag, sorted(attrs)) for tag, attrs in Tags(plain).found], name
-            assert not [a for a in Tags(made).values("a", "href") if a.startswith("javascript")]
+            shape = [(tag, sorted(attrs)) for tag, attrs in tags_of(made).found]
+            assert shape == [(tag, sorted(attrs)) for tag, attrs in tags_of(plain).found], name
+            assert not [a for a in tags_of(made).values("a", "href") if a.startswith("javascript")]
             json.loads(json_ld(made))
         elif name.endswith((".svg", ".xml")):
             assert len(list(ET.fromstring(content).iter())) == len(  # noqa: S314 (our own)
@@ -117,7 +117,7 @@ def test_hostile_texts_of_registry_tasks_and_defects_stay_text(text, monkeypatch
     for name, content in found.items():
         if not name.endswith(".html"):
             continue
-        tags = Tags(content.decode())
+        tags = tags_of(content.decode())
         shape = [(tag, sorted(attrs)) for tag, attrs in tags.found]
-        assert shape == [(t, sorted(a)) for t, a in Tags(usual[name].decode()).found], name
+        assert shape == [(t, sorted(a)) for t, a in tags_of(usual[name].decode()).found], name
         assert not [a for a in tags.values("a", "href") if not LINK.match(a)], name
