@@ -324,7 +324,8 @@ def _command(
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)
-    paths = [cwd, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
+    own = [] if env.get("PYTHONSAFEPATH") else [cwd]  # as `-P`, and as a program on PATH
+    paths = [*own, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
     sys.path[:0] = paths
     if any(Path(path, PRODUCT[0]).is_dir() and path != home for path in paths):
         _forget_the_product()  # another installation of it is asked for
