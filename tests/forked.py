@@ -159,7 +159,7 @@ class Started:
 
 
 class InPlaceOfProcess(Started):
-    """What `subprocess.Popen` starts where the product calls `python -m MODULE` for one that writes
+    """What is started as a process where the product calls `python -m MODULE` for one that writes
     into a file and has a session of its own: a fork. Put it in place of that class.
     """
 
