@@ -161,7 +161,7 @@ class Work:
             part = task_part_of(
                 load_task(self.benchmark, self.source, task_id), self.benchmark, given
             )
-            pool.submit(BaseJob(part))
+            pool.submit(BaseJob(part, part.regimes))
         found: dict[str, dict[str, ScoredRegime]] = {}
         while pool.waiting:
             for one in pool.results(block=True):

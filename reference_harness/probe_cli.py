@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .probes import KINDS, WHAT
-from .rescore_cli import BENCHMARK, DATA, FILE, QUIET
+from .rescore_cli import BENCHMARK, DATA, FILE, QUIET, chosen_names, jobs_option
 from .text import echo
 
 FORMATS = ("text", "markdown", "json")
@@ -34,7 +34,7 @@ FORMATS = ("text", "markdown", "json")
 )
 @DATA
 @BENCHMARK
-@click.option("--workers", type=click.IntRange(min=1), help="Processes; default: one per CPU.")
+@jobs_option
 @click.option(
     "--format",
     "format_",
@@ -67,10 +67,10 @@ def probe(**options: Any) -> None:
         source=source,
         receipts=receipts,
         kinds=tuple(dict.fromkeys(options["kinds"])) or KINDS,
-        regimes=_chosen(options["regimes"] or "", tuple(bench.regimes), "--regimes"),
-        tasks=_chosen(",".join(options["tasks"]), tasks, "--tasks"),
+        regimes=chosen_names(options["regimes"] or "", tuple(bench.regimes), "--regimes"),
+        tasks=chosen_names(",".join(options["tasks"]), tasks, "--tasks"),
         seeds=_seeds(options["seeds"]) or tuple(bench.protocol.seeds),
-        workers=options["workers"] or processors(),
+        workers=options["jobs"] or processors(),
     )
     total = len(request.receipts) * len(request.tasks)
     with progress.listener(total, quiet=options["quiet"]) as listener:
@@ -82,15 +82,6 @@ def probe(**options: Any) -> None:
     write_bytes(options["output"], text.encode())
     if not options["quiet"]:
         echo(f"wrote {options['output']}", err=True)
-
-
-def _chosen(words: str, known: tuple[str, ...], option: str) -> tuple[str, ...]:
-    """Return the known names that are asked for, in their own order; all where none is."""
-    from .errors import known_name
-
-    given = [name.strip() for name in words.split(",") if name.strip()]
-    chosen = {known_name(f"{option} {name!r}", name, known) for name in given}
-    return tuple(name for name in known if not chosen or name in chosen)
 
 
 def _seeds(words: str | None) -> tuple[int, ...]:

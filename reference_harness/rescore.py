@@ -51,6 +51,8 @@ class RescoreRequest:
     """`.npy` of an (n, d) matrix, embedding i of line i."""
     dtype: Dtype
     seed: int
+    regimes: tuple[str, ...] = ()
+    """Those that are scored; all of the benchmark where none is named."""
     copies: int = COPIES
     is_rounded: bool = True
     """Whether the embeddings are rounded to float16 and scored by the scorer of record; not so for
@@ -122,7 +124,7 @@ class _Rescoring:
         }
         with lent(self.request.workers) as pool:
             for part in self.parts.values():
-                pool.submit(BaseJob(part, request.further))
+                pool.submit(BaseJob(part, request.regimes or part.regimes, request.further))
             while pool.waiting:
                 for result in pool.results(block=True):
                     if isinstance(result, BaseResult):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reference_harness.formats.old_options import earlier_name
 from reference_harness.formats.submission_terms import DTYPES
 from reference_harness.formats.text import plural
 
@@ -37,6 +38,22 @@ BENCHMARK = click.option(
 OUTPUT = click.option("--output", type=FILE, required=True, help="File to write.")
 QUIET = click.option("--quiet", is_flag=True, help="Print only errors.")
 _COPIES, _COPIES_MAX = 16, 1000
+
+
+def jobs_option(command: Any) -> Any:
+    """Add `--jobs`, the number of processes, and its earlier name to a command."""
+    earlier = click.option(
+        "--workers",
+        "earlier__workers",
+        type=click.UNPROCESSED,
+        **earlier_name("--workers", "--jobs", "jobs"),
+    )
+    return click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Processes that fit probes; default: one per CPU.",
+    )(earlier(command))
 
 
 @click.command(hidden=True)
@@ -89,6 +106,9 @@ def sequences(**options: Any) -> None:
 @click.command()
 @TASKS
 @click.option(
+    "--regimes", default="", metavar="NAME[,NAME]", help="Score these regimes; default: all."
+)
+@click.option(
     "--sequences", "lines", type=FILE, required=True, help="Sequences, as `sequences` writes them."
 )
 @click.option(
@@ -126,9 +146,7 @@ def sequences(**options: Any) -> None:
 @click.option(
     "--further-embeddings", type=FILE, help="Their embeddings, embedding i of sequence i."
 )
-@click.option(
-    "--workers", type=click.IntRange(min=1), help="Probe processes; default: one per CPU."
-)
+@jobs_option
 @OUTPUT
 @QUIET
 def rescore(**options: Any) -> None:
@@ -149,6 +167,7 @@ def rescore(**options: Any) -> None:
         benchmark=bench,
         source=source,
         tasks=names_of(options["tasks"]),
+        regimes=chosen_names(options["regimes"], tuple(bench.regimes), "--regimes"),
         sequences=options["lines"],
         embeddings=options["embeddings"],
         dtype=options["dtype"],
@@ -156,7 +175,7 @@ def rescore(**options: Any) -> None:
         copies=options["copies"],
         is_rounded=options["is_rounded"],
         further=_further(options),
-        workers=options["workers"] or processors(),
+        workers=options["jobs"] or processors(),
     )
     shared = click.get_current_context().obj
     lent = shared.lent if isinstance(shared, Workers) else None
@@ -275,3 +294,15 @@ def names_of(words: tuple[str, ...]) -> tuple[str, ...]:
         msg = "--tasks names no task"
         raise OptionError(msg)
     return tuple(name.strip() for name in ids)
+
+
+def chosen_names(words: str, known: tuple[str, ...], option: str) -> tuple[str, ...]:
+    """Return the known names that are asked for, in their own order; all where none is.
+
+    Raises OptionError, which names the option, for an unknown one.
+    """
+    from .errors import known_name
+
+    given = [name.strip() for name in words.split(",") if name.strip()]
+    chosen = {known_name(f"{option} {name!r}", name, known) for name in given}
+    return tuple(name for name in known if not chosen or name in chosen)

@@ -110,6 +110,8 @@ class BaseJob:
     """Score one task's embeddings as they came."""
 
     part: TaskPart
+    regimes: tuple[str, ...]
+    """Those that are scored; the probes of every regime decide on further sequences."""
     further: FurtherFiles | None = None
     """Sequences beside those of the task, and their embeddings."""
 
@@ -119,14 +121,14 @@ class BaseJob:
         return self.part.task_id
 
     def execute(self) -> BaseResult:
-        """Probe every regime. Raises ProbeError, which names the task."""
+        """Probe the regimes. Raises ProbeError, which names the task."""
         part = self.part
         with _refusing(part.task_id):
             values = part.matrix()
             scale = part.scale(values)
             problem = part.problem(values, scale)
             del values
-            scored_regimes = {name: regime(problem, name, part) for name in part.regimes}
+            scored_regimes = {name: regime(problem, name, part) for name in self.regimes}
             stops = {
                 name: halts.predictions_at_halts(
                     problem, fit_indices_of(problem, name, part), scored.fits

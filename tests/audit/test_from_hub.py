@@ -28,6 +28,7 @@ def place(
         pass  # fails or skips where there is none
     made = Installed(tmp_path_factory.mktemp("audit"), drawn=1)
     made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch")), **hub_settings}
+    made.torch = True
     made.harness_alone = False
     policy = made.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")

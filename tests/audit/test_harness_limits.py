@@ -29,6 +29,7 @@ from tests.audit.hostile_embeddings import FITTED, REFUSED, WIDTH
 from tests.audit.recorded import key, outcome_of, plan_for, repository, submission_bytes
 
 TASK = "tiny"
+REGIMES = ("full", "10shot", "1shot")
 SECONDS = 3
 """Limit of one matrix: an honest one takes half of it with the start of a worker."""
 SLACK = 3.0
@@ -63,7 +64,7 @@ class Place:
         self.keys = trusted_keys(self.layout)
 
     def score(self, embeddings: Path, options: ScoringOptions) -> Rescored:
-        how = Scoring("float32", 1, 2, 1, limits=options)
+        how = Scoring("float32", 1, 2, 1, REGIMES, limits=options)
         return rescored(TASK, self.source, self.sequences, embeddings, how, self.harness, 2)
 
     def abort_of(self, error: ExtractorRefused, audits: Path) -> AuditAbort:

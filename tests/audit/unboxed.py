@@ -136,7 +136,7 @@ def _kept(words: Sequence[str]) -> Path | None:
     folder = os.environ.get(SCORES)
     if folder is None or words[0] != "rescore":
         return None
-    same = [_word(words, one) for one in ("--tasks", "--noise", "--copies")]
+    same = [_word(words, one) for one in ("--tasks", "--regimes", "--noise", "--copies")]
     beside: list[str] = []
     if "--further" in words:  # the variants are drawn anew for each audit
         rows = json.loads(_file(words, "--further").read_bytes())["rows"]

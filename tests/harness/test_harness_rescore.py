@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def words(tasks: tuple[str, ...] = TASKS, embeddings: str = "e.npy") -> list[str]:
     told = {
         "--tasks": ",".join(tasks), "--sequences": "sequences.txt", "--embeddings": embeddings,
-        "--noise": "float16", "--seed": "7", "--workers": "2",
+        "--noise": "float16", "--seed": "7", "--jobs": "2",
     }  # fmt: skip
     return ["rescore", *(word for pair in told.items() for word in pair)]
 
@@ -113,6 +113,30 @@ def test_flips_bound_what_the_scores_move(made: dict[str, Any]) -> None:
     assert seen > 0
 
 
+def test_a_regime_alone_has_the_scores_that_it_has_among_all(
+    folder: Path, made: dict[str, Any]
+) -> None:
+    """Copies too; the probes of the other regimes still decide on further sequences."""
+    words_of_it = words(TASKS[:1])
+    harness = Harness(folder)
+    varied = harness(
+        "variants", "--task", TASKS[0], "--seed", "s", "--rows", "5", "--output", "v.json"
+    )
+    assert varied.returncode == 0, varied.stderr
+    rows = [one["sequence"] for one in json.loads((folder / "v.json").read_text())["rows"]]
+    np.save(folder / "v.npy", load("kmer").extractor.extract_embeddings(rows))
+    further = ("--further", "v.json", "--further-embeddings", "v.npy")
+    some = ("--regimes", "1shot", "--copies", COPIES, *further, "--output", "one.json")
+    done = harness(*words_of_it, *some)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((folder / "one.json").read_text())["tasks"][TASKS[0]]
+    alone, among = found["regimes"], made["tasks"][TASKS[0]]["regimes"]
+    assert list(alone) == ["1shot"]
+    base = among["1shot"]["base"] | {"seconds": alone["1shot"]["base"]["seconds"]}
+    assert alone["1shot"] == among["1shot"] | {"base": base}
+    assert set(found["decisions"]["others"]) == {"10shot, record", "1shot, record"}
+
+
 @pytest.mark.nightly  # in the gate, predictions of record by their digests
 def test_the_same_words_give_the_same_numbers(folder: Path, made: dict[str, Any]) -> None:
     harness = Harness(folder)
@@ -171,10 +195,11 @@ def test_embeddings_that_are_none_are_refused(
         (("mini_tf",), (), NOTHING, "task mini_tf: 520 of its sequences are not in sequences.txt"),
         (("nope",), (), USAGE, "task 'nope': GENEB-mini has no such task"),
         ((",",), (), USAGE, "--tasks names no task"),
+        (TASKS, ("--regimes", "2shot"), USAGE, "--regimes '2shot'"),
         (TASKS, ("--benchmark", "x"), USAGE, "add --data DIR"),
         (TASKS, ("--copies", 1), USAGE, "1 is not in the range"),
     ],
-    ids=["other-task", "no-task", "empty", "benchmark", "copies"],
+    ids=["other-task", "no-task", "empty", "no-regime", "benchmark", "copies"],
 )
 def test_faults_are_sentences(
     folder: Path, tasks: tuple[str, ...], more: tuple[object, ...], code: int, says: str

@@ -64,7 +64,7 @@ class Machine:
     noise: str | None = None
     """Dtype in which the model computes, for a submission that does not declare one."""
     copies: int = COPIES_MIN
-    workers: int | None = None
+    jobs: int | None = None
     token_budget: int | None = TOKEN_BUDGET
     """Padded tokens a batch; None: what memory has room for, measured in the sandbox."""
     fresh: Path | None = None
@@ -74,13 +74,16 @@ class Machine:
     scoring: ScoringOptions = DERIVED
     """Limits of scoring a task, where they are not to follow from its size."""
 
-    def scored_as(self, settings: WorkSettings, *, is_rounded: bool) -> Scoring:
+    def scored_as(
+        self, settings: WorkSettings, regimes: tuple[str, ...], *, is_rounded: bool
+    ) -> Scoring:
         """Return how embeddings are scored on this machine."""
         return Scoring(
             noise=settings.noise,
+            regimes=regimes,
             seed=settings.seed,
             copies=settings.copies,
-            workers=self.workers,
+            jobs=self.jobs,
             is_rounded=is_rounded,
             limits=self.scoring,
         )
@@ -137,7 +140,9 @@ class Ready:
 
     @property
     def _how(self) -> Scoring:
-        return self.machine.scored_as(self.settings, is_rounded=self.subject.is_rounded)
+        return self.machine.scored_as(
+            self.settings, tuple(self.commitment.regimes), is_rounded=self.subject.is_rounded
+        )
 
     def _classes(self, task: str) -> int:
         counts = self.subject.benchmark.by_id[task].test_class_counts
