@@ -265,7 +265,7 @@ class Recording(NamedTuple):
 
 
 RECORDINGS = {
-    "check": Recording("geneb-ci check", check),
+    "check": Recording("geneb-ci check", check, r"\d+(?=&#160;rules)"),
     "init": Recording("geneb-ci init --dry-run", init, r"\d+(?=&#160;files)"),
     "run": Recording("geneb-harness run", run, r"\d\.\d{3}"),
     "new": Recording("geneb-ci new", new),
