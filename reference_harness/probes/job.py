@@ -67,7 +67,7 @@ class ProbeJob:
                 for kind in self.kinds
             }
         except (ProbeError, MemoryError) as error:
-            fix = "; take fewer --workers" if is_out_of_memory(error) else ""
+            fix = "; take fewer --jobs" if is_out_of_memory(error) else ""
             msg = f"{self.model_id}: {self.task_id}: {error or 'out of memory'}{fix}"
             raise ProbeError(msg) from error
         return ProbedTask(self.model_id, self.task_id, cells, libraries())

@@ -218,13 +218,13 @@ def test_a_damaged_cache_repairs_itself(mine: Harness, at: int) -> None:
 
 def test_a_killed_worker_costs_no_task(mine: Harness) -> None:
     (mine.folder / "slow").write_text("0.05")
-    process = mine.start(*THREE, "--workers", 2)
+    process = mine.start(*THREE, "--jobs", 2)
     worker = first_worker(process)
     os.kill(worker, signal.SIGKILL)
     _, said = process.communicate(timeout=ENDS_SECONDS)
     assert process.returncode == 0, said
     assert "a worker process was killed, probably out of memory" in said
-    assert "with --workers 1" in said
+    assert "with --jobs 1" in said
     assert sorted(told(mine)["tasks"]) == sorted(TASKS)
     assert max(asked(mine).values()) == 1
 
@@ -271,6 +271,6 @@ def test_a_worker_says_what_it_could_not_do(
     monkeypatch.setattr(probe, "run", full)
     why = (
         "t: the probe failed: OutOfMemoryError: CUDA out of memory. Tried to allocate 9 GiB; take "
-        "fewer --workers"
+        "fewer --jobs"
     )
     assert job.execute() == ProbeFailure("t", why)

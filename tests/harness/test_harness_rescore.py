@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def words(tasks: tuple[str, ...] = TASKS, embeddings: str = "e.npy") -> list[str]:
     told = {
         "--tasks": ",".join(tasks), "--sequences": "sequences.txt", "--embeddings": embeddings,
-        "--noise": "float16", "--seed": "7", "--workers": "2",
+        "--noise": "float16", "--seed": "7", "--jobs": "2",
     }  # fmt: skip
     return ["rescore", *(word for pair in told.items() for word in pair)]
 

@@ -82,14 +82,14 @@ def test_a_submission_is_a_projection_of_a_run_record():
 
 
 @pytest.mark.parametrize("data", [None, Path("data")])
-@pytest.mark.parametrize("workers", [None, 2])
-def test_the_harness_knows_each_option_that_an_audit_passes(data, workers, tmp_path, monkeypatch):
+@pytest.mark.parametrize("jobs", [None, 2])
+def test_the_harness_knows_each_option_that_an_audit_passes(data, jobs, tmp_path, monkeypatch):
     asked: list[list[str]] = []
     monkeypatch.setattr(HarnessProcess, "call", lambda _, words, *__: asked.append(words))
     source = TaskSource(data, Path("benchmark.json") if data else None)
     scoring.sequences_of(["a", "b"], source, tmp_path, HarnessProcess())
     np.save(tmp_path / "e.npy", np.ones((3, 2)))
-    how = scoring.Scoring("float32", 1, 16, workers, ("full", "1shot"))
+    how = scoring.Scoring("float32", 1, 16, jobs, ("full", "1shot"))
     with pytest.raises(NothingChecked):  # nobody wrote the scores
         scoring.rescored("a", source, tmp_path / "s", tmp_path / "e.npy", how, HarnessProcess())
     assert [words[0] for words in asked] == ["sequences", "rescore"]
