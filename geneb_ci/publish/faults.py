@@ -116,7 +116,7 @@ def translated_errors(
     try:
         yield
     except HfHubHTTPError as error:
-        raise _of_status(error, resource, writing=writing) from error
+        raise _status_problem(error, resource, writing=writing) from error
     except httpx.HTTPStatusError as error:
         raise Unknown(f"status {error.response.status_code}") from error
     except OfflineModeIsEnabled as error:
@@ -153,7 +153,7 @@ def _beyond_the_hub(error: Exception, resource: str, large: list[str]) -> Except
         if isinstance(cause, OSError) and cause.errno is not None:
             failure = cause
     if isinstance(failure, StorageFailure):
-        return _of_storage(failure, large)
+        return _storage_problem(failure, large)
     known = failure or error
     if isinstance(known, ConnectionError | TimeoutError):
         return Unknown(f"the connection to the Hub failed ({type(error).__name__})")
@@ -169,7 +169,7 @@ def _beyond_the_hub(error: Exception, resource: str, large: list[str]) -> Except
     )
 
 
-def _of_storage(failure: StorageFailure, large: list[str]) -> Exception:
+def _storage_problem(failure: StorageFailure, large: list[str]) -> Exception:
     others = f" and {len(large) - 1} more" if len(large) > 1 else ""
     what = f"{failure.what} (uploading {large[0]}{others})" if large else failure.what
     status = failure.status
@@ -187,7 +187,7 @@ _STORAGE_FIX = (
 )
 
 
-def _of_status(
+def _status_problem(
     error: Any, resource: str, *, writing: bool
 ) -> Exception:  # the client is imported late
     status: int = error.response.status_code
@@ -200,7 +200,7 @@ def _of_status(
         what = f"the Hub's storage ({host}) answers {status} to a download"
         if status == HTTPStatus.FORBIDDEN:
             return Unstored(what)  # the URL may have expired; a retry gets a new one
-        return _of_storage(StorageFailure(what, status, by_hub=False), [])
+        return _storage_problem(StorageFailure(what, status, by_hub=False), [])
     hidden = status == HTTPStatus.UNAUTHORIZED and not (
         writing or headers.get("X-Error-Message") == _BAD_CREDENTIALS
     )

@@ -217,7 +217,7 @@ def published_statements(space: Space) -> dict[str, dict[str, str]]:
         except ValueError as error:
             raise Unverified(
                 f"{space.resource} at {past.commit}: {PATH} cannot be read: {error}",
-                "a newer version wrote it, or another writer: look at that commit",
+                "a newer geneb-ci or another program wrote it: look at who made that commit",
             ) from error
     return lists
 

@@ -94,7 +94,7 @@ def intervals(most: int) -> tuple[Wide, Wide]:
 
 def hidden_in(cell: CellDraw) -> Hidden:
     """Return the alterations of a cell that can raise it."""
-    hidden = _of_two(cell) if len(cell.matrix) == BINARY else _of_many(cell)
+    hidden = _two_class_bounds(cell) if len(cell.matrix) == BINARY else _many_class_bounds(cell)
     return hidden._replace(gain=cell.weight * hidden.gain)
 
 
@@ -116,7 +116,7 @@ def largest_raise(cells: Sequence[CellDraw], hits: int = 0) -> float:
     return max(0.0, -largest_of(below))
 
 
-def _of_two(cell: CellDraw) -> Hidden:
+def _two_class_bounds(cell: CellDraw) -> Hidden:
     (tn, fp), (fn, tp) = cell.matrix.astype(np.float64)
     lower, upper = zip(intervals(int(tn)), intervals(int(tp)), strict=True)
     least = [ends.reshape(-1) for ends in np.meshgrid(*lower, indexing="ij")]
@@ -126,7 +126,7 @@ def _of_two(cell: CellDraw) -> Hidden:
     return Hidden(_hits(cell, least[0] + least[1], rates[0] + rates[1]), gain)
 
 
-def _of_many(cell: CellDraw) -> Hidden:
+def _many_class_bounds(cell: CellDraw) -> Hidden:
     """Return bounds for any division of a total of altered embeddings.
 
     They are of the classes with most embeddings to draw from, where a draw hits them least; one

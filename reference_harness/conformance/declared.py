@@ -136,8 +136,8 @@ def computed_dtype(subject: Subject) -> str:
         raise BrokenError(msg, call([sequence], 1))
     if grid and declared not in _HALVES:
         msg = (
-            f"it declares dtype {declared!r}, and every number of {len(rows)} embeddings is a "
-            f"{grid} number: declare {grid!r}, or do not round the embeddings"
+            f"it declares dtype {declared!r}, but all numbers of {len(rows)} embeddings are {grid} "
+            f"values: declare {grid!r}, or do not round the embeddings"
         )
         raise BrokenError(msg, call(many_sequences()[:1], 1))
     if seen:

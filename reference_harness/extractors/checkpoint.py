@@ -135,7 +135,7 @@ def _check_weights(name: str, model: Any, info: dict[str, Any], options: Options
         if keys
     ]
     advice = (
-        "correct rename, split, transpose, zeros or config_arguments"
+        "correct the options rename, split, transpose, zeros or config_arguments"
         if options.weights
         else "if the repository brings its own code, read it and pass trust_remote_code=True"
     )

@@ -82,7 +82,7 @@ class RepositoryEvidence:
     row were aborted."""
 
     def decide(self, sha256: str, origin: str = "", scorer: str = "") -> Decision:
-        """Return the level of a submission that passed every check; see `decide`."""
+        """Return the level of a submission that passed every check; see `level.decide`."""
         aborted = self.aborted.get(sha256, ())
         return decide(sha256, self.audits, self.official, self.demands, aborted, origin, scorer)
 
@@ -263,7 +263,7 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
         return _embedding_audit(audit, outcome, inputs)
     drawn = [task for task in outcome.tasks if task.reason == "drawn"]
     cells = informative_cells(drawn)
-    defined = _defined(outcome, inputs)
+    defined = _defined_tasks(outcome, inputs)
     commitment = outcome.plan.commitment
     return replace(
         audit,
@@ -337,7 +337,7 @@ def _differing(outcome: AuditOutcome) -> Iterator[DifferingScore]:
                     yield DifferingScore(task.task, regime, f"{kind}{metric}", *values)
 
 
-def _defined(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[str]]:
+def _defined_tasks(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[str]]:
     """Return regime to the tasks whose compared scores follow from a definition."""
     names = names_scorer(outcome, inputs)
     return {

@@ -226,7 +226,7 @@ COLLIDING_PATHS = ChangeRule(
 )
 
 
-def _of_mode(
+def _mode_faults(
     change: Change, rule: str, objection_to: Callable[[str], str | None]
 ) -> Iterator[ChangeFault]:
     """Yield a fault for each path whose new mode `objection_to` objects to."""
@@ -238,7 +238,7 @@ def _of_mode(
 
 def symbolic_link(change: Change) -> Iterator[ChangeFault]:
     """Report each path that becomes a symbolic link."""
-    return _of_mode(change, SYMBOLIC_LINK.id, {SYMLINK: "a symbolic link"}.get)
+    return _mode_faults(change, SYMBOLIC_LINK.id, {SYMLINK: "a symbolic link"}.get)
 
 
 SYMBOLIC_LINK = ChangeRule(
@@ -253,7 +253,7 @@ SYMBOLIC_LINK = ChangeRule(
 
 def git_submodule(change: Change) -> Iterator[ChangeFault]:
     """Report each path that becomes a submodule."""
-    return _of_mode(change, GIT_SUBMODULE.id, {SUBMODULE: "a submodule"}.get)
+    return _mode_faults(change, GIT_SUBMODULE.id, {SUBMODULE: "a submodule"}.get)
 
 
 GIT_SUBMODULE = ChangeRule(
@@ -282,7 +282,7 @@ def _irregular(mode: str) -> str | None:
 
 def executable_file(change: Change) -> Iterator[ChangeFault]:
     """Report each path whose new mode is not that of a regular file."""
-    return _of_mode(change, EXECUTABLE_FILE.id, _irregular)
+    return _mode_faults(change, EXECUTABLE_FILE.id, _irregular)
 
 
 EXECUTABLE_FILE = ChangeRule(

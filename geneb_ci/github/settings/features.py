@@ -124,7 +124,9 @@ class _Board:
             fix = f"gh workflow enable {workflow}.yml, if you want it"
             raise _Lacks(f"a maintainer disabled {path}", fix, state=FeatureState.NOT_SET_UP)
         if state != "active":
-            raise _Lacks(f"{path} is {state}", f"gh workflow enable {workflow}.yml")
+            raise _Lacks(
+                f"GitHub disabled {path} (state: {state})", f"gh workflow enable {workflow}.yml"
+            )
         return reads_of(workflow, raw.decode("utf-8", "replace"))
 
     def secret(self, name: str, environment: str) -> bool:
