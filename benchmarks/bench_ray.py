@@ -59,7 +59,7 @@ def laid(folder: Path, rows: int) -> None:
 def measured(folder: Path, *words: str, address: str = "", disturb: Disturb | None = None) -> Any:
     """Run both models with an empty cache in a process of its own."""
     command = [sys.executable, "-m", "reference_harness", "run", "--from", "models.toml"]
-    command += ["--data", "data", "--benchmark", "data/benchmark.json", "--workers", "2", *words]
+    command += ["--data", "data", "--benchmark", "data/benchmark.json", "--jobs", "2", *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)} | {"RAY_ADDRESS": address}
     if not address:
         del environment["RAY_ADDRESS"]
@@ -136,7 +136,7 @@ def table(folder: Path) -> str:
     left = measured(folder, "--engine", "ray", address=churn.cluster.address, disturb=churn)
     churn.cluster.shutdown()
     rows = {
-        "local engine, `--workers 2`": local,
+        "local engine, `--jobs 2`": local,
         "Ray, two CPUs": alone,
         "Ray, an embedder and a probe killed": broken,
         f"Ray, {MACHINES} simulated machines, {churn.left} left and came": left,

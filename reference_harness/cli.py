@@ -22,7 +22,7 @@ from .formats.bytecode import damaged_bytecode, interrupting_error
 from .formats.submission_terms import UNNAMED, VERSIONS
 from .probe_cli import probe
 from .receipt_cli import receipt_cells, receipt_equal, receipt_refit, receipt_rescore
-from .rescore_cli import batch, fresh, rescore, sequences, variants
+from .rescore_cli import batch, fresh, jobs_option, rescore, sequences, variants
 from .scorer_cli import scorer
 from .text import echo
 from .upgrade_cli import upgrade
@@ -181,9 +181,7 @@ def cli(ctx: click.Context, program: str | None) -> None:
     show_default=True,
     help="Device of the probe; other than cpu is marked in the record.",
 )
-@click.option(
-    "--workers", type=click.IntRange(min=1), help="Probe processes; default: one per CPU."
-)
+@jobs_option
 @click.option(
     "--engine",
     type=click.Choice(["local", "ray"], case_sensitive=False),

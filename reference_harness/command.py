@@ -142,7 +142,7 @@ def _engine(
     fail_fast, array_api = options["fail_fast"], probe_device.torch
     if cluster is None:
         # One process for an accelerator: each has a context of its own there, and its own memory.
-        workers = options["workers"] or (1 if probe_device.accelerator else processors())
+        workers = options["jobs"] or (1 if probe_device.accelerator else processors())
         return LocalEngine(spec, workers, array_api=array_api, fail_fast=fail_fast)
     from .engine.distributed import RayEngine  # Ray need not be installed
 
@@ -150,7 +150,7 @@ def _engine(
         spec,
         cluster,
         embedders=options["embedders"],
-        workers=options["workers"],
+        workers=options["jobs"],
         array_api=array_api,
         fail_fast=fail_fast,
         say=listener.say,
@@ -317,8 +317,8 @@ def _probe_device(options: dict[str, Any]) -> probe.Device:
         msg = f"--probe-device {name}: {wrong}: name a device that torch has, or leave it out"
         raise OptionError(msg)
     probe_device = probe.Device(device, torch=True)
-    if probe_device.accelerator and (options["workers"] or 1) > 1:
-        msg = f"--workers {options['workers']}: one process fits probes on {name}: leave it out"
+    if probe_device.accelerator and (options["jobs"] or 1) > 1:
+        msg = f"--jobs {options['jobs']}: one process fits probes on {name}: leave it out"
         raise OptionError(msg)
     if probe_device.accelerator and options["engine"] == "ray":
         msg = f"--probe-device {name}: probes on a cluster take CPUs: leave it out"

@@ -91,7 +91,7 @@ class Job:
             return ProbeFailure(self.task_id, str(error), lost=lost, notes=tuple(set_aside))
         except Exception as error:  # noqa: BLE001 - a library of the probe raises what it likes
             why = " ".join(f"{type(error).__name__}: {error}".split())
-            cure = "leave out --probe-device" if self.device.accelerator else "take fewer --workers"
+            cure = "leave out --probe-device" if self.device.accelerator else "take fewer --jobs"
             fix = f"; {cure}" if is_out_of_memory(error) else ""
             return ProbeFailure(self.task_id, f"{self.task_id}: the probe failed: {why}{fix}")
         finally:

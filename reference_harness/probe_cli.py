@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .probes import KINDS, WHAT
-from .rescore_cli import BENCHMARK, DATA, FILE, QUIET, chosen_names
+from .rescore_cli import BENCHMARK, DATA, FILE, QUIET, chosen_names, jobs_option
 from .text import echo
 
 FORMATS = ("text", "markdown", "json")
@@ -34,7 +34,7 @@ FORMATS = ("text", "markdown", "json")
 )
 @DATA
 @BENCHMARK
-@click.option("--workers", type=click.IntRange(min=1), help="Processes; default: one per CPU.")
+@jobs_option
 @click.option(
     "--format",
     "format_",
@@ -70,7 +70,7 @@ def probe(**options: Any) -> None:
         regimes=chosen_names(options["regimes"] or "", tuple(bench.regimes), "--regimes"),
         tasks=chosen_names(",".join(options["tasks"]), tasks, "--tasks"),
         seeds=_seeds(options["seeds"]) or tuple(bench.protocol.seeds),
-        workers=options["workers"] or processors(),
+        workers=options["jobs"] or processors(),
     )
     total = len(request.receipts) * len(request.tasks)
     with progress.listener(total, quiet=options["quiet"]) as listener:

@@ -10,7 +10,17 @@ import click
 
 from reference_harness.formats.text import plural
 
-from .rescore_cli import BENCHMARK, DATA, FILE, OUTPUT, QUIET, TASKS, names_of, place_of
+from .rescore_cli import (
+    BENCHMARK,
+    DATA,
+    FILE,
+    OUTPUT,
+    QUIET,
+    TASKS,
+    jobs_option,
+    names_of,
+    place_of,
+)
 from .text import echo
 
 if TYPE_CHECKING:
@@ -44,7 +54,7 @@ _RECEIPT = click.option(
     type=_FOLDER,
     help="Folder for digests of sequences and embeddings, which `receipt-equal` compares.",
 )
-@click.option("--workers", type=click.IntRange(min=1), help="Processes; default: one per CPU.")
+@jobs_option
 @click.option(
     "--strata",
     type=click.Path(path_type=Path, file_okay=False),
@@ -79,7 +89,7 @@ def receipt_cells(**options: Any) -> None:
             folder=options["folder"],
             tasks=receipts,
             regimes=tuple(name for name in bench.regimes if name in regimes),
-            workers=options["workers"] or processors(),
+            workers=options["jobs"] or processors(),
             canonical=_has_canonical(document),
             strata=options["strata"],
             labels=options["labels"],
@@ -184,7 +194,7 @@ def receipt_refit(**options: Any) -> None:
 @BENCHMARK
 @click.option("--former", type=FILE, help="Submission of the run, for --submission.")
 @click.option("--submission", type=FILE, help="Submission to write, with the metadata of --former.")
-@click.option("--workers", type=click.IntRange(min=1), help="Processes; default: one per CPU.")
+@jobs_option
 @OUTPUT
 @QUIET
 def receipt_rescore(**options: Any) -> None:
@@ -207,7 +217,7 @@ def receipt_rescore(**options: Any) -> None:
     benchmark = benchmark_of(record, options["definition"])
     _, source = place_of(options)
     former = former_of(options["former"]) if options["former"] else None
-    workers = options["workers"] or processors()
+    workers = options["jobs"] or processors()
     new = rescored_run(record, options["folder"], benchmark, source, workers)
     lines = [f"wrote {options['output']}: {plural(len(new.tasks), 'task')}"]
     if former is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reference_harness.formats.old_options import earlier_name
 from reference_harness.formats.submission_terms import DTYPES
 from reference_harness.formats.text import plural
 
@@ -37,6 +38,22 @@ BENCHMARK = click.option(
 OUTPUT = click.option("--output", type=FILE, required=True, help="File to write.")
 QUIET = click.option("--quiet", is_flag=True, help="Print only errors.")
 _COPIES, _COPIES_MAX = 16, 1000
+
+
+def jobs_option(command: Any) -> Any:
+    """Add `--jobs`, the number of processes, and its earlier name to a command."""
+    earlier = click.option(
+        "--workers",
+        "earlier__workers",
+        type=click.UNPROCESSED,
+        **earlier_name("--workers", "--jobs", "jobs"),
+    )
+    return click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Processes that fit probes; default: one per CPU.",
+    )(earlier(command))
 
 
 @click.command(hidden=True)
@@ -129,9 +146,7 @@ def sequences(**options: Any) -> None:
 @click.option(
     "--further-embeddings", type=FILE, help="Their embeddings, embedding i of sequence i."
 )
-@click.option(
-    "--workers", type=click.IntRange(min=1), help="Probe processes; default: one per CPU."
-)
+@jobs_option
 @OUTPUT
 @QUIET
 def rescore(**options: Any) -> None:
@@ -160,7 +175,7 @@ def rescore(**options: Any) -> None:
         copies=options["copies"],
         is_rounded=options["is_rounded"],
         further=_further(options),
-        workers=options["workers"] or processors(),
+        workers=options["jobs"] or processors(),
     )
     shared = click.get_current_context().obj
     lent = shared.lent if isinstance(shared, Workers) else None

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from reference_harness.formats.files import NotReadable, read_text
+from reference_harness.formats.old_options import say_new_name
 
 from . import progress
 from .command import RunContext, run_command
@@ -20,6 +21,8 @@ TOML_MAX = 1_000_000
 AT_ONCE = 2
 """Models that share a cluster: when the last embedders of one are busy, the next has begun."""
 CALL_OPTIONS = ("listed", "engine", "quiet")
+OLD_KEYS: dict[str, str] = {"workers": "jobs"}
+"""Earlier keys of a list, which work for one release, to the present ones."""
 LIST_FORM = 'write it as [[run]] with output = "M.json" and other options of `geneb-harness run`'
 
 
@@ -58,7 +61,11 @@ def _options(table: Any, context: click.Context, label: str) -> dict[str, Any]:
         for name in option.opts
     }
     options = {}
-    for key, value in table.items() if isinstance(table, dict) else ():
+    given_key: str
+    for given_key, value in table.items() if isinstance(table, dict) else ():
+        key = OLD_KEYS.get(given_key, given_key)
+        if key != given_key:
+            say_new_name(f"{label}: {given_key}", key)
         option = known.get(key.replace("_", "-"))
         if not isinstance(option, click.Option):
             raise OptionError(f"{label}: {key!r} is no option of a run: see `geneb-harness run -h`")

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import connection, forkserver
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import IO, Any, Literal
 
 from reference_harness.extractors import BUILTINS
 from reference_harness.scorer import environment
@@ -156,6 +156,37 @@ class Started:
     def send_signal(self, number: int) -> None:
         """Send it a signal."""
         os.kill(self.pid, number)
+
+
+class InPlaceOfProcess(Started):
+    """What `subprocess.Popen` starts where the product calls `python -m MODULE` for one that writes
+    into a file and has a session of its own: a fork. Put it in place of that class.
+    """
+
+    def __init__(
+        self,
+        command: list[str],
+        *,
+        stdout: IO[bytes],
+        env: Mapping[str, str],
+        start_new_session: Literal[True],
+        **_unused: object,
+    ) -> None:
+        at = command.index("-m")
+        module, *words = command[at + 1 :]
+        self._output, self._is_told = Path(stdout.name), False
+        given = (str(Path.cwd()), dict(env), None, None, frozenset[str](), None, start_new_session)
+        asked = (str(ROOT), module, tuple(words), *given)
+        with _blank_main(), _serving((ROOT, None)):
+            super().__init__(command, _command, asked)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return its exit code, once what it said is in its file."""
+        code = super().wait(timeout)
+        if not self._is_told:
+            self._is_told = True
+            self._output.write_text("".join(self.communicate()), "utf-8")
+        return code
 
 
 def start(

@@ -196,7 +196,7 @@ def run(folder: Path) -> Session:
     """Record a run on two tasks of GENEB-mini."""
     session = Session(folder)
     session.type(
-        "geneb-harness run --tasks mini_promoter,mini_splice --workers 1 \\\n"
+        "geneb-harness run --tasks mini_promoter,mini_splice --jobs 1 \\\n"
         "    --model-id 4-mers --output record.json --submission 4-mers.json"
     )
     return session

@@ -58,7 +58,7 @@ def assembled_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def _script(source: Mapping[str, bytes]) -> str:
-    order = _ordered(MAIN_SCRIPT, source, ())
+    order = _ordered(MAIN_SCRIPT, source, (), {})
     parts = "\n".join(_module_function(name, _text(name, source)) for name in order)
     return f'/* {_NOTE} */\n"use strict";\n(() => {{\n\n{parts}\n}})();\n'
 
@@ -89,10 +89,14 @@ def _split(names: str) -> list[str]:
     return [part.strip() for part in names.split(",") if part.strip()]
 
 
-def _ordered(name: str, source: Mapping[str, bytes], above: tuple[str, ...]) -> list[str]:
-    """Return a part after the parts that it imports, each once."""
+def _ordered(
+    name: str, source: Mapping[str, bytes], above: tuple[str, ...], known: dict[str, list[str]]
+) -> list[str]:
+    """Return a part after the parts that it imports, each once; `known` keeps what was found."""
     if name in above:
         raise _broken(name, f"is imported in a circle: {' -> '.join([*above, name])}")
+    if name in known:
+        return known[name]
     parts: dict[str, None] = {}
     for names, path in _IMPORT.findall(_text(name, source)):
         imported = _path(name, path)
@@ -101,8 +105,9 @@ def _ordered(name: str, source: Mapping[str, bytes], above: tuple[str, ...]) -> 
             if export not in exported:
                 raise _broken(name, f"imports {export}, which {imported} does not export")
         if imported not in parts:
-            parts |= dict.fromkeys(_ordered(imported, source, (*above, name)))
-    return [*parts, name]
+            parts |= dict.fromkeys(_ordered(imported, source, (*above, name), known))
+    known[name] = [*parts, name]
+    return known[name]
 
 
 def _exports(text: str) -> list[str]:

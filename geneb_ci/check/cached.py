@@ -29,8 +29,8 @@ from reference_harness.formats.files import NotReadable, read_json, read_regular
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 
 FILES_MIN = 20
-"""Files, checked or compared with, from which on results are kept: reading them takes less than
-half of the time of the check then. For one file it saves a tenth of a second."""
+"""Files from which on results are kept: reading them takes less than half of the time of the check
+then. Of one file, a digest of all that it is compared with costs about what it could save."""
 _POLICY_BYTES_MAX = 16_000_000
 _PACKAGE = Path(__file__).resolve().parents[1]
 _PARTS = (
@@ -101,7 +101,7 @@ class CachedChecker:
 
     def _key(self, files: Sequence[Path]) -> str:
         """Return a digest of all that the outcomes follow from; "" where they are not kept."""
-        if self.cache.folder is None:
+        if self.cache.folder is None or len(files) < FILES_MIN:
             return ""
         try:
             return self._digest(files)
@@ -113,8 +113,6 @@ class CachedChecker:
         compared = {compared_folder(folder, self.find, self.against) for folder in layouts}
         folders = sorted(folder for folder in compared if folder is not None)
         rows = [row for folder in folders for row in sorted(files_in(folder))]
-        if max(len(files), len(rows)) < FILES_MIN:
-            return ""
         digest = hashlib.sha256(code_digest().encode())
         facts = [self.rules, str(Path.cwd()), repr(self.against), list(map(str, files))]
         digest.update(json.dumps([*facts, sorted(map(_facts, layouts.values()))]).encode())
@@ -128,8 +126,12 @@ class CachedChecker:
 def _digest_file(digest: "hashlib._Hash", path: Path, limit: int) -> None:
     """Add name, place and bytes of a regular file to a digest. Raises NotReadable."""
     raw = read_regular(path, limit)
-    parts = (os.fsencode(path), os.fsencode(path.resolve()), raw)
-    digest.update(b"%d %d %d\0" % tuple(map(len, parts)) + b"".join(parts))
+    _digest_parts(digest, os.fsencode(path), os.fsencode(path.resolve()), raw)
+
+
+def _digest_parts(digest: "hashlib._Hash", *parts: bytes) -> None:
+    """Add parts to a digest so that no others give it."""
+    digest.update(b" ".join(b"%d" % len(part) for part in parts) + b"\0" + b"".join(parts))
 
 
 def _facts(layout: Layout) -> list[str]:
@@ -178,10 +180,9 @@ def _read_outcome(value: Any) -> Outcome:
 def code_digest() -> str:
     """Return a digest of the code of the rules, the shipped data, Python and installed packages."""
     digest = hashlib.sha256(sys.version.encode())
-    for path in sorted(path for part in _PARTS for path in (_PACKAGE / part).rglob("*.py")):
-        _digest_file(digest, path, _POLICY_BYTES_MAX)
-    for path in sorted(shipped("schemas", KNOWN_FILE).parent.glob("*.json")):
-        _digest_file(digest, path, _POLICY_BYTES_MAX)
+    code = sorted(path for part in _PARTS for path in (_PACKAGE / part).rglob("*.py"))
+    for path in (*code, *sorted(shipped("schemas", KNOWN_FILE).parent.glob("*.json"))):
+        _digest_parts(digest, os.fsencode(path), read_regular(path, _POLICY_BYTES_MAX))
     digest.update("\0".join(sorted(_distributions())).encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 

@@ -296,8 +296,12 @@ _MACHINE = (
     ),
     click.option("--gpu", is_flag=True, help="Make the GPU devices visible in the sandbox."),
     click.option(
-        "--workers", type=click.IntRange(1), help="Scoring processes; default: one per core."
+        "--jobs",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Processes that fit probes; default: one per core.",
     ),
+    old_option("--workers", "--jobs", "jobs"),
     click.option(
         "--limit-task-time",
         type=Seconds(),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from reference_harness.formats.processes import end_with_parent, processors
+from reference_harness.formats.processes import WorkerProcesses, processors
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -22,13 +22,11 @@ def in_processes(
     finished = 0
     if jobs > 1:
         import multiprocessing  # 30 ms that one process does not need
-        from concurrent.futures import ProcessPoolExecutor
         from concurrent.futures.process import BrokenProcessPool
 
         if "fork" in multiprocessing.get_all_start_methods():
-            fork = multiprocessing.get_context("fork")
             try:
-                with ProcessPoolExecutor(jobs, fork, _begin, (work,)) as pool:
+                with WorkerProcesses(jobs, "fork", _forked.append, work) as pool:
                     for result in pool.map(_work, items, chunksize=chunk):
                         yield result
                         finished += 1
@@ -47,11 +45,6 @@ def jobs_for(files: int) -> int:
     if files < MANY_FILES:
         return 1
     return min(JOBS_MAX, processors())
-
-
-def _begin(work: Callable[[Any], Any]) -> None:
-    _forked.append(work)
-    end_with_parent()
 
 
 def _work(item: Any) -> Any:

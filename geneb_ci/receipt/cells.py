@@ -201,7 +201,7 @@ def recompute(
             words = [
                 "receipt-cells", "--submission", str(submission_path),
                 "--receipt", str(path.parent), "--tasks", task, *source.options,
-                "--digests", str(digests), "--workers", str(WORKERS),
+                "--digests", str(digests), "--jobs", str(WORKERS),
                 *(["--strata", str(strata)] if strata is not None else []),
                 *(["--labels", str(labels)] if labels is not None else []),
                 "--output", str(output), "--quiet",

@@ -17,7 +17,9 @@ rest. It is
 q the distance of the quartiles and s the standard deviation of the column, q divided by 1.349, so
 that both are equal for normal values. Embeddings that are outliers in less than a quarter of the
 draw do not move q. A column that is 0 in most embeddings has q = 0: it has s, but no more than is
-usual in the task.
+usual in the task. Support embeddings and the strongest are computed again in any case, so that
+whoever writes the extractor knows them, and where few others are drawn they are more than a quarter
+of all: q is at most `FORESEEN` times that of the embeddings that nobody could foresee.
 
 What float16 holds badly is no receipt that embeddings can be compared with: one value so large that
 the others are subnormal, or columns whose constant hides what differs.
@@ -37,6 +39,8 @@ NORMAL = 2.0**-14
 """Float16 has its full precision from here."""
 EMBEDDINGS_MIN = 2
 """Embeddings from which there is a spread."""
+FORESEEN = 2.0
+"""Times the spread of embeddings that nobody could foresee: that of 45 is known to about 17 %."""
 SPREAD_MIN = 1e-3
 """Of the root mean square of a column: one that varies by less has fewer than two digits left in
 float16, and FLOOR would let it move by a thousandth of what it varies by."""
@@ -56,26 +60,43 @@ class EmbeddingComparison(NamedTuple):
         return np.array([not is_within(*pair, width) for pair in pairs], dtype=np.bool_)
 
 
-def spreads(values: Wide) -> Wide:
-    """Return the (d,) spreads of the columns of (n, d) finite embeddings; 0 for a single one."""
-    finite = values[np.isfinite(values).all(axis=1)]
+def spreads(values: Wide, unforeseen: npt.NDArray[np.bool_] | None = None) -> Wide:
+    """Return the (d,) spreads of the columns of (n, d) finite embeddings; 0 for a single one.
+
+    `unforeseen` says which of them nobody could foresee; None where that does not count, as in
+    records before version 2.2.
+    """
+    is_finite = np.isfinite(values).all(axis=1)
+    finite = values[is_finite]
     if len(finite) < EMBEDDINGS_MIN:
         return np.zeros(values.shape[1])
-    lower, upper = np.quantile(finite, (0.25, 0.75), axis=0)
-    quartiles = (upper - lower) / QUARTILES_OF_NORMAL
+    quartiles = _quartiles(finite)
+    if unforeseen is not None and (is_finite & unforeseen).sum() >= EMBEDDINGS_MIN:
+        quartiles = np.minimum(quartiles, FORESEEN * _quartiles(values[is_finite & unforeseen]))
     # Summed over embeddings of one memory order, so that the bytes depend on the values alone.
     deviation = np.ascontiguousarray(finite).std(axis=0, ddof=1)
     spread: Wide = np.maximum(quartiles, np.minimum(deviation, np.median(quartiles)))
     return spread
 
 
-def tolerances(rerun: npt.NDArray[np.floating], scale_log2: int) -> Wide:
+def _quartiles(values: Wide) -> Wide:
+    """Return the (d,) distances of the quartiles, in standard deviations of normal values."""
+    lower, upper = np.quantile(values, (0.25, 0.75), axis=0)
+    distances: Wide = (upper - lower) / QUARTILES_OF_NORMAL
+    return distances
+
+
+def tolerances(
+    rerun: npt.NDArray[np.floating],
+    scale_log2: int,
+    unforeseen: npt.NDArray[np.bool_] | None = None,
+) -> Wide:
     """Return the (n, d) tolerances of the coordinates of the drawn embeddings of a task.
 
-    They are divided by the receipt's scale, as what is compared.
+    They are divided by the receipt's scale, as what is compared. `unforeseen` is that of `spreads`.
     """
     wide = scaled(rerun, scale_log2)
-    allowed: Wide = np.maximum(TAU_OF_COLUMN * spreads(wide), FLOOR * np.abs(wide))
+    allowed: Wide = np.maximum(TAU_OF_COLUMN * spreads(wide, unforeseen), FLOOR * np.abs(wide))
     return allowed
 
 

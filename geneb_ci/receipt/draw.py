@@ -36,6 +36,9 @@ STANDARD_TRAINING = 30
 SMALL_TASK = 3000
 """Training embeddings below which a task is embedded whole by a full draw: where few altered
 embeddings gain most."""
+TEST_PART, TRAINING = "test ", "training"
+"""Part of training embeddings; what begins the name of each part of test embeddings, before that of
+the regime."""
 _SEPARATOR = b"\x00"
 _SPACE = 1 << 256
 
@@ -160,6 +163,15 @@ def turns(strata: TaskStrata, regime: str, share: TaskShare) -> list[Turn]:
     return [turn for turn in every if has_right[turn.probe]]
 
 
+def unforeseen(rows: Mapping[str, Sequence[int]]) -> set[int]:
+    """Return the embeddings that nobody could foresee, of those drawn in one task, by part.
+
+    Support embeddings, the strongest and those of earlier draws are known before a draw.
+    """
+    parts = (own for part, own in rows.items() if part.startswith(TEST_PART) or part == TRAINING)
+    return {row for own in parts for row in own}
+
+
 class DrawnEmbeddings(NamedTuple):
     """The embeddings drawn in one task."""
 
@@ -186,11 +198,11 @@ class TaskDraw:
         """Return all embeddings of a task."""
         strata = self._strata
         parts = {
-            f"test {regime}": [strata.train + row for row in self._test(regime, share)]
+            f"{TEST_PART}{regime}": [strata.train + row for row in self._test(regime, share)]
             for regime in strata.predicted
         }
         whole = share.whole and strata.train < SMALL_TASK
-        parts["training"] = (
+        parts[TRAINING] = (
             list(range(strata.train))
             if whole
             else [self._number("training", j, strata.train) for j in range(share.training)]

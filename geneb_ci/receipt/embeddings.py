@@ -65,9 +65,16 @@ million reach it at most, whatever the sizes of honest deviations are."""
 ROOM = 0.01
 """Nats by which the tolerances may let the mean loss of the test embeddings fall, in the mean over
 the tasks: more makes a receipt weak. Measured: 1e-4 on random convolutions, 4e-6 on words."""
+ROOM_OF_TASK = 0.05
+"""The same in any one task: the mean over 100 tasks could hide a task that a forger chose, and one
+that is alone in its category has a thirteenth of the macro. Measured: below 1e-3."""
 TAU = 1e-5
 """In records of version 1.0: of the embedding's root mean square, by which one column of large
 values widened the tolerance of all others."""
+FLIPPED, FLIPPED_MIN = 0.002, 2
+"""Share of the drawn test embeddings of a regime, or their number, that may be decided right as
+committed and wrong by the rerun: more makes a receipt weak, since the bound of what they raise
+grows with them. Measured: 0 of 32,400 draws by noise of up to 5e-6 of an embedding's size."""
 MISSED = 0.05
 """Probability that what lies beyond a bound of altered embeddings is drawn no more often than it
 was."""
@@ -84,6 +91,11 @@ def allowed(width: int) -> int:
 def allowed_pooled(rows: int, width: int) -> int:
     """Return how many coordinates of all drawn embeddings together may differ."""
     return max(MISMATCH_MIN, int(POOLED * rows * width))
+
+
+def allowed_flipped(draws: int) -> int:
+    """Return how many draws of test embeddings of a regime may be decided wrong by the rerun."""
+    return max(FLIPPED_MIN, int(FLIPPED * draws))
 
 
 def allowed_rescued(rows: int) -> int:

@@ -1,14 +1,12 @@
 """Runs tasks side by side in processes of this machine, each with one BLAS thread."""
 
-import multiprocessing
-import signal
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Generic, Protocol, Self, TypeVar
 
 from reference_harness.errors import WorkerDiedError
-from reference_harness.formats.processes import end_with_parent
+from reference_harness.formats.processes import WorkerProcesses
 
 from . import threads
 
@@ -31,10 +29,6 @@ class Work(Protocol[Given_co]):
 
 
 def _start(array_api: bool) -> None:
-    # Ctrl-C reaches every process of the terminal: the parent alone decides what to keep.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    end_with_parent()
     threads.hold_to_scorer(array_api)
     # What a worker fits with, loaded before its first task so that no task's seconds count it.
     import sklearn.linear_model  # noqa: F401 - after the BLAS was held to one thread
@@ -45,20 +39,14 @@ def _execute(work: Work[Result]) -> Result:
 
 
 class Pool(Generic[Result]):
-    """Worker processes; a context that leaves none behind.
+    """Tasks given to worker processes; a context that leaves none of these behind.
 
     Workers are spawned, not forked: a fork would inherit the BLAS and CUDA state of its parent.
     """
 
     def __init__(self, workers: int, *, array_api: bool = False) -> None:
-        before = set(multiprocessing.active_children())
-        self._before = before
-        self._executor = ProcessPoolExecutor(
-            workers,
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_start,
-            initargs=(array_api,),
-        )
+        self._processes = WorkerProcesses(workers, "spawn", _start, array_api)
+        self._executor = self._processes.__enter__()
         self._running: dict[Future[Result], str] = {}
 
     def __enter__(self) -> Self:
@@ -66,10 +54,7 @@ class Pool(Generic[Result]):
 
     def __exit__(self, kind: object, *_: object) -> None:
         """Wait for what runs; after an error or Ctrl-C stop it, since nothing will read it."""
-        if kind is not None:
-            for process in set(multiprocessing.active_children()) - self._before:
-                process.terminate()
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        self._processes.__exit__(kind)
 
     @property
     def waiting(self) -> int:
@@ -101,5 +86,5 @@ class Pool(Generic[Result]):
 def _died(task_id: str) -> WorkerDiedError:
     return WorkerDiedError(
         f"{task_id}: a worker process was killed, probably out of memory: "
-        "continue with --resume and fewer --workers"
+        "continue with --resume and fewer --jobs"
     )

@@ -109,7 +109,7 @@ class LocalEngine:
             self._workers = max(1, min(self._workers, len(self._jobs)) // 2)
             outcome = Notice(
                 "a worker process was killed, probably out of memory: its tasks are probed again "
-                f"with --workers {self._workers}"
+                f"with --jobs {self._workers}"
             )
         self._death, self._pool = None, self._started()
         for job in self._jobs.values():

@@ -1,6 +1,11 @@
 """Worker processes of both programs: how many this machine runs, and when they end."""
 
 import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 
 def processors() -> int:
@@ -10,9 +15,54 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def end_with_parent() -> None:
+class WorkerProcesses:
+    """Processes that work for this one; a context that leaves none behind.
+
+    Each calls `begin` with the arguments given before its first work. It ends with its parent, also
+    with one that is killed, and leaves Ctrl-C to it.
+    """
+
+    def __init__(
+        self,
+        jobs: int,
+        method: Literal["fork", "spawn"],
+        begin: Callable[..., object],
+        *given: object,
+    ) -> None:
+        import multiprocessing  # 30 ms that a command without workers does not need
+        from concurrent.futures import ProcessPoolExecutor
+
+        self._others = set(multiprocessing.active_children())
+        self._executor = ProcessPoolExecutor(
+            jobs, multiprocessing.get_context(method), _begin, (begin, given)
+        )
+
+    def __enter__(self) -> "ProcessPoolExecutor":
+        return self._executor
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Wait for what runs; after an error or Ctrl-C stop it, since nothing will read it."""
+        import multiprocessing
+
+        if kind is not None:
+            for process in set(multiprocessing.active_children()) - self._others:
+                process.terminate()
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin(begin: Callable[..., object], given: tuple[object, ...]) -> None:
+    import signal
+
+    # Ctrl-C reaches every process of the terminal: the parent alone decides what to keep.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _end_with_parent()
+    begin(*given)
+
+
+def _end_with_parent() -> None:
     """End this worker process when its parent dies: a parent that is killed cannot end it."""
-    import multiprocessing  # 30 ms that a command without workers does not need
+    import multiprocessing
     import threading
 
     parent = multiprocessing.parent_process()

@@ -81,7 +81,7 @@ def audited(place: Installed, *options: str) -> tuple[int, AuditOutcome]:
         *("--beacon-file", "round.json", "--output", "p.json"),
     )
     ended = place.run(
-        *("geneb_ci", "audit", "run", "p.json", "--unsigned", "--format", "json", "--workers", "1"),
+        *("geneb_ci", "audit", "run", "p.json", "--unsigned", "--format", "json", "--jobs", "1"),
         *options,
         check=False,
     )

@@ -42,7 +42,7 @@ FEW = 4
 Off = Callable[[pytest.MonkeyPatch], object]
 
 
-def by_size_of_row(rerun: Rows, scale_log2: int) -> Rows:
+def by_size_of_row(rerun: Rows, scale_log2: int, _unforeseen: Rows) -> Rows:
     """Return the tolerances of records of version 1.0."""
     wide = scaled(rerun, scale_log2)
     size = np.sqrt(np.mean(wide * wide, axis=1, keepdims=True))

@@ -5,13 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from geneb_ci.audit.compare import raises
+from geneb_ci.audit.compare.embedding_outcome import RegimeBound
 from geneb_ci.receipt.alteration_power import Alterations, found_test, found_training
-from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, SampleSizes
+from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, SampleSizes, shares
+from geneb_ci.receipt.embeddings import allowed_flipped
 from reference_harness import benchmark, probe
 from tests.adversary import receipt_forger as forger
 from tests.adversary.forger import TASKS
-from tests.receipt.audited import audit, scored
-from tests.receipt.test_attacks import data_of
+from tests.receipt.attacks import push
+from tests.receipt.audited import MINI, Scored, audit, scored
+from tests.receipt.test_attacks import data_of, labels_of
 from tests.receipt.test_attacks import honest as convolution
 
 SAMPLE = SampleSizes(test=240, training=30, support=120)
@@ -59,6 +63,29 @@ def base(reach: forger.Reach, labels: np.ndarray) -> float:
     """Return the MCC of the fit."""
     predicted = np.where(reach.margins > 0, labels, labels.max() + labels.min() - labels)
     return float(np.corrcoef(labels, predicted)[0, 1])
+
+
+@pytest.mark.parametrize("size", [3e-3, pytest.param(1e-3, marks=pytest.mark.nightly)])
+def test_the_bound_of_a_record_is_above_what_altered_test_rows_raise(
+    size: float, tmp_path: Path
+) -> None:
+    """Every test embedding is pushed towards its label; those that change sides are counted."""
+    task, rows = "mini_tf", convolution("mini_tf")
+    data = data_of(task)
+    labels, train = labels_of(task), len(data.train.labels)
+    honest = scored(tmp_path / "honest", task, rows, SAMPLE)
+    pushed = scored(tmp_path / "pushed", task, push(rows, labels, train, size), SAMPLE)
+    share = shares(SAMPLE, {task: 2}, [[task]])
+
+    def bounds(written: Scored) -> dict[str, RegimeBound]:
+        own = raises.bounds_of([written.drawn], [rows[written.drawn.rows]], share, MINI)
+        return {bound.regime: bound for bound in own}
+
+    before, after = bounds(honest), bounds(pushed)
+    assert [bound.flipped for bound in before.values()] == [0, 0, 0]
+    assert after["full"].flipped > allowed_flipped(after["full"].draws)
+    raised = pushed.mcc["full"] - honest.mcc["full"]
+    assert before["full"].raised < raised <= after["full"].raised
 
 
 def test_what_a_draw_misses_is_what_it_finds_with_95_percent() -> None:

@@ -441,7 +441,7 @@ def test_a_transformer_is_audited_by_one_command(hub, hub_settings, tmp_path_fac
     some = ("--tasks", "mini_splice,mini_tf")
     harnessed(place, "tiny", "--extractor", "huggingface", *model, *some)
     words = (
-        *("geneb_ci", "audit", "submissions/tiny.json", "--rows", str(ROWS), *BEACON),
+        *("geneb_ci", "audit", "submissions/tiny.json", *EMBEDDINGS, str(ROWS), *BEACON),
         *("--receipt", "tiny.receipt", "--key", "key.pem", "--work", "kept"),
     )
     done = place.run(*words, check=False)

@@ -23,6 +23,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     EmbeddingOutcome,
     PartEffect,
     reasons_of,
+    room_reason,
     verdict_by,
 )
 from geneb_ci.audit.errors import StepMismatch
@@ -230,6 +231,12 @@ def bounds(**other: Any) -> list[dict[str, Any]]:
 
 def test_a_bound_is_of_what_was_drawn_and_compared() -> None:
     check_embeddings(bounded(bounds=bounds(flipped=2)), INPUTS)
+    assert room_reason(bounded(bounds=bounds(flipped=2))) == ""
+    flipped = room_reason(bounded(bounds=bounds(draws=1500, flipped=4)))
+    assert flipped == (
+        "4 of 1,500 drawn test embeddings of full are decided right as committed and wrong by the "
+        "rerun, 3 may"
+    )
     text = embedding_outcome_text(bounded())
     assert (
         "altered test embeddings raise the mean MCC of full by at most 0.9000, with 95 %: 0 of 2 "

@@ -67,7 +67,7 @@ def audited(place: Path, *, embedded: bool) -> EmbeddingPlan:
     )  # fmt: skip
     unread: Any = None  # what a file of rerun embeddings has no part of
     drawn = DrawnTask(
-        TASK, unread, unread, unread, every, unread, [], rounded([ROWS]).values,
+        TASK, unread, unread, unread, every, unread, unread, [], rounded([ROWS]).values,
         [[]] * len(every), unread, unread, unread, unread, unread, unread,
     )  # fmt: skip
     none = EmbeddedVariants([[]], [ROWS[:0]])

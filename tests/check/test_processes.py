@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from geneb_ci.submission.peers import NameTuples, read_row
 
 
@@ -21,25 +23,47 @@ def test_a_key_with_the_separator_takes_no_names_from_other_rows(tmp_path):
 
 
 END_SECONDS = 15.0  # a busy machine takes a few
+TWO_THAT_SLEEP = """
+import os, time
+from geneb_ci.common.parallel import in_processes
+
+def work(item):
+    os.write(1, b"%d\\n" % item)
+    time.sleep(600)
+
+list(in_processes(work, range(2), 2, 1))
+"""
 
 
-def test_processes_end_with_the_one_that_started_them():
-    """Who reads what a killed command prints sees the end: no process of it holds the pipe open."""
-    script = (
-        "import os, time; from geneb_ci.common.parallel import in_processes\n"
-        "def work(item):\n"
-        "    os.write(1, b'%d\\n' % item); time.sleep(600)\n"
-        "list(in_processes(work, range(2), 2, 1))"
-    )
-    command = [sys.executable, "-c", script]
+@pytest.fixture
+def parent():
+    """A process in a session of its own, whose two worker processes sleep."""
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as parent:
+        [sys.executable, "-c", TWO_THAT_SLEEP],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
         try:
-            assert parent.stdout is not None
-            assert {parent.stdout.readline() for _ in range(2)} == {"0\n", "1\n"}
-            parent.kill()
-            assert parent.communicate(timeout=END_SECONDS)[0] == ""
+            assert process.stdout is not None
+            assert {process.stdout.readline() for _ in range(2)} == {"0\n", "1\n"}
+            yield process
         finally:
             with contextlib.suppress(ProcessLookupError):  # as it should be: none is left
-                os.killpg(parent.pid, signal.SIGKILL)
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_processes_end_with_the_one_that_started_them(parent):
+    """Who reads what a killed command prints sees the end: no process of it holds the pipe open."""
+    parent.kill()
+    assert parent.communicate(timeout=END_SECONDS)[0] == ""
+
+
+def test_ctrl_c_ends_all_processes_and_one_tells_of_it(parent):
+    """A terminal sends Ctrl-C to every process; each printed a traceback of its own."""
+    os.killpg(parent.pid, signal.SIGINT)
+    stdout, stderr = parent.communicate(timeout=END_SECONDS)
+    assert stdout == ""
+    assert stderr.count("Traceback") == 1
+    assert stderr.endswith("KeyboardInterrupt\n")

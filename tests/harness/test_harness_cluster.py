@@ -48,7 +48,7 @@ output = "mine.json"
 extractor = "mine.py:Mine"
 token-budget = 4096
 """
-RUN = ("run", "--from", "models.toml", "--limit", 40, "--workers", 2, "--cache", "cache")
+RUN = ("run", "--from", "models.toml", "--limit", 40, "--jobs", 2, "--cache", "cache")
 SECONDS = 120  # a run on the cluster takes 15 on an idle machine
 
 

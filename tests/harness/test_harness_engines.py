@@ -98,7 +98,7 @@ def sharing(tmp_path_factory: pytest.TempPathFactory) -> Harness:
 
 def test_the_order_of_tasks_changes_no_record(sharing: Harness) -> None:
     words = (
-        "run", "--data", "data", "--benchmark", "data/benchmark.json", "--workers", 1,
+        "run", "--data", "data", "--benchmark", "data/benchmark.json", "--jobs", 1,
     )  # fmt: skip
     code = (
         "from reference_harness.engine.machine import LocalEngine\n"
@@ -126,8 +126,8 @@ def test_the_order_of_tasks_changes_no_record(sharing: Harness) -> None:
         ("[[run]", "not a TOML file"),
         ("[[run]]\nk = 1", "run 1: 'k' is no option of a run"),
         ('[[run]]\nengine = "ray"', "run 1: 'engine' is no option of a run"),
-        ('[[run]]\noutput = "a"\nworkers = 0', "run 1: workers: 0 is not in the range x>=1."),
-        ("[[run]]\nworkers = 2", "run 1: no output is named: give each run an output of its own"),
+        ('[[run]]\noutput = "a"\njobs = 0', "run 1: jobs: 0 is not in the range x>=1."),
+        ("[[run]]\njobs = 2", "run 1: no output is named: give each run an output of its own"),
         ('[[run]]\noutput = "a"\n' * 2, "run 1: a is named twice"),
     ],
 )
@@ -138,6 +138,15 @@ def test_a_list_of_models_that_is_wrong_is_refused(harness: Harness, text: str, 
     assert done.stderr.startswith("error: models.toml: ")
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_earlier_key_of_a_list_stands_for_the_present_one(harness: Harness) -> None:
+    (harness.folder / "models.toml").write_text('[[run]]\noutput = "a.json"\nworkers = 0\n')
+    done = harness("run", "--from", "models.toml")
+    assert done.stderr.splitlines() == [
+        "models.toml: run 1: workers is now jobs; the old name ends with the next release",
+        "error: models.toml: run 1: jobs: 0 is not in the range x>=1.",
+    ]
 
 
 def test_a_model_that_fails_does_not_end_the_others(harness: Harness) -> None:

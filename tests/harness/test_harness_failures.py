@@ -4,7 +4,6 @@ import functools
 import json
 import os
 import signal
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -18,6 +17,7 @@ from reference_harness import mini, probe
 from reference_harness.cache import Cache
 from reference_harness.job import Job, ProbeFailure
 from reference_harness.tasks import sequence_digests
+from tests.forked import Started
 from tests.harness.support import Harness
 
 MINE = """
@@ -218,19 +218,20 @@ def test_a_damaged_cache_repairs_itself(mine: Harness, at: int) -> None:
 
 def test_a_killed_worker_costs_no_task(mine: Harness) -> None:
     (mine.folder / "slow").write_text("0.05")
-    process = mine.started_alone(*THREE, "--workers", 2)
+    process = mine.start(*THREE, "--jobs", 2)
     worker = first_worker(process)
     os.kill(worker, signal.SIGKILL)
     _, said = process.communicate(timeout=ENDS_SECONDS)
     assert process.returncode == 0, said
     assert "a worker process was killed, probably out of memory" in said
-    assert "with --workers 1" in said
+    assert "with --jobs 1" in said
     assert sorted(told(mine)["tasks"]) == sorted(TASKS)
     assert max(asked(mine).values()) == 1
 
 
-def first_worker(process: subprocess.Popen[str]) -> int:
-    """Wait for a worker of a run, and return its process id."""
+def first_worker(process: Started) -> int:
+    """Wait for a worker of a run, which is a fork of it, and return its process id."""
+    own = Path(f"/proc/{process.pid}/cmdline").read_text()
     until = time.monotonic() + ENDS_SECONDS
     while time.monotonic() < until:
         assert process.poll() is None, process.communicate()
@@ -240,7 +241,7 @@ def first_worker(process: subprocess.Popen[str]) -> int:
                 command = (folder / "cmdline").read_text()
             except OSError:
                 continue
-            if int(parent) == process.pid and "spawn_main" in command:
+            if int(parent) == process.pid and command == own:
                 return int(folder.name)
         time.sleep(0.01)
     pytest.fail("the run started no worker")
@@ -270,6 +271,6 @@ def test_a_worker_says_what_it_could_not_do(
     monkeypatch.setattr(probe, "run", full)
     why = (
         "t: the probe failed: OutOfMemoryError: CUDA out of memory. Tried to allocate 9 GiB; take "
-        "fewer --workers"
+        "fewer --jobs"
     )
     assert job.execute() == ProbeFailure("t", why)

@@ -2,18 +2,18 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.harness import oracle
+from tests import forked
 from tests.harness.support import Harness
+from tests.paths import ROOT
 
 KERNEL = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+ENVIRONMENT = {**os.environ, **KERNEL, "PYTHONPATH": str(ROOT)}
 SCORE_TOLERANCE = 1e-12
 """Room for another order of a sum; the predictions have none."""
 SUITE = "leannmlindsey_GUE_"
@@ -55,10 +55,8 @@ def test_the_others_equal_the_stock_script(
 
 def assert_stock(record: dict[str, Any], real_tasks: Path, task: str) -> None:
     task_id = f"{SUITE}{task}"
-    done = subprocess.run(
-        [sys.executable, oracle.__file__, real_tasks, task_id],
-        capture_output=True, text=True, check=True, env={**os.environ, **KERNEL},
-    )  # fmt: skip
+    done = forked.run("tests.harness.oracle", str(real_tasks), task_id, cwd=ROOT, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stderr
     for regime, stock in json.loads(done.stdout).items():
         found = record["tasks"][task_id]["regimes"][regime]
         assert found["predictions_sha256"] == stock["predictions_sha256"], regime

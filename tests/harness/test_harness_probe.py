@@ -175,8 +175,8 @@ def test_torch_tensors_go_through_the_array_api() -> None:
     ("given", "says"),
     [
         ({}, ""),
-        ({"workers": 1}, ""),
-        ({"workers": 2}, "--workers 2: one process fits probes on cuda: leave it out"),
+        ({"jobs": 1}, ""),
+        ({"jobs": 2}, "--jobs 2: one process fits probes on cuda: leave it out"),
         ({"engine": "ray"}, "--probe-device cuda: probes on a cluster take CPUs: leave it out"),
     ],
     ids=["default", "one", "several", "cluster"],
@@ -188,7 +188,7 @@ def test_one_process_alone_uses_an_accelerator(
     monkeypatch.setattr(command, "_named_by_torch", lambda name: (name, ""))
     options: dict[str, Any] = {
         "probe_device": "cuda",
-        "workers": None,
+        "jobs": None,
         "engine": "local",
         "fail_fast": False,
     }
@@ -209,7 +209,7 @@ def test_a_full_device_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "Cache", mock.Mock(side_effect=RuntimeError("CUDA out of memory")))
     for device, cure in (
         (probe.Device("cuda", torch=True), "leave out --probe-device"),
-        (probe.CPU, "take fewer --workers"),
+        (probe.CPU, "take fewer --jobs"),
     ):
         empty = np.array([], dtype=np.int64)
         failed = job.Job(

@@ -144,7 +144,7 @@ def test_a_submission_says_what_embedding_took(made: Harness, tmp_path: Path) ->
 def test_what_a_receipt_takes_is_said_before_it_is_spent(tmp_path: Path) -> None:
     """Rows at once, bytes and time with the first of the tasks."""
     words = [word for word in WRITTEN if word != "--quiet"]
-    said = Harness(tmp_path)(*words, "--workers", "1").stderr.splitlines()
+    said = Harness(tmp_path)(*words, "--jobs", "1").stderr.splitlines()
     rows = "receipt: 1,040 embeddings of 2 tasks"
     before, after = (place for place, line in enumerate(said) if line.startswith(rows))
     assert (before, said[0]) == (0, f"{rows}, 2 bytes a number")

@@ -107,7 +107,7 @@ def test_a_second_run_takes_every_embedding_from_the_cache(harness: Harness) -> 
 def test_workers_do_not_change_a_score(harness: Harness) -> None:
     for workers in (1, 3):
         done = harness(
-            "run", "--output", f"{workers}.json", "--quiet", "--workers", workers,
+            "run", "--output", f"{workers}.json", "--quiet", "--jobs", workers,
             "--tasks", "mini_tf,mini_species,mini_phage",
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

@@ -5,6 +5,7 @@ both sides is compared here, so that changing one side alone fails.
 """
 
 import ast
+import functools
 import inspect
 import json
 import re
@@ -81,14 +82,14 @@ def test_a_submission_is_a_projection_of_a_run_record():
 
 
 @pytest.mark.parametrize("data", [None, Path("data")])
-@pytest.mark.parametrize("workers", [None, 2])
-def test_the_harness_knows_each_option_that_an_audit_passes(data, workers, tmp_path, monkeypatch):
+@pytest.mark.parametrize("jobs", [None, 2])
+def test_the_harness_knows_each_option_that_an_audit_passes(data, jobs, tmp_path, monkeypatch):
     asked: list[list[str]] = []
     monkeypatch.setattr(HarnessProcess, "call", lambda _, words, *__: asked.append(words))
     source = TaskSource(data, Path("benchmark.json") if data else None)
     scoring.sequences_of(["a", "b"], source, tmp_path, HarnessProcess())
     np.save(tmp_path / "e.npy", np.ones((3, 2)))
-    how = scoring.Scoring("float32", 1, 16, workers, ("full", "1shot"))
+    how = scoring.Scoring("float32", 1, 16, jobs, ("full", "1shot"))
     with pytest.raises(NothingChecked):  # nobody wrote the scores
         scoring.rescored("a", source, tmp_path / "s", tmp_path / "e.npy", how, HarnessProcess())
     assert [words[0] for words in asked] == ["sequences", "rescore"]
@@ -111,6 +112,7 @@ def test_the_first_error_of_a_value_is_read_in_one_place():
     }
 
 
+@functools.cache
 def words(path: Path) -> set[str]:
     """Return the texts that stand in quotation marks in a file."""
     text = (ROOT / path).read_text(encoding="utf-8")

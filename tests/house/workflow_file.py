@@ -1,5 +1,6 @@
 """A workflow or a composite action as the tests see it: its text, its jobs, its steps."""
 
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,8 @@ class Workflow:
 
     @property
     def tree(self) -> dict[str, Any]:
-        """The document."""
-        tree: dict[str, Any] = yaml.load(self.text, Loader=yaml.BaseLoader)  # noqa: S506 (texts only)
-        return tree
+        """The document, which nobody changes: it is parsed once."""
+        return parsed(self.text)
 
     @property
     def is_action(self) -> bool:
@@ -52,6 +52,13 @@ class Workflow:
         """Whether a stranger's pull request must not reach it."""
         writes = any("write" in rights(job).values() for job in self.jobs.values())
         return writes or (bool(self.events & PRIVILEGED) and "pull_request" not in self.events)
+
+
+@functools.cache
+def parsed(text: str) -> dict[str, Any]:
+    """Return a document of YAML, every scalar a text."""
+    tree: dict[str, Any] = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 (texts only)
+    return tree
 
 
 def rights(job: dict[str, Any]) -> dict[str, str]:

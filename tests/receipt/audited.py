@@ -136,7 +136,7 @@ def audit(
     for name, one in found.items():
         width = one.receipt.dim
         rerun, scale = reruns[name][one.drawn.rows], one.drawn.entry.scale_log2
-        limits = tolerances(rerun, scale)
+        limits = tolerances(rerun, scale, one.drawn.unforeseen)
         judged = judge(one.drawn.committed, rerun, limits, scale)
         again = {}
         for place in judged.failed(width).nonzero()[0].tolist():

@@ -76,6 +76,17 @@ def test_rows_that_are_outliers_widen_no_tolerance_of_the_rest(share: float) -> 
     assert tolerances(values, 0)[~outliers].max() < 3 * TAU_OF_COLUMN
 
 
+def test_foreseen_rows_of_more_than_a_quarter_widen_no_tolerance_by_more_than_twice() -> None:
+    """Support embeddings and the strongest are known to whoever writes the extractor."""
+    values, foreseen = rows(100), np.arange(100) < 30
+    honest = tolerances(values, 0, ~foreseen)
+    assert honest == pytest.approx(tolerances(values, 0), rel=0.3)
+    values[foreseen] += 1e3
+    assert np.median(tolerances(values, 0)[~foreseen]) > 100 * np.median(honest)
+    assert (tolerances(values, 0, ~foreseen)[~foreseen] < 4 * honest[~foreseen]).all()
+    assert (spreads(values, np.zeros(100, dtype=np.bool_)) == spreads(values)).all()
+
+
 def test_a_column_that_is_seldom_0_no_more_has_the_usual_tolerance() -> None:
     """As of a filter that seldom fires: its noise is that of the others."""
     values = rows(200)

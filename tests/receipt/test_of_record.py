@@ -92,7 +92,7 @@ def test_settings_from_outside_change_no_bit_of_a_record(of_mini: Written, tmp_p
     }
     words = (
         *("run", "--model-id", MODEL, "--tasks", ",".join(TASKS), "--output", "record.json"),
-        *("--receipt", "receipt", "--quiet", "--workers", "1"),
+        *("--receipt", "receipt", "--quiet", "--jobs", "1"),
     )
     subprocess.run(
         [sys.executable, "-m", "reference_harness", *words],

@@ -218,7 +218,7 @@ def test_a_run_that_is_killed_while_it_writes_goes_on(
     options = small_tasks(tmp_path / "data")
     harness, receipt = Harness(tmp_path), tmp_path / "receipt"
     words = (
-        *("run", "--model-id", MODEL, "--output", "record.json", "--quiet", "--workers", "1"),
+        *("run", "--model-id", MODEL, "--output", "record.json", "--quiet", "--jobs", "1"),
         *("--submission", f"{MODEL}.json", "--receipt", "receipt", *options),
     )
     for number, moment in enumerate(moments):

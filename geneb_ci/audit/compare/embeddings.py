@@ -30,7 +30,7 @@ from geneb_ci.common.errors import GenebError, NothingChecked
 from geneb_ci.receipt.cells import cells_in, claim_of_record, compares_record, differences
 from geneb_ci.receipt.column_rule import EmbeddingComparison, tolerances, unfit
 from geneb_ci.receipt.direction import Decider, Probe, Stratum, directions_of
-from geneb_ci.receipt.draw import DrawnEmbeddings, TaskStrata
+from geneb_ci.receipt.draw import DrawnEmbeddings, TaskStrata, unforeseen
 from geneb_ci.receipt.influence import (
     TEST,
     TRAINING,
@@ -163,6 +163,9 @@ class DrawnTask(NamedTuple):
     rows: list[int]
     is_drawn: "npt.NDArray[np.bool_]"
     """(n,) whether an embedding was drawn, whatever else it is."""
+    unforeseen: "npt.NDArray[np.bool_] | None"
+    """(n,) whether nobody could foresee that; None where it sets no tolerance, as in records before
+    version 2.2."""
     sequences: list[str]
     committed: "npt.NDArray[np.float16]"
     """(n, d)."""
@@ -179,6 +182,10 @@ class DrawnTask(NamedTuple):
     influence: TaskInfluence
     """Of embeddings on the loss of the full regime's test embeddings."""
 
+    def tolerances(self, rerun: "npt.NDArray[np.float32]") -> "npt.NDArray[np.float64]":
+        """Return the (n, d) tolerances that the rerun of the embeddings gives."""
+        return tolerances(rerun, self.entry.scale_log2, self.unforeseen)
+
 
 def drawn_task(
     task: str,
@@ -187,11 +194,14 @@ def drawn_task(
     read: TaskFiles,
     drawn: DrawnEmbeddings,
     recorded: Sequence[int] | None = None,
+    *,
+    as_before: bool = False,
 ) -> DrawnTask:
     """Take the drawn embeddings from the file of a task, which was verified, with their proofs.
 
     With them the strongest training embeddings: their own, or those that a record says, if it has
-    any. Raises AuditRefused when its embeddings changed since, or when float16 holds them badly.
+    any. `as_before`: by the rules of records before version 2.2. Raises AuditRefused when its
+    embeddings changed since, or when float16 holds them badly.
     """
     import numpy as np
 
@@ -211,7 +221,7 @@ def drawn_task(
             f"{task}: {why}",
             "let the extractor divide its embeddings by a constant; then run again with --receipt",
         )
-    influence = influence_of(values, scale, entry.train, labels, probe)
+    influence = influence_of(values, scale, entry.train, labels, probe, by_steps=as_before)
     strongest = strongest_embeddings(
         values[: entry.train], scale, read.train_labels, influence, probe
     )
@@ -230,6 +240,7 @@ def drawn_task(
         strongest,
         rows,
         np.isin(rows, drawn.distinct),
+        None if as_before else np.isin(rows, sorted(unforeseen(drawn.rows))),
         [read.sequences[row] for row in rows],
         values[rows],
         [tree.proof(row) for row in rows],
@@ -427,7 +438,7 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
     import numpy as np  # slow to import, and only needed here
 
     scale, probe = task.entry.scale_log2, task.probes[FULL][0]
-    rounded, allowed = rounding(rerun, scale), tolerances(rerun, scale)
+    rounded, allowed = rounding(rerun, scale), task.tolerances(rerun)
     is_training = np.array(task.rows) < task.entry.train
     # Those that were not drawn would count for many others, and are not like them.
     drawn = task.is_drawn

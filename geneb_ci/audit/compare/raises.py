@@ -70,21 +70,20 @@ def _flipped(
     decider: Decider,
 ) -> int:
     """Return how many draws have an embedding that is decided right, and wrong by the rerun."""
-    place = {row: at for at, row in enumerate(task.rows)}
     rounded = rounding(rerun, task.entry.scale_log2)
     differs = np.asarray((rounded != task.committed).any(axis=1))
     is_sound = np.asarray(np.isfinite(rounded).all(axis=1))
-    features = np.ldexp(
-        np.where(is_sound[:, None], rounded, 0).astype(np.float64), task.entry.scale_log2
-    )
-    right = [
-        (is_sound & (probe.predict(features) == task.labels)).tolist() for probe in decider.probes
-    ]
+    features = np.ldexp(rounded.astype(np.float64), task.entry.scale_log2)
+    place = {row: at for at, row in enumerate(task.rows)}
     count = 0
     for turn, row in zip(own, task.drawn.rows[f"test {regime}"], strict=True):
-        at = place[row]
+        at, probe = place[row], decider.probes[turn.probe]
         was_right = decider.predicted[turn.probe][row - task.entry.train] == task.labels[at]
-        count += bool(was_right and differs[at] and not right[turn.probe][at])
+        if was_right and differs[at]:
+            # Alone, since one embedding of large values could make ties of all others.
+            values = features[at] @ probe.weights + probe.intercepts
+            is_right = is_sound[at] and probe.classes[np.argmax(values)] == task.labels[at]
+            count += not is_right
     return count
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.compare.embedding_outcome import (
+    BOUNDED,
     BY_EMBEDDING,
     NOT_REFITTED,
     Direction,
@@ -190,7 +191,8 @@ def _from_receipt(
             )
             own = drawn_embeddings(seeds, read.strata, shares[task])
             recorded = parts[task].get(STRONGEST_PART, [])
-            drawn[task] = drawn_task(task, receipt, file, read, own, recorded)
+            before = outcome.schema_version != BOUNDED
+            drawn[task] = drawn_task(task, receipt, file, read, own, recorded, as_before=before)
             values = None if rows is None else _own_values(rows.refits, names.index(task))
             varied = variants.training.get(task)
             if varied is not None and values is not None and len(values) == len(varied.rows):

@@ -31,7 +31,7 @@ from geneb_ci.audit.rerun.honesty import (
 )
 from geneb_ci.audit.sampling.embedding_draw import refit_tasks, task_shares, weakness_of
 from geneb_ci.audit.trust.applicability import TrustInputs
-from geneb_ci.receipt.draw import TaskShare, number_of
+from geneb_ci.receipt.draw import TEST_PART, TaskShare, number_of, unforeseen
 from geneb_ci.receipt.embeddings import STRONGEST
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.merkle import embedding_leaf, root_by
@@ -49,8 +49,6 @@ PROOF_MAX = 64
 """Hashes of a proof: a tree has fewer than 2^64 embeddings."""
 STRONGEST_PART = "strongest"
 """Training embeddings that are computed again for their influence or distance."""
-TEST_PART = "test "
-"""Begins the name of each part of test embeddings, before that of the regime."""
 UNREADABLE = (
     *(ValueError, LookupError, OSError, EOFError, RuntimeError, ArithmeticError, MemoryError),
     *(struct.error, zipfile.BadZipFile, zlib.error),
@@ -391,7 +389,8 @@ def check_comparisons(
             repeats = [failed for failed in task.failed if failed.again is not None]
             again = rows.again[at : at + len(repeats)]
             at += len(repeats)
-            compared = _by_column(task, committed, rerun, again, scale)
+            known = outcome.schema_version != BOUNDED
+            compared = _by_column(task, committed, rerun, again, scale, with_foreseen=known)
         if (task.deviation, task.mismatch) != compared:
             _refuse(
                 f"{task.task}: its embeddings compare otherwise than the record says", EMBEDDINGS
@@ -404,13 +403,21 @@ def _by_column(
     rerun: "npt.NDArray[np.float32]",
     again: "npt.NDArray[np.float32]",
     scale: int,
+    *,
+    with_foreseen: bool,
 ) -> tuple[list[float], list[int]]:
-    """Return deviation and mismatch of each embedding. Raises StepMismatch where others differ."""
+    """Return deviation and mismatch of each embedding. Raises StepMismatch where others differ.
+
+    `with_foreseen`: what the contributor could foresee sets tolerances, as before version 2.2.
+    """
+    import numpy as np
+
     from geneb_ci.receipt.column_rule import judge, judge_again, tolerances, unfit
 
     if why := unfit(committed):
         _refuse(f"{task.task}: {why}", EMBEDDINGS)
-    allowed = tolerances(rerun, scale)
+    drawn = None if with_foreseen else np.isin(task.distinct, sorted(unforeseen(task.rows)))
+    allowed = tolerances(rerun, scale, drawn)
     repeats = [failed for failed in task.failed if failed.again is not None]
     for failed, values in zip(repeats, again, strict=True):
         at = task.distinct.index(failed.row)

@@ -63,7 +63,7 @@ from geneb_ci.audit.sampling.embedding_draw import receipt_of, refit_tasks, task
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import ExtractorRefused
 from geneb_ci.receipt.cells import limits_of, recompute
-from geneb_ci.receipt.column_rule import EmbeddingComparison, judge, judge_again, tolerances
+from geneb_ci.receipt.column_rule import EmbeddingComparison, judge, judge_again
 from geneb_ci.receipt.direction import Stratum, direction_test
 from geneb_ci.receipt.draw import drawn_embeddings
 from geneb_ci.receipt.embeddings import allowed_rescued
@@ -165,7 +165,7 @@ class _EmbeddingRun:
                 judge(
                     task.committed,
                     rerun,
-                    tolerances(rerun, task.entry.scale_log2),
+                    task.tolerances(rerun),
                     task.entry.scale_log2,
                 )
                 for task, rerun in zip(drawn, reruns, strict=True)
@@ -324,7 +324,7 @@ class _EmbeddingRun:
             for (*_, number, index), value in zip(some, values, strict=True):
                 task, rerun = drawn[number], reruns[number]
                 scale = task.entry.scale_log2
-                allowed = tolerances(rerun, scale)[index]
+                allowed = task.tolerances(rerun)[index]
                 repeat = judge_again(task.committed[index], rerun[index], value, allowed, scale)
                 result = EmbeddingRepeat(
                     dtype=how,

@@ -64,7 +64,7 @@ class Machine:
     noise: str | None = None
     """Dtype in which the model computes, for a submission that does not declare one."""
     copies: int = COPIES_MIN
-    workers: int | None = None
+    jobs: int | None = None
     token_budget: int | None = TOKEN_BUDGET
     """Padded tokens a batch; None: what memory has room for, measured in the sandbox."""
     fresh: Path | None = None
@@ -83,7 +83,7 @@ class Machine:
             regimes=regimes,
             seed=settings.seed,
             copies=settings.copies,
-            workers=self.workers,
+            jobs=self.jobs,
             is_rounded=is_rounded,
             limits=self.scoring,
         )

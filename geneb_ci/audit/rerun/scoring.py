@@ -78,7 +78,7 @@ class Scoring:
     """Dtype whose rounding the jittered copies have."""
     seed: int
     copies: int
-    workers: int | None
+    jobs: int | None
     regimes: tuple[str, ...]
     """Those that are compared."""
     is_rounded: bool = True
@@ -90,7 +90,7 @@ class Scoring:
 
 def limits_of(shape: Shape, how: Scoring) -> ScoringLimits:
     """Return the limits of scoring embeddings of a shape."""
-    return scoring_limits(shape, how.copies, how.workers or processors(), how.limits)
+    return scoring_limits(shape, how.copies, how.jobs or processors(), how.limits)
 
 
 def _shape(embeddings: Path, classes: int) -> Shape:
@@ -122,7 +122,7 @@ def rescored(
         "rescore", "--tasks", task, "--regimes", ",".join(how.regimes), *source.options,
         "--sequences", str(sequences), "--embeddings", str(embeddings),
         "--noise", how.noise, "--seed", str(how.seed), "--copies", str(how.copies),
-        *(["--workers", str(how.workers)] if how.workers else []),
+        *(["--jobs", str(how.jobs)] if how.jobs else []),
         "--rounded" if how.is_rounded else "--unrounded",
         *_further(how.further), "--output", str(output), "--quiet",
     ]  # fmt: skip

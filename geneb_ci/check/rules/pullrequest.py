@@ -156,16 +156,19 @@ def right_place(file: FileChange, change: Change) -> str:
     if not is_new or not is_plain or _OTHERS.fullmatch(name):
         return ""
     places, stem = change.places, name.rpartition(".")[0]
-    models = {path.rpartition("/")[2].rpartition(".")[0] for path in _added(change, ".json")}
     target = ""
     if name.endswith(".json"):
         target = f"{places.submissions}/{name}"
     elif name.endswith(".py"):
         target = f"{places.extractors}/{name}"
-    elif name.endswith(".md") and (folder or stem in models):
+    elif name.endswith(".md") and (folder or stem in _added_models(change)):
         target = f"{places.cards}/{name}"
     is_name = change.is_own_name(target)
     return target if is_name and target != file.path and change.at(target) is None else ""
+
+
+def _added_models(change: Change) -> set[str]:
+    return {path.rpartition("/")[2].rpartition(".")[0] for path in _added(change, ".json")}
 
 
 def _added(change: Change, suffix: str) -> list[str]:

@@ -1,9 +1,14 @@
 """The tiny models, built once a test process."""
 
+import subprocess
+from types import SimpleNamespace
+
 import pytest
 import torch
 from transformers import dynamic_module_utils
 
+from reference_harness.conformance import runner
+from tests import forked
 from tests.harness.extractors import models
 from tests.harness.extractors.families import FAMILIES
 
@@ -54,3 +59,13 @@ def written(tmp_path_factory):
         return done[family]
 
     return write
+
+
+@pytest.fixture(autouse=True)
+def _forked_checks(monkeypatch):
+    """Fork the processes in which properties are tried: each would load NumPy anew.
+
+    Those of a command, in tests/cli, are new interpreters.
+    """
+    ours = SimpleNamespace(**vars(subprocess) | {"Popen": forked.InPlaceOfProcess})
+    monkeypatch.setattr(runner, "subprocess", ours)
