@@ -15,7 +15,9 @@ import pytest
 
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files
+from geneb_ci.audit.rerun.honesty import TRAINING_MARGIN, difference
 from reference_harness import benchmark
+from reference_harness.formats.rescored import ChangedDecisions
 from reference_harness.probe import few_shot_indices
 from tests.audit.installed import Installed
 from tests.harness.extractors.models import save
@@ -143,6 +145,14 @@ def test_an_honest_row_is_verified_and_the_board_says_that_cells_were_recomputed
     assert not any("the scores on the board" in claim for claim in outcome["not_proved"])
     assert found["recomputed"].endswith("; the scores shown are among them")
     assert outcome["verdict"] == "agrees"
+    assert not outcome["variants"]["memorised"]
+    assert set(outcome["variants"]["others"]) == {
+        *("1shot, canonical", "10shot, canonical", "1shot, record", "10shot, record"),
+        "full, record",
+    }
+    changed = ChangedDecisions(**outcome["variants"]["training"])
+    assert abs(difference(changed)) < TRAINING_MARGIN
+    assert len(outcome["refits"]) == 5
     assert [bound["regime"] for bound in outcome["bounds"]] == ["full", "10shot", "1shot"]
     for bound in outcome["bounds"]:
         # Few draws: 65 of 13 tasks, of which the probes of few-shot regimes take turns.
