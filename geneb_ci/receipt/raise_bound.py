@@ -123,7 +123,7 @@ def _by_one_draw(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
     if len(matrix) == BINARY:
         return alterations_of(matrix, weight)
     counts = np.array(matrix, dtype=np.int64)
-    hidden = _of_many(CellDraw(counts, np.diag(counts), 0.5, 0.5, weight))
+    hidden = _many_class_bounds(CellDraw(counts, np.diag(counts), 0.5, 0.5, weight))
     return Alterations(hidden.hits, hidden.gain, weight)
 
 
