@@ -161,16 +161,17 @@ def constant_embeddings(context: Context) -> Iterator[Fault]:
     """Report each task whose sequences have nearly one embedding, or share a few."""
     for task, facts in _tasks(context):
         embeddings = facts["embeddings"]
-        if embeddings["count"] == 1:
+        count, distinct, spread = (embeddings[key] for key in ("count", "distinct", "spread"))
+        if count == 1:
             continue
-        share = embeddings["distinct"] / embeddings["count"]
-        if embeddings["spread"] < SPREAD_MIN or share < DISTINCT_MIN:
+        share = distinct / count
+        if spread < SPREAD_MIN or share < DISTINCT_MIN:
             yield Fault(
                 CONSTANT_EMBEDDINGS.id,
                 ("measured", task, "embeddings"),
-                f"{embeddings['distinct']:,} different embeddings of {embeddings['count']:,} sequences of "
-                f"{task}, which differ from their mean by {embeddings['spread']:.2g} of their length",
-                f"{percent(share)}, {embeddings['spread']:.2g}",
+                f"{distinct:,} different embeddings of {count:,} sequences of {task}, "
+                f"which differ from their mean by {spread:.2g} of their length",
+                f"{percent(share)}, {spread:.2g}",
                 f"at least {percent(DISTINCT_MIN)}, and {SPREAD_MIN}",
             )
 

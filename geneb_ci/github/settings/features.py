@@ -70,12 +70,12 @@ def reads_of(workflow: str, text: str) -> list[JobReads]:
     shared = set(_READ.findall(head))
     starts = [*_JOB.finditer(body)]
     ends = [*(match.start() for match in starts[1:]), len(body)]
-    features = []
+    reads = []
     for match, end in zip(starts, ends, strict=True):
         part = body[match.start() : end]
         named = shared | set(_READ.findall(part))
         environment, runner = _ENVIRONMENT.search(part), _RUNS_ON.search(part)
-        features.append(
+        reads.append(
             JobReads(
                 workflow,
                 match[1],
@@ -85,7 +85,7 @@ def reads_of(workflow: str, text: str) -> list[JobReads]:
                 runner[1].strip() if runner else "",
             )
         )
-    return features
+    return reads
 
 
 class _Lacks(Exception):  # noqa: N818 (what a feature lacks, not an error)
@@ -118,7 +118,7 @@ class _Board:
                 state=FeatureState.NOT_SET_UP,
             )
         listed = self.client.get("/actions/workflows", "Actions: read", per_page=100) or {}
-        states = {workflow["path"]: workflow["state"] for workflow in listed.get("workflows", ())}
+        states = {entry["path"]: entry["state"] for entry in listed.get("workflows", ())}
         state = states.get(path, "active")
         if state == DISABLED:
             fix = f"gh workflow enable {workflow}.yml, if you want it"
