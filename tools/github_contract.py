@@ -104,6 +104,7 @@ OPERATIONS = {
     "/statuses/{sha}": "POST",
 }
 """What the server answers, below a repository: path to methods."""
+ELSEWHERE = {"/app-manifests/{code}/conversions": "POST"}
 FIELDS = {
     "Query": "repository",
     "Repository": "object pullRequest pullRequests",
@@ -184,9 +185,10 @@ def fetch(package: Package, folder: Path) -> bytes:
 def pruned_rest(description: dict[str, Any]) -> dict[str, Any]:
     """Return the operations above and the schemas that they refer to, as JSON Schema."""
     operations: dict[str, dict[str, Any]] = {}
-    for below, methods in OPERATIONS.items():
-        described = description["paths"][BOARD + below]
-        operations[BOARD + below] = {
+    paths = {BOARD + below: methods for below, methods in OPERATIONS.items()}
+    for path, methods in (paths | ELSEWHERE).items():
+        described = description["paths"][path]
+        operations[path] = {
             method: {
                 key: json_schema(value)
                 for key, value in described[method.lower()].items()

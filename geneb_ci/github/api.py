@@ -32,9 +32,9 @@ from geneb_ci.github.replies import (
     parsed,
     readable_items,
 )
-from geneb_ci.github.sides import git_sha
 from geneb_ci.github.verdict.model import REPOSITORY
 from geneb_ci.github.wire import Etags, Wire
+from reference_harness.formats.files import blob_id
 
 API = "https://api.github.com"
 SERVER = "https://github.com"
@@ -303,7 +303,7 @@ class GitHub:
         for path, raw in sorted(files.items()):
             body = {"content": base64.b64encode(raw).decode(), "encoding": "base64"}
             sha = parsed(Tree, self.wire.send("POST", "/git/blobs", body), "the file").sha
-            if sha != git_sha(raw):
+            if sha != blob_id(raw):
                 raise Tampered(f"{path}: GitHub stored other bytes", "run this again")
             entries.append({"path": path, "mode": REGULAR, "type": "blob", "sha": sha})
         tree = {"base_tree": base.commit.tree.sha, "tree": entries}

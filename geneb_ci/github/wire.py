@@ -324,13 +324,17 @@ class Wire:
         return values if isinstance(values, dict) else {}
 
     def send(self, verb: str, path: str, body: Any) -> Any:
-        """Write once; after a rate limit, which changes nothing, wait and write again.
+        """Write to the repository once; after a rate limit, which changes nothing, once more.
 
         Raises Unavailable if it is unknown whether the write succeeded.
         """
+        return self.send_at(verb, f"/repos/{self.repository}{path}", body)
+
+    def send_at(self, verb: str, path: str, body: Any = None) -> Any:
+        """Write to any path of the API, as `send` does."""
         for attempt in range(self.patience.retries + 1):
             try:
-                return self._ask(verb, f"/repos/{self.repository}{path}", {}, {}, body)[2]
+                return self._ask(verb, path, {}, {}, body)[2]
             except RateLimited as limit:
                 if limit.wait > self.patience.wait_max or attempt == self.patience.retries:
                     raise

@@ -1,6 +1,5 @@
 """Repositories on the Hub: listing, reading, and writing one commit; the Space."""
 
-import hashlib
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from geneb_ci.publish import manifest
 from geneb_ci.publish.faults import HubRefused, RepoMissing, Unknown, Unverified, translated_errors
 from geneb_ci.publish.manifest import Manifest
 from geneb_ci.publish.session import TIMEOUT_S, Clock, attempt, session
+from reference_harness.formats.files import blob_id, file_blob_id, file_sha256, has_sha256
 from reference_harness.formats.hub_storage import limit_storage
 from reference_harness.formats.text import Say, silent
 
@@ -29,18 +29,13 @@ class HubFileDigest(NamedTuple):
 
     def are_of(self, content: Content) -> bool:
         """Whether the file has these bytes."""
+        if isinstance(content, bytes):
+            if self.lfs is not None:
+                return has_sha256(content, self.lfs)
+            return blob_id(content) == self.blob
         if self.lfs is not None:
-            return self.lfs == _sha256(content)
-        raw = content if isinstance(content, bytes) else content.read_bytes()
-        named = b"blob %d\0" % len(raw) + raw
-        return self.blob == hashlib.sha1(named, usedforsecurity=False).hexdigest()
-
-
-def _sha256(content: Content) -> str:
-    if isinstance(content, bytes):
-        return hashlib.sha256(content).hexdigest()
-    with content.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+            return file_sha256(content) == self.lfs
+        return file_blob_id(content) == self.blob
 
 
 class PastCommit(NamedTuple):

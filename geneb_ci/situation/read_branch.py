@@ -44,6 +44,7 @@ from geneb_ci.submission.names import Card, read_card
 from geneb_ci.submission.reading import FileKind, read_bytes
 from geneb_ci.submission.result_folders import MODEL_META, described_by, model_meta
 from geneb_ci.submission.structure import check_structure
+from reference_harness.formats.files import text_at
 from reference_harness.formats.submission import SubmissionV12
 from reference_harness.formats.submission_terms import SUFFIX
 from reference_harness.formats.text import quoted
@@ -238,7 +239,7 @@ class _Reader:
             row=row,
             card=card_path,
             module=path,
-            class_name=_class_name(value),
+            class_name=text_at(value, "run", "extractor", "class_name"),
             is_fixable=is_fixable(self.layout.root / row, other),
             row_errors=problems(other),
             card_errors=problems(fatal),
@@ -282,7 +283,7 @@ class _Reader:
         module = ExtractorFile(path, raw if isinstance(raw, bytes) else b"")
         if module.fault is not None:
             return module.fault.message
-        fault = interface_fault(module.raw, _class_name(value))
+        fault = interface_fault(module.raw, text_at(value, "run", "extractor", "class_name"))
         if fault is not None:
             return f"{module.name}:{fault.line}: {fault.message}; expected {SIGNATURE}"
         mismatch = next((f for f in errors if f.rule in EXTRACTOR_RULES), None)
@@ -363,12 +364,6 @@ def _card_facts(card: Card | None) -> Mapping[str, str]:
     if number is not None:
         facts["params"] = number.group().replace(",", "")
     return facts
-
-
-def _class_name(value: Any) -> str:
-    for key in ("run", "extractor", "class_name"):
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, str) else ""
 
 
 def _class_in(path: Path) -> str:

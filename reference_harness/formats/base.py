@@ -59,6 +59,15 @@ def first_error(
     return f"{field}: {first['msg']}{end}"
 
 
+def json_schema(kind: type[StrictModel], title: str) -> dict[str, object]:
+    """Return the JSON Schema of a file that holds a value of this model."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        **kind.model_json_schema(),
+    }
+
+
 def parsed(kind: type[Model], raw: bytes) -> Model:
     """Return the value of a JSON text. Raises NotReadable, with the first error as its reason."""
     try:

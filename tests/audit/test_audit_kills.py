@@ -17,10 +17,10 @@ from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.statement import record_files
 from geneb_ci.audit.rerun.prepare import Machine, Ready, weights_here
 from geneb_ci.audit.rerun.task_embedding import KnownEmbedding, matrix_of
-from geneb_ci.audit.rerun.weights import file_sha256
 from geneb_ci.audit.rerun.workspace import EmbeddedTask, WorkSettings, open_work
 from geneb_ci.common.errors import ResultRefused
 from geneb_ci.sandbox.run import ExtractorSpec
+from reference_harness.formats.files import file_sha256
 from tests.audit.file_place import GO, MODEL, TASKS, made, work_of
 from tests.audit.recorded import commitment, submission_bytes
 from tests.audit.test_weights import SOUND, committed, folder_of, hub, more
@@ -240,7 +240,7 @@ DOWNLOAD = """
 import sys
 from pathlib import Path
 from geneb_ci.audit.commitment import Weights
-from geneb_ci.audit.rerun.weights import file_sha256
+from reference_harness.formats.files import file_sha256
 from geneb_ci.audit.rerun.prepare import Machine, weights_here
 from geneb_ci.audit.rerun.workspace import open_work
 

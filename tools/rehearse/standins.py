@@ -26,6 +26,10 @@ TABLE = (
     StandIn("actions/setup-python", "a new virtual environment of this machine's interpreter"),
     StandIn("actions/attest", "its inputs and permissions are held; nothing is signed"),
     StandIn("actions/upload-pages-artifact", "a copy of the folder, which must have an index.html"),
+    StandIn(
+        "actions/create-github-app-token",
+        "a token of the rights that are asked for, if the key is the App's",
+    ),
     StandIn("actions/deploy-pages", "that copy is the site; permissions and environment are held"),
     StandIn(
         "GitHub",
@@ -43,6 +47,8 @@ TABLE = (
     StandIn("a relay of the beacon", "a file with a published round, named by GENEB_BEACON_FILE"),
     StandIn("a repeated install", "hard links to the files of the first, of the same lock"),
 )
+APP = ("Iv23rehearsal", "the key of the rehearsal's App")
+"""Id and key of the App that a board may have."""
 _CHECKOUT = {"persist-credentials", "fetch-depth", "ref", "path", "repository", "token"}
 _SETUP = {"python-version", "update-environment"}
 _ATTEST = {"subject-name", "subject-digest"}
@@ -161,7 +167,26 @@ def deploy_pages(job: "Job", given: dict[str, str]) -> dict[str, str]:
     return {"page_url": "https://pages.invalid/"}
 
 
+def create_app_token(job: "Job", given: dict[str, str]) -> dict[str, str]:
+    """Mint a token of an hour with the rights that are asked for."""
+    action, asked = "actions/create-github-app-token", "permission-"
+    rights = {name for name in given if name.startswith(asked)}
+    _inputs(action, given, {"client-id", "private-key", *rights})
+    if (given["client-id"], given["private-key"]) != APP:
+        raise Unsound(f"{action}: 401 A JSON web token could not be decoded")
+    token = f"ghs_app_{len(job.world.forge.grants)}"
+    # Whoever may write may also read, and open what he has pushed.
+    scopes = {(name.removeprefix(asked).replace("-", "_"), given[name]) for name in rights}
+    granted = {f"{scope}:{access}" for scope, access in scopes}
+    granted |= {f"{scope}:read" for scope, _ in scopes} | {"metadata:read"}
+    if ("pull_requests", "write") in scopes:
+        granted.add("pulls:open")
+    job.world.forge.grants[token] = frozenset(granted)
+    return {"token": token}
+
+
 ACTIONS: dict[str, Any] = {
+    "actions/create-github-app-token": create_app_token,
     "actions/checkout": checkout,
     "actions/setup-python": setup_python,
     "actions/attest": attest,

@@ -36,7 +36,7 @@ TRUSTED = {
 """The trusted publisher that docs/maintainer/github.md has a maintainer set up on the Hub."""
 AUDIT_VARIABLES = (
     *("AUDIT_FLAVOR", "AUDIT_RUNNER", "AUDIT_IMAGE", "AUDIT_TIMEOUT", "AUDIT_COST"),
-    *("AUDIT_PYTHON", "AUDIT_OPTIONS"),
+    *("AUDIT_PYTHON", "AUDIT_OPTIONS", "AUDIT_APP"),
 )
 """Variables of the repository that a maintainer may set for audits."""
 WITHOUT_TORCH = (

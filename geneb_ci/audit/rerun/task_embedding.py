@@ -28,7 +28,6 @@ from geneb_ci.audit.rerun.scoring import (
     sequences_of,
     variants_of,
 )
-from geneb_ci.audit.rerun.weights import file_sha256
 from geneb_ci.audit.rerun.workspace import (
     EMBEDDED,
     EMBEDDINGS,
@@ -44,6 +43,7 @@ from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.sandbox.limits import Limits, advice
 from geneb_ci.sandbox.run import Batching, ExtractorSpec
 from reference_harness.formats.base import first_error
+from reference_harness.formats.files import file_sha256
 from reference_harness.formats.further import FurtherSequence, FurtherSequences
 from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.text import Say, plural

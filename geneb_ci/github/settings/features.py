@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from geneb_ci.github.audit_ready import ENVIRONMENT, FLAVOR, PROBED, RUNNER, WRITER
+from geneb_ci.github.audit_ready import APP, APP_KEY, ENVIRONMENT, FLAVOR, PROBED, RUNNER, WRITER
 from geneb_ci.github.errors import UnexpectedReply, Unseen
 from geneb_ci.github.report import ASKED
 from geneb_ci.github.settings.check import AUDIT_RUNNER, DISABLED
@@ -206,7 +206,10 @@ def _audits(board: _Board) -> str:
         what = f"neither {FLAVOR} nor {RUNNER} is set; a label is answered by a comment"
         fix = f"gh variable set {FLAVOR} --body l4x1, or {RUNNER} for a machine of your own"
         raise _Lacks(what, fix, state=FeatureState.NOT_SET_UP)
-    optional = {WRITER} if flavor else {WRITER, HUB_TOKEN}
+    optional = {WRITER, APP_KEY} if flavor else {WRITER, APP_KEY, HUB_TOKEN}
+    if board.variable(APP, ENVIRONMENT) and not board.secret(APP_KEY, ENVIRONMENT):
+        what = f"the variable {APP} names an App, and its key {APP_KEY} is not stored"
+        raise _Lacks(what, f"gh variable delete {APP} --env {ENVIRONMENT}; geneb-ci init --app")
     board.require_secrets(jobs, frozenset(optional))
     (setting,) = (setting for setting in SETTINGS if setting.check == "audit_key")
     if wrong := audit_key(board.client, setting):
@@ -221,7 +224,7 @@ def _audits(board: _Board) -> str:
     is_ours = any(AUDIT_RUNNER in job.runs_on for job in jobs)
     if not flavor and is_ours and not _has_runner(board):
         notes.append("no runner is registered now: register one for each audit")
-    if not board.secret(WRITER, ENVIRONMENT):
+    if not any(board.secret(name, ENVIRONMENT) for name in (APP_KEY, WRITER)):
         notes.append("records are attached, and proposed by `geneb-ci audit propose`")
     return "; ".join(notes)
 

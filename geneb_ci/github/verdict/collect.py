@@ -33,7 +33,6 @@ from geneb_ci.github.sides import (
     Sides,
     Source,
     fingerprint,
-    git_sha,
     read_blob,
     read_sides,
     rivals,
@@ -41,6 +40,7 @@ from geneb_ci.github.sides import (
 from geneb_ci.github.verdict.model import FILES_MAX, FileDigest, Fingerprint
 from geneb_ci.submission.document import parse_document
 from geneb_ci.submission.names import Card, parse_card
+from reference_harness.formats.files import blob_id
 from reference_harness.formats.text import plural
 
 REASON_MAX = 200  # characters of a reason in a finding
@@ -394,7 +394,7 @@ def _with_replaced(change: Change) -> Change:
 def _digests(raws: Mapping[str, bytes | Fault]) -> tuple[FileDigest, ...]:
     """Return the digests of the files that were checked."""
     return tuple(
-        FileDigest(path=path, blob=git_sha(raw), sha256=hashlib.sha256(raw).hexdigest())
+        FileDigest(path=path, blob=blob_id(raw), sha256=hashlib.sha256(raw).hexdigest())
         for path, raw in sorted(raws.items())
         if isinstance(raw, bytes)
     )[:FILES_MAX]

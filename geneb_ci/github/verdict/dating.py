@@ -12,7 +12,8 @@ from geneb_ci.check.change import REGULAR, Blob
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.audits import earlier_orders
 from geneb_ci.github.replies import ReplyModel, Sha, parsed
-from geneb_ci.github.sides import Main, entries, git_sha
+from geneb_ci.github.sides import Main, entries
+from reference_harness.formats.files import blob_id
 
 COMMITS_PAGES_MAX = 30
 """Pages of 100 commits of main among which the one of a commitment is looked for."""
@@ -64,7 +65,7 @@ def _commitment(repository: AuditRepository, plan: AnyPlan, audits: str) -> tupl
     for name, event in repository.history.events(StatementKind.COMMITMENT):
         if event.commitment == plan.commitment:
             raw = repository.read(repository.layout.root / audits / name)
-            return f"{audits}/{name}", git_sha(raw)
+            return f"{audits}/{name}", blob_id(raw)
     return "", ""
 
 
