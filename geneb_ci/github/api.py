@@ -246,12 +246,12 @@ class GitHub:
 
         "" if it is none, or there is no such commit; the first one counts.
         """
-        wanted = (AUDIT_CONTEXT, commitment)
+        expected = (AUDIT_CONTEXT, commitment)
         try:
             times = [
                 status.moment
                 for status in self.statuses(commit)
-                if (status.context, status.description) == wanted
+                if (status.context, status.description) == expected
             ]
         except NotFound:
             return ""

@@ -189,7 +189,7 @@ def must_keep_statements(
         if lost := lost_since(statements, own):
             raise NotFastForward(
                 f"{space.resource}: the board of its commit {commit[:SHORT]} has what this one "
-                f"lacks: {'; '.join(one.text for one in lost[:LOST_SHOWN])}",
+                f"lacks: {'; '.join(loss.text for loss in lost[:LOST_SHOWN])}",
                 "publish from a main that has every signed file; restore them from its history",
             )
     _must_keep_log(space, state, generation)

@@ -250,8 +250,8 @@ def _stacked(calls: list[_Call]) -> dict[tuple[str, str], np.ndarray]:
             for variant, vector in dict(_vectors(state)).items():
                 stacked.setdefault((path, variant), []).append(vector)
     return {
-        place: np.concatenate(vectors).astype(np.float64)
-        for place, vectors in stacked.items()
+        name: np.concatenate(vectors).astype(np.float64)
+        for name, vectors in stacked.items()
         if len(vectors) == len(calls)
     }
 

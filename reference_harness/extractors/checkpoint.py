@@ -73,7 +73,7 @@ def load_model(origin: Origin, options: Options, device: str) -> tuple[Any, dict
         _check_weights(origin.name, model, info, options)
         _rebuild_unsaved(model)
         endings = SAFE if safe else PICKLED
-        folder = origin.place
+        folder = origin.folder
         files = sorted(file for file in folder.iterdir() if file.suffix in endings)
         if options.keep_float32:
             _keep_float32(model, files, options.keep_float32)

@@ -117,7 +117,7 @@ _STANDING = (
 
 def _everywhere(*keys: str) -> tuple[str, ...]:
     """Return the paths of facts of a model: in rows, in the page's data, in a table of models."""
-    return tuple(f"{place}/{key}" for place in _LISTS for key in keys)
+    return tuple(f"{listed}/{key}" for listed in _LISTS for key in keys)
 
 
 _CELL = "submission/evidence/*/*"
@@ -270,8 +270,8 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
                 ("models", "rounded", "critical", "is_drawn", "draw_variance"),
             ),
             *paths("diagnostics.json/ranks/*/{}/**", ("draws_covered", "shared")),
-            *(path for place in ("macro/*", "micro/*", "categories/*/*")
-              for path in paths(f"diagnostics.json/ranks/*/{place}/{{}}", _STANDING)),
+            *(path for scope in ("macro/*", "micro/*", "categories/*/*")
+              for path in paths(f"diagnostics.json/ranks/*/{scope}/{{}}", _STANDING)),
             "diagnostics.json/ranks/*/tasks/*/*/*",
             "page/overall/**", "page/scores/standings/**", "page/scores/shared/**",
             "page/tasks/errors/**", "page/tasks/spreads/**", "page/facts/**", "page/ranked/**",

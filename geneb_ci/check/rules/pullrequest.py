@@ -178,17 +178,17 @@ def _added(change: Change, suffix: str) -> list[str]:
 def misplaced_file(change: Change) -> Iterator[ChangeFault]:
     """Report each new row, card or extractor that lies elsewhere, and how to move it."""
     for file in change.files:
-        place = right_place(file, change)
-        if place:
-            message = f"not where it belongs, which is {quoted(place)}"
-            folder = place.rpartition("/")[0]
-            move = shlex.join(["git", "mv", file.path, place])
+        target = right_place(file, change)
+        if target:
+            message = f"not where it belongs, which is {quoted(target)}"
+            folder = target.rpartition("/")[0]
+            move = shlex.join(["git", "mv", file.path, target])
             yield ChangeFault(
                 MISPLACED_FILE.id,
                 file.path,
                 message,
                 "",
-                quoted(place),
+                quoted(target),
                 fix=f"Run `mkdir -p {folder}`, `{move}`, then commit and push.",
             )
 
