@@ -159,8 +159,8 @@ class Started:
 
 
 class InPlaceOfProcess(Started):
-    """What `subprocess.Popen` starts where the product calls `python -m MODULE` for one that writes
-    into a file and has a session of its own: a fork. Put it in place of that class.
+    """A fork in place of a process that the product starts by `python -m MODULE`, with a file for
+    its output and a session of its own. Put it in place of the class `Popen` of subprocess.
     """
 
     def __init__(
