@@ -277,11 +277,13 @@ def _server(loaded: Loaded) -> forkserver.ForkServer:
     return server
 
 
-def modules() -> list[str]:
+@functools.cache
+def modules() -> tuple[str, ...]:
     """Return the product's modules, but those that import torch."""
     names = (path.relative_to(ROOT) for top in PRODUCT for path in (ROOT / top).rglob("*.py"))
     dotted = (".".join(name.with_suffix("").parts).removesuffix(".__init__") for name in names)
-    return sorted(name for name in dotted if not name.startswith(TORCH) and "__main__" not in name)
+    kept = (name for name in dotted if not name.startswith(TORCH) and "__main__" not in name)
+    return tuple(sorted(kept))
 
 
 def stop() -> None:
