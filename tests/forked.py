@@ -260,8 +260,8 @@ def _server(loaded: Loaded) -> forkserver.ForkServer:
     home, hub = loaded
     server = _servers.setdefault(loaded, forkserver.ForkServer())
     more = () if hub is None else (*TORCH, *MODEL_FAMILIES)
-    last = f"tests.{LAST.stem}" if home == ROOT else LAST.stem
-    server.set_forkserver_preload([*LIBRARIES, *modules(), *more, last])
+    last = (__name__, f"tests.{LAST.stem}" if home == ROOT else LAST.stem)
+    server.set_forkserver_preload([*LIBRARIES, *modules(), *more, *last])
     names = {**OF_THE_SERVER, "PYTHONPATH": str(home), **dict(hub or ())}
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(names)
