@@ -56,7 +56,7 @@ def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
         extractor.extract_embeddings([SHORT], batch_size=1)
     modules = {name.partition(".")[0] for name in sys.modules}
     installed = importlib.metadata.distributions()
-    used = {_canonical(one.name) for one in installed if modules & _modules_of(one)}
+    used = {_canonical(package.name) for package in installed if modules & _modules_of(package)}
     versions = packages()
     for name in sorted(used - _required(OTHER_DISTRIBUTIONS) - versions.keys()):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

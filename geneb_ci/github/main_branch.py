@@ -36,9 +36,9 @@ class Clone:
         """Return a commit by its name. Raises WrongRepository if there is none."""
         if name not in self._commits:
             sha, tree = self.repository.commit_and_tree(name)
-            found = Commit.model_validate({"sha": sha, "commit": {"tree": {"sha": tree}}})
-            self._commits[sha] = found
-            return found
+            commit = Commit.model_validate({"sha": sha, "commit": {"tree": {"sha": tree}}})
+            self._commits[sha] = commit
+            return commit
         return self._commits[name]
 
     def comparison(self, base: str, head: str) -> CommitComparison:

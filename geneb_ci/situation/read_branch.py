@@ -198,9 +198,9 @@ class _Reader:
         for folder in sorted(folders):
             files = [p for p in self.tree.untracked if str(PurePosixPath(p).parent) == folder]
             known = described_by(model_meta(self.layout.root / folder))
-            wanted = (("model_id", "ID"), ("display", "NAME"), ("params", "N"))
+            placeholders = (("model_id", "ID"), ("display", "NAME"), ("params", "N"))
             words: list[str] = []
-            for option, placeholder in wanted:
+            for option, placeholder in placeholders:
                 if option not in known:
                     words += [f"--{option.replace('_', '-')}", placeholder]
             return Results(folder, len(files), tuple(words), str(known.get("model_id", "")))
@@ -331,9 +331,9 @@ class _Reader:
 
 def problems(findings: Iterable[Finding]) -> Problems:
     """Return the number of findings, their rules, and the first message."""
-    found = list(findings)
-    first = found[0].message if found else ""
-    return Problems(len(found), tuple(dict.fromkeys(f.rule for f in found)), first)
+    listed = list(findings)
+    first = listed[0].message if listed else ""
+    return Problems(len(listed), tuple(dict.fromkeys(f.rule for f in listed)), first)
 
 
 def _placeholders(card: Card | None) -> Problems:
@@ -353,11 +353,11 @@ def _card_facts(card: Card | None) -> Mapping[str, str]:
     if card is None:
         return {}
     texts = {
-        "display": card.find("display name"),
-        "params": card.find("parameters"),
-        "training_data": card.find("training data"),
-        "zero_shot": card.find("zero-shot"),
-        "submitted_by": card.find("submitted by"),
+        "display": card.entry_named("display name"),
+        "params": card.entry_named("parameters"),
+        "training_data": card.entry_named("training data"),
+        "zero_shot": card.entry_named("zero-shot"),
+        "submitted_by": card.entry_named("submitted by"),
     }
     facts = {name: entry.value for name, entry in texts.items() if entry and entry.value}
     number = _NUMBER.search(facts.pop("params", ""))

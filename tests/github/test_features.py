@@ -122,7 +122,7 @@ CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
         put("workflow_states", FLOW("verdict"), "disabled_inactivity"),
         "verdicts",
         BROKEN,
-        "verdict.yml is disabled_inactivity",
+        "verdict.yml (state: disabled_inactivity)",
         "gh workflow enable verdict.yml",
     ),
     "disabled by a maintainer": (

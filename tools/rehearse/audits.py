@@ -135,12 +135,14 @@ class Audits:
             event = self._verdict_ended()
         before = len(self.forge.requests)
         with self._secrets():
-            found = self.story.run(event, "audit", only="audit")
-        if is_on_main and "ready" in found["audit"]:
-            hold_in("the summary", "at most $", found["audit"]["ready"].summary)
-        if "deliver" not in found["audit"]:
+            outcomes = self.story.run(event, "audit", only="audit")
+        if is_on_main and "ready" in outcomes["audit"]:
+            hold_in("the summary", "at most $", outcomes["audit"]["ready"].summary)
+        if "deliver" not in outcomes["audit"]:
             return
-        ran = {name for name, one in found["audit"].items() if one.conclusion == "success"}
+        ran = {
+            name for name, outcome in outcomes["audit"].items() if outcome.conclusion == "success"
+        }
         hold("jobs that ran", ran, jobs)
         if is_on_main:
             number = max(self.forge.issues)
@@ -148,8 +150,8 @@ class Audits:
         hold("the pull request, or the issue", self.forge.thread(number)["state"], "closed")
         hold_in("the comment", "| `signer` | holds |", self.forge.comments[number][-1]["body"])
         record = max(self.forge.pulls)
-        asked = {path for verb, path in self.forge.requests[before:] if verb == "PUT"}
-        hold("writes to main", {path for path in asked if "/merge" in path}, set())
+        written = {path for verb, path in self.forge.requests[before:] if verb == "PUT"}
+        hold("writes to main", {path for path in written if "/merge" in path}, set())
         if self.world.chosen("verdict.report"):
             sweep = Event("schedule", "refs/heads/main", self.forge.main, repository())
             self.story.run(sweep, "verdict", only="verdict")

@@ -23,10 +23,10 @@ _INSTALLS = re.compile(r"tools/install-locked\b")
 
 
 @dataclass
-class Kept:
+class StoredEnvironment:
     """The environment that an install step left, and when it was first made."""
 
-    place: Path
+    folder: Path
     job: str
     facts: dict[str, tuple[int, int]]
 
@@ -36,62 +36,62 @@ class Environments:
     """The environments of one rehearsal."""
 
     folder: Path
-    kept: dict[str, Kept] = field(default_factory=dict)
+    stored: dict[str, StoredEnvironment] = field(default_factory=dict)
     bases: dict[str, Path] = field(default_factory=dict)
 
-    def bare(self, interpreter: Path, place: Path, *, pip: bool = True) -> None:
+    def bare(self, interpreter: Path, target: Path, *, pip: bool = True) -> None:
         """Make an empty environment at a place; a second one of the same is a copy."""
-        key = hashlib.sha256(f"{interpreter} {place}".encode()).hexdigest()
+        key = hashlib.sha256(f"{interpreter} {target}".encode()).hexdigest()
         if key not in self.bases:
             options = [] if pip else ["--without-pip"]
-            subprocess.run([interpreter, "-I", "-m", "venv", *options, place], check=True)
+            subprocess.run([interpreter, "-I", "-m", "venv", *options, target], check=True)
             self.bases[key] = self.folder / "bare" / key
-            shutil.copytree(place, self.bases[key], symlinks=True)
+            shutil.copytree(target, self.bases[key], symlinks=True)
         else:
-            shutil.copytree(self.bases[key], place, symlinks=True)
+            shutil.copytree(self.bases[key], target, symlinks=True)
 
-    def borrow(self, place: Path, root: Path) -> None:
+    def borrow(self, environment: Path, root: Path) -> None:
         """Lend an environment the packages of this program, with the code of a checkout."""
-        if not place.exists():
-            self.bare(OWN, place, pip=False)
-        (packages,) = place.glob("lib/python*/site-packages")
+        if not environment.exists():
+            self.bare(OWN, environment, pip=False)
+        (packages,) = environment.glob("lib/python*/site-packages")
         paths = f"{root}\n{sysconfig.get_path('purelib')}\n"
         (packages / "geneb-ci.pth").write_text(paths, encoding="utf-8")
 
     @staticmethod
-    def key(script: str, root: Path, told: list[str]) -> str | None:
+    def key(script: str, root: Path, inputs: list[str]) -> str | None:
         """Name an install step by all that it depends on; None for any other step."""
         if not _INSTALLS.search(script):
             return None
-        digest = hashlib.sha256("\0".join([script, *told]).encode())
+        digest = hashlib.sha256("\0".join([script, *inputs]).encode())
         for path in [root / "tools/install-locked", *sorted((root / "requirements").glob("*.txt"))]:
             digest.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
         return digest.hexdigest()
 
     def keep(self, key: str, job: str, places: list[Path]) -> None:
         """Remember what an install step left in these folders."""
-        kept = self.folder / "kept" / key
-        kept.mkdir(parents=True)
-        for number, place in enumerate(places):
-            if place.exists():
-                _link(place, kept / str(number))
-        self.kept[key] = Kept(kept, job, _facts(kept))
+        copy = self.folder / "kept" / key
+        copy.mkdir(parents=True)
+        for number, folder in enumerate(places):
+            if folder.exists():
+                _link(folder, copy / str(number))
+        self.stored[key] = StoredEnvironment(copy, job, _facts(copy))
 
     def restore(self, key: str, places: list[Path]) -> str:
         """Put back what the first install left; return the name of its job.
 
         Raises RuntimeError where a job has written into a file of it since.
         """
-        kept = self.kept[key]
-        now = _facts(kept.place)
-        if now != kept.facts:
-            changed = sorted(name for name in kept.facts if now.get(name) != kept.facts[name])
+        stored = self.stored[key]
+        now = _facts(stored.folder)
+        if now != stored.facts:
+            changed = sorted(name for name in stored.facts if now.get(name) != stored.facts[name])
             raise RuntimeError(f"a job wrote into its environment: {', '.join(changed[:3])}")
-        for number, place in enumerate(places):
-            if (kept.place / str(number)).exists():
-                shutil.rmtree(place, ignore_errors=True)
-                _link(kept.place / str(number), place)
-        return kept.job
+        for number, folder in enumerate(places):
+            if (stored.folder / str(number)).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                _link(stored.folder / str(number), folder)
+        return stored.job
 
 
 def _link(source: Path, target: Path) -> None:
@@ -101,9 +101,9 @@ def _link(source: Path, target: Path) -> None:
 
 def _facts(folder: Path) -> dict[str, tuple[int, int]]:
     """Return size and time of each file; what Python compiles on its own account does not count."""
-    found = {}
+    facts_of = {}
     for path in folder.rglob("*"):
         if path.suffix != ".pyc" and path.is_file() and not path.is_symlink():
-            facts = path.stat()
-            found[str(path.relative_to(folder))] = (facts.st_size, facts.st_mtime_ns)
-    return found
+            status = path.stat()
+            facts_of[str(path.relative_to(folder))] = (status.st_size, status.st_mtime_ns)
+    return facts_of

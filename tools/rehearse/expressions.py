@@ -129,15 +129,15 @@ class _Parser:
         self.text = text.strip()
         self.contexts = contexts
         self.tokens: list[tuple[str, str]] = []
-        place = 0
-        while place < len(self.text):
-            match = _TOKENS.match(self.text, place)
+        position = 0
+        while position < len(self.text):
+            match = _TOKENS.match(self.text, position)
             if match is None:
-                raise self._error(f"unknown sign {self.text[place]!r}")
+                raise self._error(f"unknown sign {self.text[position]!r}")
             self.tokens.append((str(match.lastgroup), match[str(match.lastgroup)]))
-            place = match.end()
-            while place < len(self.text) and self.text[place].isspace():
-                place += 1
+            position = match.end()
+            while position < len(self.text) and self.text[position].isspace():
+                position += 1
 
     def _error(self, what: str) -> ExpressionError:
         return ExpressionError(f"{what} in the expression {self.text!r}")

@@ -315,7 +315,7 @@ class Job:
             installs.borrow(place, root)
             self.outcome.steps.append(Step(title, "success", 0.0, "left out: --borrow"))
             return True, {}
-        if key and key in installs.kept:
+        if key and key in installs.stored:
             job = installs.restore(key, places)
             self.installed.append(key)
             note = f"the environment of {job}"

@@ -166,12 +166,12 @@ def main() -> int:
     wrong = 0
     for case in CASES:
         begun = time.monotonic()
-        found = prove(case)
-        wrong += bool(found)
+        missed = prove(case)
+        wrong += bool(missed)
         taken = time.monotonic() - begun
-        print(f"{taken:6.1f} s  {'MISSED' if found else 'red'}  {case.title}", flush=True)
-        if found:
-            print(found)
+        print(f"{taken:6.1f} s  {'MISSED' if missed else 'red'}  {case.title}", flush=True)
+        if missed:
+            print(missed)
     return int(wrong > 0)
 
 

@@ -97,11 +97,11 @@ def _scores(counts: list[int] | tuple[int, ...], accuracy: float) -> dict[str, f
     """Score predictions where this part of each class is right; the rest is said to be the next."""
     right = [round(count * accuracy) for count in counts]
     wrong = [count - hits for count, hits in zip(counts, right, strict=True)]
-    said = [hits + wrong[k - 1] for k, hits in enumerate(right)]
+    predicted = [hits + wrong[k - 1] for k, hits in enumerate(right)]
     total, hits = sum(counts), sum(right)
-    spread = (total**2 - sum(n * n for n in said)) * (total**2 - sum(n * n for n in counts))
-    chance = sum(n * m for n, m in zip(said, counts, strict=True))
-    f1 = [2 * h / (n + m) for h, n, m in zip(right, counts, said, strict=True)]
+    spread = (total**2 - sum(n * n for n in predicted)) * (total**2 - sum(n * n for n in counts))
+    chance = sum(n * m for n, m in zip(predicted, counts, strict=True))
+    f1 = [2 * h / (n + m) for h, n, m in zip(right, counts, predicted, strict=True)]
     return {
         "MCC": (total * hits - chance) / math.sqrt(spread) if spread else 0.0,
         "Acc": hits / total,

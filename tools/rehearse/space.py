@@ -42,8 +42,8 @@ class Space:
             repository() | {"before": self.story.before},
             paths=tuple(names.splitlines()),
         )
-        found = self.story.run(event, "publish")
-        if "push" not in found["publish"]:
+        outcomes = self.story.run(event, "publish")
+        if "push" not in outcomes["publish"]:
             return
         commits = self.world.hub.shelf.repos[RESOURCE].commits
         hold("commits of the Space, its first included", len(commits), 2)
@@ -53,7 +53,7 @@ class Space:
         hold(
             "the generation that was built and published",
             manifest["generation"],
-            found["publish"]["build"].outputs["generation"],
+            outcomes["publish"]["build"].outputs["generation"],
         )
         hold("rows on the Space", len(_rows(tree)), len(self._submissions()))
         hold_in("the rows on the Space", f"Model {row.MODEL}", _rows(tree))

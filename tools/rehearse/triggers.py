@@ -52,19 +52,19 @@ def starts(workflow: Workflow, event: Event) -> bool:
     return _on_branch(wanted, event.branch) and _on_paths(wanted, event.paths)
 
 
-def _on_branch(wanted: dict[str, Any], branch: str) -> bool:
-    if "branches" in wanted and not chosen(wanted["branches"], branch):
+def _on_branch(filters: dict[str, Any], branch: str) -> bool:
+    if "branches" in filters and not chosen(filters["branches"], branch):
         return False
-    return not ("branches-ignore" in wanted and chosen(wanted["branches-ignore"], branch))
+    return not ("branches-ignore" in filters and chosen(filters["branches-ignore"], branch))
 
 
-def _on_paths(wanted: dict[str, Any], paths: tuple[str, ...] | None) -> bool:
+def _on_paths(filters: dict[str, Any], paths: tuple[str, ...] | None) -> bool:
     if paths is None:
         return True
-    if "paths" in wanted:
-        return any(chosen(wanted["paths"], path) for path in paths)
-    if "paths-ignore" in wanted:
-        return not all(chosen(wanted["paths-ignore"], path) for path in paths)
+    if "paths" in filters:
+        return any(chosen(filters["paths"], path) for path in paths)
+    if "paths-ignore" in filters:
+        return not all(chosen(filters["paths-ignore"], path) for path in paths)
     return True
 
 

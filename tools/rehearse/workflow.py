@@ -52,10 +52,10 @@ def _hold(workflow: Workflow) -> None:
             _known(step, _STEP, f"{place}, a step")
 
 
-def _known(tree: dict[str, Any], keys: set[str], place: str) -> None:
+def _known(tree: dict[str, Any], keys: set[str], where: str) -> None:
     if unknown := sorted(set(tree) - keys):
         raise Unsound(
-            f"{place}: the rehearsal does not know the key {unknown[0]!r}: "
+            f"{where}: the rehearsal does not know the key {unknown[0]!r}: "
             "teach it in tools/rehearse, or do without"
         )
 
@@ -113,7 +113,7 @@ def unused(workflow: Workflow, job: dict[str, Any], used: set[str]) -> list[str]
     ]
 
 
-def versions(root: Path, found: dict[str, Workflow]) -> Iterator[str]:
+def versions(root: Path, workflows: dict[str, Workflow]) -> Iterator[str]:
     """Say what is wrong with the versions of Python that workflows and actions name.
 
     The rule: a version is a text in quotes, within `requires-python`; a matrix has each version
@@ -129,7 +129,7 @@ def versions(root: Path, found: dict[str, Workflow]) -> Iterator[str]:
     ]
     places: dict[str, list[str]] = {}
     tested: set[str] = set()
-    for name, tree in _trees(root, found):
+    for name, tree in _trees(root, workflows):
         for version in _named(tree):
             if not isinstance(version, str):
                 yield f"{name}: python-version {version!r} has no quotes, so that 3.10 means 3.1"
@@ -145,13 +145,15 @@ def versions(root: Path, found: dict[str, Workflow]) -> Iterator[str]:
     if missing := sorted(set(promised) - tested):
         yield f"no matrix tests Python {', '.join(missing)}, which pyproject.toml promises"
     if len(places) > 1:
-        told = "; ".join(f"{v} in {', '.join(sorted(set(at)))}" for v, at in sorted(places.items()))
-        yield f"hosted jobs disagree about the version of Python: {told}: name one"
+        listed = "; ".join(
+            f"{v} in {', '.join(sorted(set(at)))}" for v, at in sorted(places.items())
+        )
+        yield f"hosted jobs disagree about the version of Python: {listed}: name one"
 
 
-def _trees(root: Path, found: dict[str, Workflow]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _trees(root: Path, workflows: dict[str, Workflow]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each file with its values as YAML types them."""
-    for workflow in found.values():
+    for workflow in workflows.values():
         yield workflow.name, yaml.safe_load(workflow.text)
     for path in sorted((root / ".github/actions").glob("*/action.yml")):
         yield f"{path.parent.name}/{path.name}", yaml.safe_load(path.read_text(encoding="utf-8"))

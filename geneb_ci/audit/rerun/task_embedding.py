@@ -105,14 +105,14 @@ class KnownEmbedding(NamedTuple):
     row: int
 
 
-def matrix_of(
+def task_matrix(
     task: str,
     sequences: Sequence[str],
     values: "np.ndarray | None",
     known: Mapping[str, KnownEmbedding],
     work: Work,
 ) -> "np.ndarray":
-    """Return the (n, d) embeddings of a task: known ones from the work folder, others new.
+    """Return the (n, d) embeddings of a task: from the work folder those embedded before.
 
     `values` has the embeddings of the sequences that are not known, in their order; None where all
     are. Raises ResultRefused when the tasks have embeddings of different width or dtype.
@@ -216,7 +216,7 @@ class TaskRuns:
             )
             embeddings = runs.embed(decoyed)
             values = embeddings.values[: len(new)] if new else None
-        matrix = matrix_of(task, sequences, values, self.known, work)
+        matrix = task_matrix(task, sequences, values, self.known, work)
         # Kept before it is named: a matrix without its entry is embedded again.
         work.keep_binary(
             folder / EMBEDDINGS,

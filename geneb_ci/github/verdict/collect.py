@@ -94,14 +94,14 @@ def _reasons(
     if file is not None and file.signer is not None:
         yield from _links(repository, name, source, main)
         if file.heads is not None:
-            yield from _of_another_board(repository, name, changed)
+            yield from _why_of_another_board(repository, name, changed)
     for record, withdrawn in repository.withdrawals.items():
         is_own = path.parent == record.parent and path.name == f"{record.stem}{WITHDRAWN}"
         if is_own and isinstance(withdrawn, StepMismatch):
             yield message_of(withdrawn)
 
 
-def _of_another_board(
+def _why_of_another_board(
     repository: AuditRepository, name: str, changed: Collection[str]
 ) -> Iterator[str]:
     """Yield why a statement may be of another board: it comes after none that main has.
@@ -287,7 +287,7 @@ class Judge:
         if {finding.rule for finding in first} & UNREAD or not sides.change.model:
             return Judged(sides.merge_base, sides.change, tuple(first), (), None, None)
         if sides.change.is_evidence:
-            return self._evidence(sides)
+            return self._judge_records(sides)
         raws = self._read(sides.change, sides.head)
         change = self._with_named_files(sides, raws)
         if change.extractor is not None and change.extractor.path not in raws:
@@ -310,7 +310,7 @@ class Judge:
         mark = fingerprint(own, change, context.benchmark) if own is not None else None
         return Judged(sides.merge_base, change, tuple(findings), files, context, result, mark)
 
-    def _evidence(self, sides: Sides) -> Judged:
+    def _judge_records(self, sides: Sides) -> Judged:
         """Verify the audit records of a pull request that has nothing else."""
         records, wrong = self._records(sides.change, {})
         change = dataclasses.replace(sides.change, unsound=(*sides.change.unsound, *wrong))
@@ -358,7 +358,7 @@ class Judge:
         value = parse_document(row, Path(), "").value if row is not None else None
         module = extractor_module(value)
         card = _card(raws, f"{self.places.cards}/{change.model}.md")
-        note = card.find(_CORRECTION) if card is not None else None
+        note = card.entry_named(_CORRECTION) if card is not None else None
         published = self.modules.get(change.model, "")
         is_shared = any(
             name == published for model, name in self.modules.items() if model != change.model

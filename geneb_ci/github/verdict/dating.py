@@ -32,7 +32,7 @@ def undated(
     """
     history = repository.history
     starts = [event for _, event in history.events(StatementKind.START) if event.plan == plan]
-    digest, commits = plan.commitment_sha256, sorted({one.shown_on for one in starts} - {""})
+    digest, commits = plan.commitment_sha256, sorted({start.shown_on for start in starts} - {""})
     dated = [commit for commit in commits if github.shown_at(commit, digest) == plan.committed_at]
     if not commits:
         yield "dating: no commit is named whose status shows its commitment: draw with --shown-on"
@@ -43,7 +43,7 @@ def undated(
             f"{digest[:16]}... at {plan.committed_at}"
         )
         return
-    pulls = sorted({one.pull for one in starts if one.pull})
+    pulls = sorted({start.pull for start in starts if start.pull})
     if any(plan == order.plan for pull in pulls for order in earlier_orders(github, pull)):
         return
     path, sha = _commitment(repository, plan, audits)
