@@ -304,7 +304,9 @@ class GitHub:
             body = {"content": base64.b64encode(raw).decode(), "encoding": "base64"}
             sha = parsed(Tree, self.wire.send("POST", "/git/blobs", body), "the file").sha
             if sha != blob_id(raw):
-                raise Tampered(f"{path}: GitHub stored other bytes", "run this again")
+                raise Tampered(
+                    f"{path}: GitHub stored other bytes than were sent", "run this again"
+                )
             entries.append({"path": path, "mode": REGULAR, "type": "blob", "sha": sha})
         tree = {"base_tree": base.commit.tree.sha, "tree": entries}
         tree_sha = parsed(Tree, self.wire.send("POST", "/git/trees", tree), "the tree").sha

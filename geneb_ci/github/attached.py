@@ -42,7 +42,7 @@ class AttachedRecord(StrictModel):
     """Text of each signed file by its path."""
 
     @property
-    def signed(self) -> dict[str, bytes]:
+    def signed_files(self) -> dict[str, bytes]:
         """The signed files."""
         return {path: text.encode() for path, text in self.files.items()}
 

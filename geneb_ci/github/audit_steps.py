@@ -302,7 +302,7 @@ def propose_record(github: GitHub, layout: Layout, number: int) -> tuple[Attache
     attached = attached_record(github, number)
     order = attached.order
     _require_own(github, order)
-    with _at_head(github, layout, order, attached.signed) as (audited, row):
+    with _at_head(github, layout, order, attached.signed_files) as (audited, row):
         paths = [audited.layout.root / path for path in attached.files]
         (path,) = (path for path in paths if path.stem == attached.record)
         _verified(audited.layout, path, audits.AGAIN)
@@ -347,7 +347,7 @@ def _verified(layout: Layout, record: Path, fix: str) -> Verification:
 
 def _proposed(writer: GitHub, attached: AttachedRecord, main: Commit, row: dict[str, bytes]) -> int:
     """Open the pull request of a record, with the row where it is whole; return its number."""
-    files = {**row, **attached.signed} if attached.is_whole else attached.signed
+    files = {**row, **attached.signed_files} if attached.is_whole else attached.signed_files
     return audits.propose(writer, attached.order, main, files, attached.record)
 
 

@@ -17,7 +17,7 @@ from geneb_ci.audit.record.old_log import (
 )
 from geneb_ci.audit.record.published import BYTES_MAX, PATH, lost_since, statements_in
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.publish.faults import HubRefused, NotFastForward, Unknown, Unverified
+from geneb_ci.publish.faults import HubRefused, NotFastForward, UnknownOutcome, Unverified
 from geneb_ci.publish.generation import PUBLISHED_LOG, Generation
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.manifest import NAME, Manifest, Rollback
@@ -149,7 +149,7 @@ def push(
             say(f"{plural(len(changed), 'file')}, {network_text(size, 'send')}")
         try:
             commit = space.commit(state.head, changed, gone, intent.message(generation))
-        except Unknown:
+        except UnknownOutcome:
             perhaps = True
             raise
         perhaps = True

@@ -8,7 +8,13 @@ from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from geneb_ci.publish import manifest
-from geneb_ci.publish.faults import HubRefused, RepoMissing, Unknown, Unverified, translated_errors
+from geneb_ci.publish.faults import (
+    HubRefused,
+    RepoMissing,
+    UnknownOutcome,
+    Unverified,
+    translated_errors,
+)
 from geneb_ci.publish.manifest import Manifest
 from geneb_ci.publish.session import TIMEOUT_S, Clock, attempt, session
 from reference_harness.formats.files import blob_id, file_blob_id, file_sha256, has_sha256
@@ -90,7 +96,7 @@ class Remote:
                 for file in info.siblings or []
             }
             if not info.sha:
-                raise Unknown(f"the Hub returned no commit of {self.resource}")
+                raise UnknownOutcome(f"the Hub returned no commit of {self.resource}")
             return Listing(info.sha, files)
 
     def read(self, path: str, revision: str = "main", bytes_max: int = FILE_BYTES_MAX) -> bytes:
@@ -278,7 +284,7 @@ def upload(
             return UploadResult(here.head, perhaps)
         try:
             commit = remote.commit(here.head, changed, gone, message)
-        except Unknown:
+        except UnknownOutcome:
             perhaps = True
             raise
         perhaps = True

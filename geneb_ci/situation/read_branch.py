@@ -353,11 +353,11 @@ def _card_facts(card: Card | None) -> Mapping[str, str]:
     if card is None:
         return {}
     texts = {
-        "display": card.find("display name"),
-        "params": card.find("parameters"),
-        "training_data": card.find("training data"),
-        "zero_shot": card.find("zero-shot"),
-        "submitted_by": card.find("submitted by"),
+        "display": card.entry_named("display name"),
+        "params": card.entry_named("parameters"),
+        "training_data": card.entry_named("training data"),
+        "zero_shot": card.entry_named("zero-shot"),
+        "submitted_by": card.entry_named("submitted by"),
     }
     facts = {name: entry.value for name, entry in texts.items() if entry and entry.value}
     number = _NUMBER.search(facts.pop("params", ""))

@@ -358,7 +358,7 @@ class Judge:
         value = parse_document(row, Path(), "").value if row is not None else None
         module = extractor_module(value)
         card = _card(raws, f"{self.places.cards}/{change.model}.md")
-        note = card.find(_CORRECTION) if card is not None else None
+        note = card.entry_named(_CORRECTION) if card is not None else None
         published = self.modules.get(change.model, "")
         is_shared = any(
             name == published for model, name in self.modules.items() if model != change.model
