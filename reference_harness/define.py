@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from reference_harness.formats.benchmark import TASK_ID, Benchmark
-from reference_harness.formats.files import dumps, sha256, write_json
+from reference_harness.formats.files import dumps, file_sha256, write_json
 
 from . import benchmark
 from .data import layout, read_task
@@ -52,7 +52,7 @@ def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
     write_json(target, document)
     files = {
         file.relative_to(folder).as_posix(): FileFacts(
-            sha256=sha256(file), bytes=file.stat().st_size
+            sha256=file_sha256(file), bytes=file.stat().st_size
         )
         for _, paths in read
         for file in paths

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.files import git_blob, sha256
+from reference_harness.formats.files import file_blob_id, file_sha256
 
 from . import storage
 from .data import Folder
@@ -101,8 +101,8 @@ def _fetch(
 def _is_as_listed(path: Path, listed: "RepoFile") -> bool:
     """Whether a file has the digest that the Hub lists; the client looks at its size alone."""
     if listed.lfs is not None:
-        return sha256(path) == listed.lfs.sha256
-    return git_blob(path) == listed.blob_id
+        return file_sha256(path) == listed.lfs.sha256
+    return file_blob_id(path) == listed.blob_id
 
 
 def describe(benchmark: Benchmark, folder: Path, commit: str) -> Manifest:
@@ -127,7 +127,7 @@ def describe(benchmark: Benchmark, folder: Path, commit: str) -> Manifest:
         )
         for file in source.files(task.id):
             name = file.relative_to(folder).as_posix()
-            files[name] = FileFacts(sha256=sha256(file), bytes=file.stat().st_size)
+            files[name] = FileFacts(sha256=file_sha256(file), bytes=file.stat().st_size)
     if faults:
         raise DataError(faults)
     return Manifest(repo_id=benchmark.dataset.repo_id, revision=commit, files=files, tasks=facts)

@@ -11,10 +11,12 @@ import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .extractors.base import BaseEmbeddingExtractor
-from .formats.run_record import HarnessRef
+
+if TYPE_CHECKING:  # the process in a sandbox needs no models of files
+    from .formats.run_record import HarnessRef
 
 DISTRIBUTION = "geneb-ci"
 PACKAGES = (
@@ -54,7 +56,7 @@ def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
         extractor.extract_embeddings([SHORT], batch_size=1)
     modules = {name.partition(".")[0] for name in sys.modules}
     installed = importlib.metadata.distributions()
-    used = {_canonical(one.name) for one in installed if modules & _modules_of(one)}
+    used = {_canonical(package.name) for package in installed if modules & _modules_of(package)}
     versions = packages()
     for name in sorted(used - _required(OTHER_DISTRIBUTIONS) - versions.keys()):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -102,7 +104,7 @@ def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def harness() -> HarnessRef:
+def harness() -> "HarnessRef":
     """Return version and, from a checkout, commit and whether the working tree differs from it."""
     folder = Path(__file__).resolve().parent
     commit = _git(folder, "rev-parse", "HEAD") if _tracked(folder) else None
@@ -111,6 +113,8 @@ def harness() -> HarnessRef:
         version = importlib.metadata.version(DISTRIBUTION)
     except importlib.metadata.PackageNotFoundError:
         version = "unknown"
+    from .formats.run_record import HarnessRef
+
     return HarnessRef(version=version, commit=commit, dirty=changed != "")
 
 

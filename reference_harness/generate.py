@@ -5,24 +5,33 @@ from pathlib import Path
 
 from reference_harness.formats.files import dumps, write_bytes
 
-from . import mini, worker_options
-from .formats import receipt_cells, rescored, run_record
-from .probes import report
+from . import mini
+from .formats.base import StrictModel, json_schema
+from .formats.receipt_cells import EqualEmbeddings, ReceiptCells, ReceiptRefit
+from .formats.rescored import Rescored
+from .formats.run_record import RunRecord
+from .probes.report import Probes
 from .shipped import schema
+from .worker_options import WorkerOptions
+
+SCHEMAS: dict[str, tuple[type[StrictModel], str]] = {
+    "run-record": (RunRecord, "GENEB run record"),
+    "rescored": (Rescored, "GENEB rescoring of an audit"),
+    "probes": (Probes, "Scores of receipts under other probes"),
+    "receipt-cells": (ReceiptCells, "GENEB cells of a receipt"),
+    "receipt-equal": (EqualEmbeddings, "GENEB embeddings of equal sequences of a receipt"),
+    "receipt-refit": (ReceiptRefit, "GENEB decisions of a receipt by a refitted probe"),
+    "worker-options": (WorkerOptions, "Options of the sandboxed worker"),
+}
+"""Name of a schema to the model of its files and its title."""
 
 
 def contents() -> dict[Path, bytes]:
     """Return path to bytes of each file this package generates."""
     folder = schema("benchmark.json").parent
-    return {
-        folder / "benchmark-mini.json": dumps(mini.definition()),
-        folder / "run-record.schema.json": dumps(run_record.json_schema()),
-        folder / "rescored.schema.json": dumps(rescored.json_schema()),
-        folder / "probes.schema.json": dumps(report.json_schema()),
-        folder / "receipt-cells.schema.json": dumps(receipt_cells.cells_schema()),
-        folder / "receipt-equal.schema.json": dumps(receipt_cells.equal_schema()),
-        folder / "receipt-refit.schema.json": dumps(receipt_cells.refit_schema()),
-        folder / "worker-options.schema.json": dumps(worker_options.json_schema()),
+    return {folder / "benchmark-mini.json": dumps(mini.definition())} | {
+        folder / f"{name}.schema.json": dumps(json_schema(kind, title))
+        for name, (kind, title) in SCHEMAS.items()
     }
 
 

@@ -198,11 +198,11 @@ def problem_of(rows: Rounded, cut: int, train_labels: Labels, test_labels: Label
 
 def scorer_of(device: probe.Device) -> ScorerRef:
     """Return what this process scores with: the scorer of record, or another and the reason."""
-    found = SCORER.found()
+    scorer = SCORER.in_use()
     if not device.torch:
-        return found
+        return scorer
     reason = f"the probe ran on {device.name} by scikit-learn's array API: leave out --probe-device"
-    return found.model_copy(update={"digest": None, "reason": reason})
+    return scorer.model_copy(update={"digest": None, "reason": reason})
 
 
 def _digests_in(joined: bytes) -> list[bytes]:

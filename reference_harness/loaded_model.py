@@ -10,8 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from reference_harness.formats.files import file_sha256
+
 from .extractors.base import UNDECLARED, ExtractorError
-from .extractors.weights import OTHER, PICKLED, SAFE, sha256, weight_files
+from .extractors.weights import OTHER, PICKLED, SAFE, weight_files
 from .file_watch import is_within, package_folders
 
 _SNAPSHOT = re.compile(r"/models--([^/]+)/snapshots/([0-9a-f]{40})/(.+)\Z")
@@ -60,7 +62,7 @@ def loaded_model(declared: dict[str, Any], name_model: str, opened: Iterable[str
             "declare where that is from"
         )
         raise ExtractorError(msg)
-    weights = {file.name: sha256(file.path) for file in files}
+    weights = {file.name: file_sha256(file.path) for file in files}
     _check_digests(declared["weights"], weights)
     return _located(declared, files, weights)
 

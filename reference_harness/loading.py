@@ -18,6 +18,8 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+from reference_harness.formats.files import file_sha256
+
 from .description import UNIT, describe
 from .extractors import BUILTINS, base
 from .extractors.base import (
@@ -65,10 +67,9 @@ class LoadedExtractor:
             if name.startswith(f"{package}.") and module.__file__
         }
         own = {Path(str(sys.modules[type(self.extractor).__module__].__file__))}
-        is_excluded = self.path.startswith("builtin:") or not package
-        return (
-            {} if is_excluded else {f.name: _sha256(f) for f in sorted(files - own) if f != _BASE}
-        )
+        if self.path.startswith("builtin:") or not package:
+            return {}
+        return {file.name: file_sha256(file) for file in sorted(files - own) if file != _BASE}
 
 
 _BASE = Path(str(base.__file__))
@@ -304,11 +305,7 @@ def _say(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
 def _sha256_of_files(files: list[Path]) -> str:
     """Digest of one line a file, `<sha256>  <name>`, in order of name, as `sha256sum` prints."""
-    lines = sorted(f"{_sha256(file)}  {file.name}\n" for file in files)
+    lines = sorted(f"{file_sha256(file)}  {file.name}\n" for file in files)
     return hashlib.sha256("".join(sorted(lines, key=lambda x: x[66:])).encode()).hexdigest()

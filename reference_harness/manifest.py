@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from reference_harness.formats.benchmark import Dataset
-from reference_harness.formats.files import NotReadable, read_text, sha256, write_json
+from reference_harness.formats.files import NotReadable, file_sha256, read_text, write_json
 
 from .errors import DataError
 from .formats.base import Count, Hex40, Hex64, StrictModel, first_error
@@ -72,7 +72,7 @@ class Manifest(StrictModel):
                 faults.append(f"{file}: not in {NAME}: download the data again")
             elif (size := file.stat().st_size) != listed.bytes:
                 faults.append(f"{file}: {size} bytes, {NAME} says {listed.bytes}")
-            elif (digest := sha256(file)) != listed.sha256:
+            elif (digest := file_sha256(file)) != listed.sha256:
                 faults.append(f"{file}: sha256 {digest}, {NAME} says {listed.sha256}")
         if faults:
             raise DataError(faults)

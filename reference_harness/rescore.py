@@ -9,14 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.files import sha256
+from reference_harness.formats.files import file_sha256
 
 from . import environment, noise
 from .data import Source
 from .engine.local import Pool
 from .errors import DataError, ScorerError
 from .formats.processes import processors
-from .formats.rescored import JitteredCopy, NoiseRef, Rescored, RescoredRegime, RescoredTask
+from .formats.rescored import (
+    JitteredCopy,
+    NoiseRef,
+    Rescored,
+    RescoredRegime,
+    RescoredTask,
+    most_copies_change,
+)
 from .formats.run_record import DatasetRef, LibraryRef
 from .formats.submission import BenchmarkRef
 from .formats.submission_terms import Dtype
@@ -167,7 +174,7 @@ class _Rescoring:
         if (
             stressed
             and not few
-            and _most_copies_change(self._gathered(task_id, name, stressed=False))
+            and most_copies_change(self._gathered(task_id, name, stressed=False))
         ):
             return
         count = self.request.copies * (FEW_SHOT_TIMES if few else 1)
@@ -205,8 +212,8 @@ class _Rescoring:
                 repo_id=pin.repo_id, revision=pin.revision, verified=request.source.verified
             ),
             harness=environment.harness(),
-            embeddings_sha256=sha256(request.embeddings),
-            sequences_sha256=sha256(request.sequences),
+            embeddings_sha256=file_sha256(request.embeddings),
+            sequences_sha256=file_sha256(request.sequences),
             dim=matrix.shape[1],
             feature_dtype=matrix.dtype.name,  # type: ignore[arg-type]  # open_matrix held it to these
             noise=NoiseRef(
@@ -242,8 +249,3 @@ class _Rescoring:
             },
             decisions=self.base[data.id].decisions,
         )
-
-
-def _most_copies_change(plain: list[JitteredCopy]) -> bool:
-    """Whether more than half of the copies changed a prediction."""
-    return 2 * sum(any(copy.flips) for copy in plain) > len(plain)

@@ -148,7 +148,7 @@ class BaseJob:
             for name, fits in stops.items()
         }
         return BaseResult(
-            part.task_id, scored_regimes, halted, libraries(), SCORER.found(), scale, decided
+            part.task_id, scored_regimes, halted, libraries(), SCORER.in_use(), scale, decided
         )
 
 

@@ -50,7 +50,7 @@ class Scorer:
         width = max(map(len, members))
         return "\n".join(f"{name:<{width}}  {_text(value)}" for name, value in members.items())
 
-    def found(self) -> ScorerRef:
+    def in_use(self) -> ScorerRef:
         """Return what this process scores with: the scorer of record, or another and the reason."""
         import numpy as np  # see the module's docstring
         import scipy
@@ -77,7 +77,7 @@ class Scorer:
 
     def check(self) -> None:
         """Raise ScorerError unless this process scores as the scorer of record does."""
-        if reason := self.found().reason:
+        if reason := self.in_use().reason:
             raise ScorerError(reason)
 
 

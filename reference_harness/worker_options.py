@@ -49,12 +49,3 @@ def read_options(file: Path) -> WorkerOptions:
     except ValidationError as error:
         msg = f"worker options: {first_error(error, with_input=True)}"
         raise OptionError(msg) from error
-
-
-def json_schema() -> dict[str, object]:
-    """Return the JSON Schema of the options."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Options of the sandboxed worker",
-        **WorkerOptions.model_json_schema(),
-    }

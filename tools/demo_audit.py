@@ -121,26 +121,26 @@ def audits(folder: Path) -> None:
     if shutil.which("bwrap") is None:
         print("\n4. Audits are left out: bubblewrap is not installed (package bubblewrap).")
         return
-    place = Place(folder)
+    board = Place(folder)
     print(
         "\n4. An honest row is audited: five tasks, drawn by a public beacon, rerun in a sandbox."
     )
-    place.harness(HONEST, HONEST_K)
-    place.audit(HONEST)
-    place.merge(f"Add {HONEST} and its audit")
+    board.harness(HONEST, HONEST_K)
+    board.audit(HONEST)
+    board.merge(f"Add {HONEST} and its audit")
     print(f"\n5. A forged one passes every check: {' and '.join(RAISED)} are raised consistently.")
-    place.harness(FORGED, 3)
-    submission = place.root / "submissions" / f"{FORGED}.json"
-    forge(place.root / f"{FORGED}.record.json", submission, FORGED)
-    place.geneb_ci("check", "--select", "arithmetic", f"submissions/{FORGED}.json")
+    board.harness(FORGED, 3)
+    submission = board.root / "submissions" / f"{FORGED}.json"
+    forge(board.root / f"{FORGED}.record.json", submission, FORGED)
+    board.geneb_ci("check", "--select", "arithmetic", f"submissions/{FORGED}.json")
     print("\n   A sample that cannot miss two raised tasks is drawn, and finds them.")
-    place.audit(FORGED, "--detect", "2", "--confidence", "0.99", expected=11)
-    place.merge(f"Add {FORGED} and its audit")
+    board.audit(FORGED, "--detect", "2", "--confidence", "0.99", expected=11)
+    board.merge(f"Add {FORGED} and its audit")
     print("\n6. Anybody can verify both records; the board shows what they are worth.")
-    place.geneb_ci("audit", "verify")
-    place.geneb_ci("explain", FORGED)
-    place.geneb_ci("build", "--output", "board")
-    show(place.root / "board" / "leaderboard.json")
+    board.geneb_ci("audit", "verify")
+    board.geneb_ci("explain", FORGED)
+    board.geneb_ci("build", "--output", "board")
+    show(board.root / "board" / "leaderboard.json")
 
 
 def show(path: Path) -> None:

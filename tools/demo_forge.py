@@ -26,7 +26,8 @@ def forge(record: Path, submission: Path, model_id: str, raised: Sequence[str] =
             evidence = document["evidence"][regime][task]
             better = [_raised(matrix) for matrix in measured["confusion"]]
             evidence["per_seed"] = {
-                metric: [getattr(one, metric) for one in better] for metric in ("MCC", "Acc", "F1")
+                metric: [getattr(scores, metric) for scores in better]
+                for metric in ("MCC", "Acc", "F1")
             }
             document["results"][regime][task] = mean(better)._asdict()
     submission.with_name(f"{model_id}.json").write_text(

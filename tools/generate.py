@@ -61,10 +61,10 @@ FORMATS = (base, run_record, rescored, receipt_cells)
 
 def attribute_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
     """Read the text under each attribute; pydantic could, at the cost of every start."""
-    found: dict[str, dict[str, str]] = {}
-    for node in (node for one in modules for node in ast.parse(inspect.getsource(one)).body):
+    docstrings: dict[str, dict[str, str]] = {}
+    for node in (node for module in modules for node in ast.parse(inspect.getsource(module)).body):
         if isinstance(node, ast.ClassDef):
-            docs = found.setdefault(node.name, {})
+            docs = docstrings.setdefault(node.name, {})
             for before, after in zip(node.body, node.body[1:], strict=False):
                 if (
                     isinstance(before, ast.AnnAssign)
@@ -73,7 +73,7 @@ def attribute_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
                     and isinstance(after.value, ast.Constant)
                 ):
                     docs[before.target.id] = inspect.cleandoc(str(after.value.value))
-    return found
+    return docstrings
 
 
 def model_schema(
@@ -131,8 +131,8 @@ def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
         regimes = _named(
             {regime: {"$ref": f"#/$defs/{holder}"} for regime in benchmark.regimes}, complete
         )
-        kept = {key: entry[key] for key in ("description", "default") if key in entry}
-        schema["properties"][table] = kept | regimes
+        described = {key: entry[key] for key in ("description", "default") if key in entry}
+        schema["properties"][table] = described | regimes
     return schema
 
 

@@ -50,12 +50,12 @@ def _commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Comman
     """Yield each command that does something, with its words."""
     ctx = click.Context(group)
     for name in group.list_commands(ctx):
-        found = group.get_command(ctx, name)
-        assert found is not None  # noqa: S101 (the list names commands that exist)
-        if isinstance(found, click.Group):
-            yield from _commands(found, f"{path} {name}")
+        command = group.get_command(ctx, name)
+        assert command is not None  # noqa: S101 (the list names commands that exist)
+        if isinstance(command, click.Group):
+            yield from _commands(command, f"{path} {name}")
         else:
-            yield f"{path} {name}", found
+            yield f"{path} {name}", command
 
 
 def _section(path: str, command: click.Command) -> Iterator[str]:
@@ -64,8 +64,8 @@ def _section(path: str, command: click.Command) -> Iterator[str]:
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
     for number, text in enumerate(paragraphs):
         yield from [".PP", _plain(text)] if number else [_plain(text)]
-    options = (one for one in command.get_params(ctx) if isinstance(one, click.Option))
-    records = (one.get_help_record(ctx) for one in options)
+    options = (option for option in command.get_params(ctx) if isinstance(option, click.Option))
+    records = (option.get_help_record(ctx) for option in options)
     yield from _listed(dict(record for record in records if record is not None))
 
 

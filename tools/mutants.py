@@ -68,9 +68,9 @@ def main() -> int:
         clones.put(clone(work / f"clone-{number}", commit))
 
     def judged(part: dict[str, Any]) -> None:
-        place = clones.get()
-        judge(work, part, place)
-        clones.put(place)
+        folder = clones.get()
+        judge(work, part, folder)
+        clones.put(folder)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(judged, parts))
@@ -93,21 +93,28 @@ def draw(work: Path, parts: list[dict[str, Any]], number: int, seed: int) -> Non
     mutants = []
     for part in parts:
         paths = [Path(part["folder"]) / f"{name}.py" for name in part["modules"]]
-        with closing(session(work, part)) as kept:
-            init(paths, kept, {})
+        with closing(session(work, part)) as open_session:
+            init(paths, open_session, {})
             lines = {str(path): path.read_text(encoding="utf-8").splitlines() for path in paths}
-            for item in kept.work_items:
-                one = item.mutations[0]
-                row, column = one.start_pos
-                is_separator = lines[str(one.module_path)][row - 1].startswith(SEPARATORS, column)
-                if OPERATORS.fullmatch(one.operator_name) and not is_separator:
-                    place = (str(one.module_path), one.start_pos, one.operator_name, one.occurrence)
-                    mutants.append((place, item.job_id))
+            for item in open_session.work_items:
+                mutation = item.mutations[0]
+                row, column = mutation.start_pos
+                is_separator = lines[str(mutation.module_path)][row - 1].startswith(
+                    SEPARATORS, column
+                )
+                if OPERATORS.fullmatch(mutation.operator_name) and not is_separator:
+                    position = (
+                        str(mutation.module_path),
+                        mutation.start_pos,
+                        mutation.operator_name,
+                        mutation.occurrence,
+                    )
+                    mutants.append((position, item.job_id))
     drawn = {job for _, job in random.Random(seed).sample(sorted(mutants), number)}  # noqa: S311
     for part in parts:
-        with closing(session(work, part)) as kept:
-            others = [item.job_id for item in kept.work_items if item.job_id not in drawn]
-            kept.set_multiple_results(others, WorkResult(WorkerOutcome.SKIPPED))
+        with closing(session(work, part)) as open_session:
+            others = [item.job_id for item in open_session.work_items if item.job_id not in drawn]
+            open_session.set_multiple_results(others, WorkResult(WorkerOutcome.SKIPPED))
     (work / "population").write_text(f"{len(mutants)}\n", encoding="utf-8")
 
 
@@ -162,8 +169,8 @@ def report(work: Path, parts: list[dict[str, Any]], commit: str) -> str:
     lines[0] += f" {(work / 'population').read_text(encoding='utf-8').strip()} mutants."
     diffs, total = [], Counter[TestOutcome | None]()
     for part in parts:
-        with closing(session(work, part)) as kept:
-            results = [result for _, result in kept.results if result.test_outcome]
+        with closing(session(work, part)) as open_session:
+            results = [result for _, result in open_session.results if result.test_outcome]
         counts = Counter(result.test_outcome for result in results)
         total += counts
         lines.append(f"| {part['name']} | {len(results)} | {counts[TestOutcome.KILLED]} |")

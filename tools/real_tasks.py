@@ -36,8 +36,8 @@ def fetch(folder: Path, tasks: Iterable[str], options: Iterable[str]) -> bool:
 def differing(folder: Path, pins: dict[str, str]) -> list[str]:
     """Name the tasks whose content is not the pinned one."""
     manifest = json.loads((folder / "manifest.json").read_bytes())
-    found = {name: facts["sha256"] for name, facts in manifest["tasks"].items()}
-    return [name for name, digest in pins.items() if found.get(name) != digest]
+    digests = {name: facts["sha256"] for name, facts in manifest["tasks"].items()}
+    return [name for name, digest in pins.items() if digests.get(name) != digest]
 
 
 def main(folder: Path, options: Iterable[str] = (), pinned: Path = PINS) -> int:

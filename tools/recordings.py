@@ -138,8 +138,10 @@ def in_terminal(folder: Path, words: list[str], more: dict[str, str]) -> tuple[i
     """
     ours, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
-    kept = {key: value for key, value in os.environ.items() if key not in {"NO_COLOR", "COLUMNS"}}
-    environment = {**kept, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **more}
+    inherited = {
+        key: value for key, value in os.environ.items() if key not in {"NO_COLOR", "COLUMNS"}
+    }
+    environment = {**inherited, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **more}
     with subprocess.Popen(
         [sys.executable, "-m", PROGRAMS[words[0]], *words[1:]],
         cwd=folder,
@@ -174,10 +176,10 @@ def check(folder: Path) -> Session:
     del row["results"]["10shot"]["leannmlindsey_GUE_mouse_1"]
     file = folder / "submissions/my-model.json"
     file.write_text(f"{json.dumps(row, indent=2)}\n", encoding="utf-8")
-    told = {"Display name": "My Model 86M", "Parameters": "87,101,793"}
-    told |= {"Model id": "my-model", "Submitted by": "DNA Survey authors"}
+    details = {"Display name": "My Model 86M", "Parameters": "87,101,793"}
+    details |= {"Model id": "my-model", "Submitted by": "DNA Survey authors"}
     card = CARD.read_text(encoding="utf-8")
-    for field, value in told.items():
+    for field, value in details.items():
         card = re.sub(rf"(?m)(?<=\*\*{field}:\*\* ).*", value, card)
     (folder / "submissions/cards/my-model.md").write_text(card, encoding="utf-8")
     session = Session(folder)
@@ -265,7 +267,7 @@ class Recording(NamedTuple):
 
 
 RECORDINGS = {
-    "check": Recording("geneb-ci check", check),
+    "check": Recording("geneb-ci check", check, r"\d+(?=&#160;rules)"),
     "init": Recording("geneb-ci init --dry-run", init, r"\d+(?=&#160;files)"),
     "run": Recording("geneb-harness run", run, r"\d\.\d{3}"),
     "new": Recording("geneb-ci new", new),

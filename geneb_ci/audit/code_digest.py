@@ -104,7 +104,7 @@ class _Shape:
     def _place(self, statement: ast.stmt) -> None:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             return
-        names = _defined(statement)
+        names = _defined_names(statement)
         for name in names:
             self.definitions.setdefault(name, []).append(statement)
         if not names:
@@ -138,10 +138,10 @@ class _Shape:
             return repr(node)
         if isinstance(node, ast.arg):
             return ["arg"]
-        named = self._of_name(node)
-        return self._of_fields(node) if named is None else named
+        named = self._digested_name(node)
+        return self._digested_fields(node) if named is None else named
 
-    def _of_name(self, node: ast.AST) -> Any:
+    def _digested_name(self, node: ast.AST) -> Any:
         """Return a name, an attribute or a keyword; None for any other part."""
         if isinstance(node, ast.Name):
             return self._name(node.id)
@@ -152,7 +152,7 @@ class _Shape:
             return ["keyword", _OWN if own else node.arg, self._of(node.value)]
         return None
 
-    def _of_fields(self, node: ast.AST) -> list[Any]:
+    def _digested_fields(self, node: ast.AST) -> list[Any]:
         if isinstance(node, ast.AnnAssign):  # as the same assignment without a type
             node = ast.Assign([node.target], node.value or ast.Constant(None))
         fields: list[Any] = [type(node).__name__]
@@ -193,7 +193,7 @@ def _without_docstring(body: list[Any]) -> list[Any]:
     ]
 
 
-def _defined(statement: ast.stmt) -> list[str]:
+def _defined_names(statement: ast.stmt) -> list[str]:
     """Return the names that a statement at the top of a module defines."""
     if isinstance(statement, _Named):
         return [statement.name]

@@ -39,7 +39,7 @@ from geneb_ci.submission.reading import FileKind, located, other_kind_of, read_b
 from geneb_ci.submission.structure import model_key_of
 from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.files import line_ends_differ
+from reference_harness.formats.files import line_ends_differ, text_at
 from reference_harness.formats.submission import MODELS, SubmissionV10
 from reference_harness.formats.text import plural
 
@@ -187,15 +187,12 @@ class AuditSubject:
         """The dtype that the run or the entry declares; None in format 1.0 without an entry."""
         if self.entry is not None and self.entry.run is not None:
             return self.entry.run.dtype
-        embedding = self.document.get("run", {}).get("embedding", {})
-        return embedding.get("dtype") if isinstance(embedding, dict) else None
+        return text_at(self.document, "run", "embedding", "dtype") or None
 
     @property
     def device(self) -> str | None:
         """The kind of device that the run declares, such as "cuda"; None where it declares none."""
-        hardware = self.document.get("run", {}).get("hardware", {})
-        device = hardware.get("device") if isinstance(hardware, dict) else None
-        return device.partition(":")[0] if isinstance(device, str) and device else None
+        return text_at(self.document, "run", "hardware", "device").partition(":")[0] or None
 
     @property
     def environment(self) -> Environment | None:

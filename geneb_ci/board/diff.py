@@ -119,7 +119,7 @@ class Regime:
         k = self._place[model]
         return float(high[k] - low[k]) / 2
 
-    def place(self, model: str) -> RegimePlace:
+    def place_of(self, model: str) -> RegimePlace:
         """Say where a row stands, and in which range its rank lies."""
         k = self._place[model]
         low, high = int(self._stood.low[k]), int(self._stood.high[k])
@@ -247,7 +247,7 @@ def _models(side: Side) -> dict[str, None]:
 
 
 def _present(model: str, regimes: dict[str, Regime]) -> Present:
-    return Present(model, tuple(r.place(model) for r in regimes.values() if model in r.scores))
+    return Present(model, tuple(r.place_of(model) for r in regimes.values() if model in r.scores))
 
 
 def _changed(
@@ -263,8 +263,8 @@ def _changed(
             }
         scores = _differing(_row(before.tasks, name, model), _row(after.tasks, name, model))
         if scores:
-            place_was = old[name].place(model) if was is not None else None
-            place_now = new[name].place(model) if now is not None else None
+            place_was = old[name].place_of(model) if was is not None else None
+            place_now = new[name].place_of(model) if now is not None else None
             small = place_was is not None and place_now is not None
             if place_was is not None and place_now is not None:
                 moved = abs(place_now.score - place_was.score)
@@ -303,7 +303,9 @@ def _moves(old: Regime, new: Regime, differ: set[str]) -> Iterable[RankMove]:
         passed_by = tuple(o for o in others if _passes(o, model, old, new))
         if passed or passed_by:
             inside = not any(new.apart(model, other) for other in (*passed, *passed_by))
-            yield RankMove(model, old.place(model), new.place(model), passed, passed_by, inside)
+            yield RankMove(
+                model, old.place_of(model), new.place_of(model), passed, passed_by, inside
+            )
 
 
 def _passes(model: str, other: str, old: Regime, new: Regime) -> bool:

@@ -11,7 +11,7 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.statistics.metrics import RowNumbers
 from geneb_ci.submission.document import Document, read_document
-from geneb_ci.submission.structure import check_structure, is_sound
+from geneb_ci.submission.structure import check_structure, fits_format_1_0
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission, SubmissionV10
 
@@ -87,7 +87,7 @@ def _document(file: CheckedFile) -> Document:
 def _numbered(file: CheckedFile, benchmark: Benchmark, errors: RowErrors | None) -> BoardRow | None:
     document = _document(file)
     submission: Submission | None
-    if is_sound(document.value):  # typed scores would take longer than all the rest
+    if fits_format_1_0(document.value):  # typed scores would take longer than all the rest
         submission = SubmissionV10.model_validate(document.value | {"results": {}})
     else:
         submission, _ = check_structure(document.value)

@@ -7,6 +7,7 @@ from geneb_ci.common.finding import KeyPath
 from geneb_ci.statistics.binary import Classes, acc_limits
 from geneb_ci.statistics.metrics import Matrix, Reading, Triple, half_widths, is_mixed
 from reference_harness.formats.benchmark import Benchmark, Task
+from reference_harness.formats.files import member_at
 
 if TYPE_CHECKING:
     from reference_harness.formats.submission import Submission
@@ -115,7 +116,9 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
             yield Claim(where, regime, known, reading, fits, classes[task])
         cells = _known(evidence, regime, benchmark)
         triples = {
-            task: t for task, cell in cells.items() if (t := triple_of(_member(cell, "canonical")))
+            task: t
+            for task, cell in cells.items()
+            if (t := triple_of(member_at(cell, "canonical")))
         }
         for task, reading in readings(triples, fits).items():
             where = ("evidence", regime, task, "canonical")
@@ -128,7 +131,7 @@ def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaim
     for regime in benchmark.regimes:
         triples: dict[tuple[str, int], Triple] = {}
         for task, cell in _known(evidence, regime, benchmark).items():
-            rows = _seed_triples(_member(cell, "per_seed"), len(benchmark.protocol.seeds))
+            rows = _seed_triples(member_at(cell, "per_seed"), len(benchmark.protocol.seeds))
             triples |= {(task, index): triple for index, triple in enumerate(rows)}
         by_task: dict[str, list[Reading]] = {}
         for (task, _), reading in readings(triples, 1).items():
@@ -157,12 +160,12 @@ def matrix_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[MatrixC
     for regime in benchmark.regimes:
         for task, cell in _known(evidence, regime, benchmark).items():
             cell_path: KeyPath = ("evidence", regime, task)
-            known, canonical = benchmark.by_id[task], _member(cell, "canonical")
+            known, canonical = benchmark.by_id[task], member_at(cell, "canonical")
             for holder, path, scores in (
                 (cell, cell_path, by_path.get((*cell_path, "per_seed"), ())),
                 (canonical, (*cell_path, "canonical"), means.get((*cell_path, "canonical"), ())),
             ):
-                confusion = _member(holder, "confusion")
+                confusion = member_at(holder, "confusion")
                 if (
                     isinstance(confusion, list)
                     and len(confusion) == seeds
@@ -187,7 +190,7 @@ def _square(matrix: Any) -> bool:
 
 def _seed_triples(per_seed: Any, seeds: int) -> list[Triple]:
     """Return one triple per seed; an empty list if a list is too short, too long or malformed."""
-    columns = [_member(per_seed, metric) for metric in ("MCC", "Acc", "F1")]
+    columns = [member_at(per_seed, metric) for metric in ("MCC", "Acc", "F1")]
     if not all(isinstance(column, list) and len(column) == seeds for column in columns):
         return []
     rows = [
@@ -199,11 +202,7 @@ def _seed_triples(per_seed: Any, seeds: int) -> list[Triple]:
 
 def _known(tables: Tables, regime: str, benchmark: Benchmark) -> dict[str, Any]:
     """Return the cells of a regime whose tasks are in the benchmark, in benchmark order."""
-    cells = _member(tables, regime)
+    cells = member_at(tables, regime)
     if not isinstance(cells, dict):
         return {}
     return {task: cells[task] for task in benchmark.task_ids if task in cells}
-
-
-def _member(value: Any, key: str) -> Any:
-    return value.get(key) if isinstance(value, dict) else None

@@ -100,7 +100,7 @@ def fixed_file(path: Path, checker: Checker) -> Fixed:
         changes.append(f"members {_places(list(orders))} put in the order of the format")
     if means or orders:
         after = _Editor(_with_spans(document), means, orders).text()
-    schema = _schema_of(context, layout)
+    schema = _missing_schema(context, layout)
     if schema is not None:
         after = _with_schema(after, schema)
         changes.append(f"{quoted(SCHEMA)} added: {quoted(schema)}")
@@ -251,7 +251,7 @@ class _Editor:
         )
 
 
-def _schema_of(context: Context, layout: Layout) -> str | None:
+def _missing_schema(context: Context, layout: Layout) -> str | None:
     """Return the `$schema` that a file lacks: relative, where its repository has the schema."""
     version = version_of(context.document.value)
     if SCHEMA in context.root or version is None:

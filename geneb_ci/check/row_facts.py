@@ -13,6 +13,7 @@ from geneb_ci.common.finding import Fault
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.names import Card, read_card
 from geneb_ci.submission.reading import disguise_fault, read_bytes
+from reference_harness.formats.files import text_at
 from reference_harness.formats.recognition import disguise_of
 
 
@@ -54,24 +55,18 @@ def extractor_module(value: object) -> str:
 
     Only the last path component is used, so that no path can leave the folder of extractors.
     """
-    path = _extractor_path(value)
+    path = text_at(value, "run", "extractor", "path")
     return path.rsplit("/", 1)[-1] if path.endswith(".py") else ""
 
 
 def is_built_in(value: object) -> bool:
     """Whether a document's run names an extractor that ships with the harness."""
-    return _extractor_path(value).startswith("builtin:")
+    return text_at(value, "run", "extractor", "path").startswith("builtin:")
 
 
 def names_module(document: Document) -> bool:
     """Whether a document's run names an extractor that should be in the folder of extractors."""
     return bool(extractor_module(document.value)) and not is_built_in(document.value)
-
-
-def _extractor_path(value: object) -> str:
-    for key in ("run", "extractor", "path"):
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from geneb_ci.submission.names import Card
 from geneb_ci.submission.other_cards import OtherCards
 from geneb_ci.submission.peers import Peers, results_digest
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import member_at, text_at
 
 if TYPE_CHECKING:
     from geneb_ci.check.change import Change, ChangeFault
@@ -87,15 +88,11 @@ class Context:
 
     def member(self, *path: str) -> Any:
         """Return a member by its path, or None when it is missing."""
-        value: Any = self.root
-        for part in path:
-            value = value.get(part) if isinstance(value, dict) else None
-        return value
+        return member_at(self.document.value, *path)
 
     def text(self, *path: str) -> str:
         """Return a string by its path, or "" when it is missing or not a string."""
-        value = self.member(*path)
-        return value if isinstance(value, str) else ""
+        return text_at(self.document.value, *path)
 
     def table(self, *path: str) -> dict[str, Any]:
         """Return an object by its path, or an empty one when it is missing or not an object."""

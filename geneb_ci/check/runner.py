@@ -20,6 +20,7 @@ from geneb_ci.submission.document import Document, parse_document, read_document
 from geneb_ci.submission.peers import peers_of
 from geneb_ci.submission.reading import located
 from geneb_ci.submission.structure import Engine, check_structure
+from reference_harness.formats.files import text_at
 from reference_harness.formats.recognition import FOREIGN
 from reference_harness.formats.submission_terms import ENTRY_MEMBER
 from reference_harness.formats.text import quoted
@@ -155,7 +156,9 @@ class Checker:
         benchmark, practice = context.benchmark, False
         layout = context.layout
         if layout.kind is LayoutKind.ALONE:
-            practice = _benchmark_name(document) == practice_benchmark().name
+            practice = (
+                text_at(document.value, "run", "benchmark", "name") == practice_benchmark().name
+            )
             benchmark = practice_benchmark() if practice else benchmark
         self.benchmarks[benchmark.name] = benchmark.sha256
         in_repository = layout.holds(document.path)
@@ -239,13 +242,6 @@ def _first(rule: Rule, faults: list[Fault]) -> list[Fault]:
         cut, message=message, found=actual, expected=expected, unlisted=more - 1
     )
     return [*listed, last]
-
-
-def _benchmark_name(document: Document) -> object:
-    value = document.value
-    for key in ("run", "benchmark", "name"):
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
 
 
 def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:

@@ -193,7 +193,7 @@ def send_command(
     add_summary(machine.text)
     if max_cost is not None and machine.dollars > max_cost:
         raise UsageProblem(
-            f"that is more than --max-cost {max_cost:.2f}",
+            f"the Job may cost {machine.dollars:.2f} dollars, more than --max-cost {max_cost:.2f}",
             "pass a shorter --timeout, a smaller --flavor, or a higher --max-cost",
         )
     if dry_run:

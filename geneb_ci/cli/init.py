@@ -8,6 +8,7 @@ import click
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import STDOUT, Output, width, write
 from geneb_ci.common.errors import Exit
+from geneb_ci.github.new_app import install_address, make_app
 from geneb_ci.github.new_board import apply_settings, has_rows, new_board, require_path
 from geneb_ci.github.new_repository import Answers, answers, first_commit, is_changed
 from geneb_ci.github.settings import diagnosis
@@ -41,6 +42,9 @@ from reference_harness.formats.text import next_line
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @click.option("--force", is_flag=True, help="Overwrite files that differ.")
 @click.option("--apply", is_flag=True, help="Push the first commit, and set up GitHub and the Hub.")
+@click.option(
+    "--app", is_flag=True, help="Make an App, by a click in a browser, that proposes audits."
+)
 def init_command(
     folder: Path,
     repo: str | None,
@@ -51,16 +55,20 @@ def init_command(
     dry_run: bool,
     force: bool,
     apply: bool,
+    app: bool,
 ) -> int:
     """Write the repository of a new board into DIR, then with --apply set up GitHub and the Hub.
 
     Without --apply nothing leaves this machine. With it, the tokens are GH_TOKEN and HF_TOKEN.
+    With --app, later, audits open their own pull requests and nobody stores a personal token.
     Both may be run again: what is there is not written twice, and a file that differs is kept.
     """
     require_path(folder)
     given = answers(folder, repo, space, maintainers, is_alone=alone)
     if apply:
         return _apply(folder, given, dry_run=dry_run)
+    if app:
+        return _make_app(given, dry_run=dry_run)
     board = new_board(folder, given, benchmark)
     for line in board.lines(force=force):
         echo(line)
@@ -95,6 +103,15 @@ def _apply(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
     if any(state.state is SettingState.WRONG for state in left):
         return Exit.ERRORS
     echo(next_line(shlex.join(["geneb-ci", "publish", "--space", str(given.space)])))
+    return Exit.CLEAN
+
+
+def _make_app(given: Answers, *, dry_run: bool) -> Exit:
+    """Make an App of the board, and print where it is installed: the second click."""
+    made = make_app(given.repository, echo, dry_run=dry_run)
+    if made is not None:
+        echo(f"install it on {given.repository} alone: {install_address(made)}")
+        echo(next_line(shlex.join(["geneb-ci", "doctor", "--github", given.repository])))
     return Exit.CLEAN
 
 

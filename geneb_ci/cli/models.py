@@ -12,7 +12,6 @@ import click
 from geneb_ci.audit.code_digest import BUILTIN, built_in
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.fetching import lock_bytes
-from geneb_ci.audit.rerun.weights import file_sha256
 from geneb_ci.cli.check import STDIN, read_stdin
 from geneb_ci.cli.main import LazyGroup, echo, run_harness
 from geneb_ci.cli.shared import STDOUT, format_option, row_width
@@ -39,7 +38,7 @@ from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
 from geneb_ci.submission.reading import BYTES_MAX, FileKind, located, read_bytes, require_file
 from geneb_ci.submission.structure import check_structure, model_key_of, version_of
-from reference_harness.formats.files import text_line_ends, write_whole
+from reference_harness.formats.files import file_sha256, text_line_ends, write_whole
 from reference_harness.formats.submission_terms import BY_ENTRY, ENTRY_MEMBER
 from reference_harness.formats.text import next_line, plural, quoted
 

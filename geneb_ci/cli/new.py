@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 
 import click
 
-from geneb_ci.audit.rerun.weights import CONFIG_MAX, JSON_MAX, PATTERNS, file_sha256
+from geneb_ci.audit.rerun.weights import CONFIG_MAX, JSON_MAX, PATTERNS
 from geneb_ci.check.rules.identity import refuse_bad_id
 from geneb_ci.cli.shared import LayeredCommand, row_width
 from geneb_ci.common.config import Layout, find_layout
@@ -39,6 +39,7 @@ from geneb_ci.models.scaffold import (
     word,
 )
 from geneb_ci.render.table import wrapped_text
+from reference_harness.formats.files import file_sha256
 from reference_harness.formats.submission_terms import DTYPES, LINE_MAX, PARAMS_MAX
 from reference_harness.formats.text import NEXT, command_lines, next_line, quoted
 

@@ -72,7 +72,7 @@ def show_health(space: Space, generation: Generation, repository: GitRepository)
     health = attempt(lambda: space_health(space, generation, repository), say=say)
     for line in health_lines(space.resource, health, generation.manifest):
         echo(line)
-    return Exit.CLEAN if health.sound else Exit.ERRORS
+    return Exit.CLEAN if health.is_served else Exit.ERRORS
 
 
 def show_changes(space: Space, intent: PublishIntent) -> Exit:

@@ -284,7 +284,7 @@ def _sound(file: Path, definition: Path | None) -> ReceiptSubject:
     return subject
 
 
-class _Receipt(LazyGroup):
+class _ReceiptCommands(LazyGroup):
     table = {  # noqa: RUF012 (click's groups are made once)
         "verify": ("receipt", "recompute every cell from the published embeddings"),
         "push": ("receipt", "publish the files as a data set of the Hub"),
@@ -299,7 +299,7 @@ class _Receipt(LazyGroup):
     }
 
 
-@click.group(cls=_Receipt)
+@click.group(cls=_ReceiptCommands)
 def receipt_command() -> None:
     """Receipts: the embeddings that a submission commits to, published beside it.
 

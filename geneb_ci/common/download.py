@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import hashlib
 import http.client
 import os
 import urllib.error
@@ -15,6 +14,7 @@ from typing import IO, Any, NamedTuple
 from geneb_ci.common.addresses import Reach
 from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import GenebError, unwritable
+from reference_harness.formats.files import file_sha256
 
 REASON_MAX = 200
 """Characters of what a server gave as a reason."""
@@ -108,7 +108,7 @@ def _is_continued(
         _receive(address, unfinished, have, purpose, bytes_max)
     except _TooLong:
         return False
-    return _sha256(unfinished) == sha256
+    return file_sha256(unfinished) == sha256
 
 
 class _TooLong(Exception):  # noqa: N818 (no error of this program)
@@ -125,11 +125,6 @@ def _receive(address: str, unfinished: Path, have: int, purpose: Purpose, bytes_
             unfinished.open("ab" if have else "wb") as stream,
         ):
             _copy(response, stream, bytes_max - have, address, purpose)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def length_there(address: str, purpose: Purpose) -> int:
@@ -248,7 +243,7 @@ def keep_download(
     unfinished: Path, path: Path, sha256: str, address: str, purpose: Purpose
 ) -> None:
     """Rename a finished download, if its digest is right. Raises what `purpose` says."""
-    digest = _sha256(unfinished)
+    digest = file_sha256(unfinished)
     if digest != sha256:
         unfinished.unlink()
         raise purpose.other(f"{address}: sha256 {digest}, expected {sha256}", purpose.changed)

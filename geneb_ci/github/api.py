@@ -32,9 +32,9 @@ from geneb_ci.github.replies import (
     parsed,
     readable_items,
 )
-from geneb_ci.github.sides import git_sha
 from geneb_ci.github.verdict.model import REPOSITORY
 from geneb_ci.github.wire import Etags, Wire
+from reference_harness.formats.files import blob_id
 
 API = "https://api.github.com"
 SERVER = "https://github.com"
@@ -246,12 +246,12 @@ class GitHub:
 
         "" if it is none, or there is no such commit; the first one counts.
         """
-        wanted = (AUDIT_CONTEXT, commitment)
+        expected = (AUDIT_CONTEXT, commitment)
         try:
             times = [
                 status.moment
                 for status in self.statuses(commit)
-                if (status.context, status.description) == wanted
+                if (status.context, status.description) == expected
             ]
         except NotFound:
             return ""
@@ -303,8 +303,10 @@ class GitHub:
         for path, raw in sorted(files.items()):
             body = {"content": base64.b64encode(raw).decode(), "encoding": "base64"}
             sha = parsed(Tree, self.wire.send("POST", "/git/blobs", body), "the file").sha
-            if sha != git_sha(raw):
-                raise Tampered(f"{path}: GitHub stored other bytes", "run this again")
+            if sha != blob_id(raw):
+                raise Tampered(
+                    f"{path}: GitHub stored other bytes than were sent", "run this again"
+                )
             entries.append({"path": path, "mode": REGULAR, "type": "blob", "sha": sha})
         tree = {"base_tree": base.commit.tree.sha, "tree": entries}
         tree_sha = parsed(Tree, self.wire.send("POST", "/git/trees", tree), "the tree").sha

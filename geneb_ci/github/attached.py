@@ -42,7 +42,7 @@ class AttachedRecord(StrictModel):
     """Text of each signed file by its path."""
 
     @property
-    def signed(self) -> dict[str, bytes]:
+    def signed_files(self) -> dict[str, bytes]:
         """The signed files."""
         return {path: text.encode() for path, text in self.files.items()}
 
@@ -54,12 +54,12 @@ def attach(github: GitHub, attached: AttachedRecord) -> None:
     digest = hashlib.sha256(line.encode()).hexdigest()
     parts = [line[start : start + PART] for start in range(0, len(line), PART)]
     present = _parts(github.comments(number), github.author).get(digest, {})
-    for place, part in enumerate(parts, 1):
-        if place not in present:
+    for index, part in enumerate(parts, 1):
+        if index not in present:
             github.add_comment(
                 number,
-                f"{MARKER}{digest} {place}/{len(parts)} {part} -->\nThe signed record "
-                f"`{attached.record}` is in this comment, part {place} of {len(parts)}. To propose "
+                f"{MARKER}{digest} {index}/{len(parts)} {part} -->\nThe signed record "
+                f"`{attached.record}` is in this comment, part {index} of {len(parts)}. To propose "
                 f"it, in a checkout of main: `geneb-ci audit propose {number}`.\n",
             )
 
@@ -80,7 +80,7 @@ def attached_record(github: GitHub, number: int) -> AttachedRecord:
             "name the pull request or the issue whose comment has it",
         )
     newest = complete[-1]
-    line = "".join(newest[place][1] for place in sorted(newest))
+    line = "".join(newest[index][1] for index in sorted(newest))
     return decode(line, AttachedRecord, f"the record in the comments on #{number}", AGAIN)
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 KEY_TEXT, WRITER = "AUDIT_KEY", "AUDIT_TOKEN"
 """Variables of the environment: the two secrets of the jobs that sign and propose."""
+APP, APP_KEY = "AUDIT_APP", "AUDIT_APP_KEY"
+"""Variable and secret of an App of the board, from which the workflow mints the second of them."""
 FLAVOR, RUNNER = "AUDIT_FLAVOR", "AUDIT_RUNNER"
 """Variables that name where the workflow reruns: a machine of the Hub, or a runner of its own."""
 PROBED = "AUDIT_PROBED"
@@ -98,8 +100,9 @@ def writer_of(repository: str | None, author: int | None = None) -> GitHub | Non
         return None
     writer = connect(repository, {**os.environ, "GH_TOKEN": token}, author)
     how = (
-        "store a token that may write Contents and Pull requests, and that does not end within the "
-        f"hour {_SECRET.format(WRITER)}, or delete it: without one the signed record is attached"
+        "make an App: geneb-ci init --app; or store a token that may write Contents and Pull "
+        f"requests, and that does not end within the hour {_SECRET.format(WRITER)}, or delete it: "
+        "without one the signed record is attached"
     )
     try:
         answer = writer.wire.get("").body

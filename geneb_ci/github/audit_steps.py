@@ -40,7 +40,7 @@ from geneb_ci.github.audits import AuditOrder
 from geneb_ci.github.errors import ConversationLocked, Tampered
 from geneb_ci.github.main_branch import Clone, changed_main, further_places, layout_of_main
 from geneb_ci.github.replies import Commit
-from geneb_ci.github.sides import Main, git_sha, main_at
+from geneb_ci.github.sides import Main, main_at
 from geneb_ci.github.transport import decode
 from geneb_ci.github.verdict.collect import Judge
 from geneb_ci.github.verdict.decide import BaseBranch
@@ -48,6 +48,7 @@ from geneb_ci.github.verdict.model import FileDigest
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.render.markdown import code
 from geneb_ci.submission.reading import BYTES_MAX
+from reference_harness.formats.files import blob_id
 from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def rerun_order(order: AuditOrder, layout: Layout, machine: "Machine", say: Say)
     raws = {}
     for file in order.files:
         ((_, raw),) = repository.blobs([file.blob])
-        if git_sha(raw) != file.blob or len(raw) > BYTES_MAX:
+        if blob_id(raw) != file.blob or len(raw) > BYTES_MAX:
             raise Tampered(f"{file.path}: not the file that was committed to", open_again(order))
         raws[file.path] = raw
     main = main_at(clone, clone.commit("HEAD"), further_places(layout))
@@ -301,7 +302,7 @@ def propose_record(github: GitHub, layout: Layout, number: int) -> tuple[Attache
     attached = attached_record(github, number)
     order = attached.order
     _require_own(github, order)
-    with _at_head(github, layout, order, attached.signed) as (audited, row):
+    with _at_head(github, layout, order, attached.signed_files) as (audited, row):
         paths = [audited.layout.root / path for path in attached.files]
         (path,) = (path for path in paths if path.stem == attached.record)
         _verified(audited.layout, path, audits.AGAIN)
@@ -346,7 +347,7 @@ def _verified(layout: Layout, record: Path, fix: str) -> Verification:
 
 def _proposed(writer: GitHub, attached: AttachedRecord, main: Commit, row: dict[str, bytes]) -> int:
     """Open the pull request of a record, with the row where it is whole; return its number."""
-    files = {**row, **attached.signed} if attached.is_whole else attached.signed
+    files = {**row, **attached.signed_files} if attached.is_whole else attached.signed_files
     return audits.propose(writer, attached.order, main, files, attached.record)
 
 

@@ -36,7 +36,6 @@ from geneb_ci.github.replies import (
     adapter,
     readable_items,
 )
-from geneb_ci.github.sides import git_sha
 from geneb_ci.github.verdict.model import (
     REASON_MAX,
     SUCCESS,
@@ -46,6 +45,7 @@ from geneb_ci.github.verdict.model import (
     PullHead,
 )
 from geneb_ci.render.plain import visible
+from reference_harness.formats.files import blob_id
 
 # GitHub ends a query after ten seconds. Comments are the largest part of what is read.
 TALKS = 25
@@ -284,7 +284,7 @@ def prefetch_blobs(github: GitHub, blobs: Iterable[Blob]) -> None:
         fields = [f'b{n}: object(oid: "{sha}") {{ ...File }}' for n, sha in enumerate(part)]
         for file in _answers(github, fields, _FILE, _File).values():
             raw = (file.text or "").encode("utf-8", "surrogatepass")
-            if git_sha(raw) == file.oid:  # no text is read of a binary or truncated file
+            if blob_id(raw) == file.oid:  # no text is read of a binary or truncated file
                 content = base64.b64encode(raw).decode()
                 github.blobs[file.oid] = BlobReply(sha=file.oid, encoding="base64", content=content)
 

@@ -13,9 +13,10 @@ from geneb_ci.common.config import FILE as SETTINGS_FILE
 from geneb_ci.common.config import LAYOUT_FILES, ROWS, Layout, find_layout
 from geneb_ci.github.errors import MainMoved, UnexpectedReply
 from geneb_ci.github.replies import BlobReply, Commit, CommitComparison, RecursiveTree
-from geneb_ci.github.sides import Main, Source, git_sha, read_blob
+from geneb_ci.github.sides import Main, Source, read_blob
 from geneb_ci.publish.git import CODE, GitRepository
 from geneb_ci.submission.reading import BYTES_MAX
+from reference_harness.formats.files import blob_id
 from reference_harness.formats.text import Say
 
 _ENTRY = re.compile(rb"(\d{6}) (blob|commit|tree) ([0-9a-f]{40}) +(\d+|-)\t(.*)", re.DOTALL)
@@ -35,9 +36,9 @@ class Clone:
         """Return a commit by its name. Raises WrongRepository if there is none."""
         if name not in self._commits:
             sha, tree = self.repository.commit_and_tree(name)
-            found = Commit.model_validate({"sha": sha, "commit": {"tree": {"sha": tree}}})
-            self._commits[sha] = found
-            return found
+            commit = Commit.model_validate({"sha": sha, "commit": {"tree": {"sha": tree}}})
+            self._commits[sha] = commit
+            return commit
         return self._commits[name]
 
     def comparison(self, base: str, head: str) -> CommitComparison:
@@ -165,7 +166,7 @@ def _local(root: Path, path: str, blob: Blob) -> bytes | None:
         raw = file.read_bytes()
     except OSError:
         return None
-    return raw if git_sha(raw) == blob.sha else None
+    return raw if blob_id(raw) == blob.sha else None
 
 
 def _has_more(root: Path, main: Main) -> bool:

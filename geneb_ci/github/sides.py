@@ -35,6 +35,7 @@ from geneb_ci.submission.names import skeletons
 from geneb_ci.submission.peers import normal_form
 from geneb_ci.submission.reading import BYTES_MAX, too_large
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import blob_id
 from reference_harness.formats.submission import Submission
 
 _AGAIN = "run the command again; if it fails again, the connection to GitHub may be tampered with"
@@ -151,14 +152,9 @@ def read_blob(source: Source, blob: Blob) -> bytes | Fault:
         raw = base64.b64decode(reply.content.replace("\n", ""), validate=True)
     except binascii.Error as error:
         raise Tampered(f"blob {blob.sha}: not base64", _AGAIN) from error
-    if git_sha(raw) != blob.sha:
-        raise Tampered(f"blob {blob.sha}: GitHub sent bytes with the id {git_sha(raw)}", _AGAIN)
+    if blob_id(raw) != blob.sha:
+        raise Tampered(f"blob {blob.sha}: GitHub sent bytes with the id {blob_id(raw)}", _AGAIN)
     return raw if len(raw) <= BYTES_MAX else too_large(len(raw))
-
-
-def git_sha(raw: bytes) -> str:
-    """Return the git object id of a blob: SHA-1 of "blob", a space, the size, a NUL, the bytes."""
-    return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
 
 
 # Scores from -1 to 1 in steps of 2 / STEPS: a thirtieth of what counts as near.

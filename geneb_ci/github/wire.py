@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
+from urllib.parse import urlsplit
 
 import github
 import requests
@@ -228,6 +229,9 @@ def _read(path: Path) -> dict[str, CachedReply]:
 
 
 PER_PAGE = 100  # GitHub's largest page
+LOG = "GENEB_GITHUB_LOG"
+"""Variable that names a file to which each request is appended with its answer, as JSON."""
+_LOGGED = ("date", "etag", "link", "retry-after", "x-github-request-id", "x-ratelimit-remaining")
 _NOT_MODIFIED, _OK = 304, range(200, 300)
 _DIGITS_MAX = 10  # of a time in seconds: the year 2286
 
@@ -276,6 +280,7 @@ class Wire:
         self.resets: dt.datetime | None = None
         """When that hour ends, according to the last answer."""
         self._skew = dt.timedelta(0)
+        self._log = os.environ.get(LOG, "")
 
     def close(self) -> None:
         """Close the connection."""
@@ -324,13 +329,17 @@ class Wire:
         return values if isinstance(values, dict) else {}
 
     def send(self, verb: str, path: str, body: Any) -> Any:
-        """Write once; after a rate limit, which changes nothing, wait and write again.
+        """Write to the repository once; after a rate limit, which changes nothing, once more.
 
         Raises Unavailable if it is unknown whether the write succeeded.
         """
+        return self.send_at(verb, f"/repos/{self.repository}{path}", body)
+
+    def send_at(self, verb: str, path: str, body: Any = None) -> Any:
+        """Write to any path of the API, as `send` does."""
         for attempt in range(self.patience.retries + 1):
             try:
-                return self._ask(verb, f"/repos/{self.repository}{path}", {}, {}, body)[2]
+                return self._ask(verb, path, {}, {}, body)[2]
             except RateLimited as limit:
                 if limit.wait > self.patience.wait_max or attempt == self.patience.retries:
                     raise
@@ -365,9 +374,12 @@ class Wire:
                 verb, url, parameters, headers, body
             )
             self._note(reply_headers)
+            data = None if status == _NOT_MODIFIED else _json(text)
+            if self._log:
+                target = Requester.add_parameters_to_url(url, dict(parameters))
+                _append(Path(self._log), verb, target, body, status, reply_headers, data)
             if status == _NOT_MODIFIED:
                 return status, reply_headers, None
-            data = _json(text)
             if status in _OK:
                 return status, reply_headers, data
             self._refuse(Refusal(status, reply_headers, data))
@@ -392,6 +404,29 @@ class Wire:
     def _refuse(self, refusal: Refusal) -> NoReturn:
         self._note(refusal.headers)
         raise problem(refusal, self.repository, self.now, self.patience)
+
+
+def _append(
+    path: Path,
+    verb: str,
+    target: str,
+    body: Any,
+    status: int,
+    headers: Mapping[str, str],
+    answer: Any,
+) -> None:
+    """Append a request and its answer to a file: no token is in it, and no key of an App."""
+    url = urlsplit(target)
+    line = {
+        "verb": verb,
+        "target": url.path + (f"?{url.query}" if url.query else ""),
+        "body": body,
+        "status": status,
+        "headers": {name: headers[name] for name in _LOGGED if name in headers},
+        "answer": None if url.path.startswith("/app-manifests/") else answer,
+    }
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
 
 
 def _json(text: str) -> Any:

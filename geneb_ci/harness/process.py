@@ -210,7 +210,7 @@ class HarnessProcess:
                 with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                     process.stdin.close()  # it ends its workers itself
                     process.wait(KILL_SECONDS)
-            processes.kill(_tree(process), KILL_SECONDS)
+            processes.kill(_process_tree(process), KILL_SECONDS)
             process.wait()
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
@@ -277,7 +277,7 @@ class _Call:
         self._task = task
         self._limits = limits
         self._begun = time.monotonic()
-        tree = _tree(process)
+        tree = _process_tree(process)
         self._before = sum(processes.cpu_seconds(member.pid) for member in tree)
         self._peak = 0
         if limits is not None:
@@ -287,7 +287,7 @@ class _Call:
     @property
     def used(self) -> ResourceUse:
         """The resources that the call has used so far."""
-        total = sum(processes.cpu_seconds(member.pid) for member in _tree(self._process))
+        total = sum(processes.cpu_seconds(member.pid) for member in _process_tree(self._process))
         return ResourceUse(total - self._before, self._peak)
 
     def answer(self, words: Sequence[str]) -> dict[str, str | None] | None:
@@ -317,7 +317,7 @@ class _Call:
     def _check(self) -> None:
         if self._limits is None:
             return
-        tree = _tree(self._process)
+        tree = _process_tree(self._process)
         most = self._limits.memory_mib * MIB
         taken = processes.used_memory(tree, most)
         self._peak = max(self._peak, taken)
@@ -362,7 +362,7 @@ def _marked(error: ExtractorRefused, task: str) -> ExtractorRefused:
     return error
 
 
-def _tree(process: "subprocess.Popen[bytes]") -> list[processes.Process]:
+def _process_tree(process: "subprocess.Popen[bytes]") -> list[processes.Process]:
     own = processes.read(process.pid)
     return [*([own] if own is not None else []), *processes.descendants(process.pid)]
 

@@ -40,9 +40,9 @@ _CHARACTERS = ("char", "one-hot")
 
 def contradictions(entry: ModelEntry) -> Iterator[str]:
     """Yield what one key of an entry says against another."""
-    yield from _of_tokens(entry)
-    yield from _of_lengths(entry)
-    yield from _of_published(entry)
+    yield from _token_contradictions(entry)
+    yield from _length_contradictions(entry)
+    yield from _published_contradictions(entry)
     loading, run = entry.loading, entry.run
     params, trained = entry.params, entry.params_trained
     if trained is not None and (params is None or trained > params):
@@ -69,7 +69,7 @@ def _option(options: Mapping[str, str], name: str) -> str:
     return f"{name} = {quoted(options[name])}" if name in options else f"no {name}"
 
 
-def _of_tokens(entry: ModelEntry) -> Iterator[str]:
+def _token_contradictions(entry: ModelEntry) -> Iterator[str]:
     loading = entry.loading
     if loading is None:
         return
@@ -81,7 +81,7 @@ def _of_tokens(entry: ModelEntry) -> Iterator[str]:
         yield f"quirks and tokenizer disagree about k-mers: tokenizer {kind!r}"
 
 
-def _of_lengths(entry: ModelEntry) -> Iterator[str]:
+def _length_contradictions(entry: ModelEntry) -> Iterator[str]:
     published, run, most = entry.published, entry.run, entry.max_tokens
     cut = published.max_length if published is not None else None
     if cut is not None and most is not None and cut > most:
@@ -95,7 +95,7 @@ def _of_lengths(entry: ModelEntry) -> Iterator[str]:
         yield f"max_letters is {letters:,}, and {most:,} tokens of one letter are taken"
 
 
-def _of_published(entry: ModelEntry) -> Iterator[str]:
+def _published_contradictions(entry: ModelEntry) -> Iterator[str]:
     published, loading = entry.published, entry.loading
     if published is None:
         return
@@ -128,7 +128,7 @@ def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> It
     for key, own, other in _pairs(entry, facts):
         if own is not None and other is not None and own != other:
             yield f"{key}: the entry has {own!r}, the table {other!r}"
-    yield from _of_source(entry, facts.get("source") or {})
+    yield from _source_contradictions(entry, facts.get("source") or {})
     loading = entry.loading
     if loading is not None:
         for name in sorted(set(loading.quirks) ^ set(facts.get("flags", loading.quirks))):
@@ -138,7 +138,7 @@ def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> It
         for name, _, version in (pin.partition("==") for pin in loading.loaded_with):
             if known.get(name, version) != version:
                 yield f"loaded_with: {name} {version}, the table has {known[name]}"
-    yield from _of_size(entry, facts.get("params_gb_fp32"))
+    yield from _size_contradictions(entry, facts.get("params_gb_fp32"))
 
 
 def _pairs(entry: ModelEntry, facts: Mapping[str, Any]) -> Iterator[tuple[str, object, object]]:
@@ -161,7 +161,7 @@ def _pairs(entry: ModelEntry, facts: Mapping[str, Any]) -> Iterator[tuple[str, o
         yield "packages", loading.packages, facts.get("python_packages")
 
 
-def _of_source(entry: ModelEntry, source: Mapping[str, Any]) -> Iterator[str]:
+def _source_contradictions(entry: ModelEntry, source: Mapping[str, Any]) -> Iterator[str]:
     weights = entry.weights
     if weights is None or not source:
         return
@@ -178,7 +178,7 @@ def _of_source(entry: ModelEntry, source: Mapping[str, Any]) -> Iterator[str]:
         yield f"revision: the table has {pinned.group()}, which the entry does not pin"
 
 
-def _of_size(entry: ModelEntry, size: float | None) -> Iterator[str]:
+def _size_contradictions(entry: ModelEntry, size: float | None) -> Iterator[str]:
     """Yield a published number of weights that their files do not have; `size` is in GB."""
     explained = entry.params_unknown or (entry.sources is not None and entry.sources.params)
     if size is None or not entry.params or explained:

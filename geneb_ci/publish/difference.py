@@ -178,7 +178,7 @@ class Health:
     """Where visitors get the files; None where the Hub names no address, so nobody looked."""
 
     @property
-    def sound(self) -> bool:
+    def is_served(self) -> bool:
         """Whether the expected board is served completely."""
         expected = self.standing in {LiveStatus.CURRENT, LiveStatus.ROLLED_BACK}
         return expected and not self.altered and not self.hindrances

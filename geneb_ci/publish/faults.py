@@ -84,11 +84,11 @@ class Limited(Retryable):
         self.wait_s = wait_s
 
 
-class Unstored(Retryable):
+class StorageFailed(Retryable):
     """The Hub's storage of large files failed, before a commit was made."""
 
 
-class Unknown(Retryable):
+class UnknownOutcome(Retryable):
     """No valid answer: the commit may or may not have been made."""
 
 
@@ -116,9 +116,9 @@ def translated_errors(
     try:
         yield
     except HfHubHTTPError as error:
-        raise _of_status(error, resource, writing=writing) from error
+        raise _status_problem(error, resource, writing=writing) from error
     except httpx.HTTPStatusError as error:
-        raise Unknown(f"status {error.response.status_code}") from error
+        raise UnknownOutcome(f"status {error.response.status_code}") from error
     except OfflineModeIsEnabled as error:
         raise HubRefused("HF_HUB_OFFLINE is set, so nothing can be uploaded", "unset it") from error
     except HFValidationError as error:
@@ -126,7 +126,7 @@ def translated_errors(
             f"{resource!r} is not a valid repository name", "write it as OWNER/NAME"
         ) from error
     except httpx.HTTPError as error:
-        raise Unknown(f"no usable answer from the Hub ({type(error).__name__})") from error
+        raise UnknownOutcome(f"no usable answer from the Hub ({type(error).__name__})") from error
     except (OSError, RuntimeError) as error:
         raise _beyond_the_hub(error, resource, large()) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -135,7 +135,7 @@ def translated_errors(
             fix = "fix the YAML header of README.md"
             raise HubRefused(f"{resource}: {_line(error)}", fix) from error
         # The client does not validate answers: an unexpected one raises any exception.
-        raise Unknown(f"no usable answer from the Hub ({type(error).__name__})") from error
+        raise UnknownOutcome(f"no usable answer from the Hub ({type(error).__name__})") from error
 
 
 def _beyond_the_hub(error: Exception, resource: str, large: list[str]) -> Exception:
@@ -153,10 +153,10 @@ def _beyond_the_hub(error: Exception, resource: str, large: list[str]) -> Except
         if isinstance(cause, OSError) and cause.errno is not None:
             failure = cause
     if isinstance(failure, StorageFailure):
-        return _of_storage(failure, large)
+        return _storage_problem(failure, large)
     known = failure or error
     if isinstance(known, ConnectionError | TimeoutError):
-        return Unknown(f"the connection to the Hub failed ({type(error).__name__})")
+        return UnknownOutcome(f"the connection to the Hub failed ({type(error).__name__})")
     fault = machine_fault(known) if isinstance(known, OSError) else None
     if fault is None:
         return error
@@ -169,7 +169,7 @@ def _beyond_the_hub(error: Exception, resource: str, large: list[str]) -> Except
     )
 
 
-def _of_storage(failure: StorageFailure, large: list[str]) -> Exception:
+def _storage_problem(failure: StorageFailure, large: list[str]) -> Exception:
     others = f" and {len(large) - 1} more" if len(large) > 1 else ""
     what = f"{failure.what} (uploading {large[0]}{others})" if large else failure.what
     status = failure.status
@@ -177,7 +177,7 @@ def _of_storage(failure: StorageFailure, large: list[str]) -> Exception:
         kind, _, fix = _FAULTS[status]
         return kind(what, fix)
     if status is None or status == HTTPStatus.UNAUTHORIZED or retryable_fault(status, {}):
-        return Unstored(what)  # the next try gets a new upload token
+        return StorageFailed(what)  # the next try gets a new upload token
     return HubRefused(what, _STORAGE_FIX)
 
 
@@ -187,7 +187,7 @@ _STORAGE_FIX = (
 )
 
 
-def _of_status(
+def _status_problem(
     error: Any, resource: str, *, writing: bool
 ) -> Exception:  # the client is imported late
     status: int = error.response.status_code
@@ -199,8 +199,8 @@ def _of_status(
         host = hosts[-1]
         what = f"the Hub's storage ({host}) answers {status} to a download"
         if status == HTTPStatus.FORBIDDEN:
-            return Unstored(what)  # the URL may have expired; a retry gets a new one
-        return _of_storage(StorageFailure(what, status, by_hub=False), [])
+            return StorageFailed(what)  # the URL may have expired; a retry gets a new one
+        return _storage_problem(StorageFailure(what, status, by_hub=False), [])
     hidden = status == HTTPStatus.UNAUTHORIZED and not (
         writing or headers.get("X-Error-Message") == _BAD_CREDENTIALS
     )
@@ -224,7 +224,7 @@ def retryable_fault(status: int, headers: Mapping[str, str]) -> Retryable | None
     if status == HTTPStatus.CONFLICT:
         return Locked("another commit is in progress (409)")
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.REQUEST_TIMEOUT:
-        return Unknown(f"the Hub failed ({status:d})")
+        return UnknownOutcome(f"the Hub failed ({status:d})")
     return None
 
 

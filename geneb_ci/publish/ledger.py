@@ -155,7 +155,7 @@ def level_at(standing: RowAtCommit) -> str | None:
         own = {f"{SUBMISSIONS}/{standing.model}.json": standing.submission}
         files |= {**standing.audits, **own, **standing.log}
     model = standing.model if standing.audits else None
-    evidence = _evidence(tuple(sorted(files.items())), model)
+    evidence = _repository_evidence(tuple(sorted(files.items())), model)
     if evidence is None:
         return None
     file = parse_document(standing.submission, Path(standing.model), standing.model)
@@ -163,7 +163,9 @@ def level_at(standing: RowAtCommit) -> str | None:
 
 
 @functools.lru_cache(maxsize=STATES_MAX)
-def _evidence(files: tuple[tuple[str, bytes], ...], model: str | None) -> RepositoryEvidence | None:
+def _repository_evidence(
+    files: tuple[tuple[str, bytes], ...], model: str | None
+) -> RepositoryEvidence | None:
     """Verify the records of a model among some files, which takes half a second each."""
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
         root = Path(name).resolve()
@@ -319,7 +321,7 @@ def _events(
         policy = any(change.path in DECISIVE for change in step.changes)
         for model in sorted({*rows.submissions, *before} if policy else touched):
             now[model] = rows.level(model, before.get(model))
-            yield from _of_model(step, model, (before.get(model), now[model]), rows)
+            yield from _row_events(step, model, (before.get(model), now[model]), rows)
             if now[model] is None:
                 del now[model]
 
@@ -328,7 +330,7 @@ def _model(change: HistoryChange) -> str | None:
     return submission_of(change.path) or audited_model(change.path)
 
 
-def _of_model(
+def _row_events(
     step: HistoryStep, model: str, levels: tuple[str | None, str | None], rows: _Rows
 ) -> Iterator[Event]:
     """Yield the events of one row in a step: its file, then its audits, then its level."""

@@ -17,7 +17,7 @@ from geneb_ci.audit.record.old_log import (
 )
 from geneb_ci.audit.record.published import BYTES_MAX, PATH, lost_since, statements_in
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.publish.faults import HubRefused, NotFastForward, Unknown, Unverified
+from geneb_ci.publish.faults import HubRefused, NotFastForward, UnknownOutcome, Unverified
 from geneb_ci.publish.generation import PUBLISHED_LOG, Generation
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.manifest import NAME, Manifest, Rollback
@@ -149,7 +149,7 @@ def push(
             say(f"{plural(len(changed), 'file')}, {network_text(size, 'send')}")
         try:
             commit = space.commit(state.head, changed, gone, intent.message(generation))
-        except Unknown:
+        except UnknownOutcome:
             perhaps = True
             raise
         perhaps = True
@@ -189,7 +189,7 @@ def must_keep_statements(
         if lost := lost_since(statements, own):
             raise NotFastForward(
                 f"{space.resource}: the board of its commit {commit[:SHORT]} has what this one "
-                f"lacks: {'; '.join(one.text for one in lost[:LOST_SHOWN])}",
+                f"lacks: {'; '.join(loss.text for loss in lost[:LOST_SHOWN])}",
                 "publish from a main that has every signed file; restore them from its history",
             )
     _must_keep_log(space, state, generation)
@@ -217,7 +217,7 @@ def published_statements(space: Space) -> dict[str, dict[str, str]]:
         except ValueError as error:
             raise Unverified(
                 f"{space.resource} at {past.commit}: {PATH} cannot be read: {error}",
-                "a newer version wrote it, or another writer: look at that commit",
+                "a newer geneb-ci or another program wrote it: look at who made that commit",
             ) from error
     return lists
 

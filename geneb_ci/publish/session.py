@@ -15,8 +15,8 @@ from geneb_ci.publish.faults import (
     PublishFault,
     RetriesExhausted,
     Retryable,
-    Unknown,
-    Unstored,
+    StorageFailed,
+    UnknownOutcome,
     retryable_fault,
 )
 from reference_harness.formats.text import Say, silent
@@ -68,7 +68,7 @@ def attempt(one_try: Callable[[], T], *, clock: Clock = time, say: Say = silent)
             return one_try()
         except Retryable as setback:
             last = str(setback)
-            if isinstance(setback, Unknown | Unstored):
+            if isinstance(setback, UnknownOutcome | StorageFailed):
                 silent += time.monotonic() - began
             pause = 0.0 if isinstance(setback, HeadChanged) else wait
             if isinstance(setback, Limited) and setback.wait_s is not None:
@@ -173,4 +173,4 @@ def _token(resource: str) -> str | None:
             "add the repository, branch and workflow as a trusted publisher in its settings",
         ) from error
     except (httpx.HTTPError, ValueError, KeyError) as error:
-        raise Unknown(f"no token from the Hub ({type(error).__name__})") from error
+        raise UnknownOutcome(f"no token from the Hub ({type(error).__name__})") from error

@@ -1,6 +1,5 @@
 """Repositories on the Hub: listing, reading, and writing one commit; the Space."""
 
-import hashlib
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,9 +8,16 @@ from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from geneb_ci.publish import manifest
-from geneb_ci.publish.faults import HubRefused, RepoMissing, Unknown, Unverified, translated_errors
+from geneb_ci.publish.faults import (
+    HubRefused,
+    RepoMissing,
+    UnknownOutcome,
+    Unverified,
+    translated_errors,
+)
 from geneb_ci.publish.manifest import Manifest
 from geneb_ci.publish.session import TIMEOUT_S, Clock, attempt, session
+from reference_harness.formats.files import blob_id, file_blob_id, file_sha256, has_sha256
 from reference_harness.formats.hub_storage import limit_storage
 from reference_harness.formats.text import Say, silent
 
@@ -29,18 +35,13 @@ class HubFileDigest(NamedTuple):
 
     def are_of(self, content: Content) -> bool:
         """Whether the file has these bytes."""
+        if isinstance(content, bytes):
+            if self.lfs is not None:
+                return has_sha256(content, self.lfs)
+            return blob_id(content) == self.blob
         if self.lfs is not None:
-            return self.lfs == _sha256(content)
-        raw = content if isinstance(content, bytes) else content.read_bytes()
-        named = b"blob %d\0" % len(raw) + raw
-        return self.blob == hashlib.sha1(named, usedforsecurity=False).hexdigest()
-
-
-def _sha256(content: Content) -> str:
-    if isinstance(content, bytes):
-        return hashlib.sha256(content).hexdigest()
-    with content.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+            return file_sha256(content) == self.lfs
+        return file_blob_id(content) == self.blob
 
 
 class PastCommit(NamedTuple):
@@ -95,7 +96,7 @@ class Remote:
                 for file in info.siblings or []
             }
             if not info.sha:
-                raise Unknown(f"the Hub returned no commit of {self.resource}")
+                raise UnknownOutcome(f"the Hub returned no commit of {self.resource}")
             return Listing(info.sha, files)
 
     def read(self, path: str, revision: str = "main", bytes_max: int = FILE_BYTES_MAX) -> bytes:
@@ -283,7 +284,7 @@ def upload(
             return UploadResult(here.head, perhaps)
         try:
             commit = remote.commit(here.head, changed, gone, message)
-        except Unknown:
+        except UnknownOutcome:
             perhaps = True
             raise
         perhaps = True

@@ -11,12 +11,12 @@ macro by more than `raise_` has a mean r of at least
 
     max over m >= 0 of  m raise_ + sum over cells of v min over a, b of (r - m gain)
 
-by Lagrangian duality. The minimum is taken on a grid of a and b. Tasks of more than two classes are
-left out: their cells count as honest.
+by Lagrangian duality. The minimum is taken on a grid of a and b; of more than two classes, both are
+bounded as in `raise_bound`.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -82,22 +82,6 @@ def alterations_of(matrix: Sequence[Sequence[int]], weight: float) -> Alteration
     ones = np.ones_like(a)
     gain = mcc(tn * ones, fp * ones, fn * ones, tp * ones) - mcc(tn - a, fp + a, fn + b, tp - b)
     return Alterations(hit_of(a, b, tn, tp), gain, weight)
-
-
-def cells_of(
-    matrices: Mapping[str, Sequence[Sequence[Sequence[int]]]],
-    categories: Mapping[str, Sequence[str]],
-) -> list[Alterations]:
-    """Return the binary cells of a regime; `matrices` has those of each task, one a probe."""
-    weights = {
-        task: 1 / len(categories) / len(tasks) for tasks in categories.values() for task in tasks
-    }
-    return [
-        alterations_of(matrix, weights[task] / len(of_task))
-        for task, of_task in matrices.items()
-        for matrix in of_task
-        if len(matrix) == BINARY
-    ]
 
 
 def needed_hit(cells: Sequence[Alterations], raise_: float) -> float:

@@ -70,7 +70,7 @@ def scored_model(word: str, definition: Path | None = None) -> ScoredModel:
     folder = Path(named_folder) if named_folder else file.with_suffix("")
     value = _value_of(file)
     is_record = isinstance(value, dict) and "tasks" in value and "results" not in value
-    model = (_of_record if is_record else _of_submission)(file, value, definition)
+    model = (_scored_record if is_record else _scored_submission)(file, value, definition)
     if model.entry is not None and (named_folder or (folder / FILE).is_file()):
         read = read_predictions(folder / FILE, model.benchmark, model.entry)
         return model._replace(predictions=read)
@@ -94,7 +94,7 @@ def _value_of(file: Path) -> Any:
     return document.value
 
 
-def _of_record(file: Path, value: Any, definition: Path | None) -> ScoredModel:
+def _scored_record(file: Path, value: Any, definition: Path | None) -> ScoredModel:
     try:
         record = RunRecord.model_validate(value)
     except ValidationError as error:
@@ -114,7 +114,7 @@ def _of_record(file: Path, value: Any, definition: Path | None) -> ScoredModel:
     return ScoredModel(record.model_id, benchmark, scores, record.predictions)
 
 
-def _of_submission(file: Path, value: Any, definition: Path | None) -> ScoredModel:
+def _scored_submission(file: Path, value: Any, definition: Path | None) -> ScoredModel:
     submission, _ = check_structure(value)
     if submission is None:
         raise NothingChecked(

@@ -155,7 +155,7 @@ def near(a: Sample, b: Sample) -> Nearness:
         "after rescaling each embedding": _scaled_embeddings,
     }
     close |= {name: _aligned_share(view(x), view(y)) for name, view in views.items()}
-    return Nearness(len(pairs), close, _equal_predictions(a.predictions, b.predictions))
+    return Nearness(len(pairs), close, _share_of_equal_predictions(a.predictions, b.predictions))
 
 
 def _unchanged(rows: Rows) -> Rows:
@@ -233,7 +233,7 @@ def _span_coordinates(rows: Rows) -> Rows:
     return np.asarray(np.linalg.qr(rows.T, mode="r")).T
 
 
-def _equal_predictions(a: Predictions | None, b: Predictions | None) -> float | None:
+def _share_of_equal_predictions(a: Predictions | None, b: Predictions | None) -> float | None:
     """Return the share of equal predictions in the tasks and regimes of both."""
     if a is None or b is None:
         return None

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from reference_harness.formats.run_record import Canonical, Regime
 
 
-def matrix_of(truth: Codes, predicted: Codes, classes: int) -> list[list[int]]:
+def confusion_matrix(truth: Codes, predicted: Codes, classes: int) -> list[list[int]]:
     """Return the counts of (n,) true and (n,) predicted classes, a row for each true class."""
     cells = truth.astype(np.int64) * classes + predicted
     matrix: list[list[int]] = (
@@ -44,7 +44,7 @@ def matrix_of(truth: Codes, predicted: Codes, classes: int) -> list[list[int]]:
     return matrix
 
 
-def digest_of(labels: tuple[int, ...], fits: Codes) -> str:
+def predictions_digest(labels: tuple[int, ...], fits: Codes) -> str:
     """Return the digest of (fits, n) predicted classes, as `predictions_sha256` is defined."""
     values: npt.NDArray[np.int64] = np.asarray(labels, dtype="<i8")
     return hashlib.sha256(values[fits].tobytes()).hexdigest()
@@ -64,10 +64,10 @@ def contradictions(
         f"{quoted(task)} has predictions and no evidence"
         for task in predictions.tasks.keys() - scored
     ]
-    return [*lines, *_of_cells(submission, predictions, benchmark)]
+    return [*lines, *_differences(submission, predictions, benchmark)]
 
 
-def _of_cells(
+def _differences(
     submission: SubmissionV12, predictions: Predictions, benchmark: Benchmark
 ) -> Iterator[str]:
     seeds = len(benchmark.protocol.seeds)
@@ -78,10 +78,12 @@ def _of_cells(
             if predicted is None or not any(regime in fits for fits in predicted.fits.values()):
                 yield f"{where} has evidence and no predictions"
             else:
-                yield from (f"{where}: {what}" for what in _of_cell(cell, predicted, regime, seeds))
+                yield from (
+                    f"{where}: {what}" for what in _cell_differences(cell, predicted, regime, seeds)
+                )
 
 
-def _of_cell(
+def _cell_differences(
     cell: CellEvidenceV12, predicted: TaskPredictions, regime: str, seeds: int
 ) -> Iterator[str]:
     if list(predicted.labels) != cell.classes:
@@ -94,7 +96,7 @@ def _of_cell(
         claims[CANONICAL] = (cell.canonical.confusion, cell.canonical.predictions_sha256)
     for name, (matrices, digest) in claims.items():
         if name in predicted.fits:
-            yield from _of_set(
+            yield from _set_differences(
                 name, matrices, digest, predicted, each_seed(predicted.fits[name][regime], seeds)
             )
 
@@ -104,10 +106,10 @@ def each_seed(fits: Codes, seeds: int) -> Codes:
     return np.repeat(fits, seeds, axis=0) if len(fits) == 1 else fits
 
 
-def _of_set(
+def _set_differences(
     name: str, matrices: list[list[list[int]]], digest: str, predicted: TaskPredictions, fits: Codes
 ) -> Iterator[str]:
-    followed = [matrix_of(predicted.truth, codes, len(predicted.labels)) for codes in fits]
+    followed = [confusion_matrix(predicted.truth, codes, len(predicted.labels)) for codes in fits]
     if len(matrices) != len(followed):
         yield f"{len(matrices)} confusion matrices ({name}); the predictions give {len(followed)}"
         return
@@ -118,7 +120,7 @@ def _of_set(
                 f"give {computed_matrix}"
             )
             break
-    if (computed := digest_of(predicted.labels, fits)) != digest:
+    if (computed := predictions_digest(predicted.labels, fits)) != digest:
         yield f"predictions_sha256 ({name}) is {digest}; the predictions have {computed}"
 
 
@@ -135,7 +137,7 @@ def differing_predictions(
     of the receipt give. What contradicts a claimed cell is among them; a cell may be claimed or
     not.
     """
-    lines = list(_of_cells(submission, predictions, benchmark))
+    lines = list(_differences(submission, predictions, benchmark))
     seeds = len(benchmark.protocol.seeds)
     for task, truth in truths.items():
         predicted = predictions.tasks.get(task)
@@ -154,7 +156,10 @@ def differing_predictions(
                 fits = predicted.fits.get(name, {}).get(regime)
                 if fits is None:
                     continue
-                if digest_of(predicted.labels, each_seed(fits, seeds)) != cell.predictions_sha256:
+                if (
+                    predictions_digest(predicted.labels, each_seed(fits, seeds))
+                    != cell.predictions_sha256
+                ):
                     where = f'{quoted(task)} in "{regime}"'
                     lines.append(
                         f"{where}: the predictions ({name}) are not those of the embeddings"
@@ -226,7 +231,7 @@ def errors_shared(predictions: Mapping[str, Predictions], benchmark: Benchmark) 
     regimes = {}
     for regime in benchmark.regimes:
         tasks = {
-            task: _shared_in(task, regime, [predictions[model] for model in models])
+            task: _error_covariances(task, regime, [predictions[model] for model in models])
             for task in benchmark.task_ids
         }
         scores = {"macro": macro_weights(benchmark.categories)}
@@ -244,7 +249,9 @@ def errors_shared(predictions: Mapping[str, Predictions], benchmark: Benchmark) 
     )
 
 
-def _shared_in(task: str, regime: str, rows: Sequence[Predictions]) -> npt.NDArray[np.float64]:
+def _error_covariances(
+    task: str, regime: str, rows: Sequence[Predictions]
+) -> npt.NDArray[np.float64]:
     """Return the (m, m) covariances of rows on one task; 0 for a row without predictions there."""
     alike: dict[tuple[tuple[int, ...], bytes], list[int]] = {}
     for position, predictions in enumerate(rows):

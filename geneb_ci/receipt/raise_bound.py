@@ -22,13 +22,19 @@ The probe itself is taken as it is: altered training embeddings are no part of t
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.receipt.alteration_power import BINARY, largest_of, mcc
+from geneb_ci.receipt.alteration_power import (
+    BINARY,
+    Alterations,
+    alterations_of,
+    largest_of,
+    mcc,
+)
 from geneb_ci.receipt.embeddings import MISSED
 from geneb_ci.receipt.rounding import Wide
 
@@ -48,9 +54,9 @@ class CellDraw(NamedTuple):
     """(k, k) true class by predicted one."""
     right: npt.NDArray[np.int64]
     """(k,) embeddings of each class that are drawn from: those that it gets right, among others."""
-    uniform: int
+    uniform: float
     """Draws among all of these."""
-    by_class: int
+    by_class: float
     """Draws that chose the class first."""
     weight: float
     """Of the cell in the mean of the regime."""
@@ -94,8 +100,31 @@ def intervals(most: int) -> tuple[Wide, Wide]:
 
 def hidden_in(cell: CellDraw) -> Hidden:
     """Return the alterations of a cell that can raise it."""
-    hidden = _of_two(cell) if len(cell.matrix) == BINARY else _of_many(cell)
+    hidden = _two_class_bounds(cell) if len(cell.matrix) == BINARY else _many_class_bounds(cell)
     return hidden._replace(gain=cell.weight * hidden.gain)
+
+
+def cells_of(
+    matrices: Mapping[str, Sequence[Sequence[Sequence[int]]]],
+    categories: Mapping[str, Sequence[str]],
+) -> list[Alterations]:
+    """Return the cells of a regime, by one draw; `matrices` has those of each task, one a probe."""
+    weights = {
+        task: 1 / len(categories) / len(tasks) for tasks in categories.values() for task in tasks
+    }
+    return [
+        _by_one_draw(matrix, weights[task] / len(of_task))
+        for task, of_task in matrices.items()
+        for matrix in of_task
+    ]
+
+
+def _by_one_draw(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
+    if len(matrix) == BINARY:
+        return alterations_of(matrix, weight)
+    counts = np.array(matrix, dtype=np.int64)
+    hidden = _many_class_bounds(CellDraw(counts, np.diag(counts), 0.5, 0.5, weight))
+    return Alterations(hidden.hits, hidden.gain, weight)
 
 
 def largest_raise(cells: Sequence[CellDraw], hits: int = 0) -> float:
@@ -116,7 +145,7 @@ def largest_raise(cells: Sequence[CellDraw], hits: int = 0) -> float:
     return max(0.0, -largest_of(below))
 
 
-def _of_two(cell: CellDraw) -> Hidden:
+def _two_class_bounds(cell: CellDraw) -> Hidden:
     (tn, fp), (fn, tp) = cell.matrix.astype(np.float64)
     lower, upper = zip(intervals(int(tn)), intervals(int(tp)), strict=True)
     least = [ends.reshape(-1) for ends in np.meshgrid(*lower, indexing="ij")]
@@ -126,7 +155,7 @@ def _of_two(cell: CellDraw) -> Hidden:
     return Hidden(_hits(cell, least[0] + least[1], rates[0] + rates[1]), gain)
 
 
-def _of_many(cell: CellDraw) -> Hidden:
+def _many_class_bounds(cell: CellDraw) -> Hidden:
     """Return bounds for any division of a total of altered embeddings.
 
     They are of the classes with most embeddings to draw from, where a draw hits them least; one

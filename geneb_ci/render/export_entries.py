@@ -200,7 +200,7 @@ def every_eval_ever(site: Site) -> Iterator[tuple[str, bytes]]:
     """
     if site.built.when is None:
         raise UsageProblem(
-            "an entry of Every Eval Ever states its time, and FOLDER has no commit to take it from",
+            "an entry of Every Eval Ever needs a time, and FOLDER is in no git commit that has one",
             "pass --time, such as --time 2026-11-20T08:30:00Z",
         )
     collection = portable_name(re.sub(r"[^a-z0-9]+", "-", site.benchmark.name.lower()).strip("-"))

@@ -75,13 +75,13 @@ class Sandbox:
             return lambda path: path
         folders = {path: Path(source) for path, source in view.folders.items()}
 
-        def translated(path: str) -> str:
+        def host_path(path: str) -> str:
             for known, source in folders.items():
                 if path == known or path.startswith(f"{known}/"):
                     return str(source) + path[len(known) :]
             return str(self.scratch / "data" / Path(path).name)
 
-        return translated
+        return host_path
 
 
 @contextlib.contextmanager

@@ -202,11 +202,11 @@ def _results(state: BranchState) -> Iterator[str]:
 
 
 def _pack(state: BranchState) -> str:
-    found = state.results
-    if found is None:
+    results = state.results
+    if results is None:
         return ""
-    output = f"submissions/{found.model_id or 'ID'}.json"
-    return _join("geneb-ci", "pack", found.folder, *found.words, "--output", output)
+    output = f"submissions/{results.model_id or 'ID'}.json"
+    return _join("geneb-ci", "pack", results.folder, *results.words, "--output", output)
 
 
 def _template(state: BranchState) -> Iterator[str]:

@@ -113,7 +113,7 @@ class AuditCandidate(NamedTuple):
 
 
 class LiveBoard(NamedTuple):
-    """The published board, as the Space has it."""
+    """The Space of a board, and how its board compares with that of this clone."""
 
     space: str
     status: LiveStatus

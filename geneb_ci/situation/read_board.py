@@ -267,11 +267,11 @@ class BoardReader:
 
     def open_audits(self, shown_at: Mapping[str, str]) -> tuple[OpenAudit, ...]:
         """Return the audits that began and have no record, the most urgent one first."""
-        found = {audit.commitment: audit for audit in self._signed_audits(shown_at)}
+        audits = {audit.commitment: audit for audit in self._signed_audits(shown_at)}
         for begun in (*self._plans_here(), *self._worked_on()):
-            known = found.get(begun.commitment)
-            found[begun.commitment] = begun if known is None else _together(begun, known)
-        return tuple(sorted(found.values(), key=_urgency))
+            known = audits.get(begun.commitment)
+            audits[begun.commitment] = begun if known is None else _together(begun, known)
+        return tuple(sorted(audits.values(), key=_urgency))
 
     @property
     def _ended(self) -> set[str]:

@@ -44,6 +44,7 @@ from geneb_ci.submission.names import Card, read_card
 from geneb_ci.submission.reading import FileKind, read_bytes
 from geneb_ci.submission.result_folders import MODEL_META, described_by, model_meta
 from geneb_ci.submission.structure import check_structure
+from reference_harness.formats.files import text_at
 from reference_harness.formats.submission import SubmissionV12
 from reference_harness.formats.submission_terms import SUFFIX
 from reference_harness.formats.text import quoted
@@ -197,9 +198,9 @@ class _Reader:
         for folder in sorted(folders):
             files = [p for p in self.tree.untracked if str(PurePosixPath(p).parent) == folder]
             known = described_by(model_meta(self.layout.root / folder))
-            wanted = (("model_id", "ID"), ("display", "NAME"), ("params", "N"))
+            placeholders = (("model_id", "ID"), ("display", "NAME"), ("params", "N"))
             words: list[str] = []
-            for option, placeholder in wanted:
+            for option, placeholder in placeholders:
                 if option not in known:
                     words += [f"--{option.replace('_', '-')}", placeholder]
             return Results(folder, len(files), tuple(words), str(known.get("model_id", "")))
@@ -238,7 +239,7 @@ class _Reader:
             row=row,
             card=card_path,
             module=path,
-            class_name=_class_name(value),
+            class_name=text_at(value, "run", "extractor", "class_name"),
             is_fixable=is_fixable(self.layout.root / row, other),
             row_errors=problems(other),
             card_errors=problems(fatal),
@@ -282,7 +283,7 @@ class _Reader:
         module = ExtractorFile(path, raw if isinstance(raw, bytes) else b"")
         if module.fault is not None:
             return module.fault.message
-        fault = interface_fault(module.raw, _class_name(value))
+        fault = interface_fault(module.raw, text_at(value, "run", "extractor", "class_name"))
         if fault is not None:
             return f"{module.name}:{fault.line}: {fault.message}; expected {SIGNATURE}"
         mismatch = next((f for f in errors if f.rule in EXTRACTOR_RULES), None)
@@ -330,9 +331,9 @@ class _Reader:
 
 def problems(findings: Iterable[Finding]) -> Problems:
     """Return the number of findings, their rules, and the first message."""
-    found = list(findings)
-    first = found[0].message if found else ""
-    return Problems(len(found), tuple(dict.fromkeys(f.rule for f in found)), first)
+    listed = list(findings)
+    first = listed[0].message if listed else ""
+    return Problems(len(listed), tuple(dict.fromkeys(f.rule for f in listed)), first)
 
 
 def _placeholders(card: Card | None) -> Problems:
@@ -352,23 +353,17 @@ def _card_facts(card: Card | None) -> Mapping[str, str]:
     if card is None:
         return {}
     texts = {
-        "display": card.find("display name"),
-        "params": card.find("parameters"),
-        "training_data": card.find("training data"),
-        "zero_shot": card.find("zero-shot"),
-        "submitted_by": card.find("submitted by"),
+        "display": card.entry_named("display name"),
+        "params": card.entry_named("parameters"),
+        "training_data": card.entry_named("training data"),
+        "zero_shot": card.entry_named("zero-shot"),
+        "submitted_by": card.entry_named("submitted by"),
     }
     facts = {name: entry.value for name, entry in texts.items() if entry and entry.value}
     number = _NUMBER.search(facts.pop("params", ""))
     if number is not None:
         facts["params"] = number.group().replace(",", "")
     return facts
-
-
-def _class_name(value: Any) -> str:
-    for key in ("run", "extractor", "class_name"):
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, str) else ""
 
 
 def _class_in(path: Path) -> str:

@@ -45,11 +45,11 @@ def _step_of(
 ) -> NextStep:
     """Return the next step in a repository, whose command is for its root."""
     if role is Role.MAINTAINER or (role is None and _has_unmerged_statements(layout)):
-        return _of_maintainer(layout, repository, space, now)
+        return _maintainer_step(layout, repository, space, now)
     step = _of_contributor(layout, repository)
     has_key = role is None and _has_key(layout)
     if has_key and step.situation in NOTHING_TO_SUBMIT:
-        return _of_maintainer(layout, repository, space, now)
+        return _maintainer_step(layout, repository, space, now)
     return dataclasses.replace(step, lines=(*step.lines, OTHER_ROLE)) if has_key else step
 
 
@@ -82,7 +82,7 @@ def _of_contributor(layout: Layout, repository: str | None) -> NextStep:
     return decide(Role.CONTRIBUTOR, state, contributor.TABLE)
 
 
-def _of_maintainer(
+def _maintainer_step(
     layout: Layout, repository: str | None, space: str | None, now: dt.datetime
 ) -> NextStep:
     # Imported here: they need the extra `records`, which a contributor does not.

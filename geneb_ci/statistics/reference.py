@@ -180,7 +180,7 @@ class Reference:
     pooled: tuple[float, ...]
     """Typical scale of each regime."""
 
-    def place(self, number: int | None) -> int | None:
+    def index_of(self, number: int | None) -> int | None:
         """Return the index in the fit of a row of the table, or None."""
         return self.rows.index(number) if number in self.rows else None
 

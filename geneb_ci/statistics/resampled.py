@@ -64,10 +64,10 @@ def _mcc(drawn: Reals, truth: Codes, predicted: Codes, classes: int) -> Reals:
     cells = np.zeros((len(truth), classes * classes))
     cells[np.arange(len(truth)), truth.astype(np.int64) * classes + predicted] = 1
     matrix = (drawn @ cells).reshape(-1, classes, classes)
-    total, true, said = matrix.sum((1, 2)), matrix.sum(2), matrix.sum(1)
+    total, true, guessed = matrix.sum((1, 2)), matrix.sum(2), matrix.sum(1)
     right = np.trace(matrix, axis1=1, axis2=2)
-    spread = (total**2 - (true**2).sum(1)) * (total**2 - (said**2).sum(1))
-    covariance = right * total - (true * said).sum(1)
+    spread = (total**2 - (true**2).sum(1)) * (total**2 - (guessed**2).sum(1))
+    covariance = right * total - (true * guessed).sum(1)
     mcc: Reals = np.divide(covariance, np.sqrt(spread), out=np.zeros_like(total), where=spread > 0)
     return mcc
 

@@ -61,11 +61,11 @@ def leave_one_out_of(
     """Predict a row from the table without `own` and `nearest`; None if it has too few cells."""
     if len(row) < CELLS_MIN or share_present(row) < PRESENT_MIN:
         return None
-    without = reference.place(own)
+    without = reference.index_of(own)
     # 1. Weights of the other rows, A_-i Z x, and the prediction Z' A_-i Z x, where A_-i is the
     # inverse without the row's own place.
     standard, weights, fitted = _predictions(row, reference)
-    out = [index for index in (without, reference.place(nearest)) if index is not None]
+    out = [index for index in (without, reference.index_of(nearest)) if index is not None]
     weights, fitted, leverage = _downdated(reference, out, weights, fitted)
     # 2. Prediction of each cell, leaving this cell out.
     predicted, residuals = [], []

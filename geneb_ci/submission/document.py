@@ -26,6 +26,7 @@ from geneb_ci.submission.scanner import (
     scan,
 )
 from geneb_ci.submission.tokens import NUMBER_CHARS_MAX, UNUSABLE
+from reference_harness.formats.files import text_at
 from reference_harness.formats.submission_terms import ENTRY_MEMBER
 
 _INFINITE = (math.inf, -math.inf)
@@ -276,10 +277,7 @@ class Document:
     @property
     def scorer(self) -> str:
         """Digest of the scorer that the run names, or ""."""
-        value = self.value
-        for key in ("run", "scorer", "digest"):
-            value = value.get(key) if isinstance(value, dict) else None
-        return value if isinstance(value, str) else ""
+        return text_at(self.value, "run", "scorer", "digest")
 
     def position(self, offset: int) -> Position:
         """Return the line and column, from 1, of an offset in code points."""

@@ -126,7 +126,7 @@ class Card:
     entries: tuple[CardField, ...]
     fault: Fault | None = None
 
-    def find(self, *words: str) -> CardField | None:
+    def entry_named(self, *words: str) -> CardField | None:
         """Return the first entry whose name contains one of the words, ignoring letter case."""
         for word in words:
             for entry in self.entries:

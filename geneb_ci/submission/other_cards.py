@@ -41,12 +41,12 @@ class CardFacts(NamedTuple):
 
 def weights_of(card: Card) -> CardField | None:
     """Return the field on the weights."""
-    return card.find("weights", "checkpoint")
+    return card.entry_named("weights", "checkpoint")
 
 
 def training_of(card: Card) -> CardField | None:
     """Return the field on the training data."""
-    return card.find("training data", "pretraining")
+    return card.entry_named("training data", "pretraining")
 
 
 def title_line(card: Card) -> int:

@@ -134,8 +134,8 @@ class KnownEmbedding(NamedTuple):
         """The file name that the row would have."""
         return Path(f"{self.model_id}.json")
 
-    def at(self, path: Path, *, keep: bool) -> "ReadRow":
-        """Return what reading its file at a path gives, of the scores those that are known."""
+    def as_read(self, path: Path, *, keep: bool) -> "ReadRow":
+        """Return the row as if it were read from a file; with `keep`, with its scores."""
         row = PeerRow(path, self.names, self.values) if keep else None
         return ReadRow(path, self.model_id, self.digest, _forms(self.model_id, self.display), row)
 
@@ -251,7 +251,7 @@ class Peers:
                 raw = read_bytes(path)
         known = self.known.get(hashlib.sha256(raw).hexdigest()) if isinstance(raw, bytes) else None
         if known is not None:
-            return known.at(path, keep=keep)
+            return known.as_read(path, keep=keep)
         return read_row(path, shapes, keep=keep, raw=raw)
 
     @property

@@ -49,7 +49,7 @@ _META = {*_LINES, "params", "zero_shot"}
 _MODEL_ID = re.compile(MODEL_ID_PATTERN.removeprefix("^").removesuffix("$"))
 
 
-def is_sound(value: object) -> bool:
+def fits_format_1_0(value: object) -> bool:
     """Whether a document has nothing that the typed model of format 1.0 refuses."""
     return (
         isinstance(value, dict)
@@ -127,7 +127,7 @@ def check_quickly(value: object) -> "tuple[Submission | None, list[Fault]]":
 
     The typed models, which take 80 ms to import and build, are for what is not plainly sound.
     """
-    return (None, []) if is_sound(value) else check_structure(value)
+    return (None, []) if fits_format_1_0(value) else check_structure(value)
 
 
 def check_structure(value: object) -> "tuple[Submission | None, list[Fault]]":

@@ -136,8 +136,8 @@ def computed_dtype(subject: Subject) -> str:
         raise BrokenError(msg, call([sequence], 1))
     if grid and declared not in _HALVES:
         msg = (
-            f"it declares dtype {declared!r}, and every number of {len(rows)} embeddings is a "
-            f"{grid} number: declare {grid!r}, or do not round the embeddings"
+            f"it declares dtype {declared!r}, but all numbers of {len(rows)} embeddings are {grid} "
+            f"values: declare {grid!r}, or do not round the embeddings"
         )
         raise BrokenError(msg, call(many_sequences()[:1], 1))
     if seen:
@@ -250,8 +250,8 @@ def _stacked(calls: list[_Call]) -> dict[tuple[str, str], np.ndarray]:
             for variant, vector in dict(_vectors(state)).items():
                 stacked.setdefault((path, variant), []).append(vector)
     return {
-        place: np.concatenate(vectors).astype(np.float64)
-        for place, vectors in stacked.items()
+        name: np.concatenate(vectors).astype(np.float64)
+        for name, vectors in stacked.items()
         if len(vectors) == len(calls)
     }
 

@@ -73,7 +73,7 @@ def load_model(origin: Origin, options: Options, device: str) -> tuple[Any, dict
         _check_weights(origin.name, model, info, options)
         _rebuild_unsaved(model)
         endings = SAFE if safe else PICKLED
-        folder = origin.place
+        folder = origin.folder
         files = sorted(file for file in folder.iterdir() if file.suffix in endings)
         if options.keep_float32:
             _keep_float32(model, files, options.keep_float32)
@@ -135,7 +135,7 @@ def _check_weights(name: str, model: Any, info: dict[str, Any], options: Options
         if keys
     ]
     advice = (
-        "correct rename, split, transpose, zeros or config_arguments"
+        "correct the options rename, split, transpose, zeros or config_arguments"
         if options.weights
         else "if the repository brings its own code, read it and pass trust_remote_code=True"
     )

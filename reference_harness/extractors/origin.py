@@ -68,7 +68,7 @@ class Origin:
         return None if cached is None else Path(cached)
 
     @property
-    def place(self) -> Path:
+    def folder(self) -> Path:
         """The folder of the checkpoint on this machine."""
         if self.local:
             return Path(self.name)

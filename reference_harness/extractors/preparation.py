@@ -10,7 +10,7 @@ _FILL = "N"
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation:
-    """Upper case, one fixed length and a multiple of k letters, in this order."""
+    """How letters are prepared, in this order: upper case, a fixed length, a multiple of k."""
 
     upper: bool = True
     fixed: int | None = None

@@ -45,21 +45,21 @@ class Reader:
         texts = self._prepare.unfilled(sequences)
         tokens, limit = self._encoder.tokens, self._encoder.max_length
         cuts = limit is not None and self._encoder.truncation in ("right", "left")
-        kept = self._encoder.encode(texts)[0] if cuts else tokens.ids(texts)
-        count, known, letters = self._counts(kept)
+        encoded = self._encoder.encode(texts)[0] if cuts else tokens.ids(texts)
+        count, known, letters = self._counts(encoded)
         shortened = np.array(
             [len(text) < len(whole) for text, whole in zip(texts, sequences, strict=True)]
         )
         given = np.array([len(text) for text in texts], dtype=np.int64)
-        full = np.array([cuts and len(ids) == limit for ids in kept], dtype=np.bool_)
+        full = np.array([cuts and len(ids) == limit for ids in encoded], dtype=np.bool_)
         doubtful = np.flatnonzero(full & ((letters < given) if self._spells else full))
         uncut = dict(zip(doubtful.tolist(), tokens.ids([texts[i] for i in doubtful]), strict=True))
-        cut = np.array([len(uncut.get(i, ids)) > len(ids) for i, ids in enumerate(kept)])
+        cut = np.array([len(uncut.get(i, ids)) > len(ids) for i, ids in enumerate(encoded)])
         if self._spells:
             read = np.minimum(letters, given)
         else:
-            around = np.array([len(ids) for ids in kept], dtype=np.int64) - count
-            whole_count = [len(uncut.get(i, ids)) for i, ids in enumerate(kept)] - around
+            around = np.array([len(ids) for ids in encoded], dtype=np.int64) - count
+            whole_count = [len(uncut.get(i, ids)) for i, ids in enumerate(encoded)] - around
             read = given * known // np.maximum(whole_count, 1)
         return Reading(
             given=sum(map(len, sequences)),

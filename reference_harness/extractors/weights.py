@@ -1,7 +1,8 @@
 """Which files hold a model's weights, and their digests."""
 
-import hashlib
 from pathlib import Path
+
+from reference_harness.formats.files import file_sha256
 
 SAFE = (".safetensors",)
 PICKLED = (".bin", ".pt", ".pth", ".ckpt")
@@ -19,13 +20,7 @@ def weight_files(path: Path) -> list[Path]:
 def digests(path: Path, files: list[Path] | None = None) -> dict[str, str]:
     """Return path below `path` to sha256 (64 hex digits), for all weight files or for `files`."""
     weights = weight_files(path) if files is None else files
-    return {_name(file, path): sha256(file) for file in weights}
-
-
-def sha256(file: Path) -> str:
-    """Return the sha256 of a file, read piece by piece: weights do not fit in memory twice."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return {_name(file, path): file_sha256(file) for file in weights}
 
 
 def _name(file: Path, path: Path) -> str:

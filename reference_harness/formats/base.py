@@ -54,9 +54,18 @@ def first_error(
     With the input, "; found VALUE" follows.
     """
     first = error.errors(include_url=False)[0]
-    place = quoted("/".join(map(str, first["loc"])))[1:-1] or top
+    field = quoted("/".join(map(str, first["loc"])))[1:-1] or top
     end = f"; found {quoted(first['input'])}" if with_input else ""
-    return f"{place}: {first['msg']}{end}"
+    return f"{field}: {first['msg']}{end}"
+
+
+def json_schema(kind: type[StrictModel], title: str) -> dict[str, object]:
+    """Return the JSON Schema of a file that holds a value of this model."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        **kind.model_json_schema(),
+    }
 
 
 def parsed(kind: type[Model], raw: bytes) -> Model:

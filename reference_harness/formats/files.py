@@ -249,13 +249,26 @@ def _is_table(value: Any) -> bool:
     )
 
 
+def member_at(value: object, *path: str) -> Any:
+    """Return a member of a JSON value by its keys from the top; None where it is missing."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def text_at(value: object, *path: str) -> str:
+    """Return a string of a JSON value by its keys; "" where it is missing or not a string."""
+    text = member_at(value, *path)
+    return text if isinstance(text, str) else ""
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON document in one step."""
     write_bytes(path, dumps(value))
 
 
-def sha256(path: Path) -> str:
-    """Return the sha256 of a file, read piece by piece."""
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, read piece by piece: weights do not fit in memory twice."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -294,10 +307,15 @@ def has_sha256(raw: bytes, digest: str) -> bool:
     return hashlib.sha256(raw).hexdigest() == digest
 
 
-def git_blob(path: Path) -> str:
-    """Return git's name of a file's bytes, read piece by piece."""
-    named = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+def blob_id(raw: bytes) -> str:
+    """Return the id that git gives these bytes."""
+    return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
+
+
+def file_blob_id(path: Path) -> str:
+    """Return the id that git gives the bytes of a file, read piece by piece."""
+    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with path.open("rb") as stream:
         while piece := stream.read(1 << 20):
-            named.update(piece)
-    return named.hexdigest()
+            digest.update(piece)
+    return digest.hexdigest()

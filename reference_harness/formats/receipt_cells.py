@@ -59,26 +59,3 @@ class ReceiptRefit(StrictModel):
     training: ChangedDecisions | None
     """By a probe fitted on some training sequences of the receipt, and by one fitted on variants of
     these; null where a class has no such sequence."""
-
-
-def cells_schema() -> dict[str, object]:
-    """Return the JSON Schema of the cells of a receipt."""
-    return _schema(ReceiptCells, "GENEB cells of a receipt")
-
-
-def equal_schema() -> dict[str, object]:
-    """Return the JSON Schema of the comparison of equal sequences."""
-    return _schema(EqualEmbeddings, "GENEB embeddings of equal sequences of a receipt")
-
-
-def refit_schema() -> dict[str, object]:
-    """Return the JSON Schema of the decisions of two probes."""
-    return _schema(ReceiptRefit, "GENEB decisions of a receipt by a refitted probe")
-
-
-def _schema(kind: type[StrictModel], title: str) -> dict[str, object]:
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": title,
-        **kind.model_json_schema(),
-    }

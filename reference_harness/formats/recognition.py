@@ -239,7 +239,7 @@ def conflict_lines(text: bytes, *, alone: bool = False) -> tuple[int, ...]:
 
 
 class ForeignFormat(NamedTuple):
-    """A format of another program: its name, how its value is told, and what takes it."""
+    """A format of another program: its title, how it is recognised, and the command for it."""
 
     title: str
     fits: Callable[[Mapping[str, Any]], bool]

@@ -1,5 +1,6 @@
 """The result of an audit's rescoring; `schemas/rescored.schema.json` is generated from it."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -17,6 +18,11 @@ class JitteredCopy(StrictModel):
     per_seed: PerSeed
     flips: Annotated[list[Count], Field(min_length=1)]
     """Number of predictions that differ from those of the original embeddings, one per seed."""
+
+
+def most_copies_change(copies: Sequence[JitteredCopy]) -> bool:
+    """Whether more than half of the copies changed a prediction."""
+    return 2 * sum(any(copy.flips) for copy in copies) > len(copies)
 
 
 class NoiseRef(StrictModel):
@@ -128,13 +134,3 @@ class Rescored(StrictModel):
     """The scorer of record; null where the features were not rounded, as the claim's were not."""
     seconds: Seconds
     tasks: Annotated[dict[str, RescoredTask], Field(min_length=1)]
-
-
-def json_schema() -> dict[str, object]:
-    """Return the JSON Schema of a rescoring."""
-    members = Rescored.model_json_schema()
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "GENEB rescoring of an audit",
-        **members,
-    }

@@ -268,13 +268,3 @@ class RunRecord(StrictModel):
     """The predicted labels of a run with a receipt; null without one."""
     properties: Annotated[dict[str, RunProperty], Field(exclude_if=operator.not_)] = {}  # noqa: RUF012
     """By its name in `geneb-harness extractors check`; left out in records of older harnesses."""
-
-
-def json_schema() -> dict[str, object]:
-    """Return the JSON Schema of a run record."""
-    members = RunRecord.model_json_schema()
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "GENEB run record",
-        **members,
-    }

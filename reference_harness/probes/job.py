@@ -14,7 +14,7 @@ from reference_harness.engine.threads import Library, libraries
 from reference_harness.errors import DataError, ProbeError
 from reference_harness.formats.base import Scores
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.files import sha256
+from reference_harness.formats.files import file_sha256
 from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.job import metric_columns as per_seed
 from reference_harness.memory import is_out_of_memory
@@ -74,7 +74,7 @@ class ProbeJob:
 
     def _refuse_others(self, values: npt.NDArray[np.float16]) -> None:
         """Refuse a file that is not the receipt's, and values that are no embeddings."""
-        if (digest := sha256(self.file)) != self.receipt.sha256:
+        if (digest := file_sha256(self.file)) != self.receipt.sha256:
             msg = f"{self.file}: its sha256 is {digest}, the submission's receipt has "
             msg += f"{self.receipt.sha256}: use the folder that was written with it"
             raise DataError([msg])

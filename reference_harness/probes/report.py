@@ -65,13 +65,3 @@ class Probes(StrictModel):
     agreement: dict[str, list[Agreement]]
     """Regime to each pair of kinds."""
     seconds: Seconds
-
-
-def json_schema() -> dict[str, object]:
-    """Return the JSON Schema of a result."""
-    members = Probes.model_json_schema()
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Scores of receipts under other probes",
-        **members,
-    }

@@ -68,7 +68,7 @@ class RunJob:
             {name: each.regime for name, each in scored.items()},
             task_section(problem, scored.values()),
             libraries(),
-            SCORER.found(),
+            SCORER.in_use(),
         )
 
 

@@ -104,7 +104,7 @@ class CellsJob:
         started = time.perf_counter()
         data = load(self.benchmark, self.source, self.task_id)
         values = values_of(self.file, self.receipt, data)
-        scorer = SCORER.found()
+        scorer = SCORER.in_use()
         try:
             problem = problem_of(
                 Rounded(values, self.receipt.scale_log2),

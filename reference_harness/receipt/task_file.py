@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from reference_harness.errors import StateError
-from reference_harness.formats.files import sha256, write_bytes
+from reference_harness.formats.files import file_sha256, write_bytes
 from reference_harness.formats.merkle import Tree, embedding_leaf
 from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.formats.submission_terms import SUFFIX
@@ -56,6 +56,6 @@ def is_written(folder: Path, task_id: str, expected: TaskReceipt) -> bool:
     """Return whether the file of a task is there with the bytes that were written."""
     path = file_of(folder, task_id)
     try:
-        return path.stat().st_size == expected.bytes and sha256(path) == expected.sha256
+        return path.stat().st_size == expected.bytes and file_sha256(path) == expected.sha256
     except OSError:
         return False

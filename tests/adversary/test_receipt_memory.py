@@ -282,6 +282,7 @@ def test_labels_that_the_probe_of_record_alone_uses_are_found_by_it(place):
     assert (code, outcome["reasons"]) == (11, [MEMORISED])
 
 
+@pytest.mark.nightly  # in the gate, words of two letters in tests/audit/test_embedding_audit.py
 def test_honest_words_agree_and_anybody_repeats_what_the_probes_decided(place):
     code, record = audit_of(place, HONEST, "--extractor", "kmer", "--option", "k=4")
     outcome = outcome_in(record)

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.statement import record_files
 from geneb_ci.audit.rerun.prepare import Machine, Ready, weights_here
-from geneb_ci.audit.rerun.task_embedding import KnownEmbedding, matrix_of
-from geneb_ci.audit.rerun.weights import file_sha256
+from geneb_ci.audit.rerun.task_embedding import KnownEmbedding, task_matrix
 from geneb_ci.audit.rerun.workspace import EmbeddedTask, WorkSettings, open_work
 from geneb_ci.common.errors import ResultRefused
 from geneb_ci.sandbox.run import ExtractorSpec
+from reference_harness.formats.files import file_sha256
 from tests.audit.file_place import GO, MODEL, TASKS, made, work_of
 from tests.audit.recorded import commitment, submission_bytes
 from tests.audit.test_weights import SOUND, committed, folder_of, hub, more
@@ -128,7 +128,7 @@ def test_rows_of_earlier_tasks_are_taken_over_and_all_stay_in_place(
             names = [f"s{number}" for number in numbers]
             new = [number for number in numbers if f"s{number}" not in known]
             values = np.array([[n, -n] for n in new], dtype=np.float16) if new else None
-            matrix = matrix_of(task, names, values, known, work)
+            matrix = task_matrix(task, names, values, known, work)
             assert matrix.dtype == np.float16
             assert matrix.tolist() == [[n, -n] for n in numbers]
             np.save(work.task(task) / "embeddings.npy", matrix)
@@ -150,13 +150,13 @@ def test_tasks_with_embeddings_of_different_shape_are_refused(
         np.save(work.task("first") / "embeddings.npy", np.ones((2, 2), np.float32))
         known = {"a": KnownEmbedding("first", 0), "b": KnownEmbedding("first", 1)}
         with pytest.raises(ResultRefused) as caught:
-            matrix_of("second", ["a", "c"], found, known, work)
+            task_matrix("second", ["a", "c"], found, known, work)
         assert caught.value.message == (
             f"{said}expected 2 of float32, as task first has, with which it shares sequences"
         )
         np.save(work.task("second") / "embeddings.npy", found)
         with pytest.raises(ResultRefused, match=said):
-            matrix_of("third", ["b", "c"], None, known | {"c": KnownEmbedding("second", 0)}, work)
+            task_matrix("third", ["b", "c"], None, known | {"c": KnownEmbedding("second", 0)}, work)
 
 
 A, C = "a" * 64, "c" * 64
@@ -240,7 +240,7 @@ DOWNLOAD = """
 import sys
 from pathlib import Path
 from geneb_ci.audit.commitment import Weights
-from geneb_ci.audit.rerun.weights import file_sha256
+from reference_harness.formats.files import file_sha256
 from geneb_ci.audit.rerun.prepare import Machine, weights_here
 from geneb_ci.audit.rerun.workspace import open_work
 

@@ -60,7 +60,7 @@ def test_both_versions_of_the_api_are_understood():
         (says("[]"), "signature: this is not a round of the beacon: the document: Input should be"),
         (says(""), "signature: this is not a round of the beacon: the document: Invalid JSON"),
         (says(b"\xff\xfe\x00"), "signature: this is not a round of the beacon"),
-        (says("x" * (ANSWER_MAX + 1)), f"more than {ANSWER_MAX} bytes"),
+        (says("x" * (ANSWER_MAX + 1)), f"the answer has more than {ANSWER_MAX} bytes"),
         (says(text(number=ROUND - 1)), f"round: this is round {ROUND - 1}, expected round"),
         (says(text(ROUND - 1, ROUNDS[ROUND - 1])), f"round: this is round {ROUND - 1}"),
         (

@@ -15,7 +15,9 @@ import pytest
 
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files
+from geneb_ci.audit.rerun.honesty import TRAINING_MARGIN, difference
 from reference_harness import benchmark
+from reference_harness.formats.rescored import ChangedDecisions
 from reference_harness.probe import few_shot_indices
 from tests.audit.installed import Installed
 from tests.harness.extractors.models import save
@@ -143,6 +145,14 @@ def test_an_honest_row_is_verified_and_the_board_says_that_cells_were_recomputed
     assert not any("the scores on the board" in claim for claim in outcome["not_proved"])
     assert found["recomputed"].endswith("; the scores shown are among them")
     assert outcome["verdict"] == "agrees"
+    assert not outcome["variants"]["memorised"]
+    assert set(outcome["variants"]["others"]) == {
+        *("1shot, canonical", "10shot, canonical", "1shot, record", "10shot, record"),
+        "full, record",
+    }
+    changed = ChangedDecisions(**outcome["variants"]["training"])
+    assert abs(difference(changed)) < TRAINING_MARGIN
+    assert len(outcome["refits"]) == 5
     assert [bound["regime"] for bound in outcome["bounds"]] == ["full", "10shot", "1shot"]
     for bound in outcome["bounds"]:
         # Few draws: 65 of 13 tasks, of which the probes of few-shot regimes take turns.
@@ -431,7 +441,7 @@ def test_a_transformer_is_audited_by_one_command(hub, hub_settings, tmp_path_fac
     some = ("--tasks", "mini_splice,mini_tf")
     harnessed(place, "tiny", "--extractor", "huggingface", *model, *some)
     words = (
-        *("geneb_ci", "audit", "submissions/tiny.json", "--rows", str(ROWS), *BEACON),
+        *("geneb_ci", "audit", "submissions/tiny.json", *EMBEDDINGS, str(ROWS), *BEACON),
         *("--receipt", "tiny.receipt", "--key", "key.pem", "--work", "kept"),
     )
     done = place.run(*words, check=False)

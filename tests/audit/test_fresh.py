@@ -27,6 +27,7 @@ from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import TaskSource
 from reference_harness import mini
 from reference_harness.formats.rescored import LabelledDecisions
+from tests.audit import unboxed
 from tests.audit.recorded import outcome_of, plan_for, submission_bytes
 from tests.paths import ROOT
 
@@ -42,6 +43,12 @@ def written(folder: Path, *rows: str) -> Path:
     path = folder / "set.csv"
     path.write_text("\n".join([HEAD, *(rows or ROWS), ""]), encoding="utf-8")
     return path
+
+
+@pytest.fixture(autouse=True)
+def _harness_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let it list the public sequences without a process of its own, as audits have it."""
+    unboxed.install_harness(monkeypatch.setattr)
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ OTHER = entry(key("another"))
     ("keys", "message"),
     [
         ([entry() | {"keyid": OTHER["keyid"]}], "keyid is not"),
-        ([entry(), entry()], "a key is listed twice"),
+        ([entry(), entry()], " is listed 2 times"),
         ([entry() | {"valid_from": "2023-13-01T00:00:00Z"}], "is not a time"),
         (
             [entry() | {"valid_until": "2022-06-01T00:00:00Z"}],

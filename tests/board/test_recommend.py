@@ -19,6 +19,7 @@ from geneb_ci.board.advice import (
 from geneb_ci.board.decisions import ScoreColumn, intervals_of, losses
 from geneb_ci.board.reasons import bound_text, score_text, size_text
 from geneb_ci.board.recommend import advise, advise_rows
+from geneb_ci.board.rows import published_tasks
 from geneb_ci.board.uncertainty import RegimeScores, mean_of, task_numbers
 from geneb_ci.board.variance import DRAW_SPREAD
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -33,14 +34,15 @@ from tests.paths import ROOT
 REGIMES = shipped_benchmark().regimes
 EXAMPLES = (*REGIMES, HUNDREDS)
 MEMORIES = (None, 8, 16, 24, 48, 80)
-GROUPS = sorted({t[k] for t in known().tasks for k in ("kingdom", "species") if k in t})
+TASKS = published_tasks(shipped_benchmark(), task_notes(find_layout(ROOT)))
+GROUPS = sorted({t[k] for t in TASKS for k in ("kingdom", "species") if k in t})
 CATEGORIES = shipped_benchmark().category_order
 QUESTIONS = [
     (species, category)
     for species, category in itertools.product((None, *GROUPS), (None, *CATEGORIES))
     if any(
         category in {None, t["cat"]} and species in {None, t.get("species"), t.get("kingdom")}
-        for t in known().tasks
+        for t in TASKS
     )
 ]
 

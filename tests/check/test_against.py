@@ -42,7 +42,7 @@ def test_a_known_file_is_compared_as_if_it_were_parsed():
     for model in unchanged():
         path = SUBMISSIONS / f"{model}.json"
         parsed = read_row(path, {}, keep=True)
-        found = known[STORED[model]["file_sha256"]].at(path, keep=True)
+        found = known[STORED[model]["file_sha256"]].as_read(path, keep=True)
         assert found._replace(row=None) == parsed._replace(row=None)
         assert found.row is not None
         assert parsed.row is not None

@@ -99,7 +99,7 @@ def _complete(schema: Any, value: Any) -> Any:
     schema = _branch(_resolved(schema), value)
     if isinstance(value, dict):
         members = _members(schema, value)
-        required = {name for part in _parts(schema) for name in part.get("required", ())}
+        required = {name for part in _parts(schema, value) for name in part.get("required", ())}
         return {
             name: _complete(members[name], value[name]) if name in members else value[name]
             for name in value
@@ -158,16 +158,18 @@ def _likeness(schema: Any, value: Mapping[str, Any]) -> int:
     return sum(1 if one["is"] in one.get("enum", [one["is"]]) else -100 for one in named)
 
 
-def _parts(schema: Any) -> list[Any]:
+def _parts(schema: Any, value: Any) -> list[Any]:
     """Return a schema, and those that it joins."""
-    joined = [_resolved(part) for part in schema.get("allOf", ())]
-    return [schema, *(deep for part in joined for deep in _parts(part))]
+    joined = [_branch(_resolved(part), value) for part in schema.get("allOf", ())]
+    return [schema, *(deep for part in joined for deep in _parts(part, value))]
 
 
 def _members(schema: Any, value: Any) -> dict[str, Any]:
     schema = _branch(schema, value)
     return {
-        name: sub for part in _parts(schema) for name, sub in part.get("properties", {}).items()
+        name: sub
+        for part in _parts(schema, value)
+        for name, sub in part.get("properties", {}).items()
     }
 
 

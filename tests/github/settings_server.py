@@ -5,6 +5,7 @@ sent is a 422.
 """
 
 import copy
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -27,8 +28,10 @@ PUBLIC = frozenset(
 """What any token may do with a public repository."""
 NOTHING = Answer(204)
 PERMISSIONS = "/actions/permissions"
-SEALED = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="
-"""A public key of X25519, as GitHub gives one for secrets: that of RFC 7748's first party."""
+SEALED_BY = bytes(range(32))
+"""The private key of secrets, which GitHub shows nobody."""
+SEALED = "j0DFrbaPJWJK5bIU6nZ6bslNgp09e14a0bpvPiE4KF8="
+"""Its public key, by X25519, as GitHub shows it."""
 
 
 def missing() -> Answer:
@@ -85,6 +88,10 @@ class SettingsServer(GitHubServer):
         self.owner_errors: list[dict[str, Any]] = []
         self.published_runs = 0
         self.count = 100
+        self.apps: dict[str, dict[str, Any]] = {}
+        """Apps whose key was not given out yet, by the code that buys it."""
+        self.sealed: dict[str, str] = {}
+        """Secrets as they were sent, by name."""
 
     def push(self, files: Files) -> None:
         """Make these files the tree of main."""
@@ -98,6 +105,13 @@ class SettingsServer(GitHubServer):
         kept = ("repository", "objects", "reports", "label_names", "rulesets", "environments")
         more = ("policies", "variables", "secrets", "workflow_states")
         return copy.deepcopy({name: getattr(self, name) for name in (*kept, *more)})
+
+    def _route(self, verb: str, path: str, query: dict[str, str], body: Any) -> Answer:
+        """Answer for the whole of GitHub, too: an App is sold once for a code."""
+        if match := re.fullmatch(r"/app-manifests/(\w+)/conversions", path):
+            app = self.apps.pop(match[1], None)
+            return Answer(201, app) if app else missing()
+        return super()._route(verb, path, query, body)
 
     def routes(self) -> Any:
         return [*SETTINGS_ROUTES, *ROUTES]
@@ -288,6 +302,7 @@ class SettingsServer(GitHubServer):
         if set(body) != {"encrypted_value", "key_id"} or len(body["encrypted_value"]) < 100:
             return invalid("a member is missing")
         self.secrets[self._held(place)].add(name)
+        self.sealed[name] = body["encrypted_value"]
         return Answer(201, {})
 
     def get_secret(self, _query: Any, _body: Any, place: str, name: str) -> Answer:

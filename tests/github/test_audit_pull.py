@@ -276,7 +276,7 @@ def test_what_the_hub_cannot_do_is_said_before_it_costs(flow, hub):
     flow.propose(row.sound(flow.checkout))
     flow.patch.setenv("AUDIT_ORDER", encode(flow.opened(), audits.AGAIN))
     for words, said in (
-        (("--max-cost", "1"), "that is more than --max-cost 1.00"),
+        (("--max-cost", "1"), " dollars, more than --max-cost 1.00"),
         (("--flavor", "h900"), "the Hub has no machine 'h900'"),
     ):
         code, _, err = flow.run(*SEND, *words)

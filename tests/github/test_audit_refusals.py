@@ -118,7 +118,7 @@ def test_a_secret_that_stopped_the_rerun_is_the_reason_in_the_comment(flow):
     assert flow.delivered(order, None)[0] == 2
     comment = flow.comment(number)
     assert "**No record**: `GitHub refuses the token in AUDIT_TOKEN" in comment
-    assert "**Next step**: `store a token that may write Contents and Pull requests" in comment
+    assert "**Next step**: `make an App: geneb-ci init --app; or store a token" in comment
 
 
 def test_a_record_in_a_strangers_comment_is_none(flow):

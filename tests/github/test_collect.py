@@ -13,14 +13,15 @@ from geneb_ci.check.rule import ChangeRule
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.errors import Tampered
 from geneb_ci.github.replies import BlobReply
-from geneb_ci.github.sides import git_sha, read_blob
+from geneb_ci.github.sides import read_blob
 from geneb_ci.github.verdict.collect import PATHS_MAX, change_findings
+from reference_harness.formats.files import blob_id
 
 if TYPE_CHECKING:
     from geneb_ci.github.api import GitHub
 
 RAW = bytes(range(200))
-BLOB = Blob(REGULAR, git_sha(RAW), len(RAW))
+BLOB = Blob(REGULAR, blob_id(RAW), len(RAW))
 LETTERS = base64.b64encode(RAW).decode()
 
 
@@ -44,7 +45,7 @@ def test_a_file_is_its_base64_in_lines():
         (f"{LETTERS[:8]} {LETTERS[8:]}", "base64", "not base64"),
         (LETTERS[:-1], "base64", "not base64"),
         (LETTERS, "utf-8", "encoding 'utf-8'"),
-        ("", "base64", f"GitHub sent bytes with the id {git_sha(b'')}"),
+        ("", "base64", f"GitHub sent bytes with the id {blob_id(b'')}"),
     ],
 )
 def test_anything_else_is_refused(content, encoding, message):

@@ -62,6 +62,13 @@ CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
         "AUDIT_KEY of the environment geneb-audit",
         "gh secret set AUDIT_KEY --env geneb-audit",
     ),
+    "no key of the App": (
+        lambda server, _: server.variables.update({"geneb-audit": {"AUDIT_APP": "Iv23x"}}),
+        "audits",
+        BROKEN,
+        "the variable AUDIT_APP names an App, and its key AUDIT_APP_KEY is not stored",
+        "gh variable delete AUDIT_APP --env geneb-audit; geneb-ci init --app",
+    ),
     "no token of the Hub": (
         without("HF_JOBS_TOKEN"),
         "audits",
@@ -115,7 +122,7 @@ CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
         put("workflow_states", FLOW("verdict"), "disabled_inactivity"),
         "verdicts",
         BROKEN,
-        "verdict.yml is disabled_inactivity",
+        "verdict.yml (state: disabled_inactivity)",
         "gh workflow enable verdict.yml",
     ),
     "disabled by a maintainer": (
@@ -237,6 +244,7 @@ def test_what_jobs_read_is_derived_from_their_files():
         for name in job.secrets
     }
     assert found == {
+        ("audit", "AUDIT_APP_KEY", "geneb-audit"),
         ("audit", "AUDIT_KEY", "geneb-audit"),
         ("audit", "AUDIT_TOKEN", "geneb-audit"),
         ("audit", "HF_JOBS_TOKEN", "geneb-audit"),

@@ -248,7 +248,9 @@ def test_a_verdict_that_was_tampered_with_is_refused(apply, message):
 def test_more_findings_than_are_counted_are_refused():
     document = json.loads(encode(verdict_of(pull_of(many(1)))))
     document["pulls"][0]["findings"] *= 2
-    with pytest.raises(Tampered, match="the verdict on 1 lists more findings than it counts"):
+    with pytest.raises(
+        Tampered, match="the verdict on #1 lists 2 findings of missing-task, but counts 1"
+    ):
         decode(json.dumps(document), REPOSITORY)
 
 

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from reference_harness import mini, noise
-from reference_harness.formats import rescored
+from reference_harness.formats.base import json_schema
+from reference_harness.formats.rescored import Rescored
+from reference_harness.generate import SCHEMAS
 from reference_harness.loading import load
 from reference_harness.metrics import scores
 from reference_harness.rescore import FEW_SHOT_TIMES
@@ -76,8 +78,8 @@ def test_the_file_is_what_the_schema_and_the_model_say(made: dict[str, Any]) -> 
     schema = json.loads((REPOSITORY / "schemas" / "rescored.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(made, schema)
-    assert rescored.Rescored.model_validate(made).model_dump() == made
-    assert schema == json.loads(json.dumps(rescored.json_schema()))
+    assert Rescored.model_validate(made).model_dump() == made
+    assert schema == json.loads(json.dumps(json_schema(*SCHEMAS["rescored"])))
     assert made["noise"] == {
         "dtype": "float16",
         "units": noise.UNITS["float16"],

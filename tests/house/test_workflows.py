@@ -236,14 +236,14 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (
         row_07_self_hosted,
         "audit.yml",
-        "      - id: rerun\n        env:\n",
-        "      - id: rerun\n        env:\n          KEY: ${{ secrets.AUDIT_KEY }}\n",
+        "      - id: rerun\n        env: {",
+        '      - id: rerun\n        env: {KEY: "${{ secrets.AUDIT_KEY }}", ',
     ),
     (
         row_07_self_hosted,
         "audit.yml",
-        "      - id: rerun\n        env:\n",
-        "      - id: rerun\n        env:\n          GH_TOKEN: ${{ github.token }}\n",
+        "      - id: rerun\n        env: {",
+        '      - id: rerun\n        env: {GH_TOKEN: "${{ github.token }}", ',
     ),
     (row_07_self_hosted, "audit.yml", "vars.AUDIT_PYTHON }}", "github.token }}"),
     (row_07_self_hosted, "audit.yml", "geneb_ci audit deliver", "geneb_ci audit job"),
@@ -308,6 +308,7 @@ def test_each_action_is_pinned_to_one_commit_everywhere():
     assert {action: len(found) for action, found in pins.items()} == dict.fromkeys(pins, 1)
     assert set(pins) == {
         *("actions/attest", "actions/checkout", "actions/setup-python"),
+        "actions/create-github-app-token",
         *("actions/deploy-pages", "actions/upload-pages-artifact"),
     }
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from geneb_ci.audit.trust.attestation import column_author
+from geneb_ci.audit.trust.attestation import Author, column_author
 from geneb_ci.board.columns import COLUMNS, Kind
 from geneb_ci.board.page import page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
@@ -22,7 +22,7 @@ from tests.page.tab import opened
 from tests.paths import ROOT
 
 TABLE = [column for column in COLUMNS if column.table]
-REGISTERED = {column.key for column in COLUMNS if column.is_facet or column.kind == "count"}
+REGISTERED = {column.key for column in COLUMNS if column_author(column.key) is Author.REGISTRY}
 NARROW = {"width": 390, "height": 844}
 
 

@@ -2,9 +2,10 @@
 
 Pictures are compared as thumbnails of shades, within a tolerance that another font or version of
 the browser keeps and a missing or moved part does not. `pytest tests/page/test_looks.py
---update-golden` takes them again: look at `make page-shots` first.
+--update-golden` takes those again that are not within it: look at `make page-shots` first.
 """
 
+import fcntl
 import io
 import json
 import statistics
@@ -82,12 +83,23 @@ CUT = """
 
 @pytest.fixture(scope="module")
 def golden(request) -> Any:
-    """Give the thumbnails by name, and write those that were taken again."""
-    known: dict[str, str] = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
-    yield known
+    """Give the thumbnails by name, and write those that were taken again.
+
+    Other processes of the same run write theirs to the same file.
+    """
+    before: dict[str, str] = json.loads(GOLDEN.read_text())
+    thumbnails = dict(before)
+    yield thumbnails
     if request.config.getoption("--update-golden"):
-        GOLDEN.parent.mkdir(exist_ok=True)
-        GOLDEN.write_text(json.dumps(known, indent=0, sort_keys=True) + "\n")
+        taken = {
+            name: thumbnails[name] for name in thumbnails if thumbnails[name] != before.get(name)
+        }
+        with GOLDEN.open("r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            whole = json.load(file) | taken
+            file.seek(0)
+            file.truncate()
+            file.write(json.dumps(whole, indent=0, sort_keys=True) + "\n")
 
 
 def thumbnail(picture: Image.Image) -> bytes:
@@ -108,11 +120,12 @@ def differs(taken: bytes, known: bytes) -> str:
 
 def compared(name: str, picture: Image.Image, golden: dict[str, str], *, update: bool) -> str:
     taken = thumbnail(picture)
-    if update:
+    found = "not known, run with --update-golden"
+    if name in golden:
+        found = differs(taken, bytes.fromhex(golden[name]))
+    if found and update:
         golden[name] = taken.hex()
-    if name not in golden:
-        return f"{name}: not known, run with --update-golden"
-    found = differs(taken, bytes.fromhex(golden[name]))
+        return ""
     return f"{name}: {found}" if found else ""
 
 

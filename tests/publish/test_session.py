@@ -9,7 +9,13 @@ from huggingface_hub.errors import OIDCError
 from huggingface_hub.utils import httpx
 
 from geneb_ci.publish import session
-from geneb_ci.publish.faults import NoHubToken, RetriesExhausted, Retryable, Unknown, Unstored
+from geneb_ci.publish.faults import (
+    NoHubToken,
+    RetriesExhausted,
+    Retryable,
+    StorageFailed,
+    UnknownOutcome,
+)
 from geneb_ci.publish.session import RESOURCE, TIMEOUT_S, attempt, find_token, token_to_read
 from tests.publish.settled import Patience
 
@@ -49,7 +55,7 @@ def tries(monkeypatch: pytest.MonkeyPatch, fault: Retryable, seconds: float) -> 
     return given_up.value.message, made
 
 
-@pytest.mark.parametrize("fault", [Unknown("no answer"), Unstored("no answer")])
+@pytest.mark.parametrize("fault", [UnknownOutcome("no answer"), StorageFailed("no answer")])
 def test_answers_that_never_come_take_two_timeouts(monkeypatch, fault):
     assert tries(monkeypatch, fault, 101) == ("2 tries failed in 202 s; the last: no answer", 2)
     assert tries(monkeypatch, fault, 90) == ("3 tries failed in 270 s; the last: no answer", 3)

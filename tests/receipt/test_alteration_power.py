@@ -8,7 +8,6 @@ import pytest
 
 from geneb_ci.receipt.alteration_power import (
     alterations_of,
-    cells_of,
     found_test,
     found_training,
     grid,
@@ -16,6 +15,7 @@ from geneb_ci.receipt.alteration_power import (
     needed_hit,
 )
 from geneb_ci.receipt.draw import SampleSizes, TaskStrata, drawn_embeddings, shares
+from geneb_ci.receipt.raise_bound import cells_of
 from geneb_ci.statistics.metrics import scores_of_matrix
 
 MATRIX = [[12, 4], [6, 9]]
@@ -70,6 +70,18 @@ def test_more_rows_find_more_and_larger_raises_are_found_more_often() -> None:
     chances = [[found_test(cells, raise_, n) for n in (10, 100, 1000)] for raise_ in (0.005, 0.02)]
     assert all(row == sorted(row) for row in chances)
     assert all(one < other for one, other in zip(*chances, strict=True))
+
+
+def test_a_task_of_many_classes_can_be_raised_too_and_draws_find_it() -> None:
+    matrix = [[40, 3, 7], [5, 30, 5], [2, 8, 50]]
+    cells = cells_of({"t": [matrix]}, {"a": ["t"]})
+    claimed = scores_of_matrix(matrix).mcc
+    for altered in range(1, 30):
+        honest = [[40, 3, 7], [5 + altered, 30 - altered, 5], [2, 8, 50]]
+        raised = claimed - scores_of_matrix(honest).mcc
+        hit = 0.5 * altered / 120 + 0.5 * altered / 30 / 3
+        assert needed_hit(cells, raised) <= hit
+    assert 0.5 < found_test(cells, 0.1, 100) < 1
 
 
 def test_training_rows() -> None:

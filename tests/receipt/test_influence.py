@@ -64,6 +64,41 @@ def test_it_is_what_a_refit_shows(classes: int) -> None:
         assert change == pytest.approx(float(expected @ step), rel=0.03)
 
 
+def mixed(classes: int, width: int = 100) -> tuple[np.ndarray, Labels]:
+    """Return embeddings whose columns are mixed from parts of sizes 300 to 0.1, and labels."""
+    draw = np.random.default_rng(classes)
+    parts = draw.normal(size=(TRAIN + 160, width))
+    decision = parts @ draw.normal(size=(width, classes)) / 2
+    turned, _ = np.linalg.qr(draw.normal(size=(width, width)))
+    rows = (parts * np.geomspace(300, 0.1, width) @ turned).astype(np.float16)
+    return rows, (decision + draw.gumbel(size=decision.shape)).argmax(axis=1)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_an_extractor_that_mixes_its_columns_hides_no_influence(classes: int) -> None:
+    """A short search names others as the strongest: beside H^-1 of the gradient, by all of H."""
+    rows, labels = mixed(classes)
+    _, probe = probe_of(rows.astype(np.float32), labels)
+    found, short = (
+        influence_of(rows, 0, TRAIN, labels, probe, by_steps=by_steps) for by_steps in (False, True)
+    )
+    features = np.hstack([rows.astype(np.float64) - found.centre, np.ones((len(rows), 1))])
+    decision = features[:, :-1] @ probe.weights + probe.intercepts + found.centre @ probe.weights
+    chances, residual = residuals(decision, labels, probe.classes)
+    gradient = features[TRAIN:].T @ residual[TRAIN:] / (len(rows) - TRAIN)
+    h = np.vstack([found.weights, found.intercepts])
+    moved = features[:TRAIN] @ h
+    bent = chances[:TRAIN] * (moved - (chances[:TRAIN] * moved).sum(axis=1, keepdims=True))
+    product = features[:TRAIN].T @ bent + np.vstack([found.weights, 0 * found.intercepts])
+    free = slice(int(classes == 2), None)
+    assert product[:, free] == pytest.approx(gradient[:, free], abs=1e-4 * np.abs(gradient).max())
+    by_short, strongest = (
+        set(strongest_embeddings(rows[:TRAIN], 0, labels[:TRAIN], own, probe).rows)
+        for own in (short, found)
+    )
+    assert len(strongest - by_short) > STRONGEST // 5
+
+
 def test_a_scale_changes_the_features_and_nothing_else() -> None:
     rows, labels = example(2)
     _, probe = probe_of(np.ldexp(rows.astype(np.float32), 3), labels)

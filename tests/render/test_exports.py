@@ -134,12 +134,12 @@ def csv_scores(files: dict[str, bytes]) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_csv_gives_every_score_and_text_of_the_public_rows_back(public: Site) -> None:
-    files = dict(csv_files(public))
-    assert csv_scores(files) == scores_of(public)
+def test_csv_gives_every_score_and_text_of_the_public_rows_back(narrow: Site) -> None:
+    files = dict(csv_files(narrow))
+    assert csv_scores(files) == scores_of(narrow)
     said = {line["model"]: line for line in unmarked(files["models.csv"])}
-    assert len(said) == len(public.entries)
-    for entry in public.entries:
+    assert len(said) == len(narrow.entries)
+    for entry in narrow.entries:
         submission, line = entry.submission, said[entry.submission.model_id]
         meta = submission.meta.model_dump() | {"format": "1.0"}
         texts = {name: str(meta[name]) for name in meta if name != "zero_shot"}
@@ -159,10 +159,10 @@ def test_csv_has_seeds_records_and_hostile_texts(audited: Site) -> None:
     assert json.loads(seeds) == list(third_evidence(audited).per_seed.MCC)
 
 
-def test_every_value_stands_in_one_long_table_with_the_digits_of_its_error(public: Site) -> None:
-    files = dict(csv_files(public))
+def test_every_value_stands_in_one_long_table_with_the_digits_of_its_error(narrow: Site) -> None:
+    files = dict(csv_files(narrow))
     lines = [*csv.DictReader(io.StringIO(files["values.csv"].decode(), newline=""))]
-    exact = scores_of(public)
+    exact = scores_of(narrow)
     keys = [tuple(line[key] for key in ("model", "regime", "task", "metric")) for line in lines]
     assert set(keys) == set(exact)
     assert len(keys) == len(exact)
@@ -172,7 +172,7 @@ def test_every_value_stands_in_one_long_table_with_the_digits_of_its_error(publi
         known = line["standard_error"] != ""
         assert known is (key[-1] == "MCC")
         assert abs(float(line["value"]) - exact[key]) <= float(line["standard_error"] or 0) / 18
-    said = {entry.submission.model_id: str(entry.evidence) for entry in public.entries}
+    said = {entry.submission.model_id: str(entry.evidence) for entry in narrow.entries}
     assert {line["model"]: line["evidence"] for line in lines} == said
     book = json.loads(files["codebook.json"])
     for name, table in book.items():

@@ -41,23 +41,27 @@ def main(arguments: list[str] | None = None) -> int:
     root = given.root.resolve()
     failures: list[str] = []
     try:
-        found = reading.workflows(root)
-        failures += reading.versions(root, found)
+        workflows = reading.workflows(root)
+        failures += reading.versions(root, workflows)
     except reading.Unsound as error:
         return _ended([str(error)], [], begun)
-    jobs = [f"{name}.{job}" for name, workflow in found.items() for job in workflow.jobs]
+    jobs = [f"{name}.{job}" for name, workflow in workflows.items() for job in workflow.jobs]
     chosen = [job for job in jobs if not given.job or {job, job.split(".")[0]} & set(given.job)]
     if given.borrow:  # this program does not have what builds the site
         chosen = [job for job in chosen if job not in DOCS]
-    if unknown := [one for one in given.job if not any({j, j.split(".")[0]} & {one} for j in jobs)]:
+    if unknown := [
+        name for name in given.job if not any({j, j.split(".")[0]} & {name} for j in jobs)
+    ]:
         parser.error(f"there is no job {unknown[0]!r}; there are: {', '.join(jobs)}")
     if failures:
         return _ended(failures, [], begun)
     with (
         tempfile.TemporaryDirectory(prefix="geneb-ci-rehearsal-", ignore_cleanup_errors=True) as at,
-        world(root, Path(at).resolve(), set(chosen).__contains__, _say, borrow=given.borrow) as one,
+        world(
+            root, Path(at).resolve(), set(chosen).__contains__, _say, borrow=given.borrow
+        ) as rehearsed,
     ):
-        story = Story(one)
+        story = Story(rehearsed)
         for title, chapter in story.chapters():
             print(f"{title}:", flush=True)
             _, wrong = timed(chapter)
@@ -65,23 +69,23 @@ def main(arguments: list[str] | None = None) -> int:
                 failures.append(f"{title}: {wrong}")
                 break
         else:
-            ran = {o.job.split(" ")[0] for o in one.outcomes if o.conclusion != "skipped"}
+            ran = {o.job.split(" ")[0] for o in rehearsed.outcomes if o.conclusion != "skipped"}
             failures += [f"{job} was never run by the story" for job in chosen if job not in ran]
             failures += [
                 f"{job}: nothing it did used its permission `{scope}`: take it away, or let the "
                 "story reach what needs it"
                 for job in chosen
                 if job in ran
-                for scope in _unused(found, job, one.used[job])
+                for scope in _unused(workflows, job, rehearsed.used[job])
             ]
-        failed = [o for o in one.outcomes if o.conclusion == "failure" and not o.intended]
+        failed = [o for o in rehearsed.outcomes if o.conclusion == "failure" and not o.intended]
     return _ended(failures, failed, begun, partly=len(chosen) < len(jobs) or given.borrow)
 
 
-def _unused(found: dict[str, Workflow], job: str, used: set[str]) -> list[str]:
+def _unused(workflows: dict[str, Workflow], job: str, used: set[str]) -> list[str]:
     """List the permissions of a job, by its whole name, that none of its runs has used."""
     name, _, key = job.partition(".")
-    return reading.unused(found[name], found[name].jobs[key], used)
+    return reading.unused(workflows[name], workflows[name].jobs[key], used)
 
 
 def _say(outcome: Outcome) -> None:
@@ -107,7 +111,7 @@ def _ended(
     taken = f"{time.monotonic() - begun:.0f} s"
     if failures or failed:
         print(f"\nred after {taken}:")
-        for failure in failures or [f"{one.job} failed" for one in failed]:
+        for failure in failures or [f"{outcome.job} failed" for outcome in failed]:
             print(f"  {failure}")
         return 1
     print(

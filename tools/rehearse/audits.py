@@ -25,7 +25,7 @@ from tests.audit.relay import relay, says
 from tests.publish.hub import WRITER
 from tools.rehearse.expected import hold, hold_in
 from tools.rehearse.forge import AUDITOR, REQUIRED, git
-from tools.rehearse.standins import clone
+from tools.rehearse.standins import APP, clone
 from tools.rehearse.triggers import Event, repository
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ MODEL = "practice-2mer"
 ENVIRONMENT = "geneb-audit"
 DRAWN = 1  # of 13 tasks: each takes half a minute
 _PYTHON = {"AUDIT_PYTHON": sys.executable}
-APP_TOKEN = "ghs_audits"  # noqa: S105 (the loopback server's own)
+WRITER_TOKEN = "ghs_audits"  # noqa: S105 (the loopback server's own)
 
 
 class Audits:
@@ -113,11 +113,12 @@ class Audits:
         self._audited({"open", "ready", "rerun", "deliver"})
 
     def by_hub(self) -> None:
-        """Audit a row that is on main already, as a Job of the loopback Hub."""
+        """Audit a row that is on main already, as a Job of the loopback Hub, with an App."""
         git(self.forge.repository, "update-ref", "refs/heads/main", self.ground)
         for path, raw in self.files.items():
             self.forge.push(path, raw)
         self.world.variables |= {"AUDIT_FLAVOR": "l4x1", "AUDIT_RUNNER": ""} | _PYTHON
+        self.world.variables["AUDIT_APP"] = APP[0]
         self._audited({"open", "ready", "deliver"})
         (spec,) = self.world.hub.shelf.jobs.specs.values()
         self._no_secret(json.dumps(spec))
@@ -134,12 +135,14 @@ class Audits:
             event = self._verdict_ended()
         before = len(self.forge.requests)
         with self._secrets():
-            found = self.story.run(event, "audit", only="audit")
-        if is_on_main and "ready" in found["audit"]:
-            hold_in("the summary", "at most $", found["audit"]["ready"].summary)
-        if "deliver" not in found["audit"]:
+            outcomes = self.story.run(event, "audit", only="audit")
+        if is_on_main and "ready" in outcomes["audit"]:
+            hold_in("the summary", "at most $", outcomes["audit"]["ready"].summary)
+        if "deliver" not in outcomes["audit"]:
             return
-        ran = {name for name, one in found["audit"].items() if one.conclusion == "success"}
+        ran = {
+            name for name, outcome in outcomes["audit"].items() if outcome.conclusion == "success"
+        }
         hold("jobs that ran", ran, jobs)
         if is_on_main:
             number = max(self.forge.issues)
@@ -147,8 +150,8 @@ class Audits:
         hold("the pull request, or the issue", self.forge.thread(number)["state"], "closed")
         hold_in("the comment", "| `signer` | holds |", self.forge.comments[number][-1]["body"])
         record = max(self.forge.pulls)
-        asked = {path for verb, path in self.forge.requests[before:] if verb == "PUT"}
-        hold("writes to main", {path for path in asked if "/merge" in path}, set())
+        written = {path for verb, path in self.forge.requests[before:] if verb == "PUT"}
+        hold("writes to main", {path for path in written if "/merge" in path}, set())
         if self.world.chosen("verdict.report"):
             sweep = Event("schedule", "refs/heads/main", self.forge.main, repository())
             self.story.run(sweep, "verdict", only="verdict")
@@ -168,10 +171,11 @@ class Audits:
         )
         self.world.secrets[ENVIRONMENT] = {
             "AUDIT_KEY": pem.decode(),
-            "AUDIT_TOKEN": APP_TOKEN,
+            "AUDIT_TOKEN": "" if self.world.variables["AUDIT_APP"] else WRITER_TOKEN,
+            "AUDIT_APP_KEY": APP[1],
             "HF_JOBS_TOKEN": WRITER,
         }
-        self.forge.grants[APP_TOKEN] = AUDITOR
+        self.forge.grants[WRITER_TOKEN] = AUDITOR
         self.forge.stamp = committed_at(FIRST)
         answer = json.dumps({"round": FIRST, "signature": ROUNDS[FIRST]})
         with relay(says(answer)) as (address, _):
@@ -180,15 +184,16 @@ class Audits:
         self.forge.stamp = ""
 
     def _no_secret(self, text: str) -> None:
-        held = [name for name, value in self.world.secrets[ENVIRONMENT].items() if value in text]
+        stored = self.world.secrets[ENVIRONMENT].items()
+        held = [name for name, value in stored if value and value in text]
         hold("secrets in the Job of the Hub", held, [])
 
     def _explained(self) -> str:
-        place = self.world.folder / f"explained-{len(self.forge.pulls)}"
-        clone(self.forge.repository, place, "refs/heads/main", depth=0)
+        checkout = self.world.folder / f"explained-{len(self.forge.pulls)}"
+        clone(self.forge.repository, checkout, "refs/heads/main", depth=0)
         done = subprocess.run(
             [sys.executable, "-m", "geneb_ci", "explain", MODEL],
-            cwd=place,
+            cwd=checkout,
             capture_output=True,
             text=True,
             check=False,

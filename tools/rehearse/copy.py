@@ -7,9 +7,9 @@ from tests.house.tracked import tracked
 from tests.paths import ROOT
 
 
-def copied(place: Path) -> Path:
+def copied(folder: Path) -> Path:
     """Copy every file that belongs to the repository, and return the place."""
     for name in tracked():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, place / name)
-    return place
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name)
+    return folder

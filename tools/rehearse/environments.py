@@ -23,16 +23,16 @@ _INSTALLS = re.compile(r"tools/install-locked\b")
 
 
 @dataclass
-class Kept:
+class StoredEnvironment:
     """The environment that an install step left, and when it was first made."""
 
-    place: Path
+    folder: Path
     job: str
     facts: dict[str, tuple[int, int]]
 
     def hold_clean(self) -> None:
         """Raise RuntimeError where a job has written into a file of it since."""
-        now = _facts(self.place)
+        now = _facts(self.folder)
         if now != self.facts:
             changed = sorted(name for name in self.facts if now.get(name) != self.facts[name])
             raise RuntimeError(f"a job wrote into its environment: {', '.join(changed[:3])}")
@@ -43,64 +43,64 @@ class Environments:
     """The environments of one rehearsal."""
 
     folder: Path
-    kept: dict[str, Kept] = field(default_factory=dict)
-    bases: dict[str, Kept] = field(default_factory=dict)
+    stored: dict[str, StoredEnvironment] = field(default_factory=dict)
+    bases: dict[str, StoredEnvironment] = field(default_factory=dict)
 
-    def bare(self, interpreter: Path, place: Path, *, pip: bool = True) -> None:
+    def bare(self, interpreter: Path, target: Path, *, pip: bool = True) -> None:
         """Make an empty environment at a place; a second one of the same is links to its files.
 
         Raises RuntimeError where a job has written into one of them since.
         """
-        key = hashlib.sha256(f"{interpreter} {place}".encode()).hexdigest()
+        key = hashlib.sha256(f"{interpreter} {target}".encode()).hexdigest()
         if key not in self.bases:
             options = [] if pip else ["--without-pip"]
-            subprocess.run([interpreter, "-I", "-m", "venv", *options, place], check=True)
+            subprocess.run([interpreter, "-I", "-m", "venv", *options, target], check=True)
             base = self.folder / "bare" / key
-            _link(place, base)
-            self.bases[key] = Kept(base, "", _facts(base))
+            _link(target, base)
+            self.bases[key] = StoredEnvironment(base, "", _facts(base))
         else:
             self.bases[key].hold_clean()
-            _link(self.bases[key].place, place)
+            _link(self.bases[key].folder, target)
 
-    def borrow(self, place: Path, root: Path) -> None:
+    def borrow(self, environment: Path, root: Path) -> None:
         """Lend an environment the packages of this program, with the code of a checkout."""
-        if not place.exists():
-            self.bare(OWN, place, pip=False)
-        (packages,) = place.glob("lib/python*/site-packages")
+        if not environment.exists():
+            self.bare(OWN, environment, pip=False)
+        (packages,) = environment.glob("lib/python*/site-packages")
         paths = f"{root}\n{sysconfig.get_path('purelib')}\n"
         (packages / "geneb-ci.pth").write_text(paths, encoding="utf-8")
 
     @staticmethod
-    def key(script: str, root: Path, told: list[str]) -> str | None:
+    def key(script: str, root: Path, inputs: list[str]) -> str | None:
         """Name an install step by all that it depends on; None for any other step."""
         if not _INSTALLS.search(script):
             return None
-        digest = hashlib.sha256("\0".join([script, *told]).encode())
+        digest = hashlib.sha256("\0".join([script, *inputs]).encode())
         for path in [root / "tools/install-locked", *sorted((root / "requirements").glob("*.txt"))]:
             digest.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
         return digest.hexdigest()
 
     def keep(self, key: str, job: str, places: list[Path]) -> None:
         """Remember what an install step left in these folders."""
-        kept = self.folder / "kept" / key
-        kept.mkdir(parents=True)
-        for number, place in enumerate(places):
-            if place.exists():
-                _link(place, kept / str(number))
-        self.kept[key] = Kept(kept, job, _facts(kept))
+        copy = self.folder / "kept" / key
+        copy.mkdir(parents=True)
+        for number, folder in enumerate(places):
+            if folder.exists():
+                _link(folder, copy / str(number))
+        self.stored[key] = StoredEnvironment(copy, job, _facts(copy))
 
     def restore(self, key: str, places: list[Path]) -> str:
         """Put back what the first install left; return the name of its job.
 
         Raises RuntimeError where a job has written into a file of it since.
         """
-        kept = self.kept[key]
-        kept.hold_clean()
-        for number, place in enumerate(places):
-            if (kept.place / str(number)).exists():
-                shutil.rmtree(place, ignore_errors=True)
-                _link(kept.place / str(number), place)
-        return kept.job
+        stored = self.stored[key]
+        stored.hold_clean()
+        for number, folder in enumerate(places):
+            if (stored.folder / str(number)).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                _link(stored.folder / str(number), folder)
+        return stored.job
 
 
 def _link(source: Path, target: Path) -> None:
@@ -110,7 +110,7 @@ def _link(source: Path, target: Path) -> None:
 
 def _facts(folder: Path) -> dict[str, tuple[int, int]]:
     """Return size and time of each file; what Python compiles on its own account does not count."""
-    found: dict[str, tuple[int, int]] = {}
+    facts_of: dict[str, tuple[int, int]] = {}
     left, name_at = [os.fspath(folder)], len(os.fspath(folder)) + 1
     while left:
         with os.scandir(left.pop()) as entries:
@@ -118,6 +118,6 @@ def _facts(folder: Path) -> dict[str, tuple[int, int]]:
                 if one.is_dir(follow_symlinks=False):
                     left.append(one.path)
                 elif one.is_file(follow_symlinks=False) and not one.name.endswith(".pyc"):
-                    facts = one.stat()
-                    found[one.path[name_at:]] = (facts.st_size, facts.st_mtime_ns)
-    return found
+                    status = one.stat()
+                    facts_of[one.path[name_at:]] = (status.st_size, status.st_mtime_ns)
+    return facts_of

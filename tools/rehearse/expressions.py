@@ -29,10 +29,10 @@ class Known(dict[str, Any]):
 
 def substitute(text: str, contexts: Mapping[str, Any]) -> str:
     """Return a text with each `${{ }}` in it replaced by its value."""
-    found = _EMBEDDED.sub(lambda match: as_text(evaluate(match[1], contexts)), text)
+    substituted = _EMBEDDED.sub(lambda match: as_text(evaluate(match[1], contexts)), text)
     if "${{" in _EMBEDDED.sub("", text):
         raise ExpressionError(f"an expression without an end: {text!r}")
-    return found
+    return substituted
 
 
 def condition(text: str | None, contexts: Mapping[str, Any], *, success: bool) -> bool:
@@ -129,15 +129,15 @@ class _Parser:
         self.text = text.strip()
         self.contexts = contexts
         self.tokens: list[tuple[str, str]] = []
-        place = 0
-        while place < len(self.text):
-            match = _TOKENS.match(self.text, place)
+        position = 0
+        while position < len(self.text):
+            match = _TOKENS.match(self.text, position)
             if match is None:
-                raise self._error(f"unknown sign {self.text[place]!r}")
+                raise self._error(f"unknown sign {self.text[position]!r}")
             self.tokens.append((str(match.lastgroup), match[str(match.lastgroup)]))
-            place = match.end()
-            while place < len(self.text) and self.text[place].isspace():
-                place += 1
+            position = match.end()
+            while position < len(self.text) and self.text[position].isspace():
+                position += 1
 
     def _error(self, what: str) -> ExpressionError:
         return ExpressionError(f"{what} in the expression {self.text!r}")

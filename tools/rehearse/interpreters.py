@@ -40,11 +40,14 @@ def _candidates(version: str) -> Iterator[Path]:
         home / ".local/share/uv/python",
     ]
     for folder in folders:
-        for found in sorted(folder.glob(f"*{version}.*"), reverse=True):
-            yield from (found / "bin" / f"python{version}", found / "x64/bin" / f"python{version}")
-    places = [Path(place) for place in os.environ.get("PATH", "").split(os.pathsep) if place]
-    for place in [*places, Path("/usr/bin"), Path("/usr/local/bin")]:
-        yield place / f"python{version}"
+        for version_folder in sorted(folder.glob(f"*{version}.*"), reverse=True):
+            yield from (
+                version_folder / "bin" / f"python{version}",
+                version_folder / "x64/bin" / f"python{version}",
+            )
+    places = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
+    for folder in [*places, Path("/usr/bin"), Path("/usr/local/bin")]:
+        yield folder / f"python{version}"
 
 
 def _is(candidate: Path, version: str) -> bool:

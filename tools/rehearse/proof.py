@@ -25,7 +25,7 @@ class Case(NamedTuple):
     file: str
     alter: Alteration
     arguments: tuple[str, ...]
-    said: str
+    expected: str
 
 
 def without(text: str) -> Alteration:
@@ -156,8 +156,8 @@ def prove(case: Case) -> str:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 1:
         return f"the rehearsal ended with {done.returncode}:\n{done.stdout}{done.stderr}"
-    if case.said not in done.stdout:
-        return f"the rehearsal does not say {case.said!r}:\n{done.stdout}"
+    if case.expected not in done.stdout:
+        return f"the rehearsal does not say {case.expected!r}:\n{done.stdout}"
     return ""
 
 
@@ -166,12 +166,12 @@ def main() -> int:
     wrong = 0
     for case in CASES:
         begun = time.monotonic()
-        found = prove(case)
-        wrong += bool(found)
+        missed = prove(case)
+        wrong += bool(missed)
         taken = time.monotonic() - begun
-        print(f"{taken:6.1f} s  {'MISSED' if found else 'red'}  {case.title}", flush=True)
-        if found:
-            print(found)
+        print(f"{taken:6.1f} s  {'MISSED' if missed else 'red'}  {case.title}", flush=True)
+        if missed:
+            print(missed)
     return int(wrong > 0)
 
 

@@ -83,12 +83,12 @@ def _measure(
     means = {
         metric: seeds[0][metric]
         if regime == _FULL
-        else statistics.fmean(one[metric] for one in seeds)
+        else statistics.fmean(scores[metric] for scores in seeds)
         for metric in seeds[0]
     }
     document["results"][regime][task] = means
     document["evidence"][regime][task] |= {
-        "per_seed": {metric: [one[metric] for one in seeds] for metric in means},
+        "per_seed": {metric: [scores[metric] for scores in seeds] for metric in means},
         "predictions_sha256": hashlib.sha256(f"{regime}/{task}/{MODEL}".encode()).hexdigest(),
     }
 
@@ -97,11 +97,11 @@ def _scores(counts: list[int] | tuple[int, ...], accuracy: float) -> dict[str, f
     """Score predictions where this part of each class is right; the rest is said to be the next."""
     right = [round(count * accuracy) for count in counts]
     wrong = [count - hits for count, hits in zip(counts, right, strict=True)]
-    said = [hits + wrong[k - 1] for k, hits in enumerate(right)]
+    predicted = [hits + wrong[k - 1] for k, hits in enumerate(right)]
     total, hits = sum(counts), sum(right)
-    spread = (total**2 - sum(n * n for n in said)) * (total**2 - sum(n * n for n in counts))
-    chance = sum(n * m for n, m in zip(said, counts, strict=True))
-    f1 = [2 * h / (n + m) for h, n, m in zip(right, counts, said, strict=True)]
+    spread = (total**2 - sum(n * n for n in predicted)) * (total**2 - sum(n * n for n in counts))
+    chance = sum(n * m for n, m in zip(predicted, counts, strict=True))
+    f1 = [2 * h / (n + m) for h, n, m in zip(right, counts, predicted, strict=True)]
     return {
         "MCC": (total * hits - chance) / math.sqrt(spread) if spread else 0.0,
         "Acc": hits / total,

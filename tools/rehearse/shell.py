@@ -62,7 +62,7 @@ def values(file: Path) -> dict[str, str]:
 
     Raises Unsound where the runner would not take it.
     """
-    found: dict[str, str] = {}
+    outputs: dict[str, str] = {}
     lines = iter(file.read_text(encoding="utf-8").splitlines())
     for line in lines:
         if not line:
@@ -76,10 +76,10 @@ def values(file: Path) -> dict[str, str]:
                 taken.append(inner)
             else:
                 raise Unsound(f"{name}: the value has no end {end!r}")
-            found[name] = "\n".join(taken)
+            outputs[name] = "\n".join(taken)
         elif "=" in line:
             name, _, found_value = line.partition("=")
-            found[name] = found_value
+            outputs[name] = found_value
         else:
             raise Unsound(f"not `name=value`: {line[:80]!r}")
-    return found
+    return outputs

@@ -26,6 +26,10 @@ TABLE = (
     StandIn("actions/setup-python", "a new virtual environment of this machine's interpreter"),
     StandIn("actions/attest", "its inputs and permissions are held; nothing is signed"),
     StandIn("actions/upload-pages-artifact", "a copy of the folder, which must have an index.html"),
+    StandIn(
+        "actions/create-github-app-token",
+        "a token of the rights that are asked for, if the key is the App's",
+    ),
     StandIn("actions/deploy-pages", "that copy is the site; permissions and environment are held"),
     StandIn(
         "GitHub",
@@ -43,6 +47,8 @@ TABLE = (
     StandIn("a relay of the beacon", "a file with a published round, named by GENEB_BEACON_FILE"),
     StandIn("a repeated install", "hard links to the files of the first, of the same lock"),
 )
+APP = ("Iv23rehearsal", "the key of the rehearsal's App")
+"""Id and key of the App that a board may have."""
 _CHECKOUT = {"persist-credentials", "fetch-depth", "ref", "path", "repository", "token"}
 _SETUP = {"python-version", "update-environment"}
 _ATTEST = {"subject-name", "subject-digest"}
@@ -56,10 +62,10 @@ def _inputs(action: str, given: dict[str, str], known: set[str]) -> None:
 def _require(job: "Job", action: str, *scopes: str) -> None:
     for scope in scopes:
         if scope not in job.granted:
-            wanted = scope.replace("_", "-").replace(":", ": ")
+            permission = scope.replace("_", "-").replace(":", ": ")
             raise Unsound(
                 f"{action}: 403 Resource not accessible by integration: "
-                f"the job lacks the permission `{wanted}`"
+                f"the job lacks the permission `{permission}`"
             )
         job.world.forge.used.add(scope)
 
@@ -72,32 +78,34 @@ def checkout(job: "Job", given: dict[str, str]) -> dict[str, str]:
         raise Unsound(
             f"actions/checkout: {given['repository']!r} is no repository of the rehearsal"
         )
-    place = job.workspace / given.get("path", "")
-    if not place.resolve().is_relative_to(job.workspace.resolve()):
+    folder = job.workspace / given.get("path", "")
+    if not folder.resolve().is_relative_to(job.workspace.resolve()):
         raise Unsound(f"actions/checkout: the path {given['path']!r} leads out of the workspace")
     clone(
         job.world.forge.repository,
-        place,
+        folder,
         given.get("ref") or job.event.sha,
         depth=int(given.get("fetch-depth", "1")),
     )
     if given.get("persist-credentials") != "false":
         header = f"http.{job.world.forge.address}/.extraheader"
-        git(place, "config", header, f"AUTHORIZATION: bearer {job.token}")
-    return {"ref": given.get("ref") or job.event.ref, "commit": git(place, "rev-parse", "HEAD")}
+        git(folder, "config", header, f"AUTHORIZATION: bearer {job.token}")
+    return {"ref": given.get("ref") or job.event.ref, "commit": git(folder, "rev-parse", "HEAD")}
 
 
-def clone(repository: Path, place: Path, ref: str, *, depth: int) -> None:
+def clone(repository: Path, folder: Path, ref: str, *, depth: int) -> None:
     """Fetch a commit, or with depth 0 every branch, and check it out."""
-    place.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     origin = f"file://{repository}"
-    git(place, "init", "--quiet", "--initial-branch=main")
-    git(place, "remote", "add", "origin", origin)
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "remote", "add", "origin", origin)
     if depth:
-        git(place, "fetch", "--quiet", "--no-tags", f"--depth={depth}", "origin", ref)
+        git(folder, "fetch", "--quiet", "--no-tags", f"--depth={depth}", "origin", ref)
     else:
-        git(place, "fetch", "--quiet", "origin", "+refs/heads/*:refs/remotes/origin/*", ref)
-    git(place, "checkout", "--quiet", "--force", "--detach", "FETCH_HEAD" if depth else _named(ref))
+        git(folder, "fetch", "--quiet", "origin", "+refs/heads/*:refs/remotes/origin/*", ref)
+    git(
+        folder, "checkout", "--quiet", "--force", "--detach", "FETCH_HEAD" if depth else _named(ref)
+    )
 
 
 def _named(ref: str) -> str:
@@ -108,17 +116,17 @@ def setup_python(job: "Job", given: dict[str, str]) -> dict[str, str]:
     """Make an environment of that version, and put it first on PATH unless told not to."""
     _inputs("actions/setup-python", given, _SETUP)
     version = given.get("python-version", "")
-    place = job.tools / f"python-{version}"
+    folder = job.tools / f"python-{version}"
     try:
         interpreter = OWN if job.world.borrow else find(version)
     except NoInterpreter as error:
         raise Unsound(f"actions/setup-python: {error}") from error
     # What is borrowed is installed by nobody, and pip itself would cost seconds.
-    job.world.environments.bare(interpreter, place, pip=not job.world.borrow)
-    python = place / "bin/python"
+    job.world.environments.bare(interpreter, folder, pip=not job.world.borrow)
+    python = folder / "bin/python"
     if given.get("update-environment") != "false":
         job.path.insert(0, str(python.parent))
-        job.exported["pythonLocation"] = str(place)
+        job.exported["pythonLocation"] = str(folder)
     return {"python-version": version, "python-path": str(python)}
 
 
@@ -136,12 +144,12 @@ def attest(job: "Job", given: dict[str, str]) -> dict[str, str]:
 def upload_pages_artifact(job: "Job", given: dict[str, str]) -> dict[str, str]:
     """Keep a site for the job that publishes it."""
     _inputs("actions/upload-pages-artifact", given, {"path"})
-    place = job.workspace / given.get("path", "_site/")
-    if not (place / "index.html").is_file():
+    folder = job.workspace / given.get("path", "_site/")
+    if not (folder / "index.html").is_file():
         raise Unsound(f"actions/upload-pages-artifact: {given.get('path')} has no index.html")
     job.world.uploaded = {
-        path.relative_to(place).as_posix(): path.read_bytes()
-        for path in sorted(place.rglob("*"))
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
     return {}
@@ -159,7 +167,26 @@ def deploy_pages(job: "Job", given: dict[str, str]) -> dict[str, str]:
     return {"page_url": "https://pages.invalid/"}
 
 
+def create_app_token(job: "Job", given: dict[str, str]) -> dict[str, str]:
+    """Mint a token of an hour with the rights that are asked for."""
+    action, asked = "actions/create-github-app-token", "permission-"
+    rights = {name for name in given if name.startswith(asked)}
+    _inputs(action, given, {"client-id", "private-key", *rights})
+    if (given["client-id"], given["private-key"]) != APP:
+        raise Unsound(f"{action}: 401 A JSON web token could not be decoded")
+    token = f"ghs_app_{len(job.world.forge.grants)}"
+    # Whoever may write may also read, and open what he has pushed.
+    scopes = {(name.removeprefix(asked).replace("-", "_"), given[name]) for name in rights}
+    granted = {f"{scope}:{access}" for scope, access in scopes}
+    granted |= {f"{scope}:read" for scope, _ in scopes} | {"metadata:read"}
+    if ("pull_requests", "write") in scopes:
+        granted.add("pulls:open")
+    job.world.forge.grants[token] = frozenset(granted)
+    return {"token": token}
+
+
 ACTIONS: dict[str, Any] = {
+    "actions/create-github-app-token": create_app_token,
     "actions/checkout": checkout,
     "actions/setup-python": setup_python,
     "actions/attest": attest,

@@ -60,15 +60,15 @@ class Story:
 
     def run(self, event: Event, *due: str, only: str = "", good: bool = True) -> Found:
         """Dispatch an event; hold that these workflows start, and that no job of them fails."""
-        found = self.world.dispatch(event, only=only)
+        outcomes = self.world.dispatch(event, only=only)
         for name in due:
-            if name not in found:
+            if name not in outcomes:
                 raise Mismatch(f"the event {event.name} does not start {name}: see its `on:`")
-        for name in found:
-            for job, outcome in found[name].items():
+        for name in outcomes:
+            for job, outcome in outcomes[name].items():
                 if outcome.conclusion == "failure" and good:
                     raise Mismatch(f"{name}.{job} failed")
-        return found
+        return outcomes
 
     def tested(self) -> None:
         """A push that touches code runs the project's own tests, on each Python."""
@@ -89,8 +89,8 @@ class Story:
         """Change a page on main: the site is built with every link checked, and published."""
         pushed = self.world.forge.push("docs/news.md", b"# News\n\n[Rules](../RULES.md)\n")
         event = Event("push", "refs/heads/main", pushed, repository(), paths=("docs/news.md",))
-        found = self.run(event, "docs", only="docs")
-        if "deploy" in found["docs"]:
+        outcomes = self.run(event, "docs", only="docs")
+        if "deploy" in outcomes["docs"]:
             hold_in("the site", "news/index.html", "\n".join(self.world.site))
             rules = self.world.site["RULES/index.html"].decode()
             hold_in("the page of rules", "missing-task", rules)
@@ -170,10 +170,10 @@ class Story:
             head=pull["head"]["ref"],
         )
         self._ring(pull["head"]["sha"], "pull_request", "requested")
-        found = self.run(event, "pr-validate", good=good)
-        if "test" in found.get("ci", {}):
-            hold("the suite, on submissions alone", found["ci"]["test"].conclusion, "skipped")
-        for outcome in found["pr-validate"].values():
+        outcomes = self.run(event, "pr-validate", good=good)
+        if "test" in outcomes.get("ci", {}):
+            hold("the suite, on submissions alone", outcomes["ci"]["test"].conclusion, "skipped")
+        for outcome in outcomes["pr-validate"].values():
             if not good:
                 hold("pr-validate on an impossible score", outcome.conclusion, "failure")
                 hold_in("the annotations", f"submissions/{BAD}.json", outcome.log)
@@ -194,7 +194,7 @@ class Story:
     def _hold_verdict(self, number: int, label: str, state: str) -> None:
         """Hold that there is one comment of ours, this label alone, and this status."""
         forge = self.world.forge
-        ours = [one["body"] for one in forge.comments[number] if one["user"] == BOT]
+        ours = [comment["body"] for comment in forge.comments[number] if comment["user"] == BOT]
         hold("comments of ours", len(ours), 1)
         hold("labels", forge.labels(number), [label])
         statuses = forge.statuses.get(forge.pulls[number]["head"]["sha"], [])
@@ -215,8 +215,8 @@ class Story:
         """Look on schedule for what has no verdict: nothing, so that nothing is reported."""
         before = len(self.world.forge.writes())
         event = Event("schedule", "refs/heads/main", self.world.forge.main, repository())
-        found = self.run(event, "verdict", only="verdict")
-        conclusions = {job: one.conclusion for job, one in found["verdict"].items()}
+        outcomes = self.run(event, "verdict", only="verdict")
+        conclusions = {job: outcome.conclusion for job, outcome in outcomes["verdict"].items()}
         hold("parse", conclusions["parse"], "success")
         hold("report, with no verdict to report", conclusions.get("report", "skipped"), "skipped")
         hold("writes of a sweep with nothing to do", len(self.world.forge.writes()), before)
@@ -227,12 +227,14 @@ class Story:
         number = next(n for n, p in forge.pulls.items() if p["title"] == f"Add {row.MODEL}")
         group = forge.make_group(number)
         ref = f"refs/heads/gh-readonly-queue/main/pr-{number}"
-        said = {"head_sha": group, "head_ref": ref, "base_ref": "refs/heads/main"}
-        said["base_sha"] = forge.main
-        payload = repository() | {"action": "checks_requested", "merge_group": said}
-        found = self.run(Event("merge_group", ref, group, payload), "pr-validate", "ci")
-        if "test" in found["ci"]:
-            hold("the suite, on a group of submissions", found["ci"]["test"].conclusion, "skipped")
+        group_payload = {"head_sha": group, "head_ref": ref, "base_ref": "refs/heads/main"}
+        group_payload["base_sha"] = forge.main
+        payload = repository() | {"action": "checks_requested", "merge_group": group_payload}
+        outcomes = self.run(Event("merge_group", ref, group, payload), "pr-validate", "ci")
+        if "test" in outcomes["ci"]:
+            hold(
+                "the suite, on a group of submissions", outcomes["ci"]["test"].conclusion, "skipped"
+            )
         self._ring(group, "merge_group", "completed")
         if self.world.chosen("verdict.report"):
             statuses = [(s["context"], s["state"]) for s in forge.statuses.get(group, [])]
@@ -271,6 +273,6 @@ def timed(chapter: Callable[[], None]) -> tuple[float, str]:
     try:
         chapter()
     except Exception as error:  # noqa: BLE001 (whatever it is, the rehearsal is red)
-        said = str(error) if isinstance(error, Mismatch) else f"{type(error).__name__}: {error}"
-        return time.monotonic() - begun, said
+        message = str(error) if isinstance(error, Mismatch) else f"{type(error).__name__}: {error}"
+        return time.monotonic() - begun, message
     return time.monotonic() - begun, ""

@@ -31,31 +31,31 @@ class Unsound(Exception):  # noqa: N818 (named after what is wrong)
 
 def workflows(root: Path) -> dict[str, Workflow]:
     """Read every workflow of a repository, by the stem of its file; refuse unknown keys."""
-    found = {}
+    by_stem = {}
     for path in sorted((root / WORKFLOWS).iterdir()):
         if path.suffix in {".yml", ".yaml"}:
-            found[path.stem] = read(path)
-            _hold(found[path.stem])
-    if not found:
+            by_stem[path.stem] = read(path)
+            _hold(by_stem[path.stem])
+    if not by_stem:
         raise Unsound(f"there is no workflow in {WORKFLOWS}")
-    return found
+    return by_stem
 
 
 def _hold(workflow: Workflow) -> None:
     tree = workflow.tree
     _known(tree, _TOP, workflow.name)
     for name, job in tree["jobs"].items():
-        place = f"{workflow.name}, job {name}"
-        _known(job, _JOB, place)
-        _known(job.get("strategy", {}), _STRATEGY, f"{place}, strategy")
+        where = f"{workflow.name}, job {name}"
+        _known(job, _JOB, where)
+        _known(job.get("strategy", {}), _STRATEGY, f"{where}, strategy")
         for step in job["steps"]:
-            _known(step, _STEP, f"{place}, a step")
+            _known(step, _STEP, f"{where}, a step")
 
 
-def _known(tree: dict[str, Any], keys: set[str], place: str) -> None:
+def _known(tree: dict[str, Any], keys: set[str], where: str) -> None:
     if unknown := sorted(set(tree) - keys):
         raise Unsound(
-            f"{place}: the rehearsal does not know the key {unknown[0]!r}: "
+            f"{where}: the rehearsal does not know the key {unknown[0]!r}: "
             "teach it in tools/rehearse, or do without"
         )
 
@@ -92,28 +92,28 @@ def granted(workflow: Workflow, job: dict[str, Any], *, fork: bool) -> frozenset
     given = rights(job) if "permissions" in job else rights(workflow.tree)
     if set(given) == {"*"}:
         raise Unsound(f"{workflow.name}: permissions {given['*']!r}: name each scope")
-    found = {"metadata:read"}
+    scopes = {"metadata:read"}
     for scope, access in given.items():
         name = scope.replace("-", "_")
         if access in {"read", "write"}:
-            found.add(f"{name}:read")
+            scopes.add(f"{name}:read")
         if access == "write" and not fork:
-            found.add(f"{name}:write")
-    return frozenset(found)
+            scopes.add(f"{name}:write")
+    return frozenset(scopes)
 
 
 def unused(workflow: Workflow, job: dict[str, Any], used: set[str]) -> list[str]:
     """List the permissions of a job that nothing has used, as `scope: access`."""
     given = rights(job) if "permissions" in job else rights(workflow.tree)
-    asked = {scope: access for scope, access in given.items() if access != "none"}
+    needed = {scope: access for scope, access in given.items() if access != "none"}
     return [
         f"{scope}: {access}"
-        for scope, access in sorted(asked.items())
+        for scope, access in sorted(needed.items())
         if f"{scope.replace('-', '_')}:{access}" not in used
     ]
 
 
-def versions(root: Path, found: dict[str, Workflow]) -> Iterator[str]:
+def versions(root: Path, workflows: dict[str, Workflow]) -> Iterator[str]:
     """Say what is wrong with the versions of Python that workflows and actions name.
 
     The rule: a version is a text in quotes, within `requires-python`; a matrix has each version
@@ -129,7 +129,7 @@ def versions(root: Path, found: dict[str, Workflow]) -> Iterator[str]:
     ]
     places: dict[str, list[str]] = {}
     tested: set[str] = set()
-    for name, tree in _trees(root, found):
+    for name, tree in _trees(root, workflows):
         for version in _named(tree):
             if not isinstance(version, str):
                 yield f"{name}: python-version {version!r} has no quotes, so that 3.10 means 3.1"
@@ -145,13 +145,15 @@ def versions(root: Path, found: dict[str, Workflow]) -> Iterator[str]:
     if missing := sorted(set(promised) - tested):
         yield f"no matrix tests Python {', '.join(missing)}, which pyproject.toml promises"
     if len(places) > 1:
-        told = "; ".join(f"{v} in {', '.join(sorted(set(at)))}" for v, at in sorted(places.items()))
-        yield f"hosted jobs disagree about the version of Python: {told}: name one"
+        listed = "; ".join(
+            f"{v} in {', '.join(sorted(set(at)))}" for v, at in sorted(places.items())
+        )
+        yield f"hosted jobs disagree about the version of Python: {listed}: name one"
 
 
-def _trees(root: Path, found: dict[str, Workflow]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _trees(root: Path, workflows: dict[str, Workflow]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each file with its values as YAML types them."""
-    for workflow in found.values():
+    for workflow in workflows.values():
         yield workflow.name, yaml.safe_load(workflow.text)
     for path in sorted((root / ".github/actions").glob("*/action.yml")):
         yield f"{path.parent.name}/{path.name}", yaml.safe_load(path.read_text(encoding="utf-8"))

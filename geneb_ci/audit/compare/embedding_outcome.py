@@ -29,6 +29,7 @@ from geneb_ci.receipt.embeddings import (
     NEAR,
     POOLED,
     ROOM,
+    ROOM_OF_TASK,
     TAU,
     allowed,
     allowed_flipped,
@@ -54,7 +55,6 @@ scores of record were compared."""
 EmbeddingVersion = Literal["1.0", "2.0", "2.1", "2.2"]
 BY_EMBEDDING: Final = "1.0"
 BY_COLUMN: Final = "2.0"
-REFITTED: Final = "2.1"
 BOUNDED: Final = "2.2"
 """Versions of a record: a coordinate was compared by the size of its embedding, then by its column;
 since 2.1 probes are fitted again on variants of training sequences, and those of record decide on
@@ -419,6 +419,12 @@ def room_reason(outcome: EmbeddingOutcome) -> str:
         return (
             "what its tolerances permit can lower the loss of the test embeddings by "
             f"{outcome.room:.2g} nats in the mean, {ROOM:g} may"
+        )
+    most_of_all = max(outcome.tasks, key=lambda task: task.room or 0.0)
+    if (room := most_of_all.room or 0.0) > ROOM_OF_TASK:
+        return (
+            f"what the tolerances of {most_of_all.task} permit can lower the loss of its test "
+            f"embeddings by {room:.2g} nats, {ROOM_OF_TASK:g} may"
         )
     for bound in outcome.bounds:
         if bound.flipped > (most := allowed_flipped(bound.draws)):

@@ -194,11 +194,14 @@ def drawn_task(
     read: TaskFiles,
     drawn: DrawnEmbeddings,
     recorded: Sequence[int] | None = None,
+    *,
+    as_before: bool = False,
 ) -> DrawnTask:
     """Take the drawn embeddings from the file of a task, which was verified, with their proofs.
 
     With them the strongest training embeddings: their own, or those that a record says, if it has
-    any. Raises AuditRefused when its embeddings changed since, or when float16 holds them badly.
+    any. `as_before`: by the rules of records before version 2.2. Raises AuditRefused when its
+    embeddings changed since, or when float16 holds them badly.
     """
     import numpy as np
 
@@ -218,7 +221,7 @@ def drawn_task(
             f"{task}: {why}",
             "let the extractor divide its embeddings by a constant; then run again with --receipt",
         )
-    influence = influence_of(values, scale, entry.train, labels, probe)
+    influence = influence_of(values, scale, entry.train, labels, probe, by_steps=as_before)
     strongest = strongest_embeddings(
         values[: entry.train], scale, read.train_labels, influence, probe
     )
@@ -237,7 +240,7 @@ def drawn_task(
         strongest,
         rows,
         np.isin(rows, drawn.distinct),
-        np.isin(rows, sorted(unforeseen(drawn.rows))),
+        None if as_before else np.isin(rows, sorted(unforeseen(drawn.rows))),
         [read.sequences[row] for row in rows],
         values[rows],
         [tree.proof(row) for row in rows],

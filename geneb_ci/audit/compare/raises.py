@@ -74,10 +74,10 @@ def _flipped(
     differs = np.asarray((rounded != task.committed).any(axis=1))
     is_sound = np.asarray(np.isfinite(rounded).all(axis=1))
     features = np.ldexp(rounded.astype(np.float64), task.entry.scale_log2)
-    place = {row: at for at, row in enumerate(task.rows)}
+    index_of = {row: at for at, row in enumerate(task.rows)}
     count = 0
     for turn, row in zip(own, task.drawn.rows[f"test {regime}"], strict=True):
-        at, probe = place[row], decider.probes[turn.probe]
+        at, probe = index_of[row], decider.probes[turn.probe]
         was_right = decider.predicted[turn.probe][row - task.entry.train] == task.labels[at]
         if was_right and differs[at]:
             # Alone, since one embedding of large values could make ties of all others.

@@ -19,7 +19,7 @@ from geneb_ci.audit.rerun import honesty as embedding_checks
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.statistics.metrics import Matrix, Triple, largest_effect
 from reference_harness.formats.base import Scores
-from reference_harness.formats.rescored import JitteredCopy
+from reference_harness.formats.rescored import JitteredCopy, most_copies_change
 from reference_harness.formats.run_record import PerSeed
 
 
@@ -124,7 +124,7 @@ def tolerance(measured: MeasuredScore, alarm: float, width: Triple) -> Tolerance
     claimed value, as printed, represents. Raises NothingChecked when there are too few copies.
     """
     _check_copies(measured.plain, "plain")
-    if measured.stressed or not (measured.one_fit and _most_copies_change(measured.plain)):
+    if measured.stressed or not (measured.one_fit and most_copies_change(measured.plain)):
         _check_copies(measured.stressed, "stressed")
     parts = {
         metric: max(_flips(measured, metric, alarm), _draws(measured, metric, alarm))
@@ -140,11 +140,6 @@ def _check_copies(copies: Sequence[JitteredCopy], kind: str) -> None:
             f"the rescoring has {len(copies)} {kind} copies, expected at least {COPIES_MIN}",
             f"run `geneb-harness rescore` with --copies {COPIES_MIN} or more",
         )
-
-
-def _most_copies_change(copies: Sequence[JitteredCopy]) -> bool:
-    """Whether more than half of the copies changed a prediction."""
-    return 2 * sum(any(copy.flips) for copy in copies) > len(copies)
 
 
 def _flips(measured: MeasuredScore, metric: str, alarm: float) -> float:
@@ -168,7 +163,7 @@ def _flips_grow(measured: MeasuredScore) -> bool:
         math.fsum(sum(copy.flips) for copy in copies) / len(copies)
         for copies in (measured.plain, measured.stressed)
     )
-    return _most_copies_change(measured.plain) and stressed >= SATURATED * plain
+    return most_copies_change(measured.plain) and stressed >= SATURATED * plain
 
 
 def _outcomes(measured: MeasuredScore, metric: str) -> float:

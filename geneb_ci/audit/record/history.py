@@ -170,7 +170,7 @@ class History:
                 pending += (file.heads or {}).items()
         return frozenset(reached)
 
-    def place(self, name: str) -> int:
+    def position(self, name: str) -> int:
         """Return how many statements a statement comes after: more than any of them does."""
         return len(self.before(self.files[name].heads or {})) if name in self.files else 0
 

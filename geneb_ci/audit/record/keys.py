@@ -5,6 +5,7 @@ import functools
 import operator
 import os
 import stat
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
@@ -159,10 +160,10 @@ class KeyFile(StrictModel):
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
-        if len({key.keyid for key in self.keys}) < len(self.keys):
-            raise ValueError("a key is listed twice")
-        if len({workflow.keyid for workflow in self.workflows}) < len(self.workflows):
-            raise ValueError("a workflow is listed twice")
+        for what, signers in (("key", self.keys), ("workflow", self.workflows)):
+            for keyid, times in Counter(signer.keyid for signer in signers).items():
+                if times > 1:
+                    raise ValueError(f"the {what} {keyid} is listed {times} times")
         return self
 
 

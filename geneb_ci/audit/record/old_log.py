@@ -75,7 +75,7 @@ class LogKeys(StrictModel):
 
 def _raw_key(origin: str, text: str) -> bytes:
     """Return the Ed25519 key of a log. Raises ValueError for a text that is none of this log."""
-    raw = _bytes(text.rpartition("+")[2])
+    raw = _decoded(text.rpartition("+")[2])
     if len(raw) != 1 + _KEY_BYTES or raw[0] != _ED25519 or text != key_text(origin, raw[1:]):
         raise ValueError(f"keys has one that is not of the log {origin}, NAME+ID+KEY of type 1")
     return raw[1:]
@@ -119,11 +119,11 @@ def parse_checkpoint(raw: bytes) -> Checkpoint:
     signatures = []
     for line in lines[:-1].split("\n"):
         name, _, encoded = line.removeprefix(_DASH).partition(" ")
-        signatures.append((name, _bytes(encoded)))
-    return Checkpoint(head[1], int(head[2]), _bytes(head[3]), f"{text}\n", tuple(signatures))
+        signatures.append((name, _decoded(encoded)))
+    return Checkpoint(head[1], int(head[2]), _decoded(head[3]), f"{text}\n", tuple(signatures))
 
 
-def _bytes(text: str) -> bytes:
+def _decoded(text: str) -> bytes:
     """Return the bytes of canonical base64; none for any other text."""
     try:
         raw = base64.b64decode(text, validate=True)

@@ -191,9 +191,8 @@ def _from_receipt(
             )
             own = drawn_embeddings(seeds, read.strata, shares[task])
             recorded = parts[task].get(STRONGEST_PART, [])
-            drawn[task] = drawn_task(task, receipt, file, read, own, recorded)
-            if outcome.schema_version != BOUNDED:
-                drawn[task] = drawn[task]._replace(unforeseen=None)
+            before = outcome.schema_version != BOUNDED
+            drawn[task] = drawn_task(task, receipt, file, read, own, recorded, as_before=before)
             values = None if rows is None else _own_values(rows.refits, names.index(task))
             varied = variants.training.get(task)
             if varied is not None and values is not None and len(values) == len(varied.rows):
@@ -319,13 +318,13 @@ def _variants(
     return receipt_variant_result(changes, again, signed.nonce)
 
 
-def _own_values(kept: VariantEmbeddings | None, number: int) -> "npt.NDArray[np.float32] | None":
+def _own_values(stored: VariantEmbeddings | None, number: int) -> "npt.NDArray[np.float32] | None":
     """Return the kept embeddings of variants of one task."""
-    return None if kept is None else kept.values[kept.task == number]
+    return None if stored is None else stored.values[stored.task == number]
 
 
 def _are_of(
-    kept: VariantEmbeddings | None, names: list[str], variants: Mapping[str, TaskVariants]
+    stored: VariantEmbeddings | None, names: list[str], variants: Mapping[str, TaskVariants]
 ) -> bool:
     """Whether kept embeddings are of these variants, task by task."""
     expected = [
@@ -334,9 +333,9 @@ def _are_of(
         if name in variants
         for row in variants[name].rows
     ]
-    if kept is None:
+    if stored is None:
         return not expected
-    return list(zip(kept.task.tolist(), kept.row.tolist(), strict=True)) == expected
+    return list(zip(stored.task.tolist(), stored.row.tolist(), strict=True)) == expected
 
 
 def _is_near(first: Direction, second: Direction) -> bool:
@@ -353,8 +352,8 @@ def _is_same_effect(first: Effect | None, second: Effect | None) -> bool:
     if first is None or second is None:
         return first is second
     return all(
-        one.rows == other.rows and abs(one.statistic - other.statistic) <= EFFECT_SLACK
-        for one, other in ((first.training, second.training), (first.test, second.test))
+        mine.rows == other.rows and abs(mine.statistic - other.statistic) <= EFFECT_SLACK
+        for mine, other in ((first.training, second.training), (first.test, second.test))
     )
 
 
@@ -386,9 +385,9 @@ def _are_same_bounds(
     reruns = [rows.rerun[rows.task == number] for number in range(len(tasks))]
     own = bounds_of(tasks, reruns, shares, benchmark)
     return len(own) == len(outcome.bounds) and all(
-        (one.regime, one.draws, one.flipped) == (other.regime, other.draws, other.flipped)
-        and math.isclose(one.raised, other.raised, abs_tol=BOUND_SLACK)
-        for one, other in zip(own, outcome.bounds, strict=True)
+        (mine.regime, mine.draws, mine.flipped) == (other.regime, other.draws, other.flipped)
+        and math.isclose(mine.raised, other.raised, abs_tol=BOUND_SLACK)
+        for mine, other in zip(own, outcome.bounds, strict=True)
     )
 
 

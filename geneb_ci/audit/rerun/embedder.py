@@ -16,7 +16,6 @@ from geneb_ci.audit.rerun.decoys import with_decoys
 from geneb_ci.audit.rerun.honesty import VARIED_MIN, sequences_varied
 from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.task_embedding import SandboxRuns
-from geneb_ci.audit.rerun.weights import file_sha256
 from geneb_ci.audit.rerun.workspace import EmbeddedTask
 from geneb_ci.audit.sampling.embedding_draw import task_shares
 from geneb_ci.audit.sampling.plan import EmbeddingCounts
@@ -26,6 +25,7 @@ from geneb_ci.receipt.draw import SMALL_TASK
 from geneb_ci.receipt.embeddings import STRONGEST
 from geneb_ci.receipt.source import size_text
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import file_sha256
 from reference_harness.formats.submission import EmbeddingReceipt
 from reference_harness.formats.text import Say, plural
 

@@ -128,7 +128,7 @@ def _row(values: list[str], benchmark: Benchmark) -> tuple[FreshSequence | None,
     return FreshSequence(task, int(label), sequence), ""
 
 
-def digest_of(salt: bytes, content: bytes) -> str:
+def salted_digest(salt: bytes, content: bytes) -> str:
     """Return the digest that a commitment publishes."""
     return hashlib.sha256(salt + content).hexdigest()
 
@@ -160,7 +160,7 @@ def commit_to(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshComm
         schema_version="1.0",
         benchmark=benchmark.sha256,
         tasks=dict(Counter(row.task for row in rows)),
-        sha256=digest_of(salt, content),
+        sha256=salted_digest(salt, content),
     )
 
 
@@ -209,7 +209,7 @@ def check_release(
     Raises AuditRefused when digest, benchmark or numbers are others, NothingChecked for no set.
     """
     content = release.content.encode()
-    computed = digest_of(bytes.fromhex(release.salt), content)
+    computed = salted_digest(bytes.fromhex(release.salt), content)
     if computed != commitment.sha256:
         raise AuditRefused(
             f"{name}: its digest is {computed[:16]}..., the commitment's "

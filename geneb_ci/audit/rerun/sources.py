@@ -65,7 +65,7 @@ def sources_of(
     if isinstance(submission, SubmissionByEntry):
         _check_entry(submission, declared, entry)
     if declared is None:
-        return _of_entry(submission.model_id, entry, folder)
+        return _entry_sources(submission.model_id, entry, folder)
     path, colon, class_name = declared.extractor.rpartition(":")
     if not colon or not path.endswith(".py") or not class_name.isidentifier():
         raise UsageProblem(
@@ -97,7 +97,9 @@ def _check_entry(
         )
 
 
-def _of_entry(model_id: str, entry: ReadEntry | None, folder: ExtractorFolder | None) -> RunSources:
+def _entry_sources(
+    model_id: str, entry: ReadEntry | None, folder: ExtractorFolder | None
+) -> RunSources:
     """Return code and weights as the model's entry in the registry describes them.
 
     Raises UsageProblem where there is no entry, AuditRefused where it is not complete.

@@ -28,7 +28,6 @@ from geneb_ci.audit.rerun.scoring import (
     sequences_of,
     variants_of,
 )
-from geneb_ci.audit.rerun.weights import file_sha256
 from geneb_ci.audit.rerun.workspace import (
     EMBEDDED,
     EMBEDDINGS,
@@ -44,6 +43,7 @@ from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.sandbox.limits import Limits, advice
 from geneb_ci.sandbox.run import Batching, ExtractorSpec
 from reference_harness.formats.base import first_error
+from reference_harness.formats.files import file_sha256
 from reference_harness.formats.further import FurtherSequence, FurtherSequences
 from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.text import Say, plural
@@ -105,14 +105,14 @@ class KnownEmbedding(NamedTuple):
     row: int
 
 
-def matrix_of(
+def task_matrix(
     task: str,
     sequences: Sequence[str],
     values: "np.ndarray | None",
     known: Mapping[str, KnownEmbedding],
     work: Work,
 ) -> "np.ndarray":
-    """Return the (n, d) embeddings of a task: known ones from the work folder, others new.
+    """Return the (n, d) embeddings of a task: from the work folder those embedded before.
 
     `values` has the embeddings of the sequences that are not known, in their order; None where all
     are. Raises ResultRefused when the tasks have embeddings of different width or dtype.
@@ -216,7 +216,7 @@ class TaskRuns:
             )
             embeddings = runs.embed(decoyed)
             values = embeddings.values[: len(new)] if new else None
-        matrix = matrix_of(task, sequences, values, self.known, work)
+        matrix = task_matrix(task, sequences, values, self.known, work)
         # Kept before it is named: a matrix without its entry is embedded again.
         work.keep_binary(
             folder / EMBEDDINGS,

@@ -20,7 +20,13 @@ from geneb_ci.common import download
 from geneb_ci.common.errors import UsageProblem, WeightsRefused
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.models.entry import FILE_NAME
-from reference_harness.formats.files import NotReadable, read_json, read_regular, text_line_ends
+from reference_harness.formats.files import (
+    NotReadable,
+    file_sha256,
+    read_json,
+    read_regular,
+    text_line_ends,
+)
 from reference_harness.formats.hub_storage import (
     DOWNLOAD_LIMITS,
     StorageFailure,
@@ -251,12 +257,6 @@ def _files(folder: Path) -> dict[str, Path]:
         if path.is_file():
             paths_by_name[name] = path
     return paths_by_name
-
-
-def file_sha256(file: Path) -> str:
-    """Return the SHA-256 of a file, read as a stream."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _refuse_crowd(count: int, limit: int) -> None:

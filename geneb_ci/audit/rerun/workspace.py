@@ -21,7 +21,6 @@ from pydantic import Field, ValidationError
 from geneb_ci.audit.compare.outcome import Decoys
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.honesty import Repeatability
-from geneb_ci.audit.rerun.weights import file_sha256
 from geneb_ci.common.errors import LeftOver, unwritable
 from geneb_ci.sandbox import processes
 from reference_harness.formats.base import (
@@ -33,7 +32,7 @@ from reference_harness.formats.base import (
     StrictModel,
     first_error,
 )
-from reference_harness.formats.files import NotReadable, read_regular, write_whole
+from reference_harness.formats.files import NotReadable, file_sha256, read_regular, write_whole
 
 BYTES_MAX = 1 << 28
 """Of one JSON file of the folder: rescorings are the largest."""

@@ -149,7 +149,7 @@ def _get(address: str, timeout: float) -> bytes:
         while chunk := answer.read1(_CHUNK):
             raw += chunk
             if len(raw) > ANSWER_MAX:
-                raise ValueError(f"more than {ANSWER_MAX} bytes")
+                raise ValueError(f"the answer has more than {ANSWER_MAX} bytes")
             if time.monotonic() > deadline:
                 raise TimeoutError(f"no whole answer within {timeout:g} s")
     return raw

@@ -4,14 +4,13 @@ from collections.abc import Collection, Iterator
 
 from geneb_ci.audit.sampling.plan import EmbeddingCounts
 from geneb_ci.receipt.alteration_power import (
-    BINARY,
     MEASURED_GAIN,
     RAISES,
     SHARES,
-    cells_of,
     found_test,
     found_training,
 )
+from geneb_ci.receipt.raise_bound import cells_of
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import SubmissionV12
 from reference_harness.formats.text import plural
@@ -30,7 +29,7 @@ def power_lines(
     `candidates` are the ids of the committed tasks.
     """
     tasks = [task for task in benchmark.task_ids if task in candidates]
-    probabilities, binary = {}, 0
+    probabilities, shown = {}, 0
     for regime in benchmark.regimes:
         matrices = {}
         for task in tasks:
@@ -42,11 +41,11 @@ def power_lines(
         if not matrices:
             continue
         cells = cells_of(matrices, benchmark.categories)
-        binary = sum(len(task_matrices[0]) == BINARY for task_matrices in matrices.values())
+        shown = max(shown, len(matrices))
         probabilities[regime] = [found_test(cells, raise_, rows.test) for raise_ in RAISES]
     yield f"test embeddings, {rows.test:,} in each of {plural(len(probabilities), 'regime')}:"
     yield "  a macro MCC raised by altered test embeddings is found with at least, by this"
-    yield f"  row's own matrices of {binary} of {len(tasks)} tasks:"
+    yield f"  row's own matrices of {shown} of {len(tasks)} tasks:"
     for regime, chances in probabilities.items():
         chances_text = ", ".join(
             f"{chance_text(chance)} if by {raise_:g}"

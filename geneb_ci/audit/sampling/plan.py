@@ -168,7 +168,7 @@ def read_commitment(path: Path) -> Commitment:
     nothing can be drawn from it.
     """
     kind = FileKind.COMMITMENT
-    file = _parsed(path, _bytes(path, kind), CommitmentFile, kind)
+    file = _parsed(path, _required_bytes(path, kind), CommitmentFile, kind)
     if file.commitment.sha256 != file.sha256:
         raise StepMismatch(
             COMMITMENT,
@@ -185,7 +185,7 @@ def read_any_plan(path: Path) -> TaskPlan | EmbeddingPlan:
 
     Raises NothingChecked when it cannot be read.
     """
-    raw = _bytes(path, FileKind.PLAN)
+    raw = _required_bytes(path, FileKind.PLAN)
     if FileKind.EMBEDDING_PLAN.fits(_value(raw)):
         return _parsed(path, raw, EmbeddingPlan, FileKind.EMBEDDING_PLAN)
     return _parsed(path, raw, TaskPlan, FileKind.PLAN)
@@ -198,7 +198,7 @@ def _value(raw: bytes) -> object:
         return None
 
 
-def _bytes(path: Path, kind: FileKind) -> bytes:
+def _required_bytes(path: Path, kind: FileKind) -> bytes:
     require_file(path, kind)
     raw = read_bytes(path)
     if isinstance(raw, Fault):

@@ -117,7 +117,7 @@ _STANDING = (
 
 def _everywhere(*keys: str) -> tuple[str, ...]:
     """Return the paths of facts of a model: in rows, in the page's data, in a table of models."""
-    return tuple(f"{place}/{key}" for place in _LISTS for key in keys)
+    return tuple(f"{listed}/{key}" for listed in _LISTS for key in keys)
 
 
 _CELL = "submission/evidence/*/*"
@@ -270,8 +270,8 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
                 ("models", "rounded", "critical", "is_drawn", "draw_variance"),
             ),
             *paths("diagnostics.json/ranks/*/{}/**", ("draws_covered", "shared")),
-            *(path for place in ("macro/*", "micro/*", "categories/*/*")
-              for path in paths(f"diagnostics.json/ranks/*/{place}/{{}}", _STANDING)),
+            *(path for scope in ("macro/*", "micro/*", "categories/*/*")
+              for path in paths(f"diagnostics.json/ranks/*/{scope}/{{}}", _STANDING)),
             "diagnostics.json/ranks/*/tasks/*/*/*",
             "page/overall/**", "page/scores/standings/**", "page/scores/shared/**",
             "page/tasks/errors/**", "page/tasks/spreads/**", "page/facts/**", "page/ranked/**",
@@ -362,13 +362,13 @@ class RowAttestation:
     @property
     def statements(self) -> tuple[Statement, ...]:
         """Who stands for scores, where more does than the submitter's word."""
-        return (*self._of_scores(), *self._of_canonical())
+        return (*self._score_statements(), *self._canonical_statements())
 
     @property
     def every_statement(self) -> tuple[Statement, ...]:
         """Who stands for each group of fields, in the order of FIELD_GROUPS."""
-        scores = tuple(self._of_scores()) or (Statement(SCORES, WORD),)
-        own = {SCORES: scores, CANONICAL: tuple(self._of_canonical())}
+        scores = tuple(self._score_statements()) or (Statement(SCORES, WORD),)
+        own = {SCORES: scores, CANONICAL: tuple(self._canonical_statements())}
         return tuple(
             statement
             for group in FIELD_GROUPS
@@ -395,7 +395,7 @@ class RowAttestation:
         }
         return next((by[check] for check in group.checks if by[check]), group.statement)
 
-    def _of_scores(self) -> Iterator[Statement]:
+    def _score_statements(self) -> Iterator[Statement]:
         standings = STANDINGS[self.evidence]
         if standings.others is Standing.DISPUTED:
             yield Statement(SCORES, STANDING_MEANING[Standing.DISPUTED])
@@ -417,7 +417,7 @@ class RowAttestation:
             other = "other scores" if self.rerun.keys() & set(self.unaudited) else "scores"
             yield Statement(f"{other} in {', '.join(self.unaudited)}", WORD)
 
-    def _of_canonical(self) -> Iterator[Statement]:
+    def _canonical_statements(self) -> Iterator[Statement]:
         if self.recomputed is not None:
             yield Statement(CANONICAL, _receipt(self.recomputed))
 

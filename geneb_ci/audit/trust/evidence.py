@@ -82,7 +82,7 @@ class RepositoryEvidence:
     row were aborted."""
 
     def decide(self, sha256: str, origin: str = "", scorer: str = "") -> Decision:
-        """Return the level of a submission that passed every check; see `decide`."""
+        """Return the level of a submission that passed every check; see `level.decide`."""
         aborted = self.aborted.get(sha256, ())
         return decide(sha256, self.audits, self.official, self.demands, aborted, origin, scorer)
 
@@ -187,7 +187,7 @@ def aborted_in_a_row(repository: AuditRepository) -> dict[str, tuple[str, ...]]:
     nothing and is not in an old log does not count where one was kept, nor what a revoked key
     signed.
     """
-    runs = sorted(_runs(repository), key=lambda one: (one.at, one.audit_id))
+    runs = sorted(_runs(repository), key=lambda run: (run.at, run.audit_id))
     limit = repository.inputs.policy.aborts
     by_submission: dict[str, tuple[str, ...]] = {}
     for own in {run.submission: run for run in runs if run.is_abort}.values():
@@ -205,29 +205,33 @@ def _runs(repository: AuditRepository) -> Iterator[_Run]:
     for path, event in repository.events.items():
         if isinstance(event, AuditEvent) and event.aborted is not None:
             aborted = event.aborted
-            place = _place(repository, path, StatementKind.ABORT, event.signer)
-            yield from _run(place, event.sha256, aborted.finished_at, aborted.plan, is_abort=True)
+            position = _place(repository, path, StatementKind.ABORT, event.signer)
+            yield from _run(
+                position, event.sha256, aborted.finished_at, aborted.plan, is_abort=True
+            )
     for path in repository.files:
         record = repository.parsed(path)
         if isinstance(record, Record) and not isinstance(
             repository.withdrawals.get(path), WithdrawnAudit
         ):
             outcome = record.outcome
-            place = _place(repository, path, StatementKind.RESULT, record.signer)
-            yield from _run(place, record.sha256, outcome.finished_at, outcome.plan, is_abort=False)
+            position = _place(repository, path, StatementKind.RESULT, record.signer)
+            yield from _run(
+                position, record.sha256, outcome.finished_at, outcome.plan, is_abort=False
+            )
 
 
 def _run(
-    place: tuple[int, int] | None,
+    position: tuple[int, int] | None,
     sha256: str,
     ended: str,
     plan: TaskPlan | EmbeddingPlan,
     *,
     is_abort: bool,
 ) -> Iterator[_Run]:
-    if place is not None:
+    if position is not None:
         yield _Run(
-            at=(*place, ended),
+            at=(*position, ended),
             audit_id=sha256[:ID_DIGITS],
             is_abort=is_abort,
             by_receipt=isinstance(plan, EmbeddingPlan),
@@ -251,7 +255,7 @@ def _place(
         check_revoked(signer, index, is_covered=is_covered)
     except RevokedKey:
         return None
-    return history.place(name), index or 0
+    return history.position(name), index or 0
 
 
 def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
@@ -263,7 +267,7 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
         return _embedding_audit(audit, outcome, inputs)
     drawn = [task for task in outcome.tasks if task.reason == "drawn"]
     cells = informative_cells(drawn)
-    defined = _defined(outcome, inputs)
+    defined = _defined_tasks(outcome, inputs)
     commitment = outcome.plan.commitment
     return replace(
         audit,
@@ -337,7 +341,7 @@ def _differing(outcome: AuditOutcome) -> Iterator[DifferingScore]:
                     yield DifferingScore(task.task, regime, f"{kind}{metric}", *values)
 
 
-def _defined(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[str]]:
+def _defined_tasks(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[str]]:
     """Return regime to the tasks whose compared scores follow from a definition."""
     names = names_scorer(outcome, inputs)
     return {

@@ -166,7 +166,7 @@ IMPOSSIBLE_MEAN = Rule(
 
 
 def inconsistent_metrics(context: Context) -> Iterator[Fault]:
-    """Report each metric outside the bounds that hold for any class sizes (class sizes unknown)."""
+    """Report each metric outside the bounds of any class sizes, where these are unknown."""
     for claim in context.claims:
         n = claim.task.n_test
         if claim.classes is None and n is not None and claim.path not in context.off_grid:

@@ -87,10 +87,10 @@ def incomplete_card(context: Context) -> Iterator[Fault]:
 
 
 def _says(card: Card, name: str, words: tuple[str, ...]) -> bool:
-    entry = card.find(*words)
+    entry = card.entry_named(*words)
     if entry is not None and entry.value:
         return True
-    pooling = card.find("pooling") if name == "Layer" else None
+    pooling = card.entry_named("pooling") if name == "Layer" else None
     return pooling is not None and any(word in pooling.value.casefold() for word in _LAYER_WORDS)
 
 
@@ -169,14 +169,14 @@ def card_disagrees(context: Context) -> Iterator[Fault]:
     yield from _parameters(context, card)
     yield from _weights(context, card)
     for name, field, path in (
-        ("display", card.find("display name"), ("meta", "display")),
-        ("harness_version", card.find("harness version"), ("harness_version",)),
-        ("submitted_by", card.find("submitted by"), ("meta", "submitted_by")),
+        ("display", card.entry_named("display name"), ("meta", "display")),
+        ("harness_version", card.entry_named("harness version"), ("harness_version",)),
+        ("submitted_by", card.entry_named("submitted by"), ("meta", "submitted_by")),
     ):
         value = context.text(*path)
         if field and field.value and value and not _same_value(field.value, value):
             yield _card_fault(name, quoted(field.value), quoted(value), field)
-    claim = card.find("zero-shot", "zero shot")
+    claim = card.entry_named("zero-shot", "zero shot")
     zero_shot = context.member("meta", "zero_shot")
     claimed = claim and _YES_NO.get(claim.value.casefold().split(" ")[0].rstrip(".,;:"))
     if claim and claimed is not None and isinstance(zero_shot, bool) and claimed != zero_shot:
@@ -185,7 +185,7 @@ def card_disagrees(context: Context) -> Iterator[Fault]:
 
 def _parameters(context: Context, card: Card) -> Iterator[Fault]:
     params = context.member("meta", "params")
-    entry = card.find("parameters")
+    entry = card.entry_named("parameters")
     if entry is None or type(params) is not int:
         return
     count = parameter_count(entry.value)
@@ -339,7 +339,7 @@ def overlap_despite_zero_shot(context: Context) -> Iterator[Fault]:
     """Report a zero-shot claim when the card's overlap field does not begin with a denial."""
     if context.card is None or context.member("meta", "zero_shot") is not True:
         return
-    entry = context.card.find("overlap", "contamination")
+    entry = context.card.entry_named("overlap", "contamination")
     if entry and entry.value and not f"{entry.value.casefold()} ".startswith(_NONE_KNOWN):
         yield Fault(
             OVERLAP_DESPITE_ZERO_SHOT.id,

@@ -160,17 +160,18 @@ SCALE_MOVES_SCORES = Rule(
 def constant_embeddings(context: Context) -> Iterator[Fault]:
     """Report each task whose sequences have nearly one embedding, or share a few."""
     for task, facts in _tasks(context):
-        found = facts["embeddings"]
-        if found["count"] == 1:
+        embeddings = facts["embeddings"]
+        count, distinct, spread = (embeddings[key] for key in ("count", "distinct", "spread"))
+        if count == 1:
             continue
-        share = found["distinct"] / found["count"]
-        if found["spread"] < SPREAD_MIN or share < DISTINCT_MIN:
+        share = distinct / count
+        if spread < SPREAD_MIN or share < DISTINCT_MIN:
             yield Fault(
                 CONSTANT_EMBEDDINGS.id,
                 ("measured", task, "embeddings"),
-                f"{found['distinct']:,} different embeddings of {found['count']:,} sequences of "
-                f"{task}, which differ from their mean by {found['spread']:.2g} of their length",
-                f"{percent(share)}, {found['spread']:.2g}",
+                f"{distinct:,} different embeddings of {count:,} sequences of {task}, "
+                f"which differ from their mean by {spread:.2g} of their length",
+                f"{percent(share)}, {spread:.2g}",
                 f"at least {percent(DISTINCT_MIN)}, and {SPREAD_MIN}",
             )
 

@@ -73,7 +73,7 @@ def few_shot_above_full(context: Context) -> Iterator[Fault]:
     if reference is None or view.standing is None or float("inf") not in view.shots:
         return
     full = view.shots.index(float("inf"))
-    scales = reference.scales(reference.place(view.own))
+    scales = reference.scales(reference.index_of(view.own))
     metric, size = context.benchmark.primary_metric, len(context.benchmark.tasks)
     for few, shots in enumerate(view.shots):
         for number, task in enumerate(context.benchmark.tasks if shots != float("inf") else ()):

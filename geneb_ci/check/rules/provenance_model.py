@@ -127,16 +127,16 @@ def unpinned_model(context: Context) -> Iterator[Fault]:
 def _placeholders(context: Context) -> Iterator[Fault]:
     """Report each value of a template that should say which weights these are."""
     model = ("run", "model")
-    places: list[tuple[str, ...]] = [("meta", "url"), (*model, "location"), (*model, "revision")]
-    places += [(*model, "weights", name) for name in context.table(*model, "weights")]
-    for place in places:
-        text = context.text(*place)
+    paths: list[tuple[str, ...]] = [("meta", "url"), (*model, "location"), (*model, "revision")]
+    paths += [(*model, "weights", name) for name in context.table(*model, "weights")]
+    for path in paths:
+        text = context.text(*path)
         placeholder = placeholder_name(text)
         if placeholder:
             yield Fault(
                 UNPINNED_MODEL.id,
-                place,
-                f"{place[-1]} is {quoted(text)}: {quoted(placeholder)} is a placeholder",
+                path,
+                f"{path[-1]} is {quoted(text)}: {quoted(placeholder)} is a placeholder",
                 quoted(text),
                 "the model's own",
                 fix=_OWN,

@@ -178,17 +178,17 @@ def _added(change: Change, suffix: str) -> list[str]:
 def misplaced_file(change: Change) -> Iterator[ChangeFault]:
     """Report each new row, card or extractor that lies elsewhere, and how to move it."""
     for file in change.files:
-        place = right_place(file, change)
-        if place:
-            message = f"not where it belongs, which is {quoted(place)}"
-            folder = place.rpartition("/")[0]
-            move = shlex.join(["git", "mv", file.path, place])
+        target = right_place(file, change)
+        if target:
+            message = f"not where it belongs, which is {quoted(target)}"
+            folder = target.rpartition("/")[0]
+            move = shlex.join(["git", "mv", file.path, target])
             yield ChangeFault(
                 MISPLACED_FILE.id,
                 file.path,
                 message,
                 "",
-                quoted(place),
+                quoted(target),
                 fix=f"Run `mkdir -p {folder}`, `{move}`, then commit and push.",
             )
 
@@ -226,7 +226,7 @@ COLLIDING_PATHS = ChangeRule(
 )
 
 
-def _of_mode(
+def _mode_faults(
     change: Change, rule: str, objection_to: Callable[[str], str | None]
 ) -> Iterator[ChangeFault]:
     """Yield a fault for each path whose new mode `objection_to` objects to."""
@@ -238,7 +238,7 @@ def _of_mode(
 
 def symbolic_link(change: Change) -> Iterator[ChangeFault]:
     """Report each path that becomes a symbolic link."""
-    return _of_mode(change, SYMBOLIC_LINK.id, {SYMLINK: "a symbolic link"}.get)
+    return _mode_faults(change, SYMBOLIC_LINK.id, {SYMLINK: "a symbolic link"}.get)
 
 
 SYMBOLIC_LINK = ChangeRule(
@@ -253,7 +253,7 @@ SYMBOLIC_LINK = ChangeRule(
 
 def git_submodule(change: Change) -> Iterator[ChangeFault]:
     """Report each path that becomes a submodule."""
-    return _of_mode(change, GIT_SUBMODULE.id, {SUBMODULE: "a submodule"}.get)
+    return _mode_faults(change, GIT_SUBMODULE.id, {SUBMODULE: "a submodule"}.get)
 
 
 GIT_SUBMODULE = ChangeRule(
@@ -282,7 +282,7 @@ def _irregular(mode: str) -> str | None:
 
 def executable_file(change: Change) -> Iterator[ChangeFault]:
     """Report each path whose new mode is not that of a regular file."""
-    return _of_mode(change, EXECUTABLE_FILE.id, _irregular)
+    return _mode_faults(change, EXECUTABLE_FILE.id, _irregular)
 
 
 EXECUTABLE_FILE = ChangeRule(

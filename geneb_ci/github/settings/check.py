@@ -32,11 +32,11 @@ def objects(client: SettingsClient, setting: Setting) -> str | None:
     return None
 
 
-def _wrong(key: str, actual: Any, wanted: object) -> str:  # of JSON
+def _wrong(key: str, actual: Any, expected: object) -> str:  # of JSON
     """Return how a member differs; "" if it does not. An empty list is one of exceptions."""
-    if wanted == []:
+    if expected == []:
         return f"also allowed: {', '.join(map(str, actual))}" if actual else ""
-    return "" if actual == wanted else f"{key} is {_shown(actual)}"
+    return "" if actual == expected else f"{key} is {_shown(actual)}"
 
 
 def _shown(value: object) -> str:

@@ -10,9 +10,10 @@ from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.shipped import shipped, shipped_files
 from geneb_ci.github.api import STATUS_CONTEXT
 from geneb_ci.github.settings.check import rules
-from geneb_ci.github.settings.client import SettingsClient, blob_id
+from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.wanted import Setting
 from geneb_ci.render.plain import visible
+from reference_harness.formats.files import blob_id
 
 WORKFLOWS, ACTIONS, FORMS = ".github/workflows", ".github/actions", ".github/ISSUE_TEMPLATE"
 OWN_WORKFLOWS = frozenset({"ci.yml", "docs.yml"})

@@ -1,7 +1,6 @@
 """A repository and its settings as GitHub's REST API shows them, each answer read once."""
 
 import base64
-import hashlib
 import tomllib
 from collections.abc import Callable
 from pathlib import PurePosixPath
@@ -11,6 +10,7 @@ from geneb_ci.github.answers import ALONE, ANSWERS_FILE
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import AGAIN, MissingScope, NotFound, UnexpectedReply, Unseen
 from geneb_ci.github.wire import Wire
+from reference_harness.formats.files import blob_id
 
 MAIN = "main"
 """Branch that the workflows publish from; its name is written in them."""
@@ -142,11 +142,6 @@ class SettingsClient:
     def folder(self, path: str) -> list[str]:
         """Return the paths of the files of main below a folder."""
         return [name for name in self.blobs() if PurePosixPath(name).is_relative_to(path)]
-
-
-def blob_id(raw: bytes) -> str:
-    """Return the id that git gives these bytes."""
-    return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
 
 
 def _unseen(path: str, needs: str, why: str) -> Unseen:

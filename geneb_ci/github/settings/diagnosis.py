@@ -84,7 +84,9 @@ def _diagnosis(client: SettingsClient, setting: Setting) -> Diagnosis:
 def exit_of(diagnoses: Iterable[Diagnosis], features: Iterable[Feature] = ()) -> Exit:
     """Return 11 if a setting is wrong or a feature broken, 3 if one could not be read, else 0."""
     states = {diagnosis.state for diagnosis in diagnoses}
-    if SettingState.WRONG in states or any(one.state is FeatureState.BROKEN for one in features):
+    if SettingState.WRONG in states or any(
+        feature.state is FeatureState.BROKEN for feature in features
+    ):
         return Exit.ERRORS
     return Exit.NOT_CHECKED if SettingState.UNSEEN in states else Exit.CLEAN
 
@@ -131,8 +133,13 @@ def as_json(
         for diagnosis in diagnoses
     ]
     able = [
-        {"id": one.name, "state": one.state.value, "because": one.because, "fix": one.fix}
-        for one in features
+        {
+            "id": feature.name,
+            "state": feature.state.value,
+            "because": feature.because,
+            "fix": feature.fix,
+        }
+        for feature in features
     ]
     report = {
         "format": FORMAT,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from geneb_ci.github.audit_ready import ENVIRONMENT, FLAVOR, PROBED, RUNNER, WRITER
+from geneb_ci.github.audit_ready import APP, APP_KEY, ENVIRONMENT, FLAVOR, PROBED, RUNNER, WRITER
 from geneb_ci.github.errors import UnexpectedReply, Unseen
 from geneb_ci.github.report import ASKED
 from geneb_ci.github.settings.check import AUDIT_RUNNER, DISABLED
@@ -70,12 +70,12 @@ def reads_of(workflow: str, text: str) -> list[JobReads]:
     shared = set(_READ.findall(head))
     starts = [*_JOB.finditer(body)]
     ends = [*(match.start() for match in starts[1:]), len(body)]
-    found = []
+    reads = []
     for match, end in zip(starts, ends, strict=True):
         part = body[match.start() : end]
         named = shared | set(_READ.findall(part))
         environment, runner = _ENVIRONMENT.search(part), _RUNS_ON.search(part)
-        found.append(
+        reads.append(
             JobReads(
                 workflow,
                 match[1],
@@ -85,7 +85,7 @@ def reads_of(workflow: str, text: str) -> list[JobReads]:
                 runner[1].strip() if runner else "",
             )
         )
-    return found
+    return reads
 
 
 class _Lacks(Exception):  # noqa: N818 (what a feature lacks, not an error)
@@ -118,13 +118,15 @@ class _Board:
                 state=FeatureState.NOT_SET_UP,
             )
         listed = self.client.get("/actions/workflows", "Actions: read", per_page=100) or {}
-        states = {one["path"]: one["state"] for one in listed.get("workflows", ())}
+        states = {entry["path"]: entry["state"] for entry in listed.get("workflows", ())}
         state = states.get(path, "active")
         if state == DISABLED:
             fix = f"gh workflow enable {workflow}.yml, if you want it"
             raise _Lacks(f"a maintainer disabled {path}", fix, state=FeatureState.NOT_SET_UP)
         if state != "active":
-            raise _Lacks(f"{path} is {state}", f"gh workflow enable {workflow}.yml")
+            raise _Lacks(
+                f"GitHub disabled {path} (state: {state})", f"gh workflow enable {workflow}.yml"
+            )
         return reads_of(workflow, raw.decode("utf-8", "replace"))
 
     def secret(self, name: str, environment: str) -> bool:
@@ -162,8 +164,8 @@ class _Board:
                     fix = f"gh secret set {name}" + (
                         f" --env {job.environment}" if job.environment else ""
                     )
-                    place = f" of the environment {job.environment}" if job.environment else ""
-                    raise _Lacks(f"the secret {name}{place} is not stored", fix)
+                    where = f" of the environment {job.environment}" if job.environment else ""
+                    raise _Lacks(f"the secret {name}{where} is not stored", fix)
 
 
 def _verdicts(board: _Board) -> str:
@@ -180,13 +182,13 @@ def _publishing(board: _Board) -> str:
     board.require_secrets(jobs, frozenset())
     for job in jobs:
         if RESOURCE in job.variables and not board.variable(RESOURCE, job.environment):
-            place = f" of the environment {job.environment}" if job.environment else ""
-            what = f"the variable {RESOURCE}{place} names no Space"
+            where = f" of the environment {job.environment}" if job.environment else ""
+            what = f"the variable {RESOURCE}{where} names no Space"
             raise _Lacks(what, "geneb-ci init --apply --space OWNER/NAME")
     path = "/actions/workflows/publish.yml/runs"
     runs = board.client.get(path, "Actions: read", branch=MAIN, status="success", per_page=1)
     if not (runs or {}).get("total_count"):
-        (publisher,) = (one for one in SETTINGS if one.check == "trusted_publisher")
+        (publisher,) = (setting for setting in SETTINGS if setting.check == "trusted_publisher")
         what = "no run of publish.yml has succeeded: each fails until the Space trusts it"
         fix = f"{publisher.hand}; then: gh workflow run publish.yml"
         raise _Lacks(what, fix, state=FeatureState.NOT_SET_UP)
@@ -196,7 +198,9 @@ def _publishing(board: _Board) -> str:
 def _audits(board: _Board) -> str:
     jobs = board.jobs("audit")
     board.require_environments(jobs)
-    labels = {str(one["name"]).casefold() for one in board.client.page("/labels", "Issues: read")}
+    labels = {
+        str(label["name"]).casefold() for label in board.client.page("/labels", "Issues: read")
+    }
     if ASKED not in labels:
         raise _Lacks(f"the label {ASKED} does not exist", f"gh label create {ASKED}")
     flavor, runner = board.variable(FLAVOR), board.variable(RUNNER)
@@ -204,9 +208,12 @@ def _audits(board: _Board) -> str:
         what = f"neither {FLAVOR} nor {RUNNER} is set; a label is answered by a comment"
         fix = f"gh variable set {FLAVOR} --body l4x1, or {RUNNER} for a machine of your own"
         raise _Lacks(what, fix, state=FeatureState.NOT_SET_UP)
-    optional = {WRITER} if flavor else {WRITER, HUB_TOKEN}
+    optional = {WRITER, APP_KEY} if flavor else {WRITER, APP_KEY, HUB_TOKEN}
+    if board.variable(APP, ENVIRONMENT) and not board.secret(APP_KEY, ENVIRONMENT):
+        what = f"the variable {APP} names an App, and its key {APP_KEY} is not stored"
+        raise _Lacks(what, f"gh variable delete {APP} --env {ENVIRONMENT}; geneb-ci init --app")
     board.require_secrets(jobs, frozenset(optional))
-    (setting,) = (one for one in SETTINGS if one.check == "audit_key")
+    (setting,) = (setting for setting in SETTINGS if setting.check == "audit_key")
     if wrong := audit_key(board.client, setting):
         raise _Lacks(wrong, setting.hand)
     if flavor and not board.variable(PROBED):
@@ -219,21 +226,21 @@ def _audits(board: _Board) -> str:
     is_ours = any(AUDIT_RUNNER in job.runs_on for job in jobs)
     if not flavor and is_ours and not _has_runner(board):
         notes.append("no runner is registered now: register one for each audit")
-    if not board.secret(WRITER, ENVIRONMENT):
+    if not any(board.secret(name, ENVIRONMENT) for name in (APP_KEY, WRITER)):
         notes.append("records are attached, and proposed by `geneb-ci audit propose`")
     return "; ".join(notes)
 
 
 def _has_runner(board: _Board) -> bool:
     runners = board.client.settings("/actions/runners").get("runners", ())
-    return any(AUDIT_RUNNER in {label["name"] for label in one["labels"]} for one in runners)
+    return any(AUDIT_RUNNER in {label["name"] for label in runner["labels"]} for runner in runners)
 
 
 def _merging(board: _Board) -> str:
     if board.client.is_alone:
         return "by one maintainer, who merges his own pull requests: weaker"
     people = board.client.page("/collaborators", "Metadata: read")
-    able = [one for one in people if (one.get("permissions") or {}).get("push")]
+    able = [person for person in people if (person.get("permissions") or {}).get("push")]
     if len(able) < APPROVERS:
         who = visible(str(able[0].get("login", ""))) if able else "nobody"
         what = f"{who} alone may write, and nobody approves his own pull request"

@@ -8,6 +8,7 @@ from geneb_ci.github.errors import Unseen
 from geneb_ci.github.settings.check import named_space
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.wanted import Setting
+from reference_harness.formats.files import member_at
 
 UNAUTHORISED = 401
 _NO_SPACE = (UNAUTHORISED, 404)
@@ -62,16 +63,14 @@ def space_fault(client: SettingsClient) -> str | None:
 def refuse_token(token: str) -> None:
     """Raise UsageProblem for a token that the Hub does not know, or that may only read."""
     try:
-        role: object = _api(token).whoami()
+        account = _api(token).whoami()
     except Unseen:
         return  # the report at the end says so
     except _errors() as error:
         if _status(error) == UNAUTHORISED:
             raise UsageProblem("HF_TOKEN is no token of the Hub (401)", _FIX) from error
         return
-    for key in ("auth", "accessToken", "role"):
-        role = role.get(key) if isinstance(role, dict) else None
-    if role == "read":
+    if member_at(account, "auth", "accessToken", "role") == "read":
         raise UsageProblem("HF_TOKEN may only read, and the Space is written to", _FIX)
 
 

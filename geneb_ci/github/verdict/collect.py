@@ -33,7 +33,6 @@ from geneb_ci.github.sides import (
     Sides,
     Source,
     fingerprint,
-    git_sha,
     read_blob,
     read_sides,
     rivals,
@@ -41,6 +40,7 @@ from geneb_ci.github.sides import (
 from geneb_ci.github.verdict.model import FILES_MAX, FileDigest, Fingerprint
 from geneb_ci.submission.document import parse_document
 from geneb_ci.submission.names import Card, parse_card
+from reference_harness.formats.files import blob_id
 from reference_harness.formats.text import plural
 
 REASON_MAX = 200  # characters of a reason in a finding
@@ -94,14 +94,14 @@ def _reasons(
     if file is not None and file.signer is not None:
         yield from _links(repository, name, source, main)
         if file.heads is not None:
-            yield from _of_another_board(repository, name, changed)
+            yield from _why_of_another_board(repository, name, changed)
     for record, withdrawn in repository.withdrawals.items():
         is_own = path.parent == record.parent and path.name == f"{record.stem}{WITHDRAWN}"
         if is_own and isinstance(withdrawn, StepMismatch):
             yield message_of(withdrawn)
 
 
-def _of_another_board(
+def _why_of_another_board(
     repository: AuditRepository, name: str, changed: Collection[str]
 ) -> Iterator[str]:
     """Yield why a statement may be of another board: it comes after none that main has.
@@ -287,7 +287,7 @@ class Judge:
         if {finding.rule for finding in first} & UNREAD or not sides.change.model:
             return Judged(sides.merge_base, sides.change, tuple(first), (), None, None)
         if sides.change.is_evidence:
-            return self._evidence(sides)
+            return self._judge_records(sides)
         raws = self._read(sides.change, sides.head)
         change = self._with_named_files(sides, raws)
         if change.extractor is not None and change.extractor.path not in raws:
@@ -310,7 +310,7 @@ class Judge:
         mark = fingerprint(own, change, context.benchmark) if own is not None else None
         return Judged(sides.merge_base, change, tuple(findings), files, context, result, mark)
 
-    def _evidence(self, sides: Sides) -> Judged:
+    def _judge_records(self, sides: Sides) -> Judged:
         """Verify the audit records of a pull request that has nothing else."""
         records, wrong = self._records(sides.change, {})
         change = dataclasses.replace(sides.change, unsound=(*sides.change.unsound, *wrong))
@@ -358,7 +358,7 @@ class Judge:
         value = parse_document(row, Path(), "").value if row is not None else None
         module = extractor_module(value)
         card = _card(raws, f"{self.places.cards}/{change.model}.md")
-        note = card.find(_CORRECTION) if card is not None else None
+        note = card.entry_named(_CORRECTION) if card is not None else None
         published = self.modules.get(change.model, "")
         is_shared = any(
             name == published for model, name in self.modules.items() if model != change.model
@@ -394,7 +394,7 @@ def _with_replaced(change: Change) -> Change:
 def _digests(raws: Mapping[str, bytes | Fault]) -> tuple[FileDigest, ...]:
     """Return the digests of the files that were checked."""
     return tuple(
-        FileDigest(path=path, blob=git_sha(raw), sha256=hashlib.sha256(raw).hexdigest())
+        FileDigest(path=path, blob=blob_id(raw), sha256=hashlib.sha256(raw).hexdigest())
         for path, raw in sorted(raws.items())
         if isinstance(raw, bytes)
     )[:FILES_MAX]

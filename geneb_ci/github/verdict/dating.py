@@ -12,7 +12,8 @@ from geneb_ci.check.change import REGULAR, Blob
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.audits import earlier_orders
 from geneb_ci.github.replies import ReplyModel, Sha, parsed
-from geneb_ci.github.sides import Main, entries, git_sha
+from geneb_ci.github.sides import Main, entries
+from reference_harness.formats.files import blob_id
 
 COMMITS_PAGES_MAX = 30
 """Pages of 100 commits of main among which the one of a commitment is looked for."""
@@ -31,7 +32,7 @@ def undated(
     """
     history = repository.history
     starts = [event for _, event in history.events(StatementKind.START) if event.plan == plan]
-    digest, commits = plan.commitment_sha256, sorted({one.shown_on for one in starts} - {""})
+    digest, commits = plan.commitment_sha256, sorted({start.shown_on for start in starts} - {""})
     dated = [commit for commit in commits if github.shown_at(commit, digest) == plan.committed_at]
     if not commits:
         yield "dating: no commit is named whose status shows its commitment: draw with --shown-on"
@@ -42,7 +43,7 @@ def undated(
             f"{digest[:16]}... at {plan.committed_at}"
         )
         return
-    pulls = sorted({one.pull for one in starts if one.pull})
+    pulls = sorted({start.pull for start in starts if start.pull})
     if any(plan == order.plan for pull in pulls for order in earlier_orders(github, pull)):
         return
     path, sha = _commitment(repository, plan, audits)
@@ -64,7 +65,7 @@ def _commitment(repository: AuditRepository, plan: AnyPlan, audits: str) -> tupl
     for name, event in repository.history.events(StatementKind.COMMITMENT):
         if event.commitment == plan.commitment:
             raw = repository.read(repository.layout.root / audits / name)
-            return f"{audits}/{name}", git_sha(raw)
+            return f"{audits}/{name}", blob_id(raw)
     return "", ""
 
 

@@ -23,8 +23,8 @@ def encode(verdict: Verdicts) -> str:
 def shortened_verdict(verdict: Verdicts) -> Verdicts:
     """Return a verdict that fits into one line.
 
-    Findings are cut, and then the last pull requests are left for the next run, if it is too long.
-    The numbers by rule stay complete.
+    If it is too long, findings are cut first; then the last pull requests are left for the next
+    run. The numbers by rule stay complete.
     """
     limit = max((len(pull.findings) for pull in verdict.pulls), default=0)
     while len(_shortest(verdict)) > transport.BYTES_MAX:
@@ -83,8 +83,13 @@ def hold_together(pull: PullVerdict) -> None:
                 _AGAIN,
             )
     listed = Counter(finding.rule for finding in pull.findings)
-    if any(number > pull.places[rule] for rule, number in listed.items()):
-        raise Tampered(f"the verdict on {pull.number} lists more findings than it counts", _AGAIN)
+    for rule, number in listed.items():
+        if number > pull.places[rule]:
+            raise Tampered(
+                f"the verdict on #{pull.number} lists {number} findings of {rule}, but counts "
+                f"{pull.places[rule]}",
+                _AGAIN,
+            )
     expected = outcome_of(pull.places, is_checked=bool(pull.files and pull.model))
     if pull.outcome is not expected:
         raise Tampered(

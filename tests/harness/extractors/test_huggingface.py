@@ -14,7 +14,7 @@ from transformers import AutoModel
 from reference_harness.conformance.result import TOLERANCES
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
-from reference_harness.extractors.weights import sha256
+from reference_harness.formats.files import file_sha256
 from reference_harness.loading import load
 from reference_harness.reach import difference
 from tests.gate import gated
@@ -145,7 +145,7 @@ def test_it_says_what_it_is(saved):
             "kind": "local",
             "location": "esm",
             "revision": None,
-            "weights": {"model.safetensors": sha256(weights)},
+            "weights": {"model.safetensors": file_sha256(weights)},
         },
         "embedding": {
             "layer": "last",

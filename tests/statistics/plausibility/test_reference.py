@@ -51,7 +51,7 @@ def test_leaving_out_is_exact(table: ScoreTable, fit: Reference, number: int) ->
     """The closed forms give what solving again does, for the row and for each cell."""
     standing = leave_one_out_of(table.vectors[number], fit, number)
     assert standing is not None
-    others = np.array([r for i, r in enumerate(fit.standard) if i != fit.place(number)])
+    others = np.array([r for i, r in enumerate(fit.standard) if i != fit.index_of(number)])
     own = np.array(fit.standard[number])
     for cell in (0, 57, 150, 299):
         kept = np.arange(300) != cell

@@ -1,0 +1,66 @@
+"""What was recorded on GitHub is replayed as it was, and what it shows of GitHub is named."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from geneb_ci.github.wire import LOG
+from tests.github.conftest import sound
+from tests.github.server import TOKEN
+from tools import replay
+
+
+@pytest.fixture
+def recording(place, tmp_path, monkeypatch):
+    """Record the verdict on one pull request; return the file and what was printed."""
+    number = place.pull(sound())
+    path = tmp_path / "exchange.jsonl"
+    monkeypatch.setenv(LOG, str(path))
+    code, out, _ = place.run("reconcile", "--pr", str(number))
+    monkeypatch.delenv(LOG)
+    assert code == 0
+    return path, out
+
+
+def replayed(path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str, str]:
+    for name in ("GITHUB_API_URL", "GH_TOKEN"):
+        monkeypatch.setenv(name, "")  # taken back after the test
+    capsys.readouterr()
+    code = replay.main([str(path), "reconcile", "--pr", "1"])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_a_recording_gives_the_same_verdict_and_has_no_token(recording, capsys, monkeypatch):
+    path, out = recording
+    code, again, err = replayed(path, capsys, monkeypatch)
+    assert (code, again) == (0, out)
+    assert "not recorded" not in err
+    assert "not as published" not in err
+    assert TOKEN not in path.read_text(encoding="utf-8")
+
+
+def test_what_github_answers_otherwise_than_published_is_named(recording, capsys, monkeypatch):
+    path, _ = recording
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    (pull,) = [line for line in lines if line["target"].endswith("/pulls/1")]
+    pull["answer"]["mergeable_state"] = None
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    code, _, err = replayed(path, capsys, monkeypatch)
+    assert code == 1
+    assert (
+        "not as published: GET /repos/{owner}/{repo}/pulls/{pull_number}: /mergeable_state" in err
+    )
+
+
+def test_a_request_that_was_not_recorded_is_named(recording, capsys, monkeypatch):
+    path, _ = recording
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if "/comments" not in json.loads(line)["target"]]
+    kept = [line for line in kept if "/git/trees/" not in json.loads(line)["target"]]
+    path.write_text("".join(kept), encoding="utf-8")
+    code, _, err = replayed(path, capsys, monkeypatch)
+    assert code == 1
+    assert "not recorded: GET /repos/org/board/git/trees/" in err

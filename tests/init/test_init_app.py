@@ -1,0 +1,140 @@
+"""An App of the board's own: a page, a click on GitHub, the key stored where audits read it."""
+
+import base64
+import html
+import json
+import re
+import threading
+import time
+from typing import Any
+
+import pytest
+import requests
+from nacl.public import PrivateKey, SealedBox
+
+from geneb_ci.cli.main import main
+from geneb_ci.github import errors, new_app
+from tests.github.server import REPOSITORY
+from tests.github.settings_server import SEALED_BY
+from tests.init.conftest import IMPATIENT
+
+CODE = "a180b1a3d263c81bc6441d7b990bae27d4c10679"
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nof the App\n-----END RSA PRIVATE KEY-----\n"
+MADE = {"client_id": "Iv23liA1", "slug": "board-audits", "pem": PEM}
+MADE["html_url"] = "https://github.com/apps/board-audits"
+
+
+@pytest.fixture
+def forge(board, servers, identity, monkeypatch):  # noqa: ARG001 (its folder names the repository)
+    """Lend GitHub the environment of audits, as `init --apply` makes it, and a code for an App."""
+    for name, value in servers.environment(identity).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    servers.forge.put_environment({}, {}, "geneb-audit")
+    servers.forge.apps[CODE] = dict(MADE)
+    return servers.forge
+
+
+def only(pattern: str, text: str) -> str:
+    """Return what a pattern finds in a page, as a browser reads it."""
+    match = re.search(pattern, text)
+    assert match is not None
+    return html.unescape(match[1])
+
+
+class Person(threading.Thread):
+    """A maintainer who opens the page that the command names, and creates the App."""
+
+    def __init__(self, capsys: Any, *visits: str) -> None:
+        super().__init__(daemon=True)
+        self.capsys, self.visits = capsys, visits
+        self.page, self.said = "", ""
+        self.statuses: list[int] = []
+        self.start()
+
+    def run(self) -> None:
+        while not (named := re.search(r"open (http://\S+)", self.said)):
+            time.sleep(0.01)
+            self.said += self.capsys.readouterr().out
+        self.page = requests.get(named[1], timeout=9).text
+        state = only(r"\?state=([\w-]+)", self.page)
+        for visit in self.visits:
+            answer = requests.get(f"{named[1]}/made?{visit.format(state=state)}", timeout=9)
+            self.statuses.append(answer.status_code)
+
+
+def run(capsys: Any, *visits: str) -> tuple[int, Person, str, str]:
+    """Run the command while a person visits; return its code, the person and what was printed."""
+    person = Person(capsys, *visits)
+    code = int(main(["init", "--app"]))
+    person.join(9)
+    assert not person.is_alive(), person.said + "".join(capsys.readouterr())
+    out, err = capsys.readouterr()
+    return code, person, person.said + out, err
+
+
+def test_a_click_makes_an_app_and_stores_its_key(forge, capsys):
+    code, person, out, err = run(capsys, f"code={CODE}&state={{state}}")
+    assert (code, err, person.statuses) == (0, "", [200])
+    action = only('action="([^"]+)"', person.page)
+    assert action.startswith("https://github.com/organizations/org/settings/apps/new?state=")
+    sent = json.loads(only('name="manifest" value="([^"]+)"', person.page))
+    assert sent["default_permissions"] == {
+        "contents": "write", "metadata": "read", "pull_requests": "write"
+    }  # fmt: skip
+    assert (sent["public"], sent["hook_attributes"]["active"]) == (False, False)
+    assert forge.variables["geneb-audit"]["AUDIT_APP"] == "Iv23liA1"
+    assert "AUDIT_APP_KEY" in forge.secrets["geneb-audit"]
+    sealed = base64.b64decode(forge.sealed["AUDIT_APP_KEY"])
+    assert SealedBox(PrivateKey(SEALED_BY)).decrypt(sealed).decode() == PEM
+    assert "of the App" not in out + err
+    assert "https://github.com/apps/board-audits/installations/new" in out
+    assert out.endswith(f"next: geneb-ci doctor --github {REPOSITORY}\n")
+    # A second App would take the place of the first: it is refused before anybody clicks.
+    assert main(["init", "--app"]) == 2
+    assert "has the key of an App already" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("forge")
+def test_nobody_else_brings_a_code(capsys):
+    visits = (f"code={CODE}&state=guessed", "state={state}", "code=../x&state={state}")
+    code, person, _, err = run(capsys, *visits, f"code={CODE}&state={{state}}")
+    assert (code, err, person.statuses) == (0, "", [404, 404, 404, 200])
+
+
+def test_a_code_that_buys_nothing_stores_nothing(forge, capsys):
+    forge.apps.clear()
+    code, _, _, err = run(capsys, f"code={CODE}&state={{state}}")
+    assert code == 2
+    assert "GitHub knows no App of this code" in err
+    assert "AUDIT_APP_KEY" not in forge.secrets["geneb-audit"]
+
+
+def test_a_key_that_cannot_be_stored_is_no_silent_loss(forge, capsys):
+    forge.permissions -= {"environments:write"}
+    code, _, _, err = run(capsys, f"code={CODE}&state={{state}}")
+    assert code == 2
+    assert "the App board-audits was made, and its key not stored" in err
+    assert "delete the App at https://github.com/apps/board-audits" in " ".join(err.split())
+
+
+@pytest.mark.usefixtures("forge")
+def test_nobody_clicks(monkeypatch, capsys):
+    monkeypatch.setattr(new_app, "WAIT_S", 0.0)
+    monkeypatch.setattr(new_app, "POLL_S", 0.01)
+    assert main(["init", "--app"]) == 2
+    assert "no App was made in 0 minutes" in capsys.readouterr().err
+
+
+def test_a_dry_run_shows_what_github_would_be_asked(forge, capsys):
+    before = len(forge.writes())
+    assert main(["init", "--app", "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert '"pull_requests": "write"' in out
+    assert len(forge.writes()) == before
+
+
+def test_without_its_environment_there_is_no_place_for_the_key(forge, capsys):
+    del forge.environments["geneb-audit"]
+    assert main(["init", "--app"]) == 2
+    assert "geneb-ci init --apply" in capsys.readouterr().err
