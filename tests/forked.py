@@ -159,8 +159,8 @@ class Started:
 
 
 class InPlaceOfProcess(Started):
-    """What `subprocess.Popen` starts where the product calls `python -m MODULE` for one that writes
-    into a file and has a session of its own: a fork. Put it in place of that class.
+    """A fork in place of a process that the product starts by `python -m MODULE`, with a file for
+    its output and a session of its own. Put it in place of the class `Popen` of subprocess.
     """
 
     def __init__(
@@ -260,8 +260,8 @@ def _server(loaded: Loaded) -> forkserver.ForkServer:
     home, hub = loaded
     server = _servers.setdefault(loaded, forkserver.ForkServer())
     more = () if hub is None else (*TORCH, *MODEL_FAMILIES)
-    last = f"tests.{LAST.stem}" if home == ROOT else LAST.stem
-    server.set_forkserver_preload([*LIBRARIES, *modules(), *more, last])
+    last = (__name__, f"tests.{LAST.stem}" if home == ROOT else LAST.stem)
+    server.set_forkserver_preload([*LIBRARIES, *modules(), *more, *last])
     names = {**OF_THE_SERVER, "PYTHONPATH": str(home), **dict(hub or ())}
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(names)
@@ -277,11 +277,13 @@ def _server(loaded: Loaded) -> forkserver.ForkServer:
     return server
 
 
-def modules() -> list[str]:
+@functools.cache
+def modules() -> tuple[str, ...]:
     """Return the product's modules, but those that import torch."""
     names = (path.relative_to(ROOT) for top in PRODUCT for path in (ROOT / top).rglob("*.py"))
     dotted = (".".join(name.with_suffix("").parts).removesuffix(".__init__") for name in names)
-    return sorted(name for name in dotted if not name.startswith(TORCH) and "__main__" not in name)
+    kept = (name for name in dotted if not name.startswith(TORCH) and "__main__" not in name)
+    return tuple(sorted(kept))
 
 
 def stop() -> None:

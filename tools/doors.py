@@ -51,7 +51,7 @@ class Doors:
             raise RuntimeError(message + done.stderr)
         return done
 
-    def kept(self, text: str, tool: str) -> None:
+    def install_kept(self, text: str, tool: str) -> None:
         """Install by the command of the page's table, run the program, and remove it."""
         (command,) = re.findall(rf"^\| {tool} \| `(.*)` \|$", text, re.MULTILINE)
         self.run(*shlex.split(command))
@@ -62,7 +62,7 @@ class Doors:
 
     def without(self, text: str) -> None:
         """Type the block that installs nothing."""
-        (block,) = [one for one in blocks(text) if one.test == OWN]
+        (block,) = [shown for shown in blocks(text) if shown.test == OWN]
         shutil.copy(ROW, self.at / "submission.json")
         for command, _ in block.typed():
             self.run(*shlex.split(command))
@@ -70,25 +70,25 @@ class Doors:
     def hook(self, text: str, program: str) -> None:
         """Let the hook of the page see a sound submission, and one without a score."""
         (settings,) = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-        place = self.at / program
-        row = place / "submissions" / ROW.name
+        folder = self.at / program
+        row = folder / "submissions" / ROW.name
         row.parent.mkdir(parents=True)
         shutil.copy(ROW, row)
-        file = place / ".pre-commit-config.yaml"
+        file = folder / ".pre-commit-config.yaml"
         file.write_text(settings.replace("COMMIT", self.commit), encoding="utf-8")
-        self.run("git", "init", "--quiet", cwd=place)
-        self.run("git", "add", "--all", cwd=place)
-        self.run(program, "run", cwd=place)
+        self.run("git", "init", "--quiet", cwd=folder)
+        self.run("git", "add", "--all", cwd=folder)
+        self.run(program, "run", cwd=folder)
         sound = row.read_text(encoding="utf-8")
         row.write_text(sound.replace('"MCC"', '"MCX"', 1), encoding="utf-8")
-        self.run("git", "add", "--all", cwd=place)
-        self.run(program, "run", cwd=place, code=REFUSED)
+        self.run("git", "add", "--all", cwd=folder)
+        self.run(program, "run", cwd=folder, code=REFUSED)
 
 
 WAYS: dict[str, Callable[[Doors, str], None]] = {
     "uvx": Doors.without,
-    "uv": lambda doors, text: doors.kept(text, "uv"),
-    "pipx": lambda doors, text: doors.kept(text, "pipx"),
+    "uv": lambda doors, text: doors.install_kept(text, "uv"),
+    "pipx": lambda doors, text: doors.install_kept(text, "pipx"),
     "pre-commit": lambda doors, text: doors.hook(text, "pre-commit"),
     "prek": lambda doors, text: doors.hook(text, "prek"),
 }

@@ -131,8 +131,8 @@ def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
         regimes = _named(
             {regime: {"$ref": f"#/$defs/{holder}"} for regime in benchmark.regimes}, complete
         )
-        kept = {key: entry[key] for key in ("description", "default") if key in entry}
-        schema["properties"][table] = kept | regimes
+        described = {key: entry[key] for key in ("description", "default") if key in entry}
+        schema["properties"][table] = described | regimes
     return schema
 
 

@@ -162,14 +162,14 @@ def models_page() -> str:
     ]
     unknown = ["| model | fact | what is known of it |", "|---|---|---|"]
     for name in registry:
-        found = registry.entry(name)
-        run = found.entry.run if found is not None else None
-        if found is not None and run is not None:
+        listed = registry.entry(name)
+        run = listed.entry.run if listed is not None else None
+        if listed is not None and run is not None:
             lock = run.environment.lock.removesuffix(".txt") if run.environment else ""
             how = f"`{run.extractor}`" if run.extractor else "nothing yet"
             rows.append(f"| {name} | {how} | {lock} | {run.exercised or run.missing or ''} |")
             unknown += [
-                f"| {name} | {fact} | {why} |" for fact, why in unknowns(found.entry).items()
+                f"| {name} | {fact} | {why} |" for fact, why in unknowns(listed.entry).items()
             ]
     page = between(MODELS, "models", "\n" + "\n".join(rows) + "\n")
     return between(MODELS, "unknowns", "\n" + "\n".join(unknown) + "\n", page)

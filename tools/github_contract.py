@@ -229,14 +229,14 @@ def json_schema(value: Any, *, is_names: bool = False) -> Any:
         return [json_schema(item) for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {
+    keywords = {
         key: json_schema(item, is_names=not is_names and key in {"properties", "patternProperties"})
         for key, item in value.items()
         if is_names or key not in PROSE
     }
-    if not is_names and kept.pop("nullable", False) is True:
-        return {"anyOf": [kept, {"type": "null"}]}
-    return kept
+    if not is_names and keywords.pop("nullable", False) is True:
+        return {"anyOf": [keywords, {"type": "null"}]}
+    return keywords
 
 
 def pruned_graphql(text: str) -> str:
@@ -246,11 +246,11 @@ def pruned_graphql(text: str) -> str:
         for node in parse(text, no_location=True).definitions
         if isinstance(node, TypeDefinitionNode)
     }
-    kept: dict[str, Any] = {}
+    reached: dict[str, Any] = {}
     waiting = list(FIELDS)
     while waiting:
         name = waiting.pop()
-        if name in kept or name not in types:
+        if name in reached or name not in types:
             continue  # or a scalar of the language
         node = types[name]
         if name in FIELDS:
@@ -259,9 +259,9 @@ def pruned_graphql(text: str) -> str:
                 raise SystemExit(f"the type {name} of GitHub has not all of {FIELDS[name]}")
             above = tuple(i for i in node.interfaces or () if i.name.value in FIELDS)
             node = replace(node, fields=fields, interfaces=above)
-        kept[name] = without_prose(node)
+        reached[name] = without_prose(node)
         waiting += [named(part.type) for part in arguments(node)]
-    document = DocumentNode(definitions=tuple(kept[name] for name in sorted(kept)))
+    document = DocumentNode(definitions=tuple(reached[name] for name in sorted(reached)))
     head = f"# Of {GRAPHQL.name} {GRAPHQL.version}, what our queries ask for.\n\n"
     return head + print_ast(document) + "\n"
 

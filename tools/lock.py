@@ -62,7 +62,7 @@ LOCKS = (
     Lock("requirements/dev.txt", (PROJECT, *DEV, *NEEDS)),
     # On Intel Macs neither cryptography nor torch has a wheel, and the check alone installs.
     Lock("requirements/check.txt", (PROJECT, *AS_DEV), (*SYSTEMS, "x86_64-apple-darwin")),
-    Lock("requirements/action.txt", (PROJECT, *AS_DEV, *(f"--extra={one}" for one in HOSTED))),
+    Lock("requirements/action.txt", (PROJECT, *AS_DEV, *(f"--extra={extra}" for extra in HOSTED))),
     Lock("requirements/docs.txt", ("requirements/docs.in",)),
     # A package of each of these has no wheel.
     Lock("requirements/mutants.txt", ("requirements/mutants.in",), ()),
@@ -138,7 +138,11 @@ def missing_wheels(folder: Path, locks: Iterable[Lock]) -> list[str]:
         for system in lock.systems
     ]
     with ThreadPoolExecutor() as pool:
-        return [fault for fault in pool.map(lambda one: install(folder, *one), machines) if fault]
+        return [
+            fault
+            for fault in pool.map(lambda machine: install(folder, *machine), machines)
+            if fault
+        ]
 
 
 def install(folder: Path, lock: Lock, python: str, system: str) -> str:

@@ -68,9 +68,9 @@ def main() -> int:
         clones.put(clone(work / f"clone-{number}", commit))
 
     def judged(part: dict[str, Any]) -> None:
-        place = clones.get()
-        judge(work, part, place)
-        clones.put(place)
+        folder = clones.get()
+        judge(work, part, folder)
+        clones.put(folder)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(judged, parts))
@@ -103,13 +103,13 @@ def draw(work: Path, parts: list[dict[str, Any]], number: int, seed: int) -> Non
                     SEPARATORS, column
                 )
                 if OPERATORS.fullmatch(mutation.operator_name) and not is_separator:
-                    place = (
+                    position = (
                         str(mutation.module_path),
                         mutation.start_pos,
                         mutation.operator_name,
                         mutation.occurrence,
                     )
-                    mutants.append((place, item.job_id))
+                    mutants.append((position, item.job_id))
     drawn = {job for _, job in random.Random(seed).sample(sorted(mutants), number)}  # noqa: S311
     for part in parts:
         with closing(session(work, part)) as open_session:

@@ -33,9 +33,9 @@ DRAWING = """
 def main() -> None:
     """Draw and write the picture."""
     bars = "".join(
-        f'<rect x="{690 + 55 * place}" y="{400 - 300 * height:.0f}" width="40" '
+        f'<rect x="{690 + 55 * column}" y="{400 - 300 * height:.0f}" width="40" '
         f'height="{300 * height:.0f}" fill="#0b6e74"/>'
-        for place, height in enumerate(HEIGHTS)
+        for column, height in enumerate(HEIGHTS)
     )
     with launched() as browser:
         page = browser.new_page(viewport=SIZE)  # type: ignore[arg-type]

@@ -55,22 +55,22 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="geneb-ci-tutorials-") as at:
         source = snapshot(Path(at, "source.git"))
         for page in pages:
-            place = Path(at, Path(page).stem)
-            place.mkdir()
+            folder = Path(at, Path(page).stem)
+            folder.mkdir()
             try:
-                found = follow(page, place, source)
+                played = follow(page, folder, source)
             except DiffersError as error:
                 print(f"{page}: not as the page shows\n{error}")
                 return 1
             print(
-                f"{page}: {found.commands} commands; install {found.install:.0f} s, the rest "
-                f"{found.rest:.0f} s; {found.processor:.0f} processor seconds",
+                f"{page}: {played.commands} commands; install {played.install:.0f} s, the rest "
+                f"{played.rest:.0f} s; {played.processor:.0f} processor seconds",
                 flush=True,
             )
-            if found.commands > COMMANDS_MAX[page] or found.processor > SECONDS_MAX:
+            if played.commands > COMMANDS_MAX[page] or played.processor > SECONDS_MAX:
                 print(f"more than {COMMANDS_MAX[page]} commands or {SECONDS_MAX} processor seconds")
                 return 1
-            if not found.install:
+            if not played.install:
                 print(f"{page}: expected a block that installs the program; there is none")
                 return 1
     return 0
@@ -85,34 +85,34 @@ def snapshot(repository: Path) -> Path:
         ("add", "--all"),
         (*who, "commit", "--quiet", "--message", "The files as they lie here"),
     ):
-        kept = {k: v for k, v in env.items() if k not in {"GIT_DIR", "GIT_WORK_TREE"}}
+        without_git = {k: v for k, v in env.items() if k not in {"GIT_DIR", "GIT_WORK_TREE"}}
         made = words[0] == "init"
-        subprocess.run(["git", *words], cwd=ROOT, env=kept if made else env, check=True)
+        subprocess.run(["git", *words], cwd=ROOT, env=without_git if made else env, check=True)
     return repository
 
 
-def environment(place: Path, source: Path) -> dict[str, str]:
+def environment(folder: Path, source: Path) -> dict[str, str]:
     """Make an empty home and an environment of nothing but Python; return the variables."""
-    home = place / "home"
+    home = folder / "home"
     home.mkdir()
     (home / ".gitconfig").write_text(
         "[user]\nname = Ada Example\nemail = ada@example.org\n"
         f'[url "file://{source}"]\ninsteadOf = {ADDRESS}\n',
         encoding="utf-8",
     )
-    venv.create(place / "environment", with_pip=True, symlinks=True)
+    venv.create(folder / "environment", with_pip=True, symlinks=True)
     passed = {name: os.environ[name] for name in (*PASSED, *CACHES) if name in os.environ}
-    path = os.pathsep.join([str(place / "environment/bin"), *SYSTEM])
+    path = os.pathsep.join([str(folder / "environment/bin"), *SYSTEM])
     return passed | {"HOME": str(home), "PATH": path, "COLUMNS": "80", "LANG": "C.UTF-8"}
 
 
-def follow(page: str, place: Path, source: Path) -> Played:
+def follow(page: str, root: Path, source: Path) -> Played:
     """Type a page into an empty folder.
 
     Raises DiffersError at the first command whose exit code or output is not as on the page.
     """
-    variables = environment(place, source)
-    folder = place / "empty"
+    variables = environment(root, source)
+    folder = root / "empty"
     folder.mkdir()
     session = Session(folder, variables, in_shell, own=OWN)
     spent = {True: 0.0, False: 0.0}
@@ -122,16 +122,16 @@ def follow(page: str, place: Path, source: Path) -> Played:
         session.play(block)
         spent[block.test == OWN] += time.monotonic() - begun
         if block.kind == SHELL and block.test == OWN:
-            hold_installed(place, variables)
+            hold_installed(root, variables)
     return Played(session.typed, spent[True], spent[False], processor_seconds() - before)
 
 
-def hold_installed(place: Path, variables: Mapping[str, str]) -> None:
+def hold_installed(folder: Path, variables: Mapping[str, str]) -> None:
     """Raise DiffersError unless both packages are those of the environment."""
     code = "import geneb_ci, reference_harness as h; print(geneb_ci.__file__, h.__file__)"
-    done = in_shell(["python", "-I", "-c", code], place, variables)
+    done = in_shell(["python", "-I", "-c", code], folder, variables)
     files = done.stdout.split()
-    if not files or not all(one.startswith(f"{place}/environment/") for one in files):
+    if not files or not all(file.startswith(f"{folder}/environment/") for file in files):
         (*_, last) = (done.stdout + done.stderr).splitlines()
         raise DiffersError(f"the program is not installed in the environment: {last}")
 

@@ -69,9 +69,9 @@ def published(module: Module, folder: Path) -> Published:
             _member(archive, f"package/{path}")
             for path in (f"dist/{module.name}.min.js", "LICENSE")
         )
-    found = hashlib.sha256(script).hexdigest()
-    if found != module.sha256:
-        raise ValueError(f"{name}: sha256 is {found}, expected {module.sha256 or 'none yet'}")
+    digest = hashlib.sha256(script).hexdigest()
+    if digest != module.sha256:
+        raise ValueError(f"{name}: sha256 is {digest}, expected {module.sha256 or 'none yet'}")
     return Published(script, text)
 
 
@@ -102,17 +102,21 @@ drawn. To replace a module: change its version and digest in `tools/vendor_d3.py
 
 def note(script: bytes) -> str:
     """Return README.md of the folder."""
-    rows = "\n".join(f"| {one.name} | {one.version} | `{one.sha256}` |" for one in MODULES)
+    rows = "\n".join(
+        f"| {module.name} | {module.version} | `{module.sha256}` |" for module in MODULES
+    )
     return ABOUT.format(digest=hashlib.sha256(script).hexdigest(), rows=rows)
 
 
-def licenses(found: list[Published]) -> bytes:
+def licenses(packages: list[Published]) -> bytes:
     """Return each distinct licence below the names of its modules."""
-    texts = dict.fromkeys(one.license.strip() for one in found)
+    texts = dict.fromkeys(package.license.strip() for package in packages)
     parts = []
     for text in texts:
         names = [
-            m.name for m, one in zip(MODULES, found, strict=True) if one.license.strip() == text
+            m.name
+            for m, package in zip(MODULES, packages, strict=True)
+            if package.license.strip() == text
         ]
         parts.append(f"{', '.join(names)}:\n\n".encode() + text)
     return b"\n\n\n".join(parts) + b"\n"
@@ -121,9 +125,9 @@ def licenses(found: list[Published]) -> bytes:
 def main() -> int:
     """Write the folder, or with --check name what differs; return the exit code."""
     with tempfile.TemporaryDirectory(prefix="vendor-") as name:
-        found = [published(module, Path(name)) for module in MODULES]
-    script = b"".join(one.script for one in found)
-    files = {SCRIPT: script, LICENSE: licenses(found), NOTE: note(script).encode()}
+        packages = [published(module, Path(name)) for module in MODULES]
+    script = b"".join(package.script for package in packages)
+    files = {SCRIPT: script, LICENSE: licenses(packages), NOTE: note(script).encode()}
     differ = [name for name, raw in files.items() if (FOLDER / name).read_bytes() != raw]
     for path in differ:
         print(f"{'differs' if '--check' in sys.argv else 'wrote'}: leaderboard/vendor/{path}")

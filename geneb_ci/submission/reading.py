@@ -310,8 +310,8 @@ def disguise_fault(
     """Return the fault of a file that is something else, at an offset, or at a line of another."""
     message = f"the file {disguise.predicate}"
     fix = sentence(disguise.fix)
-    found = disguise.title
-    return Fault(disguise.kind, (), message, found, expected, at=at, fix=fix, card=card, file=file)
+    actual = disguise.title
+    return Fault(disguise.kind, (), message, actual, expected, at=at, fix=fix, card=card, file=file)
 
 
 def sentence(fix: str) -> str:

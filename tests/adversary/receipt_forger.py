@@ -250,12 +250,6 @@ def hits_of(cell: CellDraw, forgery: Forgery) -> float:
     return cell.uniform * among + cell.by_class * of_class
 
 
-def missed_by(cell: CellDraw, forgery: Forgery) -> float:
-    """Return the probability that no draw hits an altered embedding."""
-    among, of_class = rates_of(cell, forgery.altered)
-    return float((1 - among) ** cell.uniform * (1 - of_class) ** cell.by_class)
-
-
 def rates_of(cell: CellDraw, altered: npt.NDArray[np.int64]) -> tuple[float, float]:
     """Return the probabilities that a draw of either way is altered."""
     drawn_from = cell.right > 0

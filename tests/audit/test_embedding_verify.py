@@ -18,7 +18,6 @@ from geneb_ci.audit.compare.embedding_outcome import (
     BY_COLUMN,
     BY_EMBEDDING,
     NOT_PROVED,
-    REFITTED,
     SUPERSEDED,
     EmbeddingOutcome,
     PartEffect,
@@ -209,7 +208,7 @@ def refitted(**other: Any) -> EmbeddingOutcome:
     value["tasks"][0]["rows"]["strongest"] = " ".join(map(str, range(10)))
     value["tasks"][0] |= {"deviation": " ".join("0" * 11), "mismatch": " ".join("0" * 11)}
     value |= {
-        "schema_version": REFITTED,
+        "schema_version": "2.1",
         "refits": [{"task": BENCHMARK.task_ids[0], "rows": 10, "training": counts}],
     } | other
     return EmbeddingOutcome.model_validate_json(json.dumps(value))
@@ -246,7 +245,7 @@ def test_a_bound_is_of_what_was_drawn_and_compared() -> None:
         bounded(bounds=[]),
         bounded(bounds=bounds(regime="10shot")),
         bounded(bounds=bounds(draws=3)),
-        bounded(schema_version=REFITTED),
+        bounded(schema_version="2.1"),
         bounded(cells=CELLS),
     ):
         with pytest.raises(StepMismatch, match="its bounds are not those of the regimes"):
@@ -259,7 +258,7 @@ def test_a_record_calls_an_embedding_a_row_before_version_2_2_and_keeps_its_word
     """A verdict is made again from the numbers, and has to say the same."""
     flips = {"deviation": "0 400" + " 0" * 9, "mismatch": "0 40" + " 0" * 9}
     again = {"dtype": "float64", "deviation": 400.0, "mismatch": 40}
-    for version, noun in ((REFITTED, "row"), (BOUNDED, "embedding")):
+    for version, noun in (("2.1", "row"), (BOUNDED, "embedding")):
         value = json.loads(bounded().model_dump_json())
         value["tasks"][0] |= flips | {"failed": [{"row": 1, "again": again}]}
         value |= {"schema_version": version, "bounds": value["bounds"] * (noun != "row")}

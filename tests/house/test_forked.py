@@ -54,7 +54,7 @@ def test_a_fork_does_not_run_the_main_module_of_the_tests(tmp_path):
     script.write_text(
         "import pathlib, pytest\n"
         "from tests import forked\n"
-        "forked.LIBRARIES, forked.modules = (), list\n"  # no matter here, and a second each
+        "forked.LIBRARIES, forked.modules = (), tuple\n"  # no matter here, and a second each
         "print(forked.run('asked', cwd=pathlib.Path(__file__).parent).stdout)\n"
         "forked.stop()\n"
     )

@@ -189,11 +189,11 @@ class Audits:
         hold("secrets in the Job of the Hub", held, [])
 
     def _explained(self) -> str:
-        place = self.world.folder / f"explained-{len(self.forge.pulls)}"
-        clone(self.forge.repository, place, "refs/heads/main", depth=0)
+        checkout = self.world.folder / f"explained-{len(self.forge.pulls)}"
+        clone(self.forge.repository, checkout, "refs/heads/main", depth=0)
         done = subprocess.run(
             [sys.executable, "-m", "geneb_ci", "explain", MODEL],
-            cwd=place,
+            cwd=checkout,
             capture_output=True,
             text=True,
             check=False,

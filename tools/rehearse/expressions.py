@@ -29,10 +29,10 @@ class Known(dict[str, Any]):
 
 def substitute(text: str, contexts: Mapping[str, Any]) -> str:
     """Return a text with each `${{ }}` in it replaced by its value."""
-    found = _EMBEDDED.sub(lambda match: as_text(evaluate(match[1], contexts)), text)
+    substituted = _EMBEDDED.sub(lambda match: as_text(evaluate(match[1], contexts)), text)
     if "${{" in _EMBEDDED.sub("", text):
         raise ExpressionError(f"an expression without an end: {text!r}")
-    return found
+    return substituted
 
 
 def condition(text: str | None, contexts: Mapping[str, Any], *, success: bool) -> bool:

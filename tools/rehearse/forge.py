@@ -114,13 +114,13 @@ class GitForge(GitHubServer):
             entries[path] = (mode, sha)
         self.trees[tree] = entries
         missing = sorted({sha for _, sha in entries.values()} - set(self.blobs))
-        found = git_raw(
+        contents = git_raw(
             self.repository, "cat-file", "--batch", given="\n".join([*missing, ""]).encode()
         )
         for sha in missing:
-            head, _, found = found.partition(b"\n")
+            head, _, contents = contents.partition(b"\n")
             size = int(head.split()[2])
-            self.blobs[sha], found = found[:size], found[size + 1 :]
+            self.blobs[sha], contents = contents[:size], contents[size + 1 :]
 
     def push(self, path: str, raw: bytes) -> str:
         """Change a file of main, as a maintainer may, and return the new head."""
@@ -162,8 +162,8 @@ class GitForge(GitHubServer):
         git(self.repository, "update-ref", f"refs/pull/{number}/merge", merged)
         self.learn(head)
         user = STRANGER if owner else APP
-        said = {"title": body["title"], "body": body.get("body", ""), "user": user}
-        self.open_pull(head, base, **said)
+        described = {"title": body["title"], "body": body.get("body", ""), "user": user}
+        self.open_pull(head, base, **described)
         pull = self.pulls[number]
         pull["head"] |= {"ref": branch, "label": body["head"]}
         pull |= {"url": self._url(f"/pulls/{number}"), "merge_commit_sha": merged}
@@ -178,8 +178,8 @@ class GitForge(GitHubServer):
         """List the branches whose names begin so."""
         form = "--format=%(refname) %(objectname)"
         listed = git(self.repository, "for-each-ref", form, "refs/heads").splitlines()
-        found = [one.split() for one in listed if one.startswith(f"refs/{name}")]
-        return Answer(200, [{"ref": ref, "object": {"sha": sha}} for ref, sha in found])
+        branches = [line.split() for line in listed if line.startswith(f"refs/{name}")]
+        return Answer(200, [{"ref": ref, "object": {"sha": sha}} for ref, sha in branches])
 
     def make_group(self, number: int) -> str:
         """Make the commit of a merge queue: main with a pull request squashed into it."""
@@ -197,7 +197,9 @@ class GitForge(GitHubServer):
         head = pull["head"]["sha"]
         if body.get("sha") != head:
             return Answer(409, {"message": "Head branch was modified. Review and try again."})
-        last = {one["context"]: one["state"] for one in reversed(self.statuses.get(head, []))}
+        last = {
+            status["context"]: status["state"] for status in reversed(self.statuses.get(head, []))
+        }
         if last.get(REQUIRED) != "success":
             return Answer(405, {"message": f'Required status check "{REQUIRED}" is expected.'})
         tree = git(self.repository, "merge-tree", "--write-tree", self.main, head)
@@ -235,8 +237,8 @@ class GitForge(GitHubServer):
         """Change files of a tree."""
         env = {"GIT_INDEX_FILE": str(self.repository / "api.index")}
         git_raw(self.repository, "read-tree", body["base_tree"], env=env)
-        for one in body["tree"]:
-            entry = f"{one['mode']},{one['sha']},{one['path']}"
+        for change in body["tree"]:
+            entry = f"{change['mode']},{change['sha']},{change['path']}"
             git_raw(self.repository, "update-index", "--add", "--cacheinfo", entry, env=env)
         tree = git_raw(self.repository, "write-tree", env=env).decode().strip()
         return Answer(201, {"sha": tree})
@@ -248,7 +250,7 @@ class GitForge(GitHubServer):
 
     def make_commit(self, _query: dict[str, str], body: Any) -> Answer:
         """Make a commit that no branch has yet."""
-        parents = [word for one in body["parents"] for word in ("-p", one)]
+        parents = [word for parent in body["parents"] for word in ("-p", parent)]
         sha = git(
             self.repository, "commit-tree", body["tree"], *parents, "-m", str(body["message"])
         )
@@ -278,7 +280,9 @@ class GitForge(GitHubServer):
     def _route(self, verb: str, path: str, query: dict[str, str], body: Any) -> Answer:
         """Answer what stands outside of a repository's API, too: the identity of a job."""
         if (verb, path) == ("GET", "/identity"):
-            asking = next((self.identities[one] for one in self.granted & set(self.identities)), {})
+            asking = next(
+                (self.identities[token] for token in self.granted & set(self.identities)), {}
+            )
             if not asking:
                 return Answer(403, {"message": "this job may not ask for an identity"})
             self.used.add("id_token:write")
@@ -288,5 +292,5 @@ class GitForge(GitHubServer):
 
 def identity(claims: dict[str, str], audience: str) -> str:
     """Write what the runner's identity says of a job, unsigned: nobody here would verify it."""
-    told = json.dumps(claims | {"aud": audience}, sort_keys=True)
-    return "identity." + base64.urlsafe_b64encode(told.encode()).decode().rstrip("=")
+    statement = json.dumps(claims | {"aud": audience}, sort_keys=True)
+    return "identity." + base64.urlsafe_b64encode(statement.encode()).decode().rstrip("=")

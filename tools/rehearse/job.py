@@ -134,7 +134,7 @@ class Job:
         """Return the variables that the runner sets, on nothing of this machine's own."""
         passed = {name: os.environ[name] for name in PASSED if name in os.environ}
         github = self.context["github"]
-        told = {
+        variables = {
             f"GITHUB_{name.upper()}": github[name]
             for name in github
             if name not in {"token", "event"}
@@ -150,7 +150,7 @@ class Job:
         return {
             **passed,
             **self.world.given,
-            **told,
+            **variables,
             **identity,
             "CI": "true",
             "GITHUB_ACTIONS": "true",
@@ -213,7 +213,7 @@ class Job:
                     self._note(step, contexts, {}, "skipped")
                     self.outcome.steps.append(Step(title, "skipped"))
                     continue
-                fine, outputs = self._one(step, title, contexts, more)
+                fine, outputs = self._step(step, title, contexts, more)
             except (ExpressionError, Unsound, RuntimeError) as error:
                 self.outcome.steps.append(
                     Step(title, "failure", time.monotonic() - begun, log=str(error))
@@ -238,7 +238,7 @@ class Job:
     def _seen(self, contexts: dict[str, Any], env: dict[str, str]) -> dict[str, Any]:
         return contexts | {"env": {**self.exported, **env}}
 
-    def _one(
+    def _step(
         self, step: dict[str, Any], title: str, contexts: dict[str, Any], more: dict[str, str]
     ) -> tuple[bool, dict[str, str]]:
         """Run one step; tells whether it went well, and gives its outputs."""
@@ -307,12 +307,17 @@ class Job:
         root = Path(env.get("GITHUB_ACTION_PATH", self.workspace))
         while not (root / "requirements").is_dir() and root != root.parent:
             root = root.parent
-        told = [*self.installed, *self.path, str(root), *map(str, sorted(self.tools.iterdir()))]
-        key = installs.key(script, root, told) if self.pristine else None
+        surroundings = [
+            *self.installed,
+            *self.path,
+            str(root),
+            *map(str, sorted(self.tools.iterdir())),
+        ]
+        key = installs.key(script, root, surroundings) if self.pristine else None
         if key and self.world.borrow:
             action = "GITHUB_ACTION_PATH" in env
-            place = self.temp / "geneb-ci" if action else next(self.tools.iterdir())
-            installs.borrow(place, root)
+            environment = self.temp / "geneb-ci" if action else next(self.tools.iterdir())
+            installs.borrow(environment, root)
             self.outcome.steps.append(Step(title, "success", 0.0, "left out: --borrow"))
             return True, {}
         if key and key in installs.stored:

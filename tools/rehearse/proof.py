@@ -25,7 +25,7 @@ class Case(NamedTuple):
     file: str
     alter: Alteration
     arguments: tuple[str, ...]
-    said: str
+    expected: str
 
 
 def without(text: str) -> Alteration:
@@ -156,8 +156,8 @@ def prove(case: Case) -> str:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 1:
         return f"the rehearsal ended with {done.returncode}:\n{done.stdout}{done.stderr}"
-    if case.said not in done.stdout:
-        return f"the rehearsal does not say {case.said!r}:\n{done.stdout}"
+    if case.expected not in done.stdout:
+        return f"the rehearsal does not say {case.expected!r}:\n{done.stdout}"
     return ""
 
 

@@ -83,12 +83,12 @@ def _measure(
     means = {
         metric: seeds[0][metric]
         if regime == _FULL
-        else statistics.fmean(one[metric] for one in seeds)
+        else statistics.fmean(scores[metric] for scores in seeds)
         for metric in seeds[0]
     }
     document["results"][regime][task] = means
     document["evidence"][regime][task] |= {
-        "per_seed": {metric: [one[metric] for one in seeds] for metric in means},
+        "per_seed": {metric: [scores[metric] for scores in seeds] for metric in means},
         "predictions_sha256": hashlib.sha256(f"{regime}/{task}/{MODEL}".encode()).hexdigest(),
     }
 

@@ -74,7 +74,9 @@ class Space:
         tree["leaderboard.json"] = before + b" "
         self.story.run(self._daily(), "publish", only="publish", good=False)
         tree["leaderboard.json"] = before
-        *_, outcome = (one for one in self.world.outcomes if one.job == "publish.verify")
+        *_, outcome = (
+            outcome for outcome in self.world.outcomes if outcome.job == "publish.verify"
+        )
         hold("the check of a changed Space", outcome.conclusion, "failure")
         outcome.intended = True
         if self.world.chosen("publish.tell"):
@@ -90,10 +92,12 @@ class Space:
         return Event("schedule", "refs/heads/main", self.story.merged, repository())
 
     def _issues(self, title: str) -> list[str]:
-        return [one["state"] for one in self.world.forge.issues.values() if one["title"] == title]
+        return [
+            issue["state"] for issue in self.world.forge.issues.values() if issue["title"] == title
+        ]
 
 
 def _rows(tree: dict[str, bytes]) -> list[str]:
     """Name the rows of a published board."""
     data = json.loads(tree["leaderboard.json"])["data"]
-    return [str(one["disp"]) for one in data["full"]]
+    return [str(row_of_page["disp"]) for row_of_page in data["full"]]

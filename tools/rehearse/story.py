@@ -194,7 +194,7 @@ class Story:
     def _hold_verdict(self, number: int, label: str, state: str) -> None:
         """Hold that there is one comment of ours, this label alone, and this status."""
         forge = self.world.forge
-        ours = [one["body"] for one in forge.comments[number] if one["user"] == BOT]
+        ours = [comment["body"] for comment in forge.comments[number] if comment["user"] == BOT]
         hold("comments of ours", len(ours), 1)
         hold("labels", forge.labels(number), [label])
         statuses = forge.statuses.get(forge.pulls[number]["head"]["sha"], [])
@@ -216,7 +216,7 @@ class Story:
         before = len(self.world.forge.writes())
         event = Event("schedule", "refs/heads/main", self.world.forge.main, repository())
         outcomes = self.run(event, "verdict", only="verdict")
-        conclusions = {job: one.conclusion for job, one in outcomes["verdict"].items()}
+        conclusions = {job: outcome.conclusion for job, outcome in outcomes["verdict"].items()}
         hold("parse", conclusions["parse"], "success")
         hold("report, with no verdict to report", conclusions.get("report", "skipped"), "skipped")
         hold("writes of a sweep with nothing to do", len(self.world.forge.writes()), before)
@@ -227,9 +227,9 @@ class Story:
         number = next(n for n, p in forge.pulls.items() if p["title"] == f"Add {row.MODEL}")
         group = forge.make_group(number)
         ref = f"refs/heads/gh-readonly-queue/main/pr-{number}"
-        said = {"head_sha": group, "head_ref": ref, "base_ref": "refs/heads/main"}
-        said["base_sha"] = forge.main
-        payload = repository() | {"action": "checks_requested", "merge_group": said}
+        group_payload = {"head_sha": group, "head_ref": ref, "base_ref": "refs/heads/main"}
+        group_payload["base_sha"] = forge.main
+        payload = repository() | {"action": "checks_requested", "merge_group": group_payload}
         outcomes = self.run(Event("merge_group", ref, group, payload), "pr-validate", "ci")
         if "test" in outcomes["ci"]:
             hold(
@@ -273,6 +273,6 @@ def timed(chapter: Callable[[], None]) -> tuple[float, str]:
     try:
         chapter()
     except Exception as error:  # noqa: BLE001 (whatever it is, the rehearsal is red)
-        said = str(error) if isinstance(error, Mismatch) else f"{type(error).__name__}: {error}"
-        return time.monotonic() - begun, said
+        message = str(error) if isinstance(error, Mismatch) else f"{type(error).__name__}: {error}"
+        return time.monotonic() - begun, message
     return time.monotonic() - begun, ""

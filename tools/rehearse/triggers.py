@@ -38,18 +38,18 @@ def starts(workflow: Workflow, event: Event) -> bool:
         return event.name == events or event.name in events
     if event.name not in events:
         return False
-    wanted = events[event.name]
-    if not isinstance(wanted, dict):  # schedules are a list; nothing at all is no filter
-        wanted = {}
-    if unknown := sorted(set(wanted) - _FILTERS):
+    filters = events[event.name]
+    if not isinstance(filters, dict):  # schedules are a list; nothing at all is no filter
+        filters = {}
+    if unknown := sorted(set(filters) - _FILTERS):
         raise Unsound(f"{workflow.name}: on.{event.name}: unknown filter {unknown[0]!r}")
     kind = event.payload.get("action")
-    types = set(wanted.get("types", ())) or _DEFAULT_TYPES.get(event.name)
+    types = set(filters.get("types", ())) or _DEFAULT_TYPES.get(event.name)
     if kind is not None and types is not None and kind not in types:
         return False
-    if "workflows" in wanted:
-        return event.payload["workflow_run"]["name"] in wanted["workflows"]
-    return _on_branch(wanted, event.branch) and _on_paths(wanted, event.paths)
+    if "workflows" in filters:
+        return event.payload["workflow_run"]["name"] in filters["workflows"]
+    return _on_branch(filters, event.branch) and _on_paths(filters, event.paths)
 
 
 def _on_branch(filters: dict[str, Any], branch: str) -> bool:
@@ -70,11 +70,11 @@ def _on_paths(filters: dict[str, Any], paths: tuple[str, ...] | None) -> bool:
 
 def chosen(patterns: list[str], name: str) -> bool:
     """Tell whether a list of patterns chooses a name: the last that fits decides, `!` excludes."""
-    found = False
+    is_chosen = False
     for pattern in patterns:
         if _regex(pattern.removeprefix("!")).fullmatch(name):
-            found = not pattern.startswith("!")
-    return found
+            is_chosen = not pattern.startswith("!")
+    return is_chosen
 
 
 def _regex(pattern: str) -> re.Pattern[str]:

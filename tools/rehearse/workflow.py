@@ -31,25 +31,25 @@ class Unsound(Exception):  # noqa: N818 (named after what is wrong)
 
 def workflows(root: Path) -> dict[str, Workflow]:
     """Read every workflow of a repository, by the stem of its file; refuse unknown keys."""
-    found = {}
+    by_stem = {}
     for path in sorted((root / WORKFLOWS).iterdir()):
         if path.suffix in {".yml", ".yaml"}:
-            found[path.stem] = read(path)
-            _hold(found[path.stem])
-    if not found:
+            by_stem[path.stem] = read(path)
+            _hold(by_stem[path.stem])
+    if not by_stem:
         raise Unsound(f"there is no workflow in {WORKFLOWS}")
-    return found
+    return by_stem
 
 
 def _hold(workflow: Workflow) -> None:
     tree = workflow.tree
     _known(tree, _TOP, workflow.name)
     for name, job in tree["jobs"].items():
-        place = f"{workflow.name}, job {name}"
-        _known(job, _JOB, place)
-        _known(job.get("strategy", {}), _STRATEGY, f"{place}, strategy")
+        where = f"{workflow.name}, job {name}"
+        _known(job, _JOB, where)
+        _known(job.get("strategy", {}), _STRATEGY, f"{where}, strategy")
         for step in job["steps"]:
-            _known(step, _STEP, f"{place}, a step")
+            _known(step, _STEP, f"{where}, a step")
 
 
 def _known(tree: dict[str, Any], keys: set[str], where: str) -> None:
@@ -92,23 +92,23 @@ def granted(workflow: Workflow, job: dict[str, Any], *, fork: bool) -> frozenset
     given = rights(job) if "permissions" in job else rights(workflow.tree)
     if set(given) == {"*"}:
         raise Unsound(f"{workflow.name}: permissions {given['*']!r}: name each scope")
-    found = {"metadata:read"}
+    scopes = {"metadata:read"}
     for scope, access in given.items():
         name = scope.replace("-", "_")
         if access in {"read", "write"}:
-            found.add(f"{name}:read")
+            scopes.add(f"{name}:read")
         if access == "write" and not fork:
-            found.add(f"{name}:write")
-    return frozenset(found)
+            scopes.add(f"{name}:write")
+    return frozenset(scopes)
 
 
 def unused(workflow: Workflow, job: dict[str, Any], used: set[str]) -> list[str]:
     """List the permissions of a job that nothing has used, as `scope: access`."""
     given = rights(job) if "permissions" in job else rights(workflow.tree)
-    asked = {scope: access for scope, access in given.items() if access != "none"}
+    needed = {scope: access for scope, access in given.items() if access != "none"}
     return [
         f"{scope}: {access}"
-        for scope, access in sorted(asked.items())
+        for scope, access in sorted(needed.items())
         if f"{scope.replace('-', '_')}:{access}" not in used
     ]
 

@@ -100,30 +100,30 @@ class World:
 
     def dispatch(self, event: Event, only: str = "") -> dict[str, dict[str, Outcome]]:
         """Start each workflow that an event starts, or one of them; give the jobs that ran."""
-        found = {}
+        outcomes = {}
         for name, workflow in reading.workflows(self._tree_of(event)).items():
             if starts(workflow, event) and only in {"", name}:
-                found[name] = self._workflow(name, workflow, event)
-        return found
+                outcomes[name] = self._workflow(name, workflow, event)
+        return outcomes
 
     def _tree_of(self, event: Event) -> Path:
         """Check out the workflows that GitHub would run: those of the event's commit."""
-        place = self.folder / "workflows" / event.sha
-        if not place.exists():
-            place.mkdir(parents=True)
+        folder = self.folder / "workflows" / event.sha
+        if not folder.exists():
+            folder.mkdir(parents=True)
             raw = git_raw(self.forge.repository, "archive", event.sha, ".github")
-            subprocess.run(["tar", "-x", "-C", place], input=raw, check=True)
-        return place
+            subprocess.run(["tar", "-x", "-C", folder], input=raw, check=True)
+        return folder
 
     def _workflow(self, name: str, workflow: Workflow, event: Event) -> dict[str, Outcome]:
         """Run the jobs of a workflow in order, with what they hand to each other."""
-        wanted = {job for job in workflow.jobs if self.chosen(f"{name}.{job}")}
+        chosen = {job for job in workflow.jobs if self.chosen(f"{name}.{job}")}
         for job in reversed([job for job, _ in reading.in_order(workflow)]):
-            if job in wanted:
-                wanted |= set(reading.needs(workflow.jobs[job]))
+            if job in chosen:
+                chosen |= set(reading.needs(workflow.jobs[job]))
         done: dict[str, Outcome] = {}
         for job, tree in reading.in_order(workflow):
-            if job in wanted:
+            if job in chosen:
                 done[job] = self._job(name, workflow, job, tree, event, done)
         return done
 
@@ -137,23 +137,23 @@ class World:
         done: dict[str, Outcome],
     ) -> Outcome:
         granted = reading.granted(workflow, tree, fork=event.fork)
-        needed = {one: done[one] for one in reading.needs(tree)}
-        asked = workflow.tree["on"]
-        asked = asked.get("workflow_dispatch") if isinstance(asked, dict) else None
-        declared = (asked or {}).get("inputs", {}) if isinstance(asked, dict) else {}
+        needed = {needed_job: done[needed_job] for needed_job in reading.needs(tree)}
+        dispatch = workflow.tree["on"]
+        dispatch = dispatch.get("workflow_dispatch") if isinstance(dispatch, dict) else None
+        declared = (dispatch or {}).get("inputs", {}) if isinstance(dispatch, dict) else {}
         contexts = {
             "inputs": Known(dict.fromkeys(declared) | event.inputs),
             "vars": Known(self.variables),
             "secrets": Known(self.secrets.get(str(tree.get("environment")), {})),
             "needs": Known(
                 {
-                    one: {"outputs": found.outputs, "result": found.conclusion}
-                    for one, found in needed.items()
+                    needed_job: {"outputs": outcome.outputs, "result": outcome.conclusion}
+                    for needed_job, outcome in needed.items()
                 }
             ),
             "()": {},
         }
-        good = all(one.conclusion == "success" for one in needed.values())
+        good = all(outcome.conclusion == "success" for outcome in needed.values())
         whole = Outcome(f"{name}.{job}", "skipped")
         for combination in reading.matrix(tree):
             contexts["matrix"] = Known(combination)
@@ -216,7 +216,7 @@ def world(
             forge.known_labels = {  # as `geneb-ci init --apply` does
                 label for setting in SETTINGS for label in setting.wanted.get("labels", ())
             }
-            found = World(
+            rehearsed = World(
                 root,
                 folder,
                 forge,
@@ -226,8 +226,8 @@ def world(
                 say,
                 borrow,
             )
-            found.given = _given(hub)
-            yield found
+            rehearsed.given = _given(hub)
+            yield rehearsed
     finally:
         hub.close()
 
@@ -249,10 +249,10 @@ def _given(hub: Hub) -> dict[str, str]:
 def _uv() -> str:
     """Find uv, which installs a lock from its cache in seconds; the jobs themselves take pip."""
     beside = Path(sys.executable).with_name("uv")
-    found = str(beside) if beside.exists() else shutil.which("uv")
-    if found is None:
+    path = str(beside) if beside.exists() else shutil.which("uv")
+    if path is None:
         raise Unsound("uv is missing, which installs requirements/dev.txt: run `make rehearse`")
-    return found
+    return path
 
 
 def _index() -> dict[str, str]:

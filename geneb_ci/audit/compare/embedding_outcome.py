@@ -55,7 +55,6 @@ scores of record were compared."""
 EmbeddingVersion = Literal["1.0", "2.0", "2.1", "2.2"]
 BY_EMBEDDING: Final = "1.0"
 BY_COLUMN: Final = "2.0"
-REFITTED: Final = "2.1"
 BOUNDED: Final = "2.2"
 """Versions of a record: a coordinate was compared by the size of its embedding, then by its column;
 since 2.1 probes are fitted again on variants of training sequences, and those of record decide on
