@@ -34,8 +34,8 @@ from geneb_ci.receipt.embeddings import EFFECT, LEVEL
 from reference_harness import benchmark as harness_benchmark
 from reference_harness.data import Folder, MiniSource, Source
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.probe import few_shot_indices
-from reference_harness.receipt.task_file import file_of
 from reference_harness.rescore import load
 from reference_harness.tasks import TaskData
 from tests.adversary.models import NetworkExtractor, random_convolution
@@ -229,7 +229,9 @@ def found_attack(
         folder = Path(place)
         for task in of.rows:
             one = _scored(of, folder, task, attack(of, task))
-            values = np.fromfile(file_of(folder, task), dtype="<f2").reshape(-1, one.receipt.dim)
+            values = np.fromfile(receipt_file(folder, task), dtype="<f2").reshape(
+                -1, one.receipt.dim
+            )
             changed[task] = Changed(one, read_task(folder / "strata", task, of.definition), values)
     classes = {task: len(np.unique(one.test.labels)) for task, one in of.data.items()}
     share = shares(sample_of(of), classes, [[task] for task in classes])

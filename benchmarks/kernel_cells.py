@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits
 
 from reference_harness import benchmark
 from reference_harness.data import Folder
+from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.receipt.scoring import CellsJob, receipt_in
-from reference_harness.receipt.task_file import file_of
 
 
 def main(threads: int, output: Path) -> None:
@@ -25,7 +25,7 @@ def main(threads: int, output: Path) -> None:
     for task, one in entries.items():
         job = CellsJob(
             task,
-            file_of(Path("receipt"), task),
+            receipt_file(Path("receipt"), task),
             one,
             definition,
             source,

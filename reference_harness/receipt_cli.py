@@ -211,7 +211,7 @@ def receipt_rescore(**options: Any) -> None:
     from .upgrade import benchmark_of, read_record
 
     if (options["former"] is None) != (options["submission"] is None):
-        msg = "--submission needs --former, the submission whose metadata it has, and the reverse"
+        msg = "--submission and --former go together: pass both, or neither"
         raise OptionError(msg)
     record = read_record(options["record"])
     benchmark = benchmark_of(record, options["definition"])

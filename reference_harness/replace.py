@@ -6,7 +6,7 @@ A run with `--tasks` and the `--output` of a complete run would otherwise delete
 from pathlib import Path
 from typing import Any
 
-from reference_harness.formats.files import NotReadable, read_json, read_regular
+from reference_harness.formats.files import NotReadable, read_json, read_regular, table_at
 from reference_harness.formats.text import plural
 
 from .errors import OptionError
@@ -47,10 +47,9 @@ def _left_out(noun: str, names: list[str]) -> str:
 def _read(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file; an empty one if there is none."""
     try:
-        value = read_json(read_regular(path, BYTES_MAX))
+        return table_at(read_json(read_regular(path, BYTES_MAX)))
     except (NotReadable, ValueError):
         return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _regimes(document: dict[str, Any]) -> dict[str, list[str]]:
@@ -61,7 +60,6 @@ def _regimes(document: dict[str, Any]) -> dict[str, list[str]]:
         tasks_of = {name: list(cells) for name, cells in results.items() if isinstance(cells, dict)}
     elif isinstance(tasks, dict):
         for task, record in tasks.items():
-            regimes = record.get("regimes") if isinstance(record, dict) else None
-            for name in regimes if isinstance(regimes, dict) else ():
+            for name in table_at(record, "regimes"):
                 tasks_of.setdefault(name, []).append(task)
     return tasks_of

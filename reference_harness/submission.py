@@ -105,7 +105,7 @@ def _measured(record: RunRecord, version: FormatVersion) -> dict[str, Any]:
 def _run(record: RunRecord) -> dict[str, Any]:
     dims = sorted({task.dim for task in record.tasks.values()})
     if len(dims) != 1:
-        msg = f"embeddings of {len(dims)} widths in one run: {dims}"
+        msg = f"embeddings of {len(dims)} widths in one run: {dims}, expected one width"
         raise OptionError(msg)
     return {
         "benchmark": record.benchmark.model_dump(),

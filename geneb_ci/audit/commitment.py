@@ -105,7 +105,7 @@ class Commitment(StrictModel):
     def _has_a_digest(self) -> Self:
         # A record can bring any name and any number; the draw hashes them in canonical JSON.
         if any(len(scores) != len(self.tasks) for scores in self.claims.values()):
-            raise PydanticCustomError("claims", "claims has not one score for each task")
+            raise PydanticCustomError("claims", "claims must have one score for each task")
         try:
             self.sha256  # noqa: B018 (only whether it has one)
         except (TypeError, ValueError) as error:

@@ -403,7 +403,7 @@ def sample_by_name(
     if given:
         needed = next(kind for kind in SAMPLES if kind != name)
         raise UsageProblem(
-            f"{' and '.join(given)}: an option of samples of {needed}; this sample is of {name}",
+            f"{' and '.join(given)}: expected a sample of {needed}, and this one is of {name}",
             f"pass --sample {needed}, or leave {given[0]} out",
         )
     return sample

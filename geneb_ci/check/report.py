@@ -13,7 +13,8 @@ from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProble
 from geneb_ci.common.finding import Finding, Need
 from geneb_ci.submission.reading import is_folder, submission_files
 from geneb_ci.submission.tokens import UNUSABLE
-from reference_harness.formats.files import NotReadable, read_json, read_text
+from reference_harness.formats.files import NotReadable, member_at, read_json, read_text
+from reference_harness.formats.text import well_formed
 
 if TYPE_CHECKING:
     from geneb_ci.submission.document import Document
@@ -128,7 +129,7 @@ def read_baseline(path: Path) -> Counter[KnownFinding]:
         raise UsageProblem(f"{path}: {error.reason}", fix) from error
     except ValueError as error:
         raise UsageProblem(f"{path}: it is not JSON, expected a report of findings", fix) from error
-    entries = value.get("findings") if isinstance(value, dict) else None
+    entries = member_at(value, "findings")
     names = KnownFinding._fields
     if not isinstance(entries, list) or not all(
         isinstance(entry, dict) and all(isinstance(entry.get(name), str) for name in names)
@@ -169,7 +170,7 @@ class Report:
         rest, new = baseline.copy(), []
         for finding in self.findings:
             key = KnownFinding(
-                *map(_as_written, (finding.rule, finding.file, finding.pointer, finding.message))
+                *map(well_formed, (finding.rule, finding.file, finding.pointer, finding.message))
             )
             if rest[key] > 0 and finding.rule != CRASHED:
                 rest[key] -= 1
@@ -177,7 +178,7 @@ class Report:
             else:
                 new.append(finding)
         self.findings = new
-        files = set(map(_as_written, self.files))
+        files = set(map(well_formed, self.files))
         self.stale = sorted(
             key for key in rest.elements() if key.rule in rules and key.file in files
         )
@@ -193,11 +194,6 @@ class Report:
         for rule, need in outcome.skipped:
             self.skipped.setdefault(need, Counter())[rule] += 1
         self.frames.update(outcome.frames)
-
-
-def _as_written(text: str) -> str:
-    """Return a text as a report in JSON has it, which has no lone surrogates."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def named_files(

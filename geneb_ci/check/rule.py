@@ -25,7 +25,7 @@ from geneb_ci.submission.names import Card
 from geneb_ci.submission.other_cards import OtherCards
 from geneb_ci.submission.peers import Peers, results_digest
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.files import member_at, text_at
+from reference_harness.formats.files import member_at, table_at, text_at
 
 if TYPE_CHECKING:
     from geneb_ci.check.change import Change, ChangeFault
@@ -84,7 +84,7 @@ class Context:
     @functools.cached_property
     def root(self) -> dict[str, Any]:
         """The document's members; empty when it is not an object."""
-        return self.document.value if isinstance(self.document.value, dict) else {}
+        return table_at(self.document.value)
 
     def member(self, *path: str) -> Any:
         """Return a member by its path, or None when it is missing."""
@@ -96,8 +96,7 @@ class Context:
 
     def table(self, *path: str) -> dict[str, Any]:
         """Return an object by its path, or an empty one when it is missing or not an object."""
-        value = self.member(*path)
-        return value if isinstance(value, dict) else {}
+        return table_at(self.document.value, *path)
 
     def is_reported(self, *path: str) -> bool:
         """Whether an error of this member was already found while the file was read."""

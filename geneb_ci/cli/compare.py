@@ -48,8 +48,8 @@ def compare_command(
         )
     if words[0] == words[1]:
         raise UsageProblem(
-            f"both are {words[0]}, expected two models",
-            "name another one in the place of the second",
+            f"both models are {words[0]}, expected two different ones",
+            "name another model second",
         )
     first, second = (scored_model(word, definition) for word in words)
     compared = compared_regimes(first, second, resamples)

@@ -38,7 +38,7 @@ from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
 from geneb_ci.submission.reading import BYTES_MAX, FileKind, located, read_bytes, require_file
 from geneb_ci.submission.structure import check_structure, model_key_of, version_of
-from reference_harness.formats.files import file_sha256, text_line_ends, write_whole
+from reference_harness.formats.files import file_sha256, table_at, text_line_ends, write_whole
 from reference_harness.formats.submission_terms import BY_ENTRY, ENTRY_MEMBER
 from reference_harness.formats.text import next_line, plural, quoted
 
@@ -269,9 +269,7 @@ def _row_meta(layout: Layout, model_id: str) -> Mapping[str, Any]:
     path = layout.submissions / f"{model_id}.json" if layout.submissions is not None else None
     if path is None or not path.is_file():
         return {}
-    value = parse_document(read_bytes(path), path, str(path)).value
-    meta = value.get("meta") if isinstance(value, dict) else None
-    return meta if isinstance(meta, dict) else {}
+    return table_at(parse_document(read_bytes(path), path, str(path)).value, "meta")
 
 
 def _compared(entry: ModelEntry, folder: Path, name: str) -> int:

@@ -321,7 +321,7 @@ def _answers(model: HubModel, given: Mapping[str, object]) -> OwnFacts:
         lacking = [question.flag for question in QUESTIONS if facts.get(question.name) is None]
         if lacking:
             raise UsageProblem(
-                f"{model.location} does not say all of it, and there is no terminal to ask on",
+                f"{model.location} lacks facts of an entry, and there is no terminal to ask on",
                 f"pass also {', '.join(lacking)}",
             )
     for question in QUESTIONS:

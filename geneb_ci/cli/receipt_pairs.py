@@ -85,8 +85,8 @@ def _pair(words: tuple[str, ...], definition: Path | None) -> tuple[NamedReceipt
     first, second = (_named(word, definition) for word in words)
     if first.subject.path.samefile(second.subject.path) and first.folder.samefile(second.folder):
         raise UsageProblem(
-            f"both are {first.subject.path}, expected the submissions of two models",
-            "name another one in the place of the second",
+            f"both files are {first.subject.path}, expected submissions of two models",
+            "name the submission of another model second",
         )
     digests = {each.subject.submission.run.benchmark.sha256 for each in (first, second)}
     if digests != {first.subject.benchmark.sha256}:

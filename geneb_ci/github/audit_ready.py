@@ -20,6 +20,7 @@ from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import GitHub, connect
 from geneb_ci.github.errors import GitHubTokenRefused, MissingScope, NotFound
+from reference_harness.formats.files import member_at
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -109,8 +110,7 @@ def writer_of(repository: str | None, author: int | None = None) -> GitHub | Non
     except (GitHubTokenRefused, MissingScope, NotFound) as error:
         writer.wire.close()
         raise UsageProblem(f"GitHub refuses the token in {WRITER}: {error.message}", how) from error
-    rights = answer.get("permissions") if isinstance(answer, dict) else None
-    if isinstance(rights, dict) and rights.get("push") is False:
+    if member_at(answer, "permissions", "push") is False:
         writer.wire.close()
         raise UsageProblem(f"the token in {WRITER} may not write to this repository", how)
     return writer

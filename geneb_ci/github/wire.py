@@ -34,7 +34,7 @@ from geneb_ci.github.errors import (
     UnexpectedReply,
 )
 from geneb_ci.render.plain import visible
-from reference_harness.formats.files import read_json
+from reference_harness.formats.files import read_json, table_at
 
 FORBIDDEN, TOO_MANY = 403, 429
 _LIMITED = frozenset({FORBIDDEN, TOO_MANY})
@@ -319,14 +319,13 @@ class Wire:
         """
         url = self._github.requester.graphql_url
         try:
-            body = self._ask("POST", url, {}, {}, {"query": query})[2]
+            return table_at(
+                self._ask("POST", url, {}, {}, {"query": query})[2], "data", "repository"
+            )
         except RateLimited:
             raise
         except GenebError:
             return {}
-        data = body.get("data") if isinstance(body, dict) else None
-        values = data.get("repository") if isinstance(data, dict) else None
-        return values if isinstance(values, dict) else {}
 
     def send(self, verb: str, path: str, body: Any) -> Any:
         """Write to the repository once; after a rate limit, which changes nothing, once more.

@@ -17,7 +17,7 @@ from typing import BinaryIO, NamedTuple
 from geneb_ci.common.errors import Exit, GenebError
 from reference_harness.formats.merkle import leaf_hash, root_of
 from reference_harness.formats.submission import ReceiptTask
-from reference_harness.formats.submission_terms import ITEM, LARGEST, SMALL, SUFFIX, TOP_LOG2
+from reference_harness.formats.submission_terms import ITEM, LARGEST, SMALL, TOP_LOG2
 from reference_harness.formats.text import plural
 
 BLOCK_BYTES = 16 << 20
@@ -127,11 +127,6 @@ class FileDigests(NamedTuple):
 
     sha256: str
     root: bytes
-
-
-def file_of(folder: Path, task: str) -> Path:
-    """Return the file of a task."""
-    return folder / f"{task}{SUFFIX}"
 
 
 def read_embeddings(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from geneb_ci.common.errors import NothingChecked, UsageProblem, unwritable
 from geneb_ci.common.hosts import LOOPBACK, PUBLIC_ADDRESS
-from geneb_ci.receipt.embeddings import FILES, EmbeddingsRefused, file_of, read_embeddings
+from geneb_ci.receipt.embeddings import FILES, EmbeddingsRefused, read_embeddings
 from geneb_ci.receipt.predictions import BYTES_MAX, PredictionsRefused, bytes_of
 from geneb_ci.receipt.predictions import FILE as PREDICTIONS
 from geneb_ci.submission.document import Document, read_document
@@ -24,7 +24,7 @@ from reference_harness.formats.submission import (
     ReceiptLocation,
     ReceiptTask,
 )
-from reference_harness.formats.submission_terms import SUFFIX
+from reference_harness.formats.submission_terms import SUFFIX, receipt_file
 from reference_harness.formats.text import Say, quoted, silent
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class ReceiptFiles:
         return sum(
             entry.bytes
             for task, entry in self._receipt.tasks.items()
-            if task in tasks and _size(file_of(self._place, task)) != entry.bytes
+            if task in tasks and _size(receipt_file(self._place, task)) != entry.bytes
         )
 
     def file(self, task: str) -> Path:
@@ -183,7 +183,7 @@ class ReceiptFiles:
         entry = self._receipt.tasks.get(task)
         if entry is None or not TASK.fullmatch(task):
             raise UsageProblem(f"the receipt has no task {quoted(task)}", "name tasks that it has")
-        path = file_of(self._place, task)
+        path = receipt_file(self._place, task)
         if (state := self._verified.get(task)) and state == _state(path):
             return path
         if self._origin is None:
@@ -220,7 +220,7 @@ class ReceiptFiles:
         """Delete the file of a task where it was fetched to a temporary place."""
         if self._temporary is not None:
             self._verified.pop(task, None)
-            file_of(self._place, task).unlink(missing_ok=True)
+            receipt_file(self._place, task).unlink(missing_ok=True)
 
     @property
     def _place(self) -> Path:

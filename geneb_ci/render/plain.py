@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from geneb_ci.common.finding import HIDING
+from reference_harness.formats.text import well_formed
 
 TEXT_MAX = 1000  # characters of one text; a hostile key can be as long as its file
 _CUT = "..."
@@ -39,11 +40,6 @@ def visible(text: str, limit: int = TEXT_MAX) -> str:
     text = text[: limit + 1]
     shown = text if _is_plain(text) else "".join(pieces(text))
     return shown if len(shown) <= limit else f"{shown[: limit - len(_CUT)]}{_CUT}"
-
-
-def well_formed(text: str) -> str:
-    """Escape lone surrogates, which not every JSON parser accepts."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def dumps(value: Mapping[str, Any]) -> str:

@@ -20,7 +20,8 @@ from geneb_ci.render.formats import (
     why_nothing,
 )
 from geneb_ci.render.markdown import prose
-from geneb_ci.render.plain import dumps, visible, well_formed
+from geneb_ci.render.plain import dumps, visible
+from reference_harness.formats.text import well_formed
 
 _BRACES = str.maketrans({"{": "{{", "}": "}}"})
 _BRACKETS = str.maketrans({"\\": r"\\", "[": r"\[", "]": r"\]"})

@@ -18,7 +18,7 @@ from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.names import skeletons
 from geneb_ci.submission.reading import BY_PARTS, read_bytes
-from reference_harness.formats.files import read_json
+from reference_harness.formats.files import member_at, read_json, text_at
 
 # Limit of the rows kept for comparison: 900 doubles each, 4 MB in all.
 ROWS_MAX = 500
@@ -295,16 +295,12 @@ def read_row(
         value = read_json(content) if isinstance(content, bytes) else None
     except (NothingChecked, ValueError):
         value = None
-    value = value if isinstance(value, dict) else {}
-    names, values = named_scores(value.get("results"))
-    model_id = value.get("model_id")
-    meta = value.get("meta")
-    display = meta.get("display") if isinstance(meta, dict) else None
+    names, values = named_scores(member_at(value, "results"))
     row = None
     if values and keep:
         row = PeerRow(path, shapes.setdefault(names, names), values)
-    model_id = model_id if isinstance(model_id, str) else ""
-    forms = _forms(model_id, display if isinstance(display, str) else "")
+    model_id = text_at(value, "model_id")
+    forms = _forms(model_id, text_at(value, "meta", "display"))
     return ReadRow(path, model_id, _digest(names, values) if values else "", forms, row)
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from geneb_ci.common.errors import NothingChecked
 from reference_harness.formats.benchmark import FULL, Benchmark
-from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.files import NotReadable, member_at, read_regular
 from reference_harness.formats.recognition import (
     LOG_METRICS,
     Recognition,
@@ -202,10 +202,7 @@ def scores_of(
     _require_same_protocol((value,) if isinstance(value, dict) else (), regime, benchmark)
     scores: dict[str, float] = {}
     for key, metric in LOG_METRICS.items():
-        entry = value.get(key) if isinstance(value, dict) else None
-        scores[metric] = _number(
-            entry.get("mean") if isinstance(entry, dict) else None, f"{key}.mean"
-        )
+        scores[metric] = _number(member_at(value, key, "mean"), f"{key}.mean")
     return scores
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from geneb_ci.common.finding import Fault, KeyPath, first_and_more, near
 from geneb_ci.submission.reading import FileKind, other_kind, sentence
 from geneb_ci.submission.tokens import UNUSABLE
+from reference_harness.formats.files import text_at
 from reference_harness.formats.recognition import FOREIGN
 from reference_harness.formats.submission_terms import (
     BY_ENTRY,
@@ -111,8 +112,8 @@ Engine = Callable[[object], "tuple[Submission | None, list[Fault]]"]
 
 def version_of(value: object) -> str | None:
     """Return the format version of a document, or None if it is missing or unknown."""
-    version = value.get("schema_version") if isinstance(value, dict) else None
-    return version if isinstance(version, str) and version in VERSIONS else None
+    version = text_at(value, "schema_version")
+    return version if version in VERSIONS else None
 
 
 def model_key_of(value: object) -> str | None:

@@ -120,8 +120,8 @@ class Encoder:
         own, most = ids[before:end], self.max_length - before - self.frame.after
         if most <= self.stride:
             msg = (
-                f"max_length is {self.max_length}, of which {before + self.frame.after} stand "
-                f"around a sequence and {self.stride} are the stride: pass a larger max_length"
+                f"max_length is {self.max_length}, of which {before + self.frame.after} are "
+                f"special tokens and {self.stride} are the stride: pass a larger max_length"
             )
             raise ExtractorError(msg)
         if len(own) <= most:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import transformers
 
-from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.files import NotReadable, member_at, read_regular
 
 _CHAIN_MAX = 10
 """Errors that follow from each other, of which the words are read."""
@@ -108,7 +108,7 @@ def _named_by(folder: Path | None) -> str:
         config: Any = json.loads(read_regular(folder / "config.json", _CONFIG_BYTES_MAX))
     except (NotReadable, ValueError, RecursionError):
         return ""
-    named = config.get("transformers_version") if isinstance(config, dict) else None
+    named = member_at(config, "transformers_version")
     return named if isinstance(named, str) and _VERSION.match(named) else ""
 
 

@@ -256,6 +256,12 @@ def member_at(value: object, *path: str) -> Any:
     return value
 
 
+def table_at(value: object, *path: str) -> dict[str, Any]:
+    """Return an object of a JSON value by its keys; empty where it is missing or not an object."""
+    table = member_at(value, *path)
+    return table if isinstance(table, dict) else {}
+
+
 def text_at(value: object, *path: str) -> str:
     """Return a string of a JSON value by its keys; "" where it is missing or not a string."""
     text = member_at(value, *path)

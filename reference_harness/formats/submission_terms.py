@@ -1,5 +1,6 @@
 """Words and limits of submissions and receipts; without pydantic, for which no check waits."""
 
+from pathlib import Path
 from typing import Literal, get_args
 
 FormatVersion = Literal["1.0", "1.1", "1.2"]
@@ -54,3 +55,8 @@ the smallest and largest normal ones."""
 UNREAD = 0.01
 """Share of the letters that may be lost unnoticed: what k-mers leave over at the end of a
 sequence of 300 letters, or a few N."""
+
+
+def receipt_file(folder: Path, task: str) -> Path:
+    """Return the file of a task in the folder of a receipt."""
+    return folder / f"{task}{SUFFIX}"

@@ -79,3 +79,8 @@ def _groups(words: list[str]) -> list[str]:
 
 def silent(line: str) -> None:
     """Receive a line that nobody reads."""
+
+
+def well_formed(text: str) -> str:
+    """Return a text with lone surrogates escaped, which not every JSON parser accepts."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -13,9 +13,9 @@ from reference_harness.errors import OptionError
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.run_record import DatasetRef, LibraryRef, TaskReceipt
 from reference_harness.formats.submission import BenchmarkRef
+from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.progress import Listener
 from reference_harness.receipt.scoring import receipt_in
-from reference_harness.receipt.task_file import file_of
 from reference_harness.text import first_and_more
 
 from .cost import TaskOfReceipt, cost, sentence
@@ -155,7 +155,7 @@ def _jobs(request: ProbeRequest) -> Iterator[ProbeJob]:
         yield ProbeJob(
             receipt.model_id,
             task,
-            file_of(receipt.folder, task),
+            receipt_file(receipt.folder, task),
             receipt.tasks[task],
             request.benchmark,
             request.source,

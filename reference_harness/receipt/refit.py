@@ -15,13 +15,13 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.receipt_cells import ReceiptRefit
 from reference_harness.formats.rescored import ChangedDecisions
 from reference_harness.formats.run_record import TaskReceipt
+from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.further import FurtherFiles, read_further_embeddings
 from reference_harness.job import problem_of
 from reference_harness.rescore import Lend, load
 
 from .rounding import Rounded
 from .scoring import values_of
-from .task_file import file_of
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def refit(
 
     Raises DataError, EmbeddingError or ProbeError, which name the task or the file.
     """
-    job = RefitJob(task_id, file_of(folder, task_id), receipt, benchmark, source, further)
+    job = RefitJob(task_id, receipt_file(folder, task_id), receipt, benchmark, source, further)
     with (lent or Pool)(1) as pool:
         pool.submit(job)
         (training,) = pool.results(block=True)

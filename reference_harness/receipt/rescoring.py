@@ -17,7 +17,7 @@ from reference_harness.formats.files import NotReadable, read_text
 from reference_harness.formats.run_record import LibraryRef, Regime, RunRecord, TaskReceipt
 from reference_harness.formats.scorer import ScorerRef
 from reference_harness.formats.submission import SubmissionV12
-from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX, receipt_file
 from reference_harness.job import problem_of, regime
 from reference_harness.rescore import load
 from reference_harness.scorer import SCORER
@@ -25,7 +25,7 @@ from reference_harness.scorer import SCORER
 from .predictions import task_section, write_predictions
 from .rounding import Rounded
 from .scoring import ReceiptProbes, values_of
-from .task_file import file_of, is_written
+from .task_file import is_written
 
 
 class RescoredRun(NamedTuple):
@@ -83,7 +83,8 @@ def receipts_of(record: RunRecord, folder: Path) -> dict[str, TaskReceipt]:
         msg += "that are in the cache are not computed again"
         raise OptionError(msg)
     wrong = [
-        f"{file_of(folder, name)}: not the file of the record: pass its own folder to --receipt"
+        f"{receipt_file(folder, name)}: not the file of the record: pass its own folder to "
+        "--receipt"
         for name, receipt in receipts.items()
         if not is_written(folder, name, receipt)
     ]
@@ -104,7 +105,7 @@ def rescored_run(
     results: dict[str, RescoredRun] = {}
     with Pool[RescoredRun](min(workers, len(receipts))) as pool:
         for name, receipt in receipts.items():
-            file = file_of(folder, name)
+            file = receipt_file(folder, name)
             regimes = tuple(record.regimes)
             pool.submit(RunJob(name, file, receipt, benchmark, source, regimes))
         while pool.waiting:

@@ -28,7 +28,7 @@ from reference_harness.formats.receipt_cells import EqualEmbeddings, ReceiptCell
 from reference_harness.formats.run_record import Canonical, DatasetRef, LibraryRef, TaskReceipt
 from reference_harness.formats.scorer import ScorerRef
 from reference_harness.formats.submission import BenchmarkRef, EmbeddingReceipt
-from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX, receipt_file
 from reference_harness.formats.text import plural
 from reference_harness.job import ScoredRegime, metric_columns, problem_of, regime, score
 from reference_harness.rescore import Lend, load
@@ -38,7 +38,6 @@ from reference_harness.text import first_and_more
 
 from .rounding import Rounded
 from .strata import FittedRegime, write_labels, write_strata
-from .task_file import file_of
 
 DIGESTS = ".digests"
 """Ending of a task's file of digests: of each sequence and of its embedding, 16 bytes each."""
@@ -283,7 +282,7 @@ def cells(request: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
             pool.submit(
                 CellsJob(
                     name,
-                    file_of(request.folder, name),
+                    receipt_file(request.folder, name),
                     receipt,
                     request.benchmark,
                     request.source,

@@ -26,7 +26,9 @@ def receipt_of(record: RunRecord) -> EmbeddingReceipt | None:
         for name, task in written.items()
     }
     if len(widths := sorted({task.dim for task in written.values()})) > 1:
-        raise OptionError(f"embeddings of {len(widths)} widths in one run: {widths}")
+        raise OptionError(
+            f"embeddings of {len(widths)} widths in one run: {widths}, expected one width"
+        )
     return EmbeddingReceipt.model_validate(
         {
             "version": "1",

@@ -13,14 +13,9 @@ from reference_harness.errors import StateError
 from reference_harness.formats.files import file_sha256, write_bytes
 from reference_harness.formats.merkle import Tree, embedding_leaf
 from reference_harness.formats.run_record import TaskReceipt
-from reference_harness.formats.submission_terms import SUFFIX
+from reference_harness.formats.submission_terms import receipt_file
 
 from .rounding import Rounded
-
-
-def file_of(folder: Path, task_id: str) -> Path:
-    """Return the file of a task."""
-    return folder / f"{task_id}{SUFFIX}"
 
 
 def write_task(folder: Path, task_id: str, rows: Rounded, train: int) -> TaskReceipt:
@@ -34,7 +29,7 @@ def write_task(folder: Path, task_id: str, rows: Rounded, train: int) -> TaskRec
     for index, row in enumerate(values):
         tree.add(embedding_leaf(row.data, index))
     digest.update(values.data)
-    path = file_of(folder, task_id)
+    path = receipt_file(folder, task_id)
     try:
         write_bytes(path, values.data)
     except OSError as error:
@@ -54,7 +49,7 @@ def write_task(folder: Path, task_id: str, rows: Rounded, train: int) -> TaskRec
 
 def is_written(folder: Path, task_id: str, expected: TaskReceipt) -> bool:
     """Return whether the file of a task is there with the bytes that were written."""
-    path = file_of(folder, task_id)
+    path = receipt_file(folder, task_id)
     try:
         return path.stat().st_size == expected.bytes and file_sha256(path) == expected.sha256
     except OSError:

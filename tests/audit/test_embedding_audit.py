@@ -245,7 +245,7 @@ def test_a_plan_says_what_it_finds_and_costs_before_it_is_spent(kmers):
         (("--rows", "0"), "--size '0' is no size of a sample"),
         (
             ("--rows", "10", "--drawn", "3"),
-            "--drawn: an option of samples of tasks; this",
+            "--drawn: expected a sample of tasks, and this one is of embeddings",
         ),
         (("--rows", "10", "--submission", "p.json"), "not the submission that was committed to"),
     ],

@@ -187,5 +187,5 @@ def test_every_row_is_a_copy_of_itself(scores):
 
 
 def test_one_score_for_each_task():
-    with pytest.raises(ValueError, match="claims has not one score for each task"):
+    with pytest.raises(ValueError, match="claims must have one score for each task"):
         commitment(claims={"full": [1]})

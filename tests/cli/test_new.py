@@ -225,7 +225,7 @@ def test_all_that_is_missing_is_named_at_once(place, hub, tiny, capsys):
     repo.add(tree, "no limit")
     assert main(["new", REPOSITORY]) == 2
     assert " ".join(capsys.readouterr().err.split()) == (
-        "geneb-ci: example/tiny-dna does not say all of it, and there is no terminal to ask on"
+        "geneb-ci: example/tiny-dna lacks facts of an entry, and there is no terminal to ask on"
         " fix: pass also --pooling, --max-length, --params, --licence, --training-data,"
         " --zero-shot or --no-zero-shot, --overlap, --submitted-by, --trust-remote-code or"
         " --no-trust-remote-code"

@@ -128,7 +128,7 @@ def test_two_models_are_compared_row_by_row(folder: Path) -> None:
         (
             ("near", "3-mer", "3-mer.json"),
             2,
-            "both are 3-mer.json, expected the submissions of two",
+            "both files are 3-mer.json, expected submissions of two",
         ),
         (("predictions", "bare.json=3-mer"), 3, "its receipt names no predictions.bin"),
         (("predictions", "3-mer.json=empty"), 3, "predictions.bin: cannot be read: No such file"),
@@ -221,7 +221,7 @@ def test_without_predictions_tasks_are_drawn_again(folder: Path, tmp_path: Path)
     ("words", "code", "message"),
     [
         (("3-mer",), 2, "two models are compared, found 1 name"),
-        (("3-mer", "3-mer"), 2, "both are 3-mer, expected two models"),
+        (("3-mer", "3-mer"), 2, "both models are 3-mer, expected two different ones"),
         (("3-mer", "bare=3-mer"), 2, "bare.json names no predictions.bin"),
         (("3-mer", "elsewhere"), 3, "elsewhere.json is of the benchmark definition 0000"),
         (("3-mer", "broken"), 3, "broken.json is no submission or run record"),

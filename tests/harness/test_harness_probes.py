@@ -20,6 +20,7 @@ from reference_harness.errors import ProbeError
 from reference_harness.formats.base import Scores
 from reference_harness.formats.run_record import DatasetRef, HarnessRef, PerSeed, TaskReceipt
 from reference_harness.formats.submission import BenchmarkRef
+from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.probes import KINDS, WHAT
 from reference_harness.probes.cost import TaskOfReceipt, cost, sentence
 from reference_harness.probes.kinds import Fitted, columns_of, is_seeded, predict
@@ -28,7 +29,6 @@ from reference_harness.probes.report import Agreement, ProbedReceipt, Probes, Pr
 from reference_harness.probes.table import WIDTH, markdown, text
 from reference_harness.receipt.rounding import Widened
 from reference_harness.receipt.scoring import CellsJob, receipt_in
-from reference_harness.receipt.task_file import file_of
 from tests.harness.support import Harness
 from tests.paths import ROOT
 
@@ -106,7 +106,7 @@ def test_all_of_it_as_json(made: Harness) -> None:
         assert receipt["root"] == submission["receipt"]["root"]
         _, entries = receipt_in(made.folder / f"{name}.json")
         job = CellsJob(
-            "mini_splice", file_of(made.folder / name, "mini_splice"), entries["mini_splice"],
+            "mini_splice", receipt_file(made.folder / name, "mini_splice"), entries["mini_splice"],
             benchmark.mini(), MiniSource(), ("full",), canonical=True,
         )  # fmt: skip
         scores = receipt["scores"]["logistic"]["full"]["mini_splice"]["scores"]

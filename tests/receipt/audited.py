@@ -42,9 +42,10 @@ from geneb_ci.receipt.draw import SampleSizes, TaskStrata, drawn_embeddings, sha
 from reference_harness.data import MiniSource, Source
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import EmbeddingReceipt
+from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.receipt.rounding import rounded
 from reference_harness.receipt.scoring import CellsJob
-from reference_harness.receipt.task_file import file_of, write_task
+from reference_harness.receipt.task_file import write_task
 from reference_harness.rescore import load
 
 Rows = npt.NDArray[np.floating[Any]]
@@ -106,7 +107,7 @@ def scored(
     data = load(benchmark, source, task)
     said = write_task(folder, task, rounded([rows]), len(data.train.labels))
     job = CellsJob(
-        task, file_of(folder, task), said, benchmark, source, tuple(benchmark.regimes),
+        task, receipt_file(folder, task), said, benchmark, source, tuple(benchmark.regimes),
         canonical=False, strata=folder / "strata",
     )  # fmt: skip
     done = job.execute()
@@ -116,7 +117,7 @@ def scored(
     drawn = drawn_embeddings([seed], read.strata, share)
     return Scored(
         receipt,
-        drawn_task(task, receipt, file_of(folder, task), read, drawn),
+        drawn_task(task, receipt, receipt_file(folder, task), read, drawn),
         {name: one.scores.MCC for name, one in (done.cells.record or {}).items()},
     )
 

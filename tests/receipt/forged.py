@@ -14,9 +14,10 @@ import numpy.typing as npt
 from reference_harness import benchmark, metrics, mini
 from reference_harness.data import MiniSource
 from reference_harness.formats.submission import EmbeddingReceipt, receipt_root
+from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.receipt.rounding import rounded, widened
 from reference_harness.receipt.scoring import CellsJob, receipt_in
-from reference_harness.receipt.task_file import file_of, write_task
+from reference_harness.receipt.task_file import write_task
 
 Change = Callable[[npt.NDArray[np.float32], npt.NDArray[np.int64], int], npt.NDArray[np.float32]]
 
@@ -26,7 +27,7 @@ def rewrite(submission: Path, folder: Path, task: str, change: Change) -> None:
     document = json.loads(submission.read_bytes())
     receipt, bench = document["receipt"], benchmark.mini()
     said, data = receipt["tasks"][task], mini.load(task)
-    half = np.fromfile(file_of(folder, task), "<f2").reshape(-1, receipt["dim"])
+    half = np.fromfile(receipt_file(folder, task), "<f2").reshape(-1, receipt["dim"])
     labels = np.concatenate([data.train.labels, data.test.labels])
     rows = change(widened(half, said["scale_log2"]), labels, said["train"])
     made = write_task(folder, task, rounded([rows]), said["train"])
@@ -43,8 +44,8 @@ def claim_canonical(submission: Path, folder: Path) -> None:
     bench = benchmark.mini()
     for task, entry in entries.items():
         job = CellsJob(
-            task, file_of(folder, task), entry, bench, MiniSource(), tuple(document["results"]),
-            canonical=True,
+            task, receipt_file(folder, task), entry, bench, MiniSource(),
+            tuple(document["results"]), canonical=True,
         )  # fmt: skip
         for regime, cell in job.execute().cells.regimes.items():
             document["evidence"][regime][task]["canonical"] = {

@@ -14,10 +14,10 @@ from geneb_ci.receipt import embeddings
 from geneb_ci.receipt.embeddings import (
     EmbeddingsRefused,
     FileDigests,
-    file_of,
     read_embeddings,
 )
 from reference_harness.formats.submission import EmbeddingReceipt, ReceiptTask, receipt_root
+from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.receipt.rounding import Rounded, rounded
 from reference_harness.receipt.task_file import write_task
 from tests.harness.test_harness_receipt import VECTOR, root_by_recursion
@@ -35,7 +35,7 @@ def _written(tmp_path: Path) -> ReceiptTask:
 
 def refusal(folder: Path, said: ReceiptTask) -> tuple[str, str]:
     with pytest.raises(EmbeddingsRefused) as error:
-        read_embeddings(file_of(folder, "task"), said, DIM)
+        read_embeddings(receipt_file(folder, "task"), said, DIM)
     return error.value.step, str(error.value)
 
 
@@ -44,14 +44,14 @@ def test_a_file_of_the_harness_is_read(
     tmp_path: Path, written: ReceiptTask, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
     monkeypatch.setattr(embeddings, "BLOCK_BYTES", block)
-    found = read_embeddings(file_of(tmp_path, "task"), written, DIM)
+    found = read_embeddings(receipt_file(tmp_path, "task"), written, DIM)
     assert found == FileDigests(written.sha256, bytes.fromhex(written.root))
 
 
 def test_the_published_vector(tmp_path: Path) -> None:
     made = write_task(tmp_path, "task", Rounded(VALUES[:3], 0), 2)
     said = ReceiptTask(**made.model_dump(exclude={"dim"}))
-    assert read_embeddings(file_of(tmp_path, "task"), said, DIM).root.hex() == VECTOR
+    assert read_embeddings(receipt_file(tmp_path, "task"), said, DIM).root.hex() == VECTOR
 
 
 @pytest.mark.parametrize("rows", range(2, 71))
@@ -60,7 +60,7 @@ def test_files_of_every_small_size(tmp_path: Path, rows: int) -> None:
     values = np.arange(1, 1 + rows * DIM, dtype=np.float16).reshape(rows, DIM)
     made = write_task(tmp_path, "task", Rounded(values, 0), 1)
     said = ReceiptTask(**made.model_dump(exclude={"dim"}))
-    assert read_embeddings(file_of(tmp_path, "task"), said, DIM).root.hex() == made.root
+    assert read_embeddings(receipt_file(tmp_path, "task"), said, DIM).root.hex() == made.root
 
 
 @given(st.integers(0, 8 * VALUES.nbytes - 1))
@@ -69,7 +69,7 @@ def test_a_flipped_bit_is_refused(tmp_path_factory: pytest.TempPathFactory, bit:
     made = write_task(folder, "task", Rounded(VALUES, 0), 3)
     raw = bytearray(VALUES.astype("<f2").tobytes())
     raw[bit // 8] ^= 1 << bit % 8
-    file_of(folder, "task").write_bytes(raw)
+    receipt_file(folder, "task").write_bytes(raw)
     said = ReceiptTask(**made.model_dump(exclude={"dim"}))
     step, _ = refusal(folder, said)
     assert step in {"files", "values"}
@@ -106,7 +106,7 @@ def test_a_flipped_bit_is_refused(tmp_path_factory: pytest.TempPathFactory, bit:
 def test_other_rows_are_refused_by_name(
     tmp_path: Path, written: ReceiptTask, altered: np.ndarray, step: str, message: str
 ) -> None:
-    file_of(tmp_path, "task").write_bytes(altered.astype("<f2").tobytes())
+    receipt_file(tmp_path, "task").write_bytes(altered.astype("<f2").tobytes())
     found = refusal(tmp_path, written)
     assert found[0] == step
     assert found[1].startswith(message)
@@ -120,14 +120,14 @@ def test_every_scale_that_the_harness_takes_is_accepted(
     rows = rounded([largest * np.array([[1, parts[0]], parts[1:3], [parts[3], 0]])])
     made = write_task(folder, "task", rows, 1)
     said = ReceiptTask(**made.model_dump(exclude={"dim"}))
-    assert read_embeddings(file_of(folder, "task"), said, DIM).root.hex() == made.root
+    assert read_embeddings(receipt_file(folder, "task"), said, DIM).root.hex() == made.root
 
 
 @pytest.mark.parametrize("largest", [2.0**-6, np.nextafter(2.0**-6, 0), 65504, 65504.01, 65536])
 def test_the_scale_at_its_borders(tmp_path: Path, largest: float) -> None:
     made = write_task(tmp_path, "task", rounded([np.array([[largest, 0], [0, -largest]])]), 1)
     said = ReceiptTask(**made.model_dump(exclude={"dim"}))
-    assert read_embeddings(file_of(tmp_path, "task"), said, DIM).root.hex() == made.root
+    assert read_embeddings(receipt_file(tmp_path, "task"), said, DIM).root.hex() == made.root
 
 
 def test_another_root_is_refused(tmp_path: Path, written: ReceiptTask) -> None:
@@ -140,7 +140,7 @@ def test_another_root_is_refused(tmp_path: Path, written: ReceiptTask) -> None:
 
 
 def test_a_pipe_in_the_place_of_a_file_does_not_wait(tmp_path: Path, written: ReceiptTask) -> None:
-    path = file_of(tmp_path, "task")
+    path = receipt_file(tmp_path, "task")
     path.unlink()
     os.mkfifo(path)
     assert refusal(tmp_path, written) == ("files", "task.f16 is not a regular file")

@@ -83,7 +83,7 @@ def test_the_command_writes_what_was_asked_for(board: Path, capsys: Any) -> None
     ("arguments", "said"),
     [
         (["--format", "csv", "--output", "submissions"], "submissions is not empty"),
-        (["--format", "every-eval-ever"], "an entry of Every Eval Ever states its time"),
+        (["--format", "every-eval-ever"], "an entry of Every Eval Ever needs a time"),
         (["--format", "every-eval-ever", "--time", "today"], '--time "today" is not a time'),
         (["--format", "csv", "--model", "nobody"], '"nobody" is not a model of FOLDER'),
         (["--format", "csv", "--data", "schemas"], "--data is for croissant, not for csv"),

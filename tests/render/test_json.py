@@ -11,7 +11,7 @@ from geneb_ci import __version__
 from geneb_ci.common.finding import Finding
 from geneb_ci.render.findings_json import FindingV1, findings_schema
 from geneb_ci.render.formats import counts, render, sorted_findings, verdict
-from geneb_ci.render.plain import well_formed
+from reference_harness.formats.text import well_formed
 from tests.paths import ROOT
 from tests.render import examples
 from tests.render.hostile import BRIEF, reports

@@ -13,8 +13,9 @@ from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Report
 from geneb_ci.common.finding import Finding
 from geneb_ci.render.formats import is_complete, render, sentence, sorted_findings
-from geneb_ci.render.plain import visible, well_formed
+from geneb_ci.render.plain import visible
 from geneb_ci.render.sarif import escape
+from reference_harness.formats.text import well_formed
 from tests.render.examples import finding, score
 from tests.render.hostile import BRIEF, reports, texts
 

@@ -245,7 +245,8 @@ def _merging(board: _Board) -> str:
         who = visible(str(able[0].get("login", ""))) if able else "nobody"
         what = f"{who} alone may write, and nobody approves his own pull request"
         fix = (
-            "invite a second maintainer; or alone, which is weaker: geneb-ci init --maintainers @ME"
+            "invite a second maintainer; to go on alone, which is weaker: "
+            "geneb-ci init --maintainers @ME"
         )
         raise _Lacks(what, f"{fix} --alone --force, commit it, geneb-ci init --apply")
     return ""
