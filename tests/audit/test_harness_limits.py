@@ -95,7 +95,7 @@ def spent() -> float:
 
 
 def children() -> set[int]:
-    """Return the children of this process, without the fork servers of other tests."""
+    """Return the processes below this one, without the fork servers of other tests."""
     return {
         one.pid
         for one in processes.descendants(os.getpid())
@@ -139,7 +139,7 @@ def test_hostile_embeddings_end_within_the_limits(place, name, tmp_path):
     """Either with scores, which a record compares with the claims, or with a signed abort."""
     path = place.folder / "embeddings.npy"
     FITTED[name](path, place.rows)
-    before = spent()
+    before, others = spent(), children()
     error = ended(place, path)
     if isinstance(error, ExtractorRefused):
         aborted = place.abort_of(error, tmp_path)
@@ -152,11 +152,12 @@ def test_hostile_embeddings_end_within_the_limits(place, name, tmp_path):
         assert error.limit == "scoring_seconds"
         assert f"more than {SECONDS} s of CPU time" in error.message
         assert "--limit-scoring-time" in error.fix
-        assert children() == set()
+        assert children() <= others
     assert spent() - before < SECONDS + SLACK
 
 
 def test_too_much_memory_is_a_limit_of_its_own(place):
+    others = children()
     with pytest.raises(LimitExceeded) as caught:
         place.score(place.folder / "honest.npy", ScoringOptions(memory_mib=64))
     error = caught.value
@@ -165,7 +166,7 @@ def test_too_much_memory_is_a_limit_of_its_own(place):
         f"task {TASK}: scoring its embeddings was stopped: it used more than 64 MiB"
     )
     assert "--limit-scoring-memory" in error.fix
-    assert children() == set()
+    assert children() <= others
 
 
 @pytest.mark.nightly  # in the gate, the limit itself

@@ -89,7 +89,7 @@ def test_the_batches_of_a_run_show_what_a_few_sequences_do_not(class_name, expec
         ("HalfAsFloat", "computed-dtype", "most layers compute in bfloat16"),
         ("AutocastAsFloat", "computed-dtype", "most layers compute in bfloat16"),
         ("FloatAsHalf", "computed-dtype", "most layers compute in float32"),
-        ("RoundedRows", "computed-dtype", "is a bfloat16 number"),
+        ("RoundedRows", "computed-dtype", "are bfloat16 values"),
     ],
 )
 def test_a_wrong_declaration_is_found_and_named(class_name, slug, sentence):
@@ -110,7 +110,7 @@ def test_half_precision_under_a_wrong_declaration_is_named_where_rows_differ():
 def test_rounded_rows_are_found_without_any_module_to_look_into():
     found = failed(subject("rounded_numpy", "RoundedNumpy"), "layer-and-pooling", "computed-dtype")
     assert set(found) == {"computed-dtype"}
-    assert "is a bfloat16 number: declare 'bfloat16'" in found["computed-dtype"]
+    assert "are bfloat16 values: declare 'bfloat16'" in found["computed-dtype"]
 
 
 def test_what_cannot_be_verified_is_said_and_no_failure():
