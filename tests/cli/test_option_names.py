@@ -69,7 +69,7 @@ ELSEWHERE = {
     "geneb-harness receipt-cells": {"--tasks"},
     "geneb-harness receipt-equal": {"--tasks"},
     "geneb-harness receipt-refit": {"--task"},
-    "geneb-harness rescore": {"--tasks"},
+    "geneb-harness rescore": {"--tasks", "--regimes"},
     "geneb-harness variants": {"--task"},
     "geneb-harness probe": {"--tasks", "--regimes"},
     "geneb-ci audit send": {"--flavor"},
