@@ -57,14 +57,12 @@ def audited(
     place: Installed, model_id: str, rows: str = str(ROWS), *more: str
 ) -> CompletedProcess[str]:
     """Commit, draw embeddings and run the audit."""
-    file = f"submissions/{model_id}.json"
+    file, plan = f"submissions/{model_id}.json", f"{model_id}.plan.json"
     place.run("geneb_ci", "audit", "commit", file, "--output", "c.json")
-    place.run(
-        "geneb_ci", "audit", "plan", "c.json", *EMBEDDINGS, rows, *BEACON, "--output", "p.json"
-    )
+    place.run("geneb_ci", "audit", "plan", "c.json", *EMBEDDINGS, rows, *BEACON, "--output", plan)
     receipt = ("--receipt", f"{model_id}.receipt")
     return place.run(
-        "geneb_ci", "audit", "run", "p.json", "--key", "key.pem", *receipt, *more, check=False
+        "geneb_ci", "audit", "run", plan, "--key", "key.pem", *receipt, *more, check=False
     )
 
 
@@ -186,7 +184,7 @@ def test_an_unsigned_audit_keeps_the_rows_that_its_record_needs(kmers, honest):
         "geneb_ci",
         "audit",
         "run",
-        "p.json",
+        "words.plan.json",
         "--unsigned",
         "--format",
         "json",
@@ -247,12 +245,15 @@ def test_a_plan_says_what_it_finds_and_costs_before_it_is_spent(kmers):
             ("--rows", "10", "--drawn", "3"),
             "--drawn: expected a sample of tasks, and this one is of embeddings",
         ),
-        (("--rows", "10", "--submission", "p.json"), "not the submission that was committed to"),
+        (
+            ("--rows", "10", "--submission", "other.json"),
+            "not the submission that was committed to",
+        ),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(kmers, words, message):
     kmers.run("geneb_ci", "audit", "commit", "submissions/words.json", "--output", "c.json")
-    (kmers.root / "p.json").write_text("{}", encoding="utf-8")
+    (kmers.root / "other.json").write_text("{}", encoding="utf-8")
     done = kmers.run("geneb_ci", "audit", "plan", "c.json", *words, check=False)
     assert done.returncode not in {0, 1}
     assert message in done.stderr
