@@ -4,15 +4,16 @@
 are its steps, which the five commands, the jobs of GitHub and the queue call as well.
 
 The commitment and a value of the beacon that comes after it decide what is drawn; a `Sample` says
-from what: from the tasks of the submission, or from the rows of its receipt. Scores of drawn tasks
-are compared with the claimed ones, each within its tolerance. Of a receipt, every cell is computed
-from all committed embeddings and has to equal its claim exactly; drawn embeddings are computed
-again and have to lie within the tolerance of their column. Variants, and tests of all deviations
-together, can object to either sample. `Sample.rerun` does both, rerun and comparison: with
-`rerun.tasks` or `rerun.embeddings`, and the rules in `compare`.
+from what: from the tasks of the submission, or from the embeddings of its receipt. Scores of drawn
+tasks are compared with the claimed ones, each within its tolerance. Of a receipt, every cell is
+computed from all committed embeddings and has to equal its claim exactly; drawn embeddings are
+computed again and have to lie within the tolerance of their column. Decoys, variants and tests of
+all deviations together can object to either sample, and a fresh set to one of tasks. `Sample.rerun`
+does both, rerun and comparison: with `rerun.tasks` or `rerun.embeddings`, and the rules in
+`compare`.
 
-The signed record holds the outcome, never a level: `trust.level.decide` computes the level of a row
-from all of its records.
+The signed record holds the outcome, never a level: `geneb_ci/audit/trust/level.py:decide` computes
+the level of a row from all of its records.
 """
 
 import contextlib
@@ -333,7 +334,7 @@ def write_record(
 def refuse_unknown_run(result: RerunResult, layout: Layout) -> None:
     """Refuse a record that scores differ, where the registry says the run of the row is unknown.
 
-    What else an audit objects to is of the code that was run, whatever made the row.
+    Other objections concern the code that was run, so they are recorded all the same.
     """
     outcome = result.outcome
     if not isinstance(outcome, AuditOutcome) or outcome.plan.commitment.entry is None:
@@ -388,9 +389,9 @@ def commitment_of(request: AuditRequest, submission: SubmissionFile) -> Commitme
 
 
 def publish(request: AuditRequest, here: Ready, signing: Signing, show: Say) -> str | AuditProgress:
-    """Sign the commitment and show how the caller publishes it; return the state of the audit.
+    """Sign the commitment and show how the caller publishes it; return the state that asks for it.
 
-    For practice nothing is published, and the result is a time.
+    For practice nothing is published, and the result is the time of the commitment.
     """
     commitment = here.commitment
     if request.source.practice:

@@ -184,7 +184,7 @@ def ready(
 ) -> Iterator[Ready]:
     """Check all that a rerun needs, fetch the weights and yield them with an open sandbox.
 
-    Raises what `rerun` does, less what the extractor causes.
+    Raises what `workflow.rerun_plan` does, less what the extractor causes.
     """
     noise = _noise(subject, machine)
     source = task_source(subject.benchmark, layout.benchmark, machine.data)

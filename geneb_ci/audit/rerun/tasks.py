@@ -114,7 +114,7 @@ def outcome_of(plan: TaskPlan, here: Ready, clock: Callable[[], float], say: Say
 def check_outcome(
     outcome: AuditOutcome, path: Path, plan: TaskPlan, subject: AuditSubject, work: Work
 ) -> None:
-    """Refuse an outcome, kept at `place`, that does not follow from the plan and the kept scores.
+    """Refuse an outcome, kept at `path`, that does not follow from the plan and the kept scores.
 
     Raises AuditRefused, which names the place.
     """

@@ -186,7 +186,7 @@ def recompute(plan: TaskPlan) -> None:
     """Compute every step of a draw again, without network access.
 
     It cannot check whether the commitment became public at `committed_at`, whether every earlier
-    draw is listed, and a fallback key that is not revealed yet (`beacon.is_open`).
+    draw is listed, and a fallback key that is not revealed yet (`beacon.is_key_unrevealed`).
     Raises StepMismatch, whose `step` is one of `canonical.STEPS`.
     """
     recompute_seed(plan)

@@ -283,6 +283,8 @@ def decide(
 ) -> Decision:
     """Return evidence and level of a submission that passed every check.
 
+    The evidence says what was done, the level what upstream shows: `_LEVELS` has the one of each.
+
     `sha256` is that of its bytes, `origin` of those that it was upgraded from, if it was;
     `official` maps model ids to digests of the authors' own files;
     `aborted` are the ids of the last runs of its method, where too many in a row were aborted;
