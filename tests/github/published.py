@@ -105,19 +105,29 @@ def _complete(schema: Any, value: Any) -> Any:
             for name in value
         } | {name: _minimal(members[name]) for name in sorted(required - {*value})}
     if isinstance(value, list) and "items" in schema:
-        return [_complete(schema["items"], item) for item in value]
+        return [_complete_item(schema["items"], item) for item in value]
     return value
+
+
+_COMPLETED: dict[tuple[int, str], Any] = {}
+"""Items of lists by their schema and text: a sweep reads the same pull requests many times."""
+
+
+def _complete_item(schema: Any, item: Any) -> Any:
+    key = (id(schema), json.dumps(item))  # schemas live as long as the process
+    if key not in _COMPLETED:
+        _COMPLETED[key] = _complete(schema, item)
+    return _COMPLETED[key]
+
+
+_MINIMAL: dict[int, str] = {}
 
 
 def _minimal(schema: Any) -> Any:
     """Return the plainest value of a schema: null where it may be."""
-    return json.loads(_minimal_text(json.dumps(schema)))
-
-
-@cache
-def _minimal_text(text: str) -> str:
-    schema = _resolved(json.loads(text))
-    return json.dumps(_plainest(schema))
+    if id(schema) not in _MINIMAL:
+        _MINIMAL[id(schema)] = json.dumps(_plainest(_resolved(schema)))
+    return json.loads(_MINIMAL[id(schema)])
 
 
 def _plainest(schema: Any) -> Any:
