@@ -143,11 +143,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing")
     check = parser.parse_args().check
     with tempfile.TemporaryDirectory() as folder:
-        rest = json.dumps(
-            pruned_rest(json.loads(fetch(REST, Path(folder)))), indent=1, sort_keys=True
-        )
+        rest = by_line(pruned_rest(json.loads(fetch(REST, Path(folder)))))
         texts = {
-            "rest.json": rest + "\n",
+            "rest.json": rest,
             "schema.graphql": pruned_graphql(fetch(GRAPHQL, Path(folder)).decode()),
         }
     different = (
@@ -208,6 +206,25 @@ def pruned_rest(description: dict[str, Any]) -> dict[str, Any]:
         "components": components,
         "operations": operations,
     }
+
+
+def by_line(description: dict[str, Any]) -> str:
+    """Return the description as JSON, with a line for each operation and each component."""
+    parts = []
+    for name, groups in sorted(description.items()):
+        if isinstance(groups, str):
+            parts.append(f'"{name}": {json.dumps(groups)}')
+            continue
+        lines = [
+            f'"{group}": {{\n'
+            + ",\n".join(
+                f'"{key}": {json.dumps(members[key], sort_keys=True)}' for key in sorted(members)
+            )
+            + "\n}"
+            for group, members in sorted(groups.items())
+        ]
+        parts.append(f'"{name}": {{\n' + ",\n".join(lines) + "\n}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def references(value: Any) -> set[str]:

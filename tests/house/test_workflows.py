@@ -7,7 +7,7 @@ import pytest
 from geneb_ci.github.settings.check_files import OWN_WORKFLOWS
 from geneb_ci.publish.git import CODE, INPUTS
 from tests.house.workflow_file import FOLDER as WORKFLOWS
-from tests.house.workflow_file import Workflow, read, rights, runs, shipped_workflows
+from tests.house.workflow_file import Workflow, read, rights, runs, shipped_workflows, steps
 from tests.house.workflow_rules import (
     RULES,
     Rule,
@@ -311,6 +311,17 @@ def test_each_action_is_pinned_to_one_commit_everywhere():
         "actions/create-github-app-token",
         *("actions/deploy-pages", "actions/upload-pages-artifact"),
     }
+
+
+def test_an_app_without_a_token_costs_no_comment():
+    """The job that comments goes on where an App was removed; the one before it stops in time."""
+    jobs = shipped("audit.yml").jobs
+    minting = {
+        name: step.get("continue-on-error")
+        for name, job in jobs.items()
+        for step in steps(job, "actions/create-github-app-token")
+    }
+    assert minting == {"ready": None, "deliver": "true"}
 
 
 def test_row_24_packages_come_from_hashed_locks():
