@@ -176,9 +176,9 @@ class InPlaceOfProcess(Started):
         module, *words = command[at + 1 :]
         self._output, self._is_told = Path(stdout.name), False
         given = (str(Path.cwd()), dict(env), None, None, frozenset[str](), None, start_new_session)
-        asked = (str(ROOT), module, tuple(words), *given)
+        request = (str(ROOT), module, tuple(words), *given)
         with _blank_main(), _serving((ROOT, None)):
-            super().__init__(command, _command, asked)
+            super().__init__(command, _command, request)
 
     def wait(self, timeout: float | None = None) -> int:
         """Return its exit code, once what it said is in its file."""
@@ -282,8 +282,8 @@ def modules() -> tuple[str, ...]:
     """Return the product's modules, but those that import torch."""
     names = (path.relative_to(ROOT) for top in PRODUCT for path in (ROOT / top).rglob("*.py"))
     dotted = (".".join(name.with_suffix("").parts).removesuffix(".__init__") for name in names)
-    kept = (name for name in dotted if not name.startswith(TORCH) and "__main__" not in name)
-    return tuple(sorted(kept))
+    without = (name for name in dotted if not name.startswith(TORCH) and "__main__" not in name)
+    return tuple(sorted(without))
 
 
 def stop() -> None:

@@ -51,7 +51,8 @@ def _commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Comman
     ctx = click.Context(group)
     for name in group.list_commands(ctx):
         command = group.get_command(ctx, name)
-        assert command is not None  # noqa: S101 (the list names commands that exist)
+        if command is None:
+            raise LookupError(f"{path} {name}")
         if isinstance(command, click.Group):
             yield from _commands(command, f"{path} {name}")
         else:

@@ -6,27 +6,31 @@ are not as GitHub publishes its API. The exit code is 1 where there are any, and
 command.
 """
 
+import argparse
 import os
 import sys
 from pathlib import Path
 
 from geneb_ci.cli.main import main as geneb_ci
+from geneb_ci.github.wire import LOG
 from tests.github.recorded import RecordedServer
 from tests.github.server import TOKEN
 from tests.github.serving import serving
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Run the command on the recording; return the exit code."""
-    if len(arguments) < 2:  # noqa: PLR2004 (a file and a command)
-        print(__doc__)
-        return 2
-    server = RecordedServer(Path(arguments[0]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path, help="what was recorded")
+    parser.add_argument("command", help="a command of geneb-ci, and its arguments")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    given = parser.parse_args(arguments)
+    server = RecordedServer(given.file)
     server.excused = "deviations are listed here"
     with serving(server):
         os.environ |= {"GITHUB_API_URL": server.address, "GH_TOKEN": TOKEN}
-        os.environ.pop("GENEB_GITHUB_LOG", None)
-        code = int(geneb_ci(arguments[1:]))
+        os.environ.pop(LOG, None)
+        code = int(geneb_ci([given.command, *given.arguments]))
     for line in server.unrecorded:
         print(f"not recorded: {line}", file=sys.stderr)
     for line in sorted({*server.faults_of_form}):
@@ -35,4 +39,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -25,7 +25,7 @@ from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.github.api import connect
 from geneb_ci.github.audit_ready import APP, APP_KEY, ENVIRONMENT
 from geneb_ci.github.errors import AGAIN, NotFound, UnexpectedReply
-from geneb_ci.github.replies import ReplyModel
+from geneb_ci.github.replies import ReplyModel, User
 from geneb_ci.github.settings.client import SettingsClient
 from reference_harness.formats.text import Say
 
@@ -34,7 +34,7 @@ WAIT_S, POLL_S, LINE_S = 600.0, 1.0, 60.0
 """How long a person has, how often the clock is looked at, and how often a line is printed."""
 NAME_MAX = 34  # letters of an App's name
 RIGHTS = {"contents": "write", "metadata": "read", "pull_requests": "write"}
-"""What proposing a record takes, and no more."""
+"""The permissions that a pull request with a record needs."""
 _ENVIRONMENT = f"/environments/{ENVIRONMENT}"
 _PAGE = """<!doctype html>
 <meta charset="utf-8"><title>geneb-ci: {name}</title>
@@ -52,8 +52,9 @@ _DONE = """<!doctype html>
 
 
 class NewApp(ReplyModel):
-    """What GitHub says of an App that it has just made."""
+    """A new App, as GitHub describes it once."""
 
+    owner: User
     client_id: str
     slug: str
     pem: str = Field(repr=False)
@@ -138,16 +139,28 @@ def _public_key(client: SettingsClient) -> dict[str, str]:
 
 
 def bought(client: SettingsClient, code: str) -> NewApp:
-    """Return the App that a code buys, with its key. Raises UsageProblem, ForgeProblem."""
+    """Return the App that a code buys, with its key.
+
+    Raises ForgeProblem, and UsageProblem for a code of nothing or of somebody else's App: another
+    account of this machine can read the page, too.
+    """
     try:
         answer = client.wire.send_at("POST", f"/app-manifests/{code}/conversions")
     except NotFound as error:
         what = "GitHub knows no App of this code: it was used, or an hour has passed"
         raise UsageProblem(what, "geneb-ci init --app") from error
     try:
-        return NewApp.model_validate(answer)
+        app = NewApp.model_validate(answer)
     except ValidationError:
-        raise UnexpectedReply("GitHub made an App and did not give its key", AGAIN) from None
+        how = "delete the App on GitHub, then: geneb-ci init --app"
+        raise UnexpectedReply("GitHub made an App and did not give its key", how) from None
+    owner, _ = client.wire.repository.split("/")
+    if app.owner.login.casefold() != owner.casefold():
+        raise UsageProblem(
+            f"the App {app.slug} belongs to {app.owner.login}, expected {owner}",
+            "geneb-ci init --app, and create the App yourself",
+        )
+    return app
 
 
 @dataclass
@@ -165,11 +178,11 @@ class Visit:
         """Return the page with the manifest, whose button leads to GitHub."""
         owner, _ = self.repository.split("/")
         account = f"/organizations/{owner}" if self.is_organisation else ""
-        wanted = manifest(self.repository, f"{self.address}/made")
+        app = manifest(self.repository, f"{self.address}/made")
         return _PAGE.format(
-            name=html.escape(wanted["name"]),
+            name=html.escape(app["name"]),
             action=html.escape(f"{_site()}{account}/settings/apps/new?state={self.state}"),
-            manifest=html.escape(json.dumps(wanted)),
+            manifest=html.escape(json.dumps(app)),
         )
 
     def take(self, query: str) -> bool:
@@ -190,7 +203,7 @@ def wait_for_code(visit: Visit, say: Say) -> str:
     """
     with _serving(visit) as server:
         say(f"open {visit.address} in a browser on this machine, and create the App")
-        begun, said = monotonic(), 0.0
+        begun, printed_at = monotonic(), 0.0
         while not visit.code:
             server.handle_request()
             waited = monotonic() - begun
@@ -198,8 +211,8 @@ def wait_for_code(visit: Visit, say: Say) -> str:
                 raise UsageProblem(
                     f"no App was made in {WAIT_S / 60:.0f} minutes", "geneb-ci init --app"
                 )
-            if waited - said > LINE_S:
-                said = waited
+            if waited - printed_at > LINE_S:
+                printed_at = waited
                 say(f"waiting for the App since {waited / 60:.0f} minutes")
     return visit.code
 

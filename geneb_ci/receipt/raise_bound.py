@@ -66,9 +66,9 @@ class Hidden(NamedTuple):
     """Alterations of one cell: (n,) arrays."""
 
     hits: Wide
-    """Draws that hit them in the mean, at least."""
+    """How many draws hit them at least, in the mean."""
     gain: Wide
-    """What they add to the mean of the regime, at most."""
+    """By how much they raise the mean of the regime at most."""
 
     def within(self, limit: float) -> "Hidden":
         """Return those that are hit no more often."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geneb_ci.audit.compare import raises
+from geneb_ci.audit.compare import regime_bounds
 from geneb_ci.audit.compare.embedding_outcome import RegimeBound
 from geneb_ci.receipt.alteration_power import Alterations, found_test, found_training
 from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, SampleSizes, shares
@@ -78,7 +78,7 @@ def test_the_bound_of_a_record_is_above_what_altered_test_rows_raise(
     share = shares(SAMPLE, {task: 2}, [[task]])
 
     def bounds(written: Scored) -> dict[str, RegimeBound]:
-        own = raises.bounds_of([written.drawn], [rows[written.drawn.rows]], share, MINI)
+        own = regime_bounds.bounds_of([written.drawn], [rows[written.drawn.rows]], share, MINI)
         return {bound.regime: bound for bound in own}
 
     before, after = bounds(honest), bounds(pushed)

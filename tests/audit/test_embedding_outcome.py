@@ -127,8 +127,8 @@ def test_tolerances_that_leave_room_for_altered_rows_make_an_audit_weak() -> Non
         assert room_reason(wide).endswith(weak)
         assert bool(room_reason(wide)) == bool(weak)
     # A mean over many tasks hides none that a forger chose.
-    one = drawn.model_copy(update={"task": "chosen", "room": 0.06})
-    many = outcome.model_copy(update={"tasks": [one, *[drawn] * 9]})
+    chosen = drawn.model_copy(update={"task": "chosen", "room": 0.06})
+    many = outcome.model_copy(update={"tasks": [chosen, *[drawn] * 9]})
     assert many.room < ROOM
     assert room_reason(many) == (
         "what the tolerances of chosen permit can lower the loss of its test embeddings by 0.06 "

@@ -42,11 +42,11 @@ def test_a_known_file_is_compared_as_if_it_were_parsed():
     for model in unchanged():
         path = SUBMISSIONS / f"{model}.json"
         parsed = read_row(path, {}, keep=True)
-        found = known[STORED[model]["file_sha256"]].as_read(path, keep=True)
-        assert found._replace(row=None) == parsed._replace(row=None)
-        assert found.row is not None
+        stored = known[STORED[model]["file_sha256"]].as_read(path, keep=True)
+        assert stored._replace(row=None) == parsed._replace(row=None)
+        assert stored.row is not None
         assert parsed.row is not None
-        vectors = [table_of([row], benchmark).vectors for row in (found.row, parsed.row)]
+        vectors = [table_of([row], benchmark).vectors for row in (stored.row, parsed.row)]
         assert repr(vectors[0]) == repr(vectors[1])  # NaN differs from itself
     assert place.rows_known_to(shipped_benchmark(PRACTICE_BENCHMARK)) == {}
 

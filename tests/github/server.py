@@ -30,7 +30,7 @@ TOKEN = "ghs_token"  # noqa: S105 (the loopback server's own)
 READ = frozenset(
     f"{scope}:read" for scope in ("contents", "issues", "metadata", "pull_requests", "statuses")
 )
-"""What a token of a workflow can do; each can read the metadata of its repository."""
+"""The permissions of a token that may only read; each token has `metadata:read`."""
 WRITE = READ | {"pull_requests:write", "statuses:read", "statuses:write"}
 WRITE |= {"issues:read", "issues:write"}
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from geneb_ci.github.api import connect
 from geneb_ci.github.wire import LOG
 from tests.github.conftest import sound
-from tests.github.server import TOKEN
+from tests.github.server import REPOSITORY, TOKEN
 from tools import replay
 
 
@@ -64,3 +65,14 @@ def test_a_request_that_was_not_recorded_is_named(recording, capsys, monkeypatch
     code, _, err = replayed(path, capsys, monkeypatch)
     assert code == 1
     assert "not recorded: GET /repos/org/board/git/trees/" in err
+
+
+@pytest.mark.usefixtures("place")
+def test_a_recording_has_what_an_earlier_run_knew(tmp_path, monkeypatch):
+    path = tmp_path / "exchange.jsonl"
+    monkeypatch.setenv(LOG, str(path))
+    with connect(None) as github:
+        for _ in range(2):
+            assert github.wire.get("").body["full_name"] == REPOSITORY
+    statuses = [json.loads(line)["status"] for line in path.read_text("utf-8").splitlines()]
+    assert statuses == [200, 200]

@@ -20,13 +20,14 @@ from tests.init.conftest import IMPATIENT
 
 CODE = "a180b1a3d263c81bc6441d7b990bae27d4c10679"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nof the App\n-----END RSA PRIVATE KEY-----\n"
-MADE = {"client_id": "Iv23liA1", "slug": "board-audits", "pem": PEM}
-MADE["html_url"] = "https://github.com/apps/board-audits"
+MADE: dict[str, Any] = {"client_id": "Iv23liA1", "slug": "board-audits", "pem": PEM}
+MADE |= {"html_url": "https://github.com/apps/board-audits", "owner": {"id": 1, "login": "org"}}
 
 
 @pytest.fixture
-def forge(board, servers, identity, monkeypatch):  # noqa: ARG001 (its folder names the repository)
+def forge(board, servers, identity, monkeypatch):
     """Lend GitHub the environment of audits, as `init --apply` makes it, and a code for an App."""
+    monkeypatch.chdir(board.root)  # it names the repository
     for name, value in servers.environment(identity).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
@@ -107,6 +108,15 @@ def test_a_code_that_buys_nothing_stores_nothing(forge, capsys):
     code, _, _, err = run(capsys, f"code={CODE}&state={{state}}")
     assert code == 2
     assert "GitHub knows no App of this code" in err
+    assert "AUDIT_APP_KEY" not in forge.secrets["geneb-audit"]
+
+
+def test_an_app_of_somebody_else_is_not_taken(forge, capsys):
+    """Another account of the machine reads the page and brings a code of its own."""
+    forge.apps[CODE]["owner"] = {"id": 7, "login": "stranger"}
+    code, _, _, err = run(capsys, f"code={CODE}&state={{state}}")
+    assert code == 2
+    assert "the App board-audits belongs to stranger, expected org" in err
     assert "AUDIT_APP_KEY" not in forge.secrets["geneb-audit"]
 
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from geneb_ci.audit.compare.raises import cells_of
+from geneb_ci.audit.compare.regime_bounds import cells_of
 from geneb_ci.receipt.draw import TaskShare, drawn_embeddings, turns
 from geneb_ci.receipt.embeddings import MISSED
 from geneb_ci.receipt.raise_bound import (

@@ -206,7 +206,7 @@ class RefitTask(StrictModel):
 
 
 class RegimeBound(StrictModel):
-    """What altered test embeddings can hide in one regime, by what the draw found."""
+    """By how much altered test embeddings raise one regime at most, from what was drawn."""
 
     regime: Name
     draws: Count
@@ -271,9 +271,9 @@ class EmbeddingOutcome(StrictModel):
 
     @property
     def altered_training(self) -> float:
-        """The share of altered training embeddings of which the draw finds some with 95 %.
+        """The smallest share of altered training embeddings that the draw finds with 95 %.
 
-        It is a mean over the tasks.
+        The share is a mean over the tasks.
         """
         draws = sum(len(task.rows.get("training", ())) for task in self.tasks)
         return -math.expm1(math.log(MISSED) / draws) if draws else 1.0
@@ -359,7 +359,7 @@ class EmbeddingFindings(NamedTuple):
 
     @property
     def noun(self) -> str:
-        """What the reasons call an embedding: a row, in records before version 2.2."""
+        """The word for an embedding in the reasons: "row" in records before version 2.2."""
         return "embedding" if self.version == BOUNDED else "row"
 
     @property

@@ -379,7 +379,7 @@ def _are_same_bounds(
     shares: Mapping[str, TaskShare],
     benchmark: Benchmark,
 ) -> bool:
-    from geneb_ci.audit.compare.raises import bounds_of  # NumPy is slow to import
+    from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
 
     tasks = [drawn[task.task] for task in outcome.tasks]
     reruns = [rows.rerun[rows.task == number] for number in range(len(tasks))]

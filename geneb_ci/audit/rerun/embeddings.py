@@ -343,7 +343,7 @@ class _EmbeddingRun:
     def _bounds(
         self, drawn: Sequence[DrawnTask], reruns: "Sequence[npt.NDArray[np.float32]]"
     ) -> list[RegimeBound]:
-        from geneb_ci.audit.compare.raises import bounds_of  # NumPy is slow to import
+        from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
 
         benchmark = self.here.subject.benchmark
         return bounds_of(

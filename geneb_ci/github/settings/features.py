@@ -226,7 +226,9 @@ def _audits(board: _Board) -> str:
     is_ours = any(AUDIT_RUNNER in job.runs_on for job in jobs)
     if not flavor and is_ours and not _has_runner(board):
         notes.append("no runner is registered now: register one for each audit")
-    if not any(board.secret(name, ENVIRONMENT) for name in (APP_KEY, WRITER)):
+    if app := board.variable(APP, ENVIRONMENT):
+        notes.append(f"whether the App {app} is installed here is seen at the first audit")
+    elif not board.secret(WRITER, ENVIRONMENT):
         notes.append("records are attached, and proposed by `geneb-ci audit propose`")
     return "; ".join(notes)
 

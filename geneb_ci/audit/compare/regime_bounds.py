@@ -1,4 +1,4 @@
-"""What altered test embeddings can hide in each regime of an audit by receipt, by what it drew."""
+"""By how much altered test embeddings raise each regime at most, from what an audit drew."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
