@@ -227,7 +227,7 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
             "otherwise"
             for bound in outcome.bounds
         ),
-        f"altered training embeddings: with 95 % not more than {outcome.altered_training:.2%}",
+        f"at most {outcome.altered_training:.2%} of the training embeddings are altered, with 95 %",
         *(f"unclaimed: {visible(cell)}" for cell in cells.unclaimed),
     ]
     if outcome.verdict == "agrees":
