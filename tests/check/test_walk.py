@@ -350,8 +350,9 @@ def tidy(text: str) -> str:
 HEAD = """\
 # What common mistakes look like
 
-What `geneb-ci check` says of twelve mistakes in a sound row of format 1.1 with its card and extractor, and two of its
-reports. The likely cause comes first, with its fix; what follows from it is part of it.
+What `geneb-ci check` says of twelve mistakes in a sound row of format 1.1 with its card and
+extractor, and two of its reports. The likely cause comes first, with its fix; what follows from
+it is part of it.
 
 | mistake | what was done | findings |
 |---|---|---|"""
