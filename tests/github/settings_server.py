@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jwt
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from tests.github.history import Files
@@ -125,8 +126,9 @@ class SettingsServer(GitHubServer):
     def rights_of(self, token: str) -> frozenset[str] | None:
         """Know an App by what its key signs."""
         if token.count(".") == 2 and self.sold is not None:
-            key = load_pem_private_key(self.sold["pem"].encode(), None).public_key()
-            claims = jwt.decode(token, key, algorithms=["RS256"])
+            key = load_pem_private_key(self.sold["pem"].encode(), None)
+            assert isinstance(key, RSAPrivateKey)
+            claims = jwt.decode(token, key.public_key(), algorithms=["RS256"])
             return frozenset({"app:jwt"}) if claims["iss"] == str(self.sold["id"]) else None
         return super().rights_of(token)
 

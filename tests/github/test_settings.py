@@ -21,7 +21,7 @@ from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.diagnosis import SettingState
 from geneb_ci.github.settings.wanted import SETTINGS, table
 from tests.gate import gated
-from tests.github.broken_settings import BREAKS, KEYS, key_file
+from tests.github.broken_settings import BREAKS, KEYS, key_file, rule
 from tests.github.conftest import IMPATIENT
 from tests.github.history import Files
 from tests.github.server import REPOSITORY, TOKEN
