@@ -21,7 +21,7 @@ from reference_harness.formats.files import blob_id, file_blob_id, file_sha256, 
 from reference_harness.formats.hub_storage import limit_storage
 from reference_harness.formats.text import Say, silent
 
-FILE_BYTES_MAX = 100_000_000  # largest file that is read back
+FILE_BYTES_MAX = 400_000_000  # largest file that is read back; values.csv has 132 kB a row
 
 Content = bytes | Path
 """Bytes, or the file that contains them."""
