@@ -38,14 +38,15 @@ export function missingParts(state) {
 }
 
 function partsOf(state) {
-  const { view, columns, regime, examples } = state;
+  const { view, columns, regime, examples, plot } = state;
   const scores = (name) => `scores-${regimePlace(name)}`;
   const tasks = (name) => `tasks-${regimePlace(name)}`;
   const all = bench.regimes;
+  const plotted = plot === "ranges" ? all : [regime];
   const parts = {
     overview: !base.first || asksNothing(state) ? [] : regimesOf(examples).map(tasks),
     table: [scores(regime), ...(columns === "categories" && !chosenTasks(state) ? [] : [tasks(regime)])],
-    plots: [...all.map(scores), D3],
+    plots: [...plotted.map(scores), ...(chosenTasks(state) ? plotted.map(tasks) : []), D3],
     compare: [scores(regime), D3],
     // A chart of the paper's figure, which is of the regime of all data.
     findings: base.facts ? [scores(all[0]), D3] : [],
