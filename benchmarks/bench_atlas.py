@@ -301,10 +301,11 @@ def table(atlas: dict[str, Any]) -> str:
         ),
         "|---|---|---|---:|---:|---:|---:|",
     ]
+    missing: list[str] = []
     for one in atlas["entries"]:
         pair = f"{one['claimed']}, {one['rerun']}"
         if one["row_max"] is None:
-            lines.append(f"| {pair} | {one['dtype']} | not measured | | | | |")
+            missing.append(f"{pair} in {one['dtype']}")
             continue
         lines.append(
             f"| {pair} | {one['dtype']} | {one['differ_in']} | {one['rows_changed']} "
@@ -313,6 +314,7 @@ def table(atlas: dict[str, Any]) -> str:
         )
     lines += [
         "",
+        *([f"Not measured: {'; '.join(missing)}."] if missing else []),
         (
             f"{atlas['rows']} rows of {len(TASKS)} practice tasks, {atlas['test_rows']} of them "
             f"test rows; {atlas['model']}; {atlas['machine']}; {atlas['packages']}."
