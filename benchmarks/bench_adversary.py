@@ -29,7 +29,7 @@ from reference_harness.formats.submission_terms import Dtype
 from reference_harness.noise import Noise, jitter
 from reference_harness.rescore import RescoreRequest, distinct, rescore
 from reference_harness.tasks import TaskData
-from tests.adversary.forger import TASKS, WEIGHTS, Cell, best_forgery, bound, pass_rate
+from tests.adversary.forger import WEIGHTS, Cell, best_forgery, bound, pass_rate
 from tests.adversary.models import NetworkExtractor, random_convolution
 from tests.paths import REAL_TASKS, ROOT
 
@@ -177,7 +177,7 @@ def claims(measured: rule.MeasuredScore, centre: float) -> tuple[float, ...]:
 
 def tables(work: Path) -> list[str]:
     lines = [
-        "| noise | regime | tolerance, median | deviation, median | honest flagged | "
+        "| noise | regime | tolerance | deviation | honest flagged | "
         + " | ".join(f"{k} drawn" for k in DRAWN) + " |",
         "|---|---|---:|---:|---:|" + "---:|" * len(DRAWN),
     ]  # fmt: skip
@@ -196,8 +196,7 @@ def line(name: str, regime: str, pool: Sequence[Cell]) -> str:
     """Return the row of a regime: what its cells allow, and the best forgeries."""
     best = [best_forgery(pool, drawn) for drawn in DRAWN]
     shown = [
-        f"{one.raised:+.4f} ({one.within:+.4f}, {one.elsewhere} of {TASKS}), at most "
-        f"{bound(pool, drawn):.4f}"
+        f"{one.raised:.4f} / {bound(pool, drawn):.4f} ({one.within:.4f}, {one.elsewhere})"
         for one, drawn in zip(best, DRAWN, strict=True)
     ]
     middle = [

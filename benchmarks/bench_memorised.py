@@ -7,6 +7,7 @@ What was measured is kept in FOLDER, a file for each extractor and set; the tabl
 
 import argparse
 import functools
+import itertools
 import json
 import math
 import random
@@ -71,10 +72,8 @@ LOSSES = (0.08, 0.1, 0.15, 0.2, 0.3)
 SIZES, PUBLIC_ROWS = (100, 200, 500, 1000, 2000, 6000), 20_000
 """Fresh sequences of all tasks together, and public test rows beside them."""
 LEGEND = """\
-*MCC*: by the probe of the full regime, then the largest of the other probes. *Other
-probes*: the largest D of any of them, and the largest fall on fresh sequences. Transformers are
-BERTs of two layers of 32 with tokens of three or of six letters that do not overlap. One memoriser
-is of the tasks of two classes."""
+*MCC* and *fresh MCC* (the change on fresh sequences): by the probe of the full regime, then the
+largest of the other probes. Of honest extractors, the largest D of any."""
 PAGE = ROOT / "docs/research/adversary.md"
 BEGIN, END = "<!-- bench memorised -->\n", "<!-- /bench memorised -->"
 
@@ -132,30 +131,34 @@ def honest_trials(work: Path) -> Iterator[Trial]:
             yield Trial(name, tasks, [measured(work, name, tasks, make, cases)])
 
 
-def fresh_table(work: Path, sound: Sequence[Trial]) -> Iterator[str]:
-    """Yield how much honest extractors lose on fresh sets, in the mean over many."""
+def fresh_summary(work: Path, sound: Sequence[Trial]) -> str:
+    """Say how much honest extractors lose on fresh sets, in the mean over many and at most."""
     others = {seed: mini_cases(seed) for seed in FRESH_SEEDS if seed not in MINI_SEEDS}
-    yield (
-        "| extractor | fresh MCC, mean | standard error | lowest | accuracy lost beyond "
-        f"{FALL:g} and {ALARM:g} standard errors | flagged |"
-    )
-    yield "|---|---:|---:|---:|---:|---:|"
+    means: list[float] = []
+    errors: list[float] = []
+    worst: list[float] = []
+    beyond = dropped = 0
     for name, make in honest().items():
         sets = [one.audits[0] for one in sound if one.name == name and one.audits[0][0].fresh]
         for seed, cases in others.items():
             sets.append(measured(work, name, f"fresh {seed}", make, cases, rows=0))
         losses = np.array([mean_drop(one) for one in sets])
-        spread = losses.std(ddof=1) / math.sqrt(len(losses))
+        means.append(-float(losses.mean()))
+        errors.append(float(losses.std(ddof=1)) / math.sqrt(len(losses)))
+        worst.append(float(losses.max()))
         results = [fresh_of(one) for one in sets]
-        beyond = sum(
+        beyond += sum(
             loss > FALL + ALARM * error
             for loss, error in (accuracy_loss(one.tasks) for one in results)
         )
-        wrong = sum(one.dropped for one in results)
-        yield (
-            f"| {name} | {-losses.mean():+.4f} | {spread:.4f} | {-losses.max():+.3f} "
-            f"| {beyond} of {len(sets)} | {wrong} of {len(sets)} |"
-        )
+        dropped += sum(one.dropped for one in results)
+    return (
+        f"Over {len(FRESH_SEEDS)} sets, MCC of an honest extractor changes on fresh sequences by "
+        f"{min(means):+.4f} to {max(means):+.4f} in the mean (standard error at most "
+        f"{max(errors):.4f}). Of {len(FRESH_SEEDS) * len(means)} sets the worst lost "
+        f"{max(worst):.3f}; {beyond} lost accuracy beyond {FALL:g} and {ALARM:g} standard errors, "
+        f"{dropped} were flagged."
+    )
 
 
 def fresh_of(found: Sequence[Decisions]) -> FreshResult:
@@ -207,52 +210,60 @@ def rates(trial: Trial, drawn: int) -> float:
     return wrong / DRAWS
 
 
-def row(trial: Trial) -> str:
-    found = trial.audits[0]
+def differences(found: Sequence[Decisions]) -> list[float]:
+    """Return D of each kind of variant, the largest of any other probe, and that of training."""
     result = variant_result(map(ours, found), "0" * 64, ROWS, reverse=False)
-    shown = [f"{difference(one):+.3f}" for one in result.kinds.values()]
-    refit = f"{difference(result.training):+.3f}" if result.training else ""
+    others = max(
+        difference(one) for probe in result.others.values() for one in probe.kinds.values()
+    )
+    refit = difference(result.training) if result.training else 0.0
+    return [*map(difference, result.kinds.values()), others, refit]
+
+
+def row(trial: Trial) -> str:
+    """Return the line of a memoriser."""
+    found = trial.audits[0]
     public = sum(one.public.MCC for one in found) / len(found)
     best = max(
         sum(one.others[name].public.MCC for one in found) / len(found) for name in found[0].others
     )
-    others = max(
-        difference(one) for probe in result.others.values() for one in probe.kinds.values()
-    )
-    fresh = f"{-mean_drop(found):+.3f} | {-largest_drop(found):+.3f}" if found[0].fresh else " | "
-    dropped = ("yes" if fresh_of(found).dropped else "no") if found[0].fresh else ""
+    shown = " | ".join(f"{one:+.3f}" for one in differences(found))
     shares = " | ".join(f"{100 * rates(trial, drawn):.0f} %" for drawn in DRAWN)
+    dropped = "yes" if fresh_of(found).dropped else "no"
     return (
-        f"| {trial.name} | {trial.tasks} | {public:.2f}, {best:.2f} | {' | '.join(shown)} "
-        f"| {others:+.3f} | {refit} "
-        f"| {shares} | {fresh} | {dropped} |"
+        f"| {trial.name} | {public:.2f}, {best:.2f} | {shown} | {shares} "
+        f"| {-mean_drop(found):+.3f}, {-largest_drop(found):+.3f} | {dropped} |"
     )
+
+
+def honest_rows(sound: Sequence[Trial]) -> Iterator[str]:
+    """Yield a line for each set of tasks: the largest D of honest extractors, and their MCC."""
+    for tasks, group in itertools.groupby(sound, key=lambda trial: trial.tasks):
+        audits = [trial.audits[0] for trial in group]
+        columns = zip(*map(differences, audits), strict=True)
+        largest = " | ".join(f"{max(one):+.3f}" for one in columns)
+        wrong = sum(map(flagged, audits))
+        drops = [mean_drop(one) for one in audits if one[0].fresh]
+        fresh = f"{-max(drops):+.3f} to {-min(drops):+.3f}" if drops else ""
+        yield f"| {tasks} | {len(audits)} | {largest} | {wrong} | {fresh} |"
 
 
 def tables(work: Path) -> list[str]:
-    head = [
+    kinds = "substituted | cropped | shifted | other probes | training"
+    shares = " | ".join(f"flagged, {n} drawn" for n in DRAWN)
+    sound = list(honest_trials(work))
+    return [
         *LEGEND.splitlines(),
         "",
-        "| extractor | tasks | MCC | substituted | cropped | shifted | other probes | training | "
-        + " | ".join(f"flagged, {n} drawn" for n in DRAWN)
-        + " | fresh MCC | other probes | flagged |",
-        "|---|---|---:|---:|---:|---:|---:|---:|" + "---:|" * len(DRAWN) + "---:|---:|---|",
-    ]  # fmt: skip
-    sound = list(honest_trials(work))
-    wrong = sum(flagged(one.audits[0]) for one in sound)
-    drops = [mean_drop(one.audits[0]) for one in sound if one.audits[0][0].fresh]
-    return [
-        *head,
+        f"| memoriser | MCC | {kinds} | {shares} | fresh MCC | flagged |",
+        "|---|---:|---:|---:|---:|---:|---:|" + "---:|" * len(DRAWN) + "---:|---|",
         *map(row, cheat_trials(work)),
-        *map(row, sound),
         "",
-        (
-            f"{len(sound)} honest combinations of extractor and tasks, {wrong} flagged. On fresh "
-            f"sets, MCC changes by {-sum(drops) / len(drops):+.4f} in the mean, "
-            f"{-max(drops):+.3f} to {-min(drops):+.3f}."
-        ),
+        f"| tasks | honest extractors | {kinds} | flagged | fresh MCC |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        *honest_rows(sound),
         "",
-        *fresh_table(work, sound),
+        fresh_summary(work, sound),
         "",
         *power_table(),
     ]

@@ -61,7 +61,9 @@ STEPS = {
         "document.querySelector('[data-focus^=\"sort task:\"]').click()",
     ),
     "compare one more": ("#/compare?m=space-1", ADDED),
-    "another score in the plots": ("#/plots", chosen("y", "category:lncRNA")),
+    "ranks of another kind of task": ("#/plots", chosen("kind", "lncRNA")),
+    "ranks of a species": ("#/plots?species=yeast", chosen("species", "human")),
+    "sizes of another kind of task": ("#/plots?plot=sizes", chosen("kind", "lncRNA")),
 }
 MEASURED = """
 (step) => new Promise((resolve) => {

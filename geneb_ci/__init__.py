@@ -1,8 +1,8 @@
 """Checks, audits and publishes the GENEB leaderboard of DNA foundation models.
 
-`import geneb_ci` gives `next_step`, `check`, `check_branch`, `rules`, `fix`, `build`, `board`,
-`verify`, `audit`, `recommend`, and what they take, return and raise: docs/developer/python.md. They
-are imported when they are first used; `__init__.pyi` has their types.
+`import geneb_ci` gives functions for what the commands do, such as `check`, `build` and `compare`,
+and what they take, return and raise: docs/developer/python.md. They are imported when they are
+first used; `__init__.pyi` has their types.
 """
 
 import importlib
@@ -14,8 +14,8 @@ __version__ = "1.0.0"
 
 _PUBLIC = {
     "geneb_ci.api": (
-        *("CheckReport", "build", "check_branch", "fix", "next_step", "recommend", "rules"),
-        "verify",
+        *("CheckReport", "build", "check_branch", "check_pull", "command", "compare", "fix"),
+        *("next_step", "recommend", "rules", "trust", "verify"),
     ),
     "geneb_ci.audit.record.verify": ("Verification",),
     "geneb_ci.audit.rerun.prepare": ("Machine",),
@@ -29,7 +29,11 @@ _PUBLIC = {
         *("NothingChecked", "UsageProblem"),
     ),
     "geneb_ci.common.finding": ("Finding", "Severity"),
-    "geneb_ci.render.results": ("AuditResult", "BuiltBoard", "Recommendation", "Verifications"),
+    "geneb_ci.receipt.compared": ("ComparedRegime", "ComparedScore"),
+    "geneb_ci.render.results": (
+        *("AuditResult", "BuiltBoard", "CommandResult", "ModelComparison", "Recommendation"),
+        *("RowTrust", "Verifications"),
+    ),
     "geneb_ci.sandbox.limits": ("Limits",),
     "geneb_ci.situation.table": ("NextStep",),
 }

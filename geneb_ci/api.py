@@ -30,7 +30,15 @@ if TYPE_CHECKING:
     from geneb_ci.check.place import ComparisonRows
     from geneb_ci.check.rule import Rule
     from geneb_ci.check.runner import Checker
-    from geneb_ci.render.results import AuditResult, BuiltBoard, Recommendation, Verifications
+    from geneb_ci.render.results import (
+        AuditResult,
+        BuiltBoard,
+        CommandResult,
+        ModelComparison,
+        Recommendation,
+        RowTrust,
+        Verifications,
+    )
     from geneb_ci.situation.table import NextStep
 
 PathLike = str | os.PathLike[str]
@@ -167,7 +175,8 @@ def check_pull(number: int, *, repo: str | None = None, say: Say = silent) -> Ch
     """Check an open pull request over GitHub's API, as the server does, beside the other open ones.
 
     `repo` is OWNER/NAME; default: GITHUB_REPOSITORY. The verdict is in `proposal` of the report.
-    Raises UsageProblem, also where there is no such pull request, and ForgeProblem.
+    Raises UsageProblem without a repository or such a pull request, and ForgeProblem where GitHub
+    does not answer.
     """
     from geneb_ci.github.open_pull import judge_pull  # of the extra
     from geneb_ci.github.verdict.branch import report_of
@@ -315,9 +324,7 @@ def build(
     from geneb_ci.render.results import BuiltBoard
 
     if parquet:
-        from geneb_ci.render.export_tables import parquet_of, require_parquet
-
-        require_parquet()
+        from geneb_ci.render.export_tables import parquet_of
     path, how = None if folder is None else Path(folder), "geneb-ci build FOLDER --output DIR"
     layout, paths = boards.files_at(path, how)
     if out is not None:
@@ -328,7 +335,7 @@ def build(
             layout,
             paths,
             progress,
-            numbers=None if parquet else numbers,  # tables have every result
+            numbers=None if parquet else numbers,  # the tables beside it have every result
             jobs=jobs,
             cache=cache,
         )
@@ -528,3 +535,84 @@ def recommend(
 
             advice = advice_of(path, need, accepted, progress, cache=cache)
     return Recommendation.model_construct(**dict(advice))
+
+
+def compare(
+    a: PathLike,
+    b: PathLike,
+    *,
+    resamples: int | None = None,
+    benchmark: PathLike | None = None,
+) -> "ModelComparison":
+    """Compare two submissions or run records: MCC of `a` less that of `b`, with 95 % intervals.
+
+    Each is named as on the command line: a file, or FILE=DIR with the folder of its predictions.
+    Where both have predictions, test sequences are drawn again, else tasks, `resamples` times
+    (default: 2,000). `benchmark` is the file of another definition. `regimes` of the result has
+    the regimes that both have. Raises UsageProblem for a model and itself, or two benchmarks, and
+    NothingChecked for a file that cannot be read, and where no score is common.
+    """
+    from geneb_ci.receipt.compared import RESAMPLES, compared_regimes, scored_model  # 0.3 s
+    from geneb_ci.render.results import ModelComparison
+
+    names = (os.fspath(a), os.fspath(b))
+    if names[0] == names[1]:
+        raise UsageProblem(
+            f"both models are {names[0]}, expected two different ones",
+            "name another model second",
+        )
+    definition = None if benchmark is None else Path(benchmark)
+    first, second = (scored_model(name, definition) for name in names)
+    regimes = compared_regimes(first, second, RESAMPLES if resamples is None else resamples)
+    return ModelComparison(first.model_id, second.model_id, regimes)
+
+
+def trust(folder: PathLike | None = None, *, progress: Progress = _unwatched) -> "RowTrust":
+    """Return the evidence of every submission of a folder, from checks and audits.
+
+    Default: the submissions of the repository. A file with errors is a row without a decision.
+    Raises UsageProblem and NothingChecked where the folder has no submissions, and
+    BrokenRecordError for a record that cannot be read.
+    """
+    from geneb_ci.audit.trust.evidence import gather_evidence  # cryptography
+    from geneb_ci.board.board import layout_of  # 0.3 s
+    from geneb_ci.check.registry import RULES
+    from geneb_ci.check.runner import Checker, FileResult, files_of
+    from geneb_ci.common.finding import Severity
+    from geneb_ci.render.results import RowTrust
+    from geneb_ci.render.rows import LabelRow, row_of
+
+    path = None if folder is None else Path(folder)
+    layout = layout_of(path, "geneb-ci trust FOLDER")
+    evidence = gather_evidence(layout)
+    evidence.require_sound()
+    files = files_of([path or layout.root])
+    rows = RowTrust()
+    results = progress(Checker(RULES).run(files), len(files))
+    for file, result in zip(files, results, strict=True):
+        if isinstance(result, FileResult):
+            errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
+            rows.append(row_of(file.stem, result.document, errors, evidence))
+        else:
+            rows.append(LabelRow(file.stem, None, (result.message,)))
+    return rows
+
+
+def command(*words: PathLike) -> "CommandResult":
+    """Run any command of `geneb-ci` in a process of its own, and return what it printed.
+
+    `words` are those after `geneb-ci`, such as "figures", "board", "--format", "json". Nothing is
+    asked: standard input is empty. It ends when the command ends, so `serve` needs a terminal. An
+    error of the command is no exception: its exit code is the result's.
+    """
+    import subprocess  # beside its use: no other function needs it
+    import sys
+
+    from geneb_ci.render.results import CommandResult
+
+    done = subprocess.run(  # noqa: S603 (our own module)
+        [sys.executable, "-m", "geneb_ci", *map(str, words)],
+        stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False,
+        env=os.environ | {"PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"},
+    )  # fmt: skip
+    return CommandResult(done.returncode, done.stdout, done.stderr)

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from geneb_ci.api import build
-from geneb_ci.audit.trust.evidence import gather_evidence
+from geneb_ci.api import build, trust
 from geneb_ci.board.board import SubmissionsRefused, layout_of, require_apart
 from geneb_ci.board.numbers import recovered_tables
 from geneb_ci.board.page import POLICY, drop_former, write_page
-from geneb_ci.check.registry import RULES
-from geneb_ci.check.runner import Checker, FileResult, files_of
+from geneb_ci.check.runner import Checker
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import (
     FOLDER,
@@ -29,15 +27,13 @@ from geneb_ci.cli.shared import (
 )
 from geneb_ci.common.actions import set_output
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
-from geneb_ci.common.finding import Severity, exact_name, first_and_more
+from geneb_ci.common.finding import exact_name, first_and_more
 from geneb_ci.common.parallel import MANY_FILES
 from geneb_ci.render.rows import (
     MATRICES_WRITERS,
-    LabelRow,
     labels_json,
     labels_text,
     matrices_text,
-    row_of,
 )
 from geneb_ci.render.table import wrapped_text
 from geneb_ci.submission.document import Document
@@ -139,7 +135,7 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
 @click.option(
     "--parquet",
     is_flag=True,
-    help="Also write all rows and scores as Parquet; needs the extra `parquet`.",
+    help="Also write rows and exact scores as Parquet.",
 )
 @click.option(
     "--at", "commit", metavar="COMMIT", help="Rebuild every published file of this commit."
@@ -333,19 +329,7 @@ _RENDER = {"text": labels_text, "json": labels_json}
 @format_option(_RENDER)
 def trust_command(folder: Path | None, format_: str) -> int:
     """Compute the evidence of every submission of FOLDER from checks and audits."""
-    layout = layout_of(folder, "geneb-ci trust FOLDER")
-    evidence = gather_evidence(layout)
-    evidence.require_sound()
-    files = files_of([folder or layout.root])
-    rows: list[LabelRow] = []
-    for path, result in zip(
-        files, watched(Checker(RULES).run(files), len(files), "checking"), strict=True
-    ):
-        if not isinstance(result, FileResult):
-            rows.append(LabelRow(path.stem, None, (result.message,)))
-            continue
-        errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
-        rows.append(row_of(path.stem, result.document, errors, evidence))
+    rows = trust(folder, progress=lambda results, total: watched(results, total, "checking"))
     text = _RENDER[format_](rows)
     click.echo(wrapped_text(text, row_width()) if format_ == "text" else text, nl=False)
     return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS

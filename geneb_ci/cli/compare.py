@@ -4,13 +4,13 @@ from pathlib import Path
 
 import click
 
+from geneb_ci.api import compare
 from geneb_ci.cli.shared import format_option
 from geneb_ci.common.errors import Exit, UsageProblem
-from geneb_ci.receipt.compared import RESAMPLES, compared_regimes, scored_model
-from geneb_ci.render.compared import compared_csv, compared_json, compared_svg, compared_text
+from geneb_ci.receipt.compared import RESAMPLES
+from geneb_ci.render.compared import COMPARED_WRITERS
 from reference_harness.formats.text import plural
 
-_FORMATS = {"text": compared_text, "csv": compared_csv, "json": compared_json, "svg": compared_svg}
 TWO = 2
 RESAMPLES_MAX = 100_000
 
@@ -31,7 +31,7 @@ RESAMPLES_MAX = 100_000
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="Benchmark definition; default: that of `geneb-ci check`, or a shipped one.",
 )
-@format_option(_FORMATS)
+@format_option(COMPARED_WRITERS)
 def compare_command(
     words: tuple[str, ...], resamples: int, definition: Path | None, format_: str, *, by_task: bool
 ) -> int:
@@ -46,13 +46,8 @@ def compare_command(
             f"two models are compared, found {plural(len(words), 'name')}",
             "name a submission or a run record of each: one.json two.json",
         )
-    if words[0] == words[1]:
-        raise UsageProblem(
-            f"both models are {words[0]}, expected two different ones",
-            "name another model second",
-        )
-    first, second = (scored_model(word, definition) for word in words)
-    compared = compared_regimes(first, second, resamples)
-    names = (first.model_id, second.model_id)
-    click.echo(_FORMATS[format_](names, compared, by_task=by_task), nl=False)
+    first, second = words
+    compared = compare(first, second, resamples=resamples, benchmark=definition)
+    names = (compared.a, compared.b)
+    click.echo(COMPARED_WRITERS[format_](names, compared.regimes, by_task=by_task), nl=False)
     return Exit.CLEAN

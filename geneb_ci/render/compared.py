@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 from geneb_ci.receipt.compared import ComparedRegime, ComparedScore, rows_of
@@ -161,3 +161,12 @@ def _ends(score: ComparedScore) -> Sequence[float]:
     """Return low end, difference and high end; each the difference where there is no interval."""
     low, high = score.interval[:2] if score.interval is not None else (score.difference,) * 2
     return low, score.difference, high
+
+
+COMPARED_WRITERS: dict[str, Callable[..., str]] = {
+    "text": compared_text,
+    "csv": compared_csv,
+    "json": compared_json,
+    "svg": compared_svg,
+}
+"""Format to what writes the names, the regimes and, where asked for, each task."""

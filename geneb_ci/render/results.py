@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from geneb_ci.audit.trust.level import RatedSubmission
     from geneb_ci.check.report import Report
     from geneb_ci.common.errors import Exit
+    from geneb_ci.receipt.compared import ComparedRegime
+    from geneb_ci.render.rows import LabelRow
 
 TERMINAL = 80
 """Columns of a text where nothing says another number."""
@@ -47,8 +49,9 @@ class BuiltBoard:
     """The board of a folder of submissions."""
 
     files: Mapping[str, bytes]
-    """Name to content: leaderboard.json, leaderboard_tasks.json and, with diagnostics, two more;
-    the tables in Parquet and their codebook where they were asked for."""
+    """Name to content: leaderboard.json, leaderboard_tasks.json and, with diagnostics,
+    diagnostics.json; every score as a table in CSV and Parquet, with a codebook; more tables where
+    they were asked for."""
     models: int
     """How many rows it has."""
     unranked: tuple[str, ...]
@@ -223,3 +226,78 @@ class AuditResult:
         ]
         head = ("task", "regime", "claimed MCC", "rerun", "tolerance", "verdict")
         return Table(tuple(head), rows).html(self.state)
+
+
+@dataclass(frozen=True)
+class ModelComparison:
+    """Two models compared: MCC of `a` less that of `b`."""
+
+    a: str
+    """Id of the first model."""
+    b: str
+    regimes: Mapping[str, "ComparedRegime"]
+    """Regime to its scores with their intervals, for those that both models have."""
+
+    def text(self, *, by_task: bool = False) -> str:
+        """Return what `geneb-ci compare` prints; `by_task` also has a line a task."""
+        return self._written("text", by_task=by_task)
+
+    def to_json(self) -> str:
+        """Return what `geneb-ci compare --format json` prints: always by task."""
+        return self._written("json")
+
+    def to_csv(self) -> str:
+        """Return what `geneb-ci compare --format csv` prints: a line a score."""
+        return self._written("csv")
+
+    def to_svg(self, *, by_task: bool = False) -> str:
+        """Return a plot, as `geneb-ci compare --format svg` does."""
+        return self._written("svg", by_task=by_task)
+
+    def _written(self, format_: str, *, by_task: bool = False) -> str:
+        from geneb_ci.render.compared import COMPARED_WRITERS  # numpy
+
+        return COMPARED_WRITERS[format_]((self.a, self.b), self.regimes, by_task=by_task)
+
+    def _repr_html_(self) -> str:
+        """Return the plot, for a notebook."""
+        return self.to_svg()
+
+
+class RowTrust(list["LabelRow"]):
+    """The evidence of each submission of a folder, in the order of their files."""
+
+    def text(self) -> str:
+        """Return what `geneb-ci trust` prints, unwrapped."""
+        from geneb_ci.render.rows import labels_text
+
+        return labels_text(self)
+
+    def to_json(self) -> str:
+        """Return what `geneb-ci trust --format json` prints."""
+        from geneb_ci.render.rows import labels_json
+
+        return labels_json(self)
+
+    def _repr_html_(self) -> str:
+        """Return a table, for a notebook."""
+        rows = [
+            (row.model_id, row.decision.evidence if row.decision else "", "; ".join(row.reasons))
+            for row in self
+        ]
+        return Table(("model", "evidence", "reasons"), rows).html()
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """What a command printed, and how it ended."""
+
+    exit_code: int
+    output: str
+    """What it wrote to standard output."""
+    messages: str
+    """What it wrote to standard error: progress, notes, and why it failed."""
+
+    def value(self) -> Any:
+        """Return its output as a value, after `--format json`. Raises ValueError for other text."""
+        return json.loads(self.output)

@@ -1,6 +1,7 @@
-"""The mistakes of new contributors: what each of them reads, kept in docs/contributor/mistakes.md.
+"""The mistakes of new contributors: what each of them reads, kept in golden/walk.txt.
 
-`--update-golden` writes that page anew; whoever changes a message looks at it there.
+docs/contributor/mistakes.md names them all and shows some. `--update-golden` writes both again;
+whoever changes a message looks at it there.
 """
 
 import contextlib
@@ -27,6 +28,9 @@ from tests.rows import recorded_row
 from tests.small import CARD
 
 PAGE = ROOT / "docs/contributor/mistakes.md"
+GOLDEN = Path(__file__).parent / "golden/walk.txt"
+SHOWN = ("99 tasks", "Wrong folders")
+"""The mistakes whose report is on the page: one in a file, one in several."""
 LINES_MAX = 25
 ROW, CARD_PATH = "submissions/mine-1.json", "submissions/cards/mine-1.md"
 MODULE = "submissions/extractors/mine.py"
@@ -304,21 +308,33 @@ def walk(board, monkeypatch, capsys) -> list[Read]:
 
 
 def page(reads: list[Read]) -> str:
-    """Return the page: a table of all mistakes, then each with what is read."""
+    """Return the page: a table of all mistakes, then some with what is read."""
     table = [
-        f"| [{m.title}](#{m.title.lower().replace(' ', '-')}) | {rules(read)} | {lines(read)} |"
-        for m, read in zip(WALK, reads, strict=True)
+        f"| {m.title} | {m.done} | {rules(read)} |" for m, read in zip(WALK, reads, strict=True)
     ]
     sections = [
-        f"## {m.title}\n\n{m.done}\n\n{NOTE}\n```console\n$ {m.command}\n{tidy(read.text)}```\n"
+        f"## {m.title}\n\n{NOTE}\n```console\n$ {m.command}\n{tidy(read.text)}```\n"
         for m, read in zip(WALK, reads, strict=True)
+        if m.title in SHOWN
     ]
     return "\n".join((HEAD, *table, "", *sections))
 
 
+def transcript(reads: list[Read]) -> str:
+    """Return every mistake with what is read."""
+    return "\n".join(
+        f"{m.title}: {m.done}\n$ {m.command}\n{tidy(read.text)}"
+        for m, read in zip(WALK, reads, strict=True)
+    )
+
+
 def rules(read: Read) -> str:
-    names = (f"`{name}`" + (f", {n} times" if n > 1 else "") for name, n in read.reported.items())
-    return "; ".join(names).replace("`FAIL`", "the property `loads`")
+    if "FAIL" in read.reported:
+        return "the property `loads`"
+    return "; ".join(
+        f"[`{name}`](../../RULES.md#{name})" + (f", {n} times" if n > 1 else "")
+        for name, n in read.reported.items()
+    )
 
 
 def lines(read: Read) -> int:
@@ -331,16 +347,15 @@ def tidy(text: str) -> str:
     return "".join(f"{line.rstrip()}\n" for line in shown.splitlines())
 
 
-HEAD = f"""\
+HEAD = """\
 # What common mistakes look like
 
-A sound row of format 1.1 with its card and extractor, on a branch of a board with the public
-rows; each section makes one mistake, and shows what the command says of it in 80 columns. The
-likely cause comes first, and what follows from it is part of it: no mistake takes more than
-{LINES_MAX} lines. `tests/check/test_walk.py` types every command and compares this page.
+What `geneb-ci check` says of twelve mistakes in a sound row of format 1.1 with its card and
+extractor, and two of its reports. The likely cause comes first, with its fix; what follows from
+it is part of it.
 
-| mistake | findings | lines |
-|---|---|---:|"""
+| mistake | what was done | findings |
+|---|---|---|"""
 
 
 NOTE = "<!-- not run: tests/check/test_walk.py runs it, on a board of its own -->"
@@ -350,10 +365,10 @@ def test_each_mistake_is_short_and_named_and_nothing_else_is(walk, update_golden
     actual = [(read.reported, read.code) for read in walk]
     assert actual == [(mistake.reported, mistake.code) for mistake in WALK]
     assert max(map(lines, walk)) <= LINES_MAX
-    text = page(walk)
-    if update_golden:
-        PAGE.write_text(text, encoding="utf-8")
-    assert text == PAGE.read_text(encoding="utf-8")
+    for path, text in ((PAGE, page(walk)), (GOLDEN, transcript(walk))):
+        if update_golden:
+            path.write_text(text, encoding="utf-8")
+        assert text == path.read_text(encoding="utf-8")
 
 
 def test_the_row_of_the_walk_is_sound(board, monkeypatch, capsys):

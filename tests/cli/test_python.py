@@ -18,7 +18,7 @@ import pytest
 
 import geneb_ci
 from geneb_ci.check.registry import FILE_RULES
-from geneb_ci.cli.main import main
+from geneb_ci.cli.main import COMMANDS, main
 from geneb_ci.common.errors import Exit
 from geneb_ci.render.formats import FORMATS
 from geneb_ci.render.results import AuditResult
@@ -192,6 +192,19 @@ def test_every_example_of_the_page_runs(rows, monkeypatch, capsys):
     assert "error missing-task /results/full" in out
     assert "there is no record to verify" in out
     assert "--unsigned writes no record" in out
+    assert "0 ['size-correlation']" in out
+    assert "no-such.json" in out, "what a command refuses is in its messages"
+
+
+def test_the_page_says_for_commands_which_function_does_the_same():
+    (table,) = re.findall(r"^\| command \| function \|\n\|.*\n((?:\|.*\n)+)", PAGE, re.MULTILINE)
+    rows = [line.split("|")[1:3] for line in table.splitlines()]
+    named = [re.findall(r"`(\w+)`", commands) for commands, _ in rows]
+    assert {command for names in named for command in names} <= COMMANDS.keys()
+    functions = re.findall(r"\]\(#(\w+)\)", "".join(functions for _, functions in rows))
+    assert set(functions) == {*FUNCTIONS}
+    assert named[-1] == []
+    assert "(#command)" in rows[-1][1], "which runs every command"
 
 
 NAMES: list[str] = vars(geneb_ci)["__all__"]
@@ -203,8 +216,8 @@ def test_every_public_name_is_a_function_a_class_or_the_version():
     assert sorted([*FUNCTIONS, *CLASSES, "__version__"]) == sorted(NAMES)
     assert sorted(NAMES) == sorted(dir(geneb_ci))
     assert [
-        *("check", "audit", "board", "build", "check_branch", "fix", "next_step", "recommend"),
-        *("rules", "verify"),
+        *("check", "audit", "board", "build", "check_branch", "check_pull", "command", "compare"),
+        *("fix", "next_step", "recommend", "rules", "trust", "verify"),
     ] == FUNCTIONS
 
 
@@ -391,3 +404,16 @@ def test_words_of_the_command_line_are_completed_without_importing_commands():
     )  # fmt: skip
     assert "plain,recommend\n" in done.stdout
     assert "geneb_ci.cli.recommend" not in done.stderr
+
+
+@pytest.mark.usefixtures("here")
+def test_trust_and_a_comparison_are_those_of_the_commands(rows, capsys):
+    assert main(["trust", "--format", "json"]) == 0
+    assert capsys.readouterr().out == geneb_ci.trust().to_json()
+    assert geneb_ci.trust()._repr_html_().count("<tr>") == 1 + 2
+    pair = [str(rows / f"submissions/{name}.json") for name in ("GROVER", "DNABERT-S")]
+    compared = geneb_ci.compare(*pair, resamples=100)
+    shown = {"text": compared.text(), "json": compared.to_json(), "csv": compared.to_csv()}
+    for name, text in (shown | {"svg": compared._repr_html_()}).items():
+        assert main(["compare", *pair, "--resamples", "100", "--format", name]) == 0
+        assert capsys.readouterr().out == text

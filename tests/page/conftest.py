@@ -4,6 +4,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Error
@@ -79,14 +80,20 @@ def tab(browser, board) -> Iterator[Tab]:
 
 
 @pytest.fixture(scope="session")
-def call(browser) -> Iterator[Callable[..., object]]:
-    """Call a function of a module below src/pure in the browser."""
+def evaluated(browser) -> Iterator[Callable[..., Any]]:
+    """Evaluate a function that may import the modules below src/pure."""
     with serving(ROOT / "leaderboard") as home, browser.new_context() as context:
         page = context.new_page()
         page.goto(f"{home}src/main.css")
+        yield page.evaluate
 
-        def called(place: str, *arguments: object) -> object:
-            part, name = place.split(".")
-            return page.evaluate(CALL, [part, name, list(arguments)])
 
-        yield called
+@pytest.fixture(scope="session")
+def call(evaluated) -> Callable[..., object]:
+    """Call a function of a module below src/pure in the browser."""
+
+    def called(place: str, *arguments: object) -> object:
+        part, name = place.split(".")
+        return evaluated(CALL, [part, name, list(arguments)])
+
+    return called

@@ -41,18 +41,6 @@ async ([rows, critical, matrix, step = 1]) => {
 """
 
 
-@pytest.fixture(scope="module")
-def evaluated(browser):
-    """Evaluate a function of the page's modules."""
-    from tests.page.tab import serving
-    from tests.paths import ROOT
-
-    with serving(ROOT / "leaderboard") as home, browser.new_context() as context:
-        page = context.new_page()
-        page.goto(f"{home}src/main.css")
-        yield page.evaluate
-
-
 def rows_of(scores: ScoreColumn) -> list[list[float | None]]:
     return [
         [value, error, None if np.isinf(freedom) else freedom]

@@ -58,7 +58,7 @@ INDEX = "index.html"
 OVERLAPS = """
 () => {
   const wanted = 'h1, h2, h3, .top a, .controls label, .controls button, summary, ' +
-    '.scores thead th, .chart .name, .flow text';
+    '.scores thead th, .chart .name';
   const boxes = [...document.querySelectorAll(wanted)]
     .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.closest('.skip'))
     .map((one) => [one, one.getBoundingClientRect()])

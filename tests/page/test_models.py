@@ -3,7 +3,7 @@
 import pytest
 
 from tests.page.boards import values
-from tests.page.rows import ALL, BY_MACRO, FULL, PROMOTER, display, shown
+from tests.page.rows import BY_MACRO, PROMOTER, shown
 
 
 def test_a_model_page_has_every_score(tab):
@@ -73,46 +73,3 @@ def test_a_name_that_does_not_exist_cannot_be_added(tab):
     page.fill("#add", "nobody")
     page.keyboard.press("Enter")
     assert page.inner_text("#status") == "No model has this name: choose one from the list."
-
-
-def test_the_front_is_that_of_diagnostics(tab):
-    page = tab.go("#/plots")
-    front = values()["diagnostics.json"]["size"]["full"]["pareto"]
-    page.locator("figure details").first.locator("summary").click()
-    page.wait_for_selector("#sizes")
-    marked = tab.texts("#sizes tbody tr:has(td:text-is('yes')) th")
-    assert marked == [display(one["model"]) for one in front]
-    assert page.locator("#chart-size circle").count() == ALL
-    assert page.locator("#chart-size .on-front").count() == len(front)
-    # Noise is seen: every dot has its interval; and what is on the front is drawn over the others.
-    assert page.locator("#chart-size .whiskers line").count() == ALL
-    dots = page.locator("#chart-size circle")
-    kinds = dots.evaluate_all("(dots) => dots.map((dot) => dot.className.baseVal)")
-    assert set(kinds[-len(front) :]) == {"dot on-front"}
-    page.locator("#chart-size .on-front").first.hover()
-    assert page.inner_text("#pointed-size").partition(":")[0] in marked
-
-
-def test_rank_flow_and_profile_follow_the_controls(tab):
-    page = tab.go("#/plots?m=space")
-    assert page.locator("#chart-flow g.flow").count() == ALL
-    page.locator("figure details").nth(1).locator("summary").click()
-    page.wait_for_selector("#flows")
-    ranks = iter(tab.texts("#flows tbody td"))
-    flows = dict(
-        zip(tab.texts("#flows tbody th"), zip(ranks, ranks, ranks, strict=True), strict=True)
-    )
-    for order, regime in enumerate(("full", "10shot", "1shot")):
-        ranks = values()["diagnostics.json"]["ranks"][regime]["macro"]
-        assert {n: r[order] for n, r in flows.items()} == {
-            display(model): str(one["rank"]) for model, one in ranks.items()
-        }
-    page.select_option("#y", "category:lncRNA")
-    page.select_option("#size", "25000000")
-    few = sum(row.get("params_trained", row["params"]) <= 25_000_000 for row in FULL)
-    assert page.locator("#chart-size circle").count() == few
-    assert page.locator("#chart-flow g.flow").count() == few
-    assert "lncRNA" in page.inner_text("#chart-size")
-    page.locator("#chart-size circle").first.click()
-    tab.drawn()
-    assert "/model/" in tab.address()

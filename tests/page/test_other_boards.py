@@ -137,11 +137,11 @@ def test_baselines_are_lines_of_the_plot_where_they_have_every_task(browser, tmp
     board = board_of(rows, place)
     write_page(tmp_path, page_of(rows, board, place) | board.files)
     with opened(browser, f"{tmp_path.as_uri()}/index.html") as tab:
-        tab.go("#/plots")
+        tab.go("#/plots?plot=sizes")
         assert tab.page.locator("#chart-size .baseline").count() == 3
         assert "kmer-4 0." in tab.page.inner_text("#chart-size")
         assert "baselines without training, which have no rank" in tab.page.inner_text("main")
-        tab.go("#/plots?metric=Acc")
+        tab.go("#/plots?plot=sizes&metric=Acc")
         assert tab.page.locator("#chart-size .baseline").count() == 0
         tab.go("#/table")
         assert "kmer-4" not in tab.page.inner_text("main")

@@ -55,6 +55,8 @@ BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
         ("ranks.heat", [-0.2, [0, 1]], "h0"),
         ("ranks.heat", [0.3, [0.3, 0.3]], "h8"),
         ("ranks.frontOf", [[0, 1, 2, 3], [5, 1, 3, 0], [0.9, 0.2, 0.1, 1]], [1, 0]),
+        ("words.byExamples", [["full", "10shot", "1shot"]], ["1shot", "10shot", "full"]),
+        ("words.byExamples", [["b", "2shot", "a"]], ["2shot", "b", "a"]),
         ("ranks.rangesOf", [[[0.1, 0.4, 0.9], [0.2, 0.3, 0]], [0, 1], True], BY_COLUMN),
         ("ranks.rangesOf", [[[0.1, 0.4], [0.2, 0.3]], [0, 1], False], [[0.1, 0.4], [0.1, 0.4]]),
         ("csv.roundedTo", [0.123456789, 0.0081], 0.1235),

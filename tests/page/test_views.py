@@ -17,7 +17,6 @@ CONTROLS = {
     **{name: f"#{name}" for name in ("size", "evidence", "columns", "intervals", "scale", "scope")},
     **{name: f"#{name}" for name in ("species", "kind", "examples", "memory", "loss")},
     "q": "#search",
-    "y": "#y",
     "task": "#matrix",
 }
 VIEWS = {
@@ -72,7 +71,7 @@ def test_the_way_through_the_page_with_a_mouse(anywhere):
 ADDRESSES = (
     "/table?regime=10shot&metric=Acc&size=1000000000&evidence=checked&columns=tasks%3AlncRNA",
     "/table?intervals=all&scale=table&q=nt&sort=params&order=up",
-    "/plots?regime=1shot&metric=F1&y=category%3AlncRNA&m=space",
+    "/plots?plot=sizes&regime=1shot&metric=F1&kind=lncRNA&m=space",
     "/overview?species=plants&kind=Promoters&examples=hundreds&memory=16&loss=0.05",
     "/compare?regime=10shot&m=space&m=GROVER&m=MutBERT&m=DNABERT-S",
     f"/model/space?metric=Acc&task={PROMOTER}",
@@ -110,7 +109,7 @@ def test_an_address_that_makes_no_sense_shows_what_is_usual(tab):
         "#/",
         "#?",
         "#/compare?m=nobody&m=__proto__&m=space&m=space",
-        "#/plots?y=task:x",
+        "#/plots?plot=task:x&species=x",
     ):
         page = tab.go(place)
         assert (place, page.locator("h2").count()) == (place, 1)

@@ -1,22 +1,35 @@
-// The frame of every chart: title, drawing, what is pointed at, caption, figures as a table.
+// The frame of every chart: title, caption, axes, marks, what is pointed at, figures as a table.
 
+import { byId, models } from "../data/board.js";
 import { h, scroller, byName } from "../page/dom.js";
+import { shortened } from "../pure/words.js";
+import { change } from "../state/store.js";
 
-/** Units that a drawing is wide; on a phone fewer, so that it fits and its texts stay readable. */
+const [NARROWEST, WIDEST, MARGINS] = [300, 860, 48];
 export const IS_NARROW = matchMedia("(max-width: 45rem)").matches;
-export const WIDTH = IS_NARROW ? 400 : 860;
+/** Units that a drawing is wide: a pixel each, so that its texts are as large as others. */
+export const WIDTH = Math.max(NARROWEST, Math.min(WIDEST, innerWidth - MARGINS));
+/** Units below a drawing for the ticks of its axis, and what it measures. */
+export const BELOW = 42;
+
+const SYMBOLS = ["symbolCircle", "symbolSquare", "symbolTriangle", "symbolDiamond"];
+const LEGEND_STEP = 18;
+const LEGEND_COLUMNS = IS_NARROW ? 1 : 2;
+const LETTER = 6.6; // units a letter at the size of names
+const TICK = 60; // units between ticks
+const POINT = "Point at one for its figures, or go from one to the next with the arrow keys; click it, or press Enter, for the model's page.";
 
 /** Frame a chart; what is drawn as an image to screen readers has its figures in the table. */
-export function framed({ name, title, caption, invitation = " ", draw, figures = null }) {
+export function framed({ name, title, caption, hasParts = false, draw, figures = null }) {
   const box = h("div", { class: "chart", id: `chart-${name}` });
   draw(box, title);
   return h(
     "figure",
     { class: "plot" },
     h("h3", {}, title),
-    scroller(title, box),
-    h("p", { class: "pointed", id: `pointed-${name}` }, invitation),
     h("figcaption", {}, caption),
+    scroller(title, box),
+    hasParts ? h("p", { class: "pointed", id: `pointed-${name}` }, POINT) : null,
     figures ? figuresOf(title, figures) : null,
   );
 }
@@ -30,7 +43,7 @@ function figuresOf(title, figures) {
 }
 
 /** Say below a chart what the pointer is on. */
-export function point(name, text) {
+function point(name, text) {
   byName(`pointed-${name}`).textContent = text;
 }
 
@@ -48,10 +61,11 @@ export function drawing(box, title, height, { parts = false } = {}) {
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
 /** Make the parts of a drawing links that pointer and keyboard reach: one of them is a stop of the
- * tab key, arrow keys go on from it, and Enter opens.
+ * tab key, arrow keys go on from it, and Enter opens the model.
  *
  * `parts` are pairs of an element and the index of its model, in the order of the arrow keys. */
-export function linked(name, parts, { text, open }) {
+export function linked(name, parts, text) {
+  const open = (index) => change({ view: "model", model: models[index].id, task: "" });
   const reach = (place) => {
     parts.forEach(([element], other) => element.setAttribute("tabindex", other === place ? 0 : -1));
     return parts[place][0];
@@ -74,8 +88,66 @@ export function linked(name, parts, { text, open }) {
   });
 }
 
-export function axis(drawn, transform, made) {
-  drawn.append("g").attr("class", "axis").attr("transform", transform).call(made);
+/** Return the compared models, in the order of their colours. */
+export const comparedIn = (state) => state.models.map((id) => byId.get(id));
+
+/** Name the class of a model's colour: none where it is not one of those that stand out. */
+export const colourOf = (chosen, index) =>
+  chosen.includes(index) ? `s${chosen.indexOf(index)}` : "";
+
+/** Draw an axis below, its lines from `top` to `bottom`, and say what it measures; one that is tall
+ * has its numbers above, too, 16 units high. */
+export function axisBelow(drawn, scale, { top, bottom, says, format, isTall = false }) {
+  const [left, right] = scale.range();
+  const isPower = (tick) => Number.isInteger(Math.log10(tick));
+  const draw = (made, y) => {
+    if (scale.base) made.tickValues(scale.ticks().filter(isPower));
+    else if (scale.ticks) made.ticks(Math.max(2, (right - left) / TICK));
+    if (format) made.tickFormat(format);
+    made.tickSizeOuter(0).tickPadding(6);
+    drawn.append("g").attr("class", "axis").attr("transform", `translate(0,${y})`).call(made);
+  };
+  draw(d3.axisBottom(scale).tickSizeInner(top - bottom), bottom);
+  if (isTall) draw(d3.axisTop(scale).tickSizeInner(0), top);
+  label(drawn, says, right, bottom + 36, { anchor: "end" });
+}
+
+/** Draw an axis on the left, its lines from `left` to `right`, and say what it measures. */
+export function axisLeft(drawn, scale, { left, right, says, at = 12 }) {
+  const made = d3.axisLeft(scale).ticks(8).tickSize(left - right).tickPadding(6);
+  drawn.append("g").attr("class", "axis").attr("transform", `translate(${left},0)`).call(made);
+  label(drawn, says, 8, at);
+}
+
+/** Draw a line from one point to another. */
+export function stroke(drawn, kind, [x1, y1], [x2, y2]) {
+  const line = drawn.append("line").attr("class", kind);
+  return line.attr("x1", x1).attr("y1", y1).attr("x2", x2).attr("y2", y2);
+}
+
+/** Draw the sign of the model with a colour of its own. */
+export function symbol(drawn, x, y, order, kind = "mark") {
+  return drawn
+    .append("path")
+    .attr("class", `${kind} s${order}`)
+    .attr("transform", `translate(${x},${y})`)
+    .attr("d", d3.symbol(d3[SYMBOLS[order]], 55)());
+}
+
+/** Return the height of a legend. */
+export const legendHeight = (places) => LEGEND_STEP * Math.ceil(places.length / LEGEND_COLUMNS);
+
+/** Name the models with a colour of their own; `told` is what else is said of each. */
+export function legend(drawn, places, left, told = () => "") {
+  const width = (WIDTH - left) / LEGEND_COLUMNS;
+  places.forEach((index, order) => {
+    const x = left + (order % LEGEND_COLUMNS) * width + 6;
+    const y = 16 + LEGEND_STEP * Math.floor(order / LEGEND_COLUMNS);
+    const more = told(index, order);
+    symbol(drawn, x, y - 4, order);
+    const room = Math.floor((width - 24) / LETTER) - more.length;
+    label(drawn, `${shortened(models[index].name, room)}${more}`, x + 12, y, { kind: "name" });
+  });
 }
 
 /** Write a text; `anchor` is where it stands from its point: start, middle or end. */

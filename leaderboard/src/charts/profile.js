@@ -1,34 +1,31 @@
 // The scores of up to four models by category, with intervals.
 
-import { hasIntervals, meanColumns, models } from "../data/board.js";
+import { hasIntervals, meanColumns } from "../data/board.js";
 import { scoresIn, standingOf } from "../data/scores.js";
 import { metricName, regimeWords, shortened } from "../pure/words.js";
-import { IS_NARROW, WIDTH, axis, drawing, framed, label } from "./frame.js";
+import { BELOW, IS_NARROW, WIDTH, axisBelow, drawing, framed } from "./frame.js";
+import { label, legend, legendHeight, stroke, symbol } from "./frame.js";
 
-const SYMBOLS = ["symbolCircle", "symbolSquare", "symbolTriangle", "symbolDiamond"];
-const [LEFT, STEP, LEGEND_STEP] = [IS_NARROW ? 124 : 150, 34, 18];
+const [LEFT, STEP] = [IS_NARROW ? 124 : 150, 34];
 const LABEL_MAX = IS_NARROW ? 16 : 20; // letters, what fits into LEFT
-const LEGEND_COLUMNS = IS_NARROW ? 1 : 2;
-const APART = 7; // pixels between the models of one category
-const NAME_MAX = 44;
+const APART = 7; // units between the models of one category
 
 /** Draw the chart of some models. */
-export function profileChart(state, places, { shown = "", figures = null } = {}) {
-  const bars = hasIntervals(state.metric) ? " Bars are 95 % intervals." : "";
+export function profileChart(state, places) {
+  const bars = hasIntervals(state.metric) ? " Bars are 95 % intervals of each score." : "";
   const what = `${metricName(state.metric)} by category, ${regimeWords(state.regime)}.`;
   return framed({
     name: "profile",
     title: "Category profile",
-    caption: `${what}${bars}${shown}`,
+    caption: `${what}${bars}`,
     draw: (box, title) => drawProfile(box, title, state, places),
-    figures,
   });
 }
 
 function drawProfile(box, title, { regime, metric }, places) {
-  const top = 34 + LEGEND_STEP * Math.ceil(places.length / LEGEND_COLUMNS);
-  const height = top + meanColumns.length * STEP + 30;
-  const drawn = drawing(box, title, height);
+  const top = 14 + legendHeight(places);
+  const bottom = top + meanColumns.length * STEP;
+  const drawn = drawing(box, title, bottom + BELOW);
   const rows = meanColumns.map((column) => {
     const scores = scoresIn(column, regime, metric);
     return places.map((index) => ({
@@ -40,42 +37,15 @@ function drawProfile(box, title, { regime, metric }, places) {
     .flat()
     .flatMap(({ score, standing }) => (standing ? [standing.low, standing.high, score] : [score]));
   const x = d3.scaleLinear(d3.extent([...values, 0]), [LEFT, WIDTH - 24]).nice();
-  const ticks = d3.axisBottom(x).ticks(WIDTH / 100).tickSize(-(height - 26 - top));
-  axis(drawn, `translate(0,${height - 26})`, ticks);
+  axisBelow(drawn, x, { top, bottom, says: metricName(metric) });
   meanColumns.forEach((column, place) => {
     const y = top + (place + 0.5) * STEP;
     label(drawn, shortened(column.label, LABEL_MAX), LEFT - 10, y + 4, { anchor: "end" });
-    rows[place].forEach((mark, order) =>
-      drawMark(drawn, x, y + (order - (places.length - 1) / 2) * APART, mark, order),
-    );
+    rows[place].forEach(({ score, standing }, order) => {
+      const at = y + (order - (places.length - 1) / 2) * APART;
+      if (standing) stroke(drawn, `bar s${order}`, [x(standing.low), at], [x(standing.high), at]);
+      symbol(drawn, x(score), at, order);
+    });
   });
-  places.forEach((index, order) => {
-    const [a, b] = [
-      LEFT + (order % LEGEND_COLUMNS) * 350,
-      16 + LEGEND_STEP * Math.floor(order / LEGEND_COLUMNS),
-    ];
-    drawSymbol(drawn, a, b - 4, order, 60);
-    label(drawn, shortened(models[index].name, NAME_MAX), a + 12, b, { kind: "name" });
-  });
-}
-
-function drawMark(drawn, x, y, { score, standing }, order) {
-  if (standing) {
-    drawn
-      .append("line")
-      .attr("class", `bar s${order}`)
-      .attr("x1", x(standing.low))
-      .attr("x2", x(standing.high))
-      .attr("y1", y)
-      .attr("y2", y);
-  }
-  drawSymbol(drawn, x(score), y, order, 50);
-}
-
-function drawSymbol(drawn, x, y, order, area) {
-  drawn
-    .append("path")
-    .attr("class", `mark s${order}`)
-    .attr("transform", `translate(${x},${y})`)
-    .attr("d", d3.symbol(d3[SYMBOLS[order]], area)());
+  legend(drawn, places, LEFT);
 }

@@ -1,10 +1,11 @@
 // Scores, standard errors and ranks of models, by column, regime and metric.
 
 import { base, bench, facets, facts, hasIntervals } from "./board.js";
-import { isDecided, models, partOf, regimePlace } from "./board.js";
+import { criticalOf, isDecided, models, partOf, regimePlace } from "./board.js";
 import { meansOf } from "../pure/choose.js";
-import { intervalOf } from "../pure/decide.js";
+import { intervalOf, rankRange } from "../pure/decide.js";
 import { factText } from "../pure/facts.js";
+import { rankOf } from "../pure/ranks.js";
 import { passes } from "../pure/rows.js";
 import { found, plain } from "../pure/search.js";
 
@@ -58,6 +59,24 @@ export function standingOf(column, regime, metric, model) {
     rankLow: row[AT.rank_low],
     rankHigh: row[AT.rank_high],
   };
+}
+
+/** Return score, rank and rank range of some models, among all that the regime ranks; undefined for
+ * one that it does not rank. The board's decisions for its own columns, the same relation for means
+ * of some tasks; without intervals a rank is by score alone, and has no range. */
+export function ranksIn(column, regime, metric, places) {
+  if (isDecided(metric, column)) {
+    return places.map((index) => standingOf(column, regime, metric, index) ?? undefined);
+  }
+  if (!hasIntervals(metric)) {
+    const scores = scoresIn(column, regime, metric);
+    const own = (index) => ({ score: scores[index], rank: rankOf(scores, index) });
+    return places.map((index) => (isRanked(index, regime) ? own(index) : undefined));
+  }
+  const all = models.map((_, index) => standingOf(column, regime, metric, index));
+  const ranked = all.filter(Boolean);
+  const ranksOf = (own) => own && { ...own, ...rankRange(ranked, own, criticalOf(regime)) };
+  return places.map((index) => ranksOf(all[index]) ?? undefined);
 }
 
 /** Return score, error and degrees of freedom of a model in a task, or in the mean of some. */

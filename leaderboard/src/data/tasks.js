@@ -1,6 +1,6 @@
 // The tasks by their facts: which match a species or kingdom and a kind.
 
-import { bench } from "./board.js";
+import { bench, categoryKey, columnByKey, columnsOf } from "./board.js";
 
 const every = (bench?.tasks ?? []).map((_, place) => place);
 const isOf = (task, species) => !species || [task.species, task.kingdom].includes(species);
@@ -17,6 +17,12 @@ export function matchingTasks({ species, kind }) {
 /** Return the matching tasks, or null where the state asks for none in particular. */
 export function chosenTasks(state) {
   return state.species || state.kind ? matchingTasks(state) : null;
+}
+
+/** Return the column of the matching tasks: of all categories, of one, or of some tasks. */
+export function matchingColumn(state) {
+  if (!state.species) return columnByKey.get(categoryKey(state.kind));
+  return columnsOf("categories", matchingTasks(state))[0];
 }
 
 const counts = (names) => {

@@ -43,6 +43,21 @@ export function compared(one, other, critical) {
   };
 }
 
+/** Return the rank of one of all ranked standings with its range, as `ranks` of decisions.py. */
+export function rankRange(standings, own, critical) {
+  let [higher, above, below] = [0, 0, 0];
+  for (const other of standings) {
+    const apart = other.score - own.score;
+    if (apart === 0) continue;
+    if (apart > 0) higher += 1;
+    const { error, freedom } = pairError(own, other);
+    if (Math.abs(apart) <= stretched(critical, freedom) * error) continue;
+    if (apart > 0) above += 1;
+    else below += 1;
+  }
+  return { rank: 1 + higher, rankLow: 1 + above, rankHigh: standings.length - below };
+}
+
 /** Whether no model of the board scores significantly higher: its rank range begins at 1. */
 export function couldBeBest(standing) {
   return standing?.rankLow === 1;

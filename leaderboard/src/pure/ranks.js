@@ -1,4 +1,6 @@
-// What follows from lists of scores: ranks, colours, the Pareto front. Functions of arguments.
+// What follows from lists of scores: ranks, colours, fronts by size. Functions of arguments.
+
+import { compared } from "./decide.js";
 
 export const HEAT_STEPS = 16; // classes h0 to h15 of the stylesheet
 
@@ -47,4 +49,20 @@ export function frontOf(places, params, scores) {
     best = scores[index];
     return true;
   });
+}
+
+/** Return the models than which none that is no larger is significantly better, smallest first; all
+ * have parameters. `standing` gives that of a model. */
+export function unbeatenOf(places, params, standing, critical) {
+  const sized = places.filter((index) => params[index] > 0);
+  const byScore = sized.sort((a, b) => standing(b).score - standing(a).score);
+  const isBeaten = (index) => {
+    for (const other of byScore) {
+      if (other === index || standing(other).score <= standing(index).score) return false;
+      if (params[other] > params[index]) continue;
+      if (compared(standing(other), standing(index), critical).isSignificant) return true;
+    }
+    return false;
+  };
+  return byScore.filter((index) => !isBeaten(index)).sort((a, b) => params[a] - params[b]);
 }

@@ -49,6 +49,22 @@ export function memoryText(params) {
   return params ? `${weightText(params)} weights (fp16)` : "no weights";
 }
 
+/** Return the regimes from few training examples to all. */
+export function byExamples(regimes) {
+  const shots = (name) => Number(/^(\d+)shot$/.exec(name)?.[1] ?? Infinity);
+  return [...regimes].sort((a, b) => (shots(a) < shots(b) ? -1 : Number(shots(a) > shots(b))));
+}
+
+/** Say which tasks match a species and a kind. */
+export function matchText({ species, kind }) {
+  return [species, kind].filter(Boolean).join(", ");
+}
+
+/** Say over how many tasks, and which, a mean is. */
+export function overText(count, state) {
+  return `over ${counted(count, "task")} (${matchText(state) || "all"}), each counting alike`;
+}
+
 const METRICS = { MCC: "MCC", Acc: "Accuracy", F1: "Macro-F1" };
 
 /** Say which training examples a regime gives; "" for one whose name does not tell. */

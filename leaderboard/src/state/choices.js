@@ -1,7 +1,7 @@
 // Which values every part of the state may have, and which is usual.
 
 import { COMPARED_MAX, MACRO, base, bench, byId, columnByKey, columnsOf } from "../data/board.js";
-import { SIZES, facets, meanColumns, models, tableFacts } from "../data/board.js";
+import { SIZES, facets, models, tableFacts } from "../data/board.js";
 import { HUNDREDS } from "../data/choices.js";
 import { chosenTasks, speciesNames } from "../data/tasks.js";
 import { read } from "../pure/address.js";
@@ -10,6 +10,14 @@ import { factText } from "../pure/facts.js";
 import { regimeExamples } from "../pure/words.js";
 
 const VIEWS = ["overview", "table", "plots", "compare", "findings", "model", "about"];
+/** The plots, each with its name. */
+export const PLOTS = [
+  ["ranges", "Ranges of ranks"],
+  ["sizes", "Score against size"],
+  ["curves", "Few-shot curves"],
+  ["task", "One task"],
+  ["likeness", "Correlation of tasks"],
+];
 const SCOPES = ["paper", "board", "exclusions"];
 export const ANY = "any";
 const FACT_SORTS = tableFacts.map(({ table }) => table.sort);
@@ -38,7 +46,7 @@ export function usual() {
     examples: bench.regimes[0],
     memory: "any",
     loss: String(base.decisions?.margin ?? 0),
-    y: MACRO,
+    plot: PLOTS[0][0],
     task: "",
     scope: SCOPES[0],
     figure: "",
@@ -135,7 +143,7 @@ function choices() {
     loss: losses(),
     task: bench.tasks.map((task) => task.id),
     sort: SORTS,
-    y: meanColumns.map((column) => column.key),
+    plot: firsts(PLOTS),
     ...Object.fromEntries(facets.map((fact) => [fact.key, firsts(facetChoices(fact))])),
   };
 }

@@ -1,51 +1,76 @@
-// Score against size, rank flow between regimes, category profile.
+// The plots of the models that the filters leave, one at a time.
 
-import { COMPARED_MAX, byId, columnByKey, meanColumns, models } from "../data/board.js";
-import { filtered, isRanked, scoresIn } from "../data/scores.js";
-import { flowChart } from "../charts/flow.js";
-import { profileChart } from "../charts/profile.js";
+import { bench, models, taskColumns } from "../data/board.js";
+import { filtered } from "../data/scores.js";
+import { matchingColumn, matchingTasks } from "../data/tasks.js";
+import { curveChart } from "../charts/curves.js";
+import { dotChart } from "../charts/dots.js";
+import { likenessChart } from "../charts/likeness.js";
+import { rangeChart, rangePage } from "../charts/ranges.js";
 import { sizeChart } from "../charts/sizes.js";
-import { h, options, say } from "../page/dom.js";
-import { counted, metricName, regimeWords } from "../pure/words.js";
-import { change } from "../state/store.js";
-import { compareTable } from "./compare-table.js";
+import { h, say } from "../page/dom.js";
+import { taskSelect } from "../page/marks.js";
+import { pager } from "../page/pager.js";
+import { counted, matchText, metricName, regimeWords } from "../pure/words.js";
+import { PLOTS } from "../state/choices.js";
+import { addressOf } from "../state/store.js";
 
-/** Draw the plots of the models that the filters leave. */
+const DRAWN = { ranges, sizes, curves, task: oneTask, likeness };
+
+/** Draw the plot that a state names, of the models that the filters leave. */
 export function plotsView(state) {
   const places = filtered(state);
   const of = `${places.length.toLocaleString("en")} of ${counted(models.length, "model")}`;
-  say(`${of} in the plots, ${regimeWords(state.regime)}, ${metricName(state.metric)}`);
-  const title = h("h2", {}, "Plots");
-  if (!places.length) {
-    return [title, h("p", { class: "waiting" }, "No model passes these filters.")];
-  }
-  const column = columnByKey.get(state.y);
-  const coloured = profiled(state, places, column);
+  say(`${of} pass the filters, ${regimeWords(state.regime)}, ${metricName(state.metric)}`);
+  const top = [h("h2", {}, "Plots"), plotLinks(state)];
+  if (!matchingTasks(state).length) return [...top, nothing(`No task is of ${matchText(state)}.`)];
+  if (!places.length) return [...top, nothing("No model passes these filters.")];
+  return [...top, ...DRAWN[state.plot](state, places)];
+}
+
+const nothing = (text) => h("p", { class: "waiting" }, text);
+
+function plotLinks({ plot }) {
+  const links = PLOTS.map(([key, text]) =>
+    h(
+      "a",
+      {
+        href: addressOf({ plot: key, page: 1 }),
+        "data-focus": `plot ${key}`,
+        "aria-current": key === plot ? "true" : null,
+      },
+      text,
+    ),
+  );
+  return h("nav", { class: "plot-links", "aria-label": "Plots" }, ...links);
+}
+
+function ranges(state, places) {
+  const column = matchingColumn(state);
+  const page = rangePage(state, places, column);
+  return [rangeChart(state, page, column), pager(page, places.length, "plot")];
+}
+
+function sizes(state, places) {
+  return [sizeChart(state, places, matchingColumn(state))];
+}
+
+function curves(state, places) {
+  return [curveChart(state, places, matchingTasks(state))];
+}
+
+function oneTask(state, places) {
+  const tasks = matchingTasks(state);
+  const wanted = bench.tasks.findIndex(({ id }) => id === state.task);
+  const place = tasks.includes(wanted) ? wanted : tasks[0];
+  const select = taskSelect("one-task", tasks, bench.tasks[place].id);
   return [
-    title,
-    h("p", { class: "question" }, h("label", {}, "Score ", columnSelect(state))),
-    sizeChart(state, places, column),
-    flowChart(state, places, column, coloured),
-    profileChart(state, coloured.places, {
-      shown: ` Shown: ${coloured.text}.`,
-      figures: () => compareTable(state, coloured.places),
-    }),
+    h("p", { class: "question" }, h("label", {}, "Task ", select)),
+    dotChart(state, places, taskColumns[place]),
   ];
 }
 
-function columnSelect({ y }) {
-  const select = h("select", { id: "y", onchange: (event) => change({ y: event.target.value }) });
-  return options(select, meanColumns.map(({ key, label }) => [key, label]), y);
-}
-
-/** The compared models, or the best by the plotted score where none is compared. */
-function profiled(state, places, column) {
-  const { regime, metric } = state;
-  const chosen = state.models
-    .map((id) => byId.get(id))
-    .filter((index) => isRanked(index, regime));
-  if (chosen.length) return { places: chosen, text: "the compared models" };
-  const scores = scoresIn(column, regime, metric);
-  const best = [...places].sort((a, b) => scores[b] - scores[a]).slice(0, COMPARED_MAX);
-  return { places: best, text: `the best ${best.length} of those drawn; compare models to choose others` };
+function likeness(state, places) {
+  if (places.length < 3) return [nothing("Fewer than three models have no correlation.")];
+  return [likenessChart(state, places)];
 }

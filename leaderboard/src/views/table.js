@@ -3,9 +3,9 @@
 import { bench, hasIntervals, isDecided, models } from "../data/board.js";
 import { rankedCount } from "../data/scores.js";
 import { h, hint, say, scroller } from "../page/dom.js";
+import { pager } from "../page/pager.js";
 import { HEAT_STEPS } from "../pure/ranks.js";
 import { counted, metricName, regimeWords, scoreText } from "../pure/words.js";
-import { change } from "../state/store.js";
 import { MANY_COLUMNS, contentOf } from "./table-content.js";
 import { scoreTable } from "./table-cells.js";
 import { downloadButtons } from "./downloads.js";
@@ -16,7 +16,7 @@ const FILTERED =
 /** Draw the table. */
 export function tableView(state) {
   const content = contentOf(state);
-  const { columns, places, printed, ranking, pages } = content;
+  const { columns, places, printed } = content;
   const rest =
     state.columns === "tasks"
       ? "For the others choose a category under Columns, and print again."
@@ -35,7 +35,7 @@ export function tableView(state) {
     places.length
       ? scroller("Scores", scoreTable(state, content), { isTall: true })
       : h("p", { class: "waiting" }, "No model passes these filters."),
-    pages > 1 ? pager(content) : null,
+    pager(content, places.length, "table"),
     places.length ? legend(state, content) : null,
     places.length ? note(state, content) : null,
     h(
@@ -84,29 +84,5 @@ function legend({ scale, metric }, { ranges }) {
     h("span", { class: "ramp", "aria-hidden": "true" }, ...steps),
     h("span", {}, ends[1]),
     h("span", {}, metric === "MCC" ? "MCC: 0 is chance, 1 is perfect." : "1 is perfect."),
-  );
-}
-
-function pager({ pages, page, first, shown, places }) {
-  const button = (text, to, name) =>
-    h(
-      "button",
-      {
-        type: "button",
-        "data-focus": name,
-        disabled: to < 1 || to > pages,
-        onclick: () => change({ page: to }),
-      },
-      text,
-    );
-  const range = `${first + 1} to ${first + shown.length} of ${places.length.toLocaleString("en")}`;
-  return h(
-    "nav",
-    { class: "pager", "aria-label": "Pages of the table" },
-    button("First", page > 1 ? 1 : 0, "page first"),
-    button("Previous", page - 1, "page previous"),
-    h("span", {}, range),
-    button("Next", page + 1, "page next"),
-    button("Last", page < pages ? pages : pages + 1, "page last"),
   );
 }

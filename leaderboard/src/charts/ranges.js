@@ -1,0 +1,108 @@
+// The range of ranks of each model, in every regime: what the board says of the order.
+
+import { bench, hasIntervals, models } from "../data/board.js";
+import { rankedCount, ranksIn, scoresIn } from "../data/scores.js";
+import { head, number, row, table } from "../page/dom.js";
+import { modelLink } from "../page/marks.js";
+import { paged } from "../pure/rows.js";
+import { byExamples, metricName, rangeText, regimeWords, shortened } from "../pure/words.js";
+import { BELOW, IS_NARROW, WIDTH, axisBelow, colourOf, comparedIn } from "./frame.js";
+import { drawing, framed, label, linked, stroke } from "./frame.js";
+
+const ROWS = 50; // more would be drawn in more than a tenth of a second
+const [TOP, STEP, GAP] = [42, 18, 22];
+const LEFT = IS_NARROW ? 172 : 226;
+const NAME_MAX = IS_NARROW ? 25 : 32; // letters, what fits into LEFT
+
+/** Return the models that a page of the chart has, by rank, as `paged` does. */
+export function rangePage({ regime, metric, page }, places, column) {
+  const scores = scoresIn(column, regime, metric);
+  const order = [...places].sort((a, b) => scores[b] - scores[a]);
+  return paged(order, ROWS, page);
+}
+
+/** Draw the chart of one column for the models of a page. */
+export function rangeChart(state, { shown }, column) {
+  const { regime, metric } = state;
+  const regimes = byExamples(bench.regimes);
+  const ranks = regimes.map((name) => ranksIn(column, name, metric, shown));
+  const plot = {
+    shown,
+    chosen: comparedIn(state),
+    panels: regimes
+      .map((name, k) => ({ name, ranks: ranks[k], count: rankedCount(name) }))
+      .filter(({ name }) => !IS_NARROW || name === regime),
+  };
+  const range = hasIntervals(metric)
+    ? "A line spans the ranks that a model may have, a dot is its rank by score; where a line begins " +
+      "at rank 1, no model scores significantly higher. Ranges hold jointly with 95 % confidence, " +
+      "for other test sequences of these tasks. "
+    : "A dot is a rank by score alone: neighbours often do not differ. ";
+  return framed({
+    name: "ranges",
+    title: "Ranges of ranks",
+    caption:
+      `${range}Ranks by ${metricName(metric)}, ${column.label}, are among all ranked models of the board, ` +
+      `whatever the filters leave; the order is that of ${regime}.`,
+    hasParts: true,
+    draw: (box, title) => drawRanges(box, title, plot),
+    figures: () => rangeTable(shown, regimes, ranks),
+  });
+}
+
+function drawRanges(box, title, { shown, chosen, panels }) {
+  const bottom = TOP + shown.length * STEP + 4;
+  const drawn = drawing(box, title, bottom + BELOW, { parts: true });
+  const width = (WIDTH - LEFT - GAP * panels.length) / panels.length;
+  for (const [k, panel] of panels.entries()) {
+    const left = LEFT + k * (width + GAP);
+    panel.x = d3.scaleLinear([1, Math.max(panel.count, 2)], [left, left + width]);
+    label(drawn, panel.name, left, 14, { kind: "name" });
+    axisBelow(drawn, panel.x, { top: TOP - 2, bottom, says: "rank", isTall: true });
+  }
+  const parts = shown.map((index, place) => {
+    const group = drawn.append("g").attr("class", `part ${colourOf(chosen, index)}`);
+    const y = TOP + (place + 0.5) * STEP;
+    group
+      .append("rect")
+      .attr("class", "reach")
+      .attr("x", 0)
+      .attr("y", y - STEP / 2)
+      .attr("width", WIDTH)
+      .attr("height", STEP);
+    const name = shortened(models[index].name, NAME_MAX);
+    label(group, name, LEFT - 12, y + 4, { anchor: "end", kind: "name" });
+    for (const { x, ranks } of panels) drawRange(group, x, y, ranks[place]);
+    return [group.node(), index];
+  });
+  linked("ranges", parts, (index) => rangeWords(index, panels, shown.indexOf(index)));
+}
+
+function drawRange(group, x, y, found) {
+  if (!found) return;
+  const { rank, rankLow, rankHigh } = found;
+  const first = rankLow === 1 ? " first" : "";
+  if (rankLow) stroke(group, `range${first}`, [x(rankLow) - 1, y], [x(rankHigh) + 1, y]);
+  const dot = group.append("circle").attr("class", `spot${first}`);
+  dot.attr("cx", x(rank)).attr("cy", y).attr("r", 3.5);
+}
+
+/** Write a rank with its range; "none" where cells are missing. */
+function rankWords(found) {
+  if (!found) return "none";
+  const range = found.rankLow ? ` (${rangeText(found.rankLow, found.rankHigh)})` : "";
+  return `${found.rank}${range}`;
+}
+
+function rangeWords(index, panels, place) {
+  const told = panels.map(({ name, ranks }) => `${name} ${rankWords(ranks[place])}`);
+  return `${models[index].name}: rank ${told.join(", ")}`;
+}
+
+function rangeTable(shown, regimes, ranks) {
+  const rows = shown.map((index, place) =>
+    row(modelLink(index), ...ranks.map((own) => number(rankWords(own[place])))),
+  );
+  const heads = [head("Model"), ...regimes.map((name) => head(`Rank, ${regimeWords(name)}`))];
+  return table({ id: "ranks" }, "Ranks and their ranges by regime", heads, rows);
+}
