@@ -5,6 +5,7 @@ import pytest
 from geneb_ci.github import errors
 from geneb_ci.github.answers import ALONE, ANSWERS_FILE
 from geneb_ci.github.settings import apply, diagnosis
+from geneb_ci.github.settings.wanted import SETTINGS
 from tests.github.conftest import IMPATIENT
 from tests.github.merging import ACTIONS_APP, Pull, merge_refusals, push_refusals
 from tests.github.serving import serving
@@ -30,7 +31,7 @@ def rulesets_of(*, alone: bool = False, app: int | None = None) -> dict[int, dic
         server.push(files)
         if app is not None:
             server.variables[""]["VERDICT_APP"] = str(app)
-        settings = [one for one in diagnosis.SETTINGS if one.apply in {"guard", "verdict"}]
+        settings = [one for one in SETTINGS if one.apply in {"guard", "verdict"}]
         client = observed(server)
         apply.settings_applied(client, diagnosis.diagnoses_of(client, settings))
         return server.rulesets
