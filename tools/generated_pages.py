@@ -1,6 +1,7 @@
 """Pages with generated parts: lists, columns, layers, models, and lists of the page itself."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from geneb_ci.audit.trust.attestation import (
 from geneb_ci.board import columns
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, EVIDENCE_ORDER
+from geneb_ci.models.entry import RunOptions
 from geneb_ci.models.lint import unknowns
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.render.formats import FORMATS
@@ -153,23 +155,35 @@ SETUP = "docs/maintainer/setup.md"
 MODELS = "docs/reference/models.md"
 
 
+LOOKALIKE = "a lookalike with random weights went through load, embedding and conformance"
+UNTRIED = "not tried with these weights"
+"""What the page says once, and most entries say."""
+
+
 def models_page() -> str:
     """Return docs/reference/models.md with its tables of the registry's entries."""
     registry = ModelRegistry(find_layout(ROOT))
-    rows = [
-        "| model | run by | environment | what was tried, or what is missing |",
-        "|---|---|---|---|",
-    ]
+    models: dict[tuple[str, str], list[str]] = {}
     unknown = ["| model | fact | what is known of it |", "|---|---|---|"]
     for name in registry:
         listed = registry.entry(name)
         run = listed.entry.run if listed is not None else None
         if listed is not None and run is not None:
             lock = run.environment.lock.removesuffix(".txt") if run.environment else ""
-            how = f"`{run.extractor}`" if run.extractor else "nothing yet"
-            rows.append(f"| {name} | {how} | {lock} | {run.exercised or run.missing or ''} |")
+            models.setdefault((lock, in_short(run, lock)), []).append(name)
             unknown += [
                 f"| {name} | {fact} | {why} |" for fact, why in unknowns(listed.entry).items()
             ]
+    rows = ["| models | environment | what was tried, or what is missing |", "|---|---|---|"]
+    rows += [f"| {', '.join(names)} | {lock} | {text} |" for (lock, text), names in models.items()]
     page = between(MODELS, "models", "\n" + "\n".join(rows) + "\n")
     return between(MODELS, "unknowns", "\n" + "\n".join(unknown) + "\n", page)
+
+
+def in_short(run: RunOptions, lock: str) -> str:
+    """Return what an entry says was tried, without what the page says of all."""
+    how = "" if run.extractor == "builtin:huggingface" else f"run by {run.extractor or 'nothing'}"
+    said = (run.exercised or run.missing or "").replace(f" under {lock or None}", "")
+    said = said.replace(LOOKALIKE, "lookalike")
+    said = re.sub(rf"{UNTRIED},? nor ", "not tried ", said).replace(UNTRIED, "")
+    return "; ".join(part for part in (how, *said.split("; ")) if part)
