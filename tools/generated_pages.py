@@ -113,14 +113,13 @@ def with_columns() -> str:
     """Return docs/reference/board-files.md with its table of columns, in the order of the rows."""
     rows = ["| key | meaning | in | on the page |", "|---|---|---|---|"]
     for column in columns.COLUMNS:
-        files = ["`leaderboard.json`"] if column.is_published else []
-        files += ["`leaderboard_tasks.json`"] if column.is_by_task else []
-        about = column.about if column.is_required else f"{column.about} May be missing."
+        files = ["categories"] if column.is_published else []
+        files += ["tasks"] if column.is_by_task else []
+        key = f"`{column.key}`" if column.is_required else f"`{column.key}` (*)"
         shown = [f'"{column.label}"'] if column.label else []
         shown += ["table"] if column.table else []
-        shown += [f"download `{column.download}`"] if column.download else []
-        where = ", ".join(files) or "the page alone"
-        rows.append(f"| `{column.key}` | {about} | {where} | {', '.join(shown)} |")
+        shown += [f"`{column.download}`"] if column.download else []
+        rows.append(f"| {key} | {column.about} | {', '.join(files)} | {', '.join(shown)} |")
     return between(BOARD_FILES, "columns", "\n" + "\n".join(rows) + "\n")
 
 
@@ -183,7 +182,7 @@ def models_page() -> str:
 def in_short(run: RunOptions, lock: str) -> str:
     """Return what an entry says was tried, without what the page says of all."""
     how = "" if run.extractor == "builtin:huggingface" else f"run by {run.extractor or 'nothing'}"
-    said = (run.exercised or run.missing or "").replace(f" under {lock or None}", "")
-    said = said.replace(LOOKALIKE, "lookalike")
-    said = re.sub(rf"{UNTRIED},? nor ", "not tried ", said).replace(UNTRIED, "")
-    return "; ".join(part for part in (how, *said.split("; ")) if part)
+    tried = (run.exercised or run.missing or "").replace(f" under {lock or None}", "")
+    tried = tried.replace(LOOKALIKE, "lookalike")
+    tried = re.sub(rf"{UNTRIED},? nor ", "not tried ", tried).replace(UNTRIED, "")
+    return "; ".join(part for part in (how, *tried.split("; ")) if part)
