@@ -119,6 +119,7 @@ def _run(record: RunRecord) -> dict[str, Any]:
         **({"scorer": record.scorer.model_dump(exclude_none=True)} if record.scorer else {}),
         "hardware": record.hardware.model_dump(),
         "packages": record.packages,
+        **({"environment": record.environment} if record.environment else {}),
         "started_at": record.started_at,
         "finished_at": record.finished_at,
     }

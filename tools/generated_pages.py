@@ -90,10 +90,15 @@ TRUST = "docs/maintainer/trust.md"
 def with_attestation() -> str:
     """Return docs/maintainer/trust.md with its tables of who stands for each field."""
     fields = ["| fields | stated by | an audit compares them by |", "|---|---|---|"]
+    names: dict[tuple[str, str], list[str]] = {}
     for group in FIELD_GROUPS:
         author = "the submitter" if group.author is Author.SUBMITTER else group.statement
         checks = "; ".join(group.checks) or ("nothing" if author == "the submitter" else "")
-        fields.append(f"| {group.name} | {author} | {checks} |")
+        names.setdefault((author, checks), []).append(group.name)
+    fields += [
+        f"| {'; '.join(groups)} | {author} | {checks} |"
+        for (author, checks), groups in names.items()
+    ]
     standings = [
         "| evidence | a task that was rerun | another, in a regime that was sampled | any other |",
         "|---|---|---|---|",

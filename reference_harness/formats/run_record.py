@@ -256,6 +256,9 @@ class RunRecord(StrictModel):
     numerics: NumericsRef | None = None
     """Null for an extractor without a module of torch, and in records of older harnesses."""
     packages: dict[str, str]
+    environment: Annotated[Hex64 | None, Field(exclude_if=operator.not_)] = None
+    """SHA-256 of the lock beside the extractor, whose packages came before the harness's own; left
+    out without one."""
     started_at: Moment
     finished_at: Moment
     resumed: bool

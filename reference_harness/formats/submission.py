@@ -185,6 +185,9 @@ class Run(StrictModel):
     hardware: Hardware
     packages: dict[str, Line]
     """Package name to version."""
+    environment: Hex64 | None = None
+    """SHA-256 of the lock beside the extractor, `<module>.lock.txt`, whose packages came before the
+    harness's own; absent without one."""
     started_at: Timestamp
     finished_at: Timestamp
 

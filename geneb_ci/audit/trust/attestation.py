@@ -219,7 +219,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
                 "audit/unaudited/*", *paths("attested/*/{}", ("fields", "by")),
             ),
             *paths("models.csv/{}", ("level", "audit", "attested", "disputes", "records")),
-            "scores.csv/attested", "values.csv/evidence",
+            "scores.csv/attested", *paths("values.csv/{}", ("attested", "evidence", "level")),
         ),
     ),
     FieldGroup(

@@ -95,23 +95,28 @@ export const comparedIn = (state) => state.models.map((id) => byId.get(id));
 export const colourOf = (chosen, index) =>
   chosen.includes(index) ? `s${chosen.indexOf(index)}` : "";
 
-/** Draw an axis below, its lines from `top` to `bottom`, and say what it measures. */
-export function axisBelow(drawn, scale, { top, bottom, says, format }) {
+/** Draw an axis below, its lines from `top` to `bottom`, and say what it measures; one that is tall
+ * has its numbers above, too, 16 units high. */
+export function axisBelow(drawn, scale, { top, bottom, says, format, isTall = false }) {
   const [left, right] = scale.range();
-  const made = d3.axisBottom(scale).tickSize(top - bottom).tickSizeOuter(0).tickPadding(6);
   const isPower = (tick) => Number.isInteger(Math.log10(tick));
-  if (scale.base) made.tickValues(scale.ticks().filter(isPower));
-  else if (scale.ticks) made.ticks(Math.max(2, (right - left) / TICK));
-  if (format) made.tickFormat(format);
-  drawn.append("g").attr("class", "axis").attr("transform", `translate(0,${bottom})`).call(made);
+  const draw = (made, y) => {
+    if (scale.base) made.tickValues(scale.ticks().filter(isPower));
+    else if (scale.ticks) made.ticks(Math.max(2, (right - left) / TICK));
+    if (format) made.tickFormat(format);
+    made.tickSizeOuter(0).tickPadding(6);
+    drawn.append("g").attr("class", "axis").attr("transform", `translate(0,${y})`).call(made);
+  };
+  draw(d3.axisBottom(scale).tickSizeInner(top - bottom), bottom);
+  if (isTall) draw(d3.axisTop(scale).tickSizeInner(0), top);
   label(drawn, says, right, bottom + 36, { anchor: "end" });
 }
 
 /** Draw an axis on the left, its lines from `left` to `right`, and say what it measures. */
-export function axisLeft(drawn, scale, { left, right, says }) {
+export function axisLeft(drawn, scale, { left, right, says, at = 12 }) {
   const made = d3.axisLeft(scale).ticks(8).tickSize(left - right).tickPadding(6);
   drawn.append("g").attr("class", "axis").attr("transform", `translate(${left},0)`).call(made);
-  label(drawn, says, 8, 12);
+  label(drawn, says, 8, at);
 }
 
 /** Draw a line from one point to another. */

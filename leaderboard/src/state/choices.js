@@ -14,6 +14,9 @@ const VIEWS = ["overview", "table", "plots", "compare", "findings", "model", "ab
 export const PLOTS = [
   ["ranges", "Ranges of ranks"],
   ["sizes", "Score against size"],
+  ["curves", "Few-shot curves"],
+  ["task", "One task"],
+  ["likeness", "Correlation of tasks"],
 ];
 const SCOPES = ["paper", "board", "exclusions"];
 export const ANY = "any";

@@ -4,10 +4,12 @@ import { COMPARED_MAX, bench, byId, models, regimePlace } from "../data/board.js
 import { taskColumns } from "../data/board.js";
 import { load } from "../data/parts.js";
 import { isRanked, scoresIn, standingOf } from "../data/scores.js";
+import { matchingTasks } from "../data/tasks.js";
 import { profileChart } from "../charts/profile.js";
+import { stripChart } from "../charts/strips.js";
 import { h, hint, say, scroller } from "../page/dom.js";
 import { MARKS, evidenceMark, modelLink, pickOrSay } from "../page/marks.js";
-import { memoryText, metricName, regimeWords, sizeText } from "../pure/words.js";
+import { matchText, memoryText, metricName, regimeWords, sizeText } from "../pure/words.js";
 import { roundedTo } from "../pure/csv.js";
 import { compareNote, compareSentences, compareTable } from "./compare-table.js";
 import { saveCsv } from "./downloads.js";
@@ -34,6 +36,7 @@ export function compareView(state) {
     compareSentences(state, ranked),
     compareNote(state),
     scroller("Comparison", compareTable(state, ranked)),
+    strips(state, ranked),
     h(
       "p",
       { class: "actions" },
@@ -44,6 +47,14 @@ export function compareView(state) {
       ),
     ),
   ];
+}
+
+/** Draw the matching tasks of two models or more; null where there is nothing to compare. */
+function strips(state, places) {
+  const tasks = matchingTasks(state);
+  if (places.length < 2) return null;
+  if (!tasks.length) return hint(`No task is of ${matchText(state)}.`);
+  return stripChart(state, places, tasks);
 }
 
 /** Save the scores of some models in every task, a line each, with standard errors if known. */

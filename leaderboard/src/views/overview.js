@@ -6,7 +6,7 @@ import { h, head, hint, number, say, scroller, svg, table } from "../page/dom.js
 import { intervalBar, markLinks, modelLink, pickBox, reason, whoseMark } from "../page/marks.js";
 import { DRAWS, doubtTexts, gapText, highestText, smallerText } from "../pure/claims.js";
 import { boundText, counted, regimeWords, scoreText, shortInterval, sizeText } from "../pure/words.js";
-import { matchText, weightText } from "../pure/words.js";
+import { matchText, overText, weightText } from "../pure/words.js";
 import { addressOf } from "../state/store.js";
 
 const SHOWN = 60; // a longer list helps nobody choose
@@ -43,7 +43,6 @@ function taskList(tasks, { species, kind }) {
   const own = tasks.map((place) => bench.tasks[place]);
   const ids = new Set(own.map(({ id }) => id));
   const twins = own.filter((task) => (task.near_duplicates ?? []).some((id) => ids.has(id))).length;
-  const what = matchText({ species, kind }) || "all";
   const items = own.map(({ id, label, category }) =>
     h(
       "li",
@@ -58,7 +57,7 @@ function taskList(tasks, { species, kind }) {
     h(
       "summary",
       {},
-      `Mean ${bench.primary} over ${counted(tasks.length, "task")} (${what}), each counting alike`,
+      `Mean ${bench.primary} ${overText(tasks.length, { species, kind })}`,
       twins ? `; ${twins} share their data with another of them` : "",
     ),
     h("ul", { class: "columns" }, ...items),
