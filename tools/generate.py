@@ -293,11 +293,10 @@ DEFENCES_PAGE = """\
 # Defences of an audit
 
 What an audit does against forgery, and why a [sample](../reader/verified.md) of tasks or of
-embeddings does without. The list, with the function of each defence and the test of each attack,
-is `geneb_ci/audit/defences.py`.
+embeddings does without. `geneb_ci/audit/defences.py` has the list, with the function of each.
 
-| defence | against | needs | not for |
-|---|---|---|---|
+| defence | against | needs | not for | tried by |
+|---|---|---|---|---|
 """
 
 
@@ -310,7 +309,15 @@ def defences_page() -> str:
             f"{name}: {use.why}" for name, use in uses if isinstance(use, defences.Unused)
         )
 
-    rows = ((each.name, each.against, each.needs, without(each)) for each in defences.DEFENCES)
+    def attacks(each: defences.Defence) -> str:
+        uses = (use for use in (each.tasks, each.embeddings) if isinstance(use, defences.Use))
+        files = dict.fromkeys(use.attack.partition("::")[0] for use in uses)
+        return ", ".join(f"[{Path(file).stem}](../../{file})" for file in files)
+
+    rows = (
+        (each.name, each.against, each.needs, without(each), attacks(each))
+        for each in defences.DEFENCES
+    )
     return DEFENCES_PAGE + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
