@@ -293,26 +293,30 @@ def merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[st
 
 
 def table(atlas: dict[str, Any]) -> str:
-    """Return the entries as a table for the docs."""
-    lines = [
-        (
-            "| claimed, rerun on | dtype | differ in | rows changed | row, largest | row, mean "
-            "| flips, MCC |"
-        ),
-        "|---|---|---|---:|---:|---:|---:|",
-    ]
+    """Return the entries as a table for the docs: a row for what differs, a column for a dtype."""
+    cells: dict[str, dict[str, str]] = {}
+    missing: list[str] = []
     for one in atlas["entries"]:
         pair = f"{one['claimed']}, {one['rerun']}"
         if one["row_max"] is None:
-            lines.append(f"| {pair} | {one['dtype']} | not measured | | | | |")
+            missing.append(f"{pair} in {one['dtype']}")
             continue
-        lines.append(
-            f"| {pair} | {one['dtype']} | {one['differ_in']} | {one['rows_changed']} "
-            f"| {one['row_max']:.1e} | {one['row_mean']:.1e} "
-            f"| {one['record_flips']}, {one['record_mcc']:.4f} |"
+        measured = (
+            f"{one['rows_changed']}; {one['row_max']:.1e}; "
+            f"{one['record_flips']}, {one['record_mcc']:.4f}"
         )
-    lines += [
+        row = one["differ_in"] if pair == "cpu, cpu" else f"{one['differ_in']} ({pair})"
+        cells.setdefault(row, {})[one["dtype"]] = measured
+    dtypes = list(dict.fromkeys(dtype for row in cells.values() for dtype in row))
+    lines = [
+        f"| differ in | {' | '.join(dtypes)} |",
+        f"|---|{'---:|' * len(dtypes)}",
+        *(
+            f"| {row} | {' | '.join(found.get(dtype, '') for dtype in dtypes)} |"
+            for row, found in cells.items()
+        ),
         "",
+        *([f"Not measured: {'; '.join(missing)}."] if missing else []),
         (
             f"{atlas['rows']} rows of {len(TASKS)} practice tasks, {atlas['test_rows']} of them "
             f"test rows; {atlas['model']}; {atlas['machine']}; {atlas['packages']}."

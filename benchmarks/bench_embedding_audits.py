@@ -26,7 +26,6 @@ from benchmarks.bench_embedding_power import (
     training,
 )
 from benchmarks.whole_audits import whole_audits
-from geneb_ci.audit.compare.embedding_outcome import verdict_by
 from geneb_ci.audit.compare.embeddings import TaskFiles, read_task
 from geneb_ci.receipt.alteration_power import needed_hit
 from geneb_ci.receipt.draw import SampleSizes, TaskShare, drawn_embeddings, shares
@@ -169,30 +168,6 @@ def found_attacks(
     ]
 
 
-def reasons(of: Callable[[], Embedded], kept: Kept) -> Table:
-    """Return what a record says of each attack: verdict and reasons, of one draw."""
-    loaded = functools.cache(of)
-
-    def line(name: str, attack: Attack) -> str:
-        some = loaded()
-        with tempfile.TemporaryDirectory() as place:
-            receipts = {
-                task: _scored(some, Path(place), task, attack(some, task)) for task in some.rows
-            }
-            found = audit(receipts, some.rows)
-        said = "; ".join(found.reasons) or "none"
-        return f"| {name} | {verdict_by(found.reasons)} | {said} |"
-
-    return [
-        "| attack | verdict | reasons |",
-        "|---|---|---|",
-        *(
-            kept.line(f"reasons {name}", functools.partial(line, name, attack))
-            for name, attack in ATTACKS.items()
-        ),
-    ]
-
-
 class Changed(NamedTuple):
     """The receipt of a task with changed embeddings, scored, and what further draws need of it."""
 
@@ -290,9 +265,6 @@ def tables(kept: Kept, *, audits: int, draws: int) -> dict[str, Callable[[], Tab
         "alarms": lambda: false_alarms(audits, kept),
         "noise": lambda: audits_of_noise(audits // 2, kept),
         "attacks": lambda: attacked("random convolution", convolutions, real=False),
-        "reasons": lambda: reasons(
-            lambda: embedded("random convolution", *convolutions(), kept, real=False), kept
-        ),
         "whole audits": lambda: whole_audits(kept, lambda: kept.folder / "whole"),
         "honest": lambda: honest(kept),
         "attacks on real tasks": lambda: attacked("random convolution", convolutions, real=True),

@@ -8,6 +8,7 @@ Documents are made in memory, so that only the rules are measured.
 import argparse
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,6 +29,8 @@ TRIALS = 1000
 SEED = 20_261_120
 # Families that look at numbers; a family that is not there yet is left out.
 FAMILIES = ("arithmetic", "plausibility")
+SIZE = re.compile(r"(?<=changed by )[\d.]+|(?<=rounded to )\d")
+"""Sizes of one attack, which share a row of the table."""
 PAGE = ROOT / "docs/research/forgery.md"
 BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
 
@@ -70,10 +73,7 @@ def measured(board: Board, peers: Peers, families: tuple[str, ...], trials: int)
     print(
         "heard of unchanged rows:", [name for name, said in unchanged.items() if said], flush=True
     )
-    lines = [
-        f"| attack | cells | {' | '.join(families)} |",
-        f"|---|---|{'---:|' * len(families)}",
-    ]
+    kinds: dict[tuple[str, str], list[tuple[str, list[str]]]] = {}
     for (what, where), attack in attacks().items():
         rng = random.Random(f"{SEED} {what} {where}")
         counts: Counter[tuple[str, Severity]] = Counter()
@@ -82,17 +82,30 @@ def measured(board: Board, peers: Peers, families: tuple[str, ...], trials: int)
             said = heard(context_of(forgery, board.benchmark, peers), families)
             counts.update(said - unchanged.get(forgery.model_id, set()))
         shares = [share(counts, family, trials) for family in families]
-        lines.append(f"| {what} | {where} | {' | '.join(shares)} |")
-        print(lines[-1], flush=True)
-    return lines
+        print(what, where, *shares, flush=True)
+        by = SIZE.search(what)
+        kind = SIZE.sub("{}", what), where
+        kinds.setdefault(kind, []).append((by[0] if by else "", shares))
+    return [
+        f"| attack | cells | {' | '.join(families)} |",
+        f"|---|---|{'---:|' * len(families)}",
+        *(line(what, where, sizes) for (what, where), sizes in kinds.items()),
+    ]
+
+
+def line(what: str, where: str, sizes: list[tuple[str, list[str]]]) -> str:
+    """Return the row of an attack, with its shares for each size that was tried."""
+    what = what.format(", ".join(size for size, _ in sizes))
+    columns = zip(*(shares for _, shares in sizes), strict=True)
+    return f"| {what} | {where} | {' | '.join(', '.join(column) for column in columns)} |"
 
 
 def share(counts: Counter[tuple[str, Severity]], family: str, trials: int) -> str:
     """Write how often a family gave an error or a warning, and in brackets a note."""
     loud = max(counts[family, severity] for severity in (Severity.ERROR, Severity.WARNING))
     noted = counts[family, Severity.NOTE]
-    text = f"{100 * loud / trials:.1f} %"
-    return f"{text} (note: {100 * noted / trials:.1f} %)" if noted else text
+    text = f"{100 * loud / trials:.1f}"
+    return f"{text} (note: {100 * noted / trials:.1f})" if noted else text
 
 
 def main() -> None:
@@ -110,7 +123,8 @@ def main() -> None:
     lines = measured(board, peers, families, options.trials)
     table = "\n".join(lines)
     table += (
-        f"\n\n{options.trials} trials each, on the {len(rows)} public submissions, seed {SEED}.\n"
+        f"\n\nPer cent of {options.trials} trials each, on the {len(rows)} public submissions, "
+        f"seed {SEED}.\n"
     )
     if options.write:
         _write(PAGE, table)

@@ -1,4 +1,4 @@
-"""What receipts cost on real tasks; `--write` puts each part's table in docs/research/receipts.md.
+"""What receipts cost on real tasks; `--write` puts each table in docs/research/receipt-audits.md.
 
 A part is a function of PARTS, between marks of its name on the page; `--part NAME` runs it alone.
 With `--keep DIR` a bench that was stopped goes on: a step that ended is not measured again.
@@ -27,7 +27,7 @@ from tests.publish.hub import Hub
 from tests.receipt.test_kernels import KERNELS, THREADS
 from tools.demo_audit import COMMITTED_AT, Place
 
-PAGE = ROOT / "docs/research/receipts.md"
+PAGE = ROOT / "docs/research/receipt-audits.md"
 GUE = "leannmlindsey_GUE_"
 TASKS = ("human_tf_0", "human_tf_1", "mouse_0", "mouse_3", "prom_300_tata", "prom_core_tata")
 REPEATED = ("human_tf_0",) * 3 + ("human_tf_1",) * 3 + ("mouse_3",)

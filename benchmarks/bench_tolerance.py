@@ -121,8 +121,8 @@ def false_alarms(audits: Audits) -> tuple[int, list[str], dict[str, list[float]]
     return count, wrong, nearest
 
 
-def joint_alarms(audits: Audits) -> Iterator[str]:
-    """Yield what the joint tests make of honest cells: a row a regime.
+def joint_alarms(audits: Audits) -> str:
+    """Return what the joint tests make of honest cells, as the row of a group.
 
     Larger audits are made of cells drawn from all honest audits of the group.
     """
@@ -138,7 +138,9 @@ def joint_alarms(audits: Audits) -> Iterator[str]:
             flagged += any(one.is_significant for one in mean_biases(tasks).values())
             for (regime, kind), inside in compared_cells(tasks).items():
                 cells[regime, kind] += [difference(one, "MCC", TESTS) for one in inside]
-    for (regime, _), here in cells.items():
+    shares: list[str] = []
+    wrong = [0 for _ in SIZES]
+    for here in cells.values():
         square = math.fsum((one.value - (one.centre or 0.0)) ** 2 for one in here)
         share = math.sqrt(square / math.fsum(one.deviation**2 for one in here))
         alarms = [
@@ -148,21 +150,23 @@ def joint_alarms(audits: Audits) -> Iterator[str]:
             )
             for size in SIZES
         ]
-        yield (
-            f"| {audits.group.name} | {regime} | {flagged} of {count} | {len(here)} "
-            f"| {share:.2f} | {' | '.join(map(str, alarms))} |"
-        )
+        shares.append(f"{share:.2f}")
+        wrong = [sum(pair) for pair in zip(wrong, alarms, strict=True)]
+    return (
+        f"| {audits.group.name} | {flagged} of {count} | {sum(map(len, cells.values()))} "
+        f"| {', '.join(shares)} | {' | '.join(map(str, wrong))} |"
+    )
 
 
 def joint_table(everything: list[Audits]) -> list[str]:
-    sizes = " | ".join(f"of {RESAMPLED} of {size} tasks" for size in SIZES)
+    sizes = " | ".join(f"of {3 * RESAMPLED} of {size} tasks" for size in SIZES)
     lines = [
-        f"| embeddings | cells of | honest audits flagged | cells | rms / s | {sizes} |",
-        "|---|---|---:|---:|---:|---:|---:|",
+        f"| embeddings | honest audits flagged | cells | rms / s: full, 10shot, 1shot | {sizes} |",
+        "|---|---:|---:|---|---:|---:|",
     ]
     for one in everything:
-        lines += joint_alarms(one)
-        print("\n".join(lines[-6:]), flush=True)
+        lines.append(joint_alarms(one))
+        print(lines[-1], flush=True)
     return lines
 
 
@@ -260,8 +264,8 @@ def tables(everything: list[Audits]) -> list[str]:
     ]
     head = " | ".join(f"+{by}" for by in RAISES)
     lines += [
-        f"| embeddings | regime | {head} |",
-        f"|---|---|{'---:|' * len(RAISES)}",
+        f"| embeddings; full, 10shot, 1shot | trials | {head} |",
+        f"|---|---:|{'---:|' * len(RAISES)}",
     ]
     everywhere: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)
     for one in everything:
@@ -269,22 +273,24 @@ def tables(everything: list[Audits]) -> list[str]:
         for trial in trials(one):
             found[trial.regime, trial.by].append(trial)
             everywhere[trial.regime, trial.by].append(trial)
-        lines += list(_power(one.group.name, found))
-        print("\n".join(lines[-3:]), flush=True)
-    return [*lines, *_power("all", everywhere)]
+        lines.append(_power(one.group.name, found))
+        print(lines[-1], flush=True)
+    return [*lines, _power("all", everywhere)]
 
 
-def _power(name: str, found: dict[tuple[str, float], list[Trial]]) -> Iterator[str]:
-    for regime in ("full", "10shot", "1shot"):
+def _power(name: str, found: dict[tuple[str, float], list[Trial]]) -> str:
+    """Return the row of a group: per cent that differ, by raise, in each of three regimes."""
+    columns = []
+    sizes = []
+    for by in RAISES:
         shares = []
-        for by in RAISES:
+        for regime in ("full", "10shot", "1shot"):
             here = found.get((regime, by), [])
-            if not here:
-                shares.append("-")
-                continue
-            share = 100 * sum(trial.caught for trial in here) / len(here)
-            shares.append(f"{share:.0f} % of {len(here)}")
-        yield f"| {name} | {regime} | {' | '.join(shares)} |"
+            caught = sum(trial.caught for trial in here)
+            shares.append(f"{100 * caught / len(here):.0f}" if here else "-")
+            sizes.append(len(here))
+        columns.append(", ".join(shares))
+    return f"| {name} | {min(sizes)} | {' | '.join(columns)} |"
 
 
 def main() -> None:

@@ -324,9 +324,7 @@ def build(
     from geneb_ci.render.results import BuiltBoard
 
     if parquet:
-        from geneb_ci.render.export_tables import parquet_of, require_parquet
-
-        require_parquet()
+        from geneb_ci.render.export_tables import parquet_of
     path, how = None if folder is None else Path(folder), "geneb-ci build FOLDER --output DIR"
     layout, paths = boards.files_at(path, how)
     if out is not None:
@@ -337,7 +335,7 @@ def build(
             layout,
             paths,
             progress,
-            numbers=None if parquet else numbers,  # tables have every result
+            numbers=None if parquet else numbers,  # the tables beside it have every result
             jobs=jobs,
             cache=cache,
         )

@@ -54,13 +54,18 @@ def default_cache() -> Path:
     """
     if named := os.environ.get("GENEB_HARNESS_CACHE"):
         return Path(named)
+    return user_cache("geneb-harness")
+
+
+def user_cache(name: str) -> Path:
+    """Return a place below the user's cache folder. Raises what `default_cache` does."""
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         folder = Path(base) if base else Path.home() / ".cache"
     except RuntimeError as error:
         msg = "this user has no home folder to keep embeddings in: name one, --cache DIR"
         raise OptionError(msg) from error
-    return folder / "geneb-harness"
+    return folder / name
 
 
 class EmbeddingPositions(NamedTuple):

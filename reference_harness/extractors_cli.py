@@ -164,11 +164,11 @@ def check(
     from .embed import Batching
     from .extractors.base import ExtractorError
     from .keywords import keywords, texts
-    from .loading import locate
+    from .packages import lock_of, start_with_packages
     from .progress import listener
 
     try:
-        locate(spec, folder)
+        start_with_packages([lock_of(spec, folder)])
         budget, measured = budget_of(token_budget, device)
         plan = Batching(mode=batching, token_budget=budget)  # type: ignore[arg-type]
         arguments = keywords(spec, texts(options, "--option"), plan)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from . import environment
-from .formats.run_record import RunProperty
+from .formats.measured import RunProperty
 from .loading import LoadedExtractor
 from .properties import properties_of
 
@@ -28,6 +28,8 @@ class ExtractorFacts:
     """As `environment.numerics` has them; empty without a torch module."""
     properties: dict[str, RunProperty]
     """What the extractor was seen to do; empty without a torch module."""
+    lock_sha256: str | None = None
+    """Of the lock of packages beside the extractor, if it has one."""
     note: str = ""
     """A warning about the weights for the user; "" for none."""
 
@@ -47,6 +49,7 @@ def facts_of(loaded: LoadedExtractor, device: str) -> ExtractorFacts:
         description=loaded.description,
         parameters=parameters,
         packages=packages,
+        lock_sha256=loaded.lock_sha256,
         hardware=environment.hardware(device),
         tf32=environment.tf32(device),
         numerics=environment.numerics(loaded.extractor) if parameters else {},

@@ -28,6 +28,7 @@ from .extractors.base import (
     SignatureError,
     UnknownOptionError,
 )
+from .formats.packages import lock_beside
 from .formats.recognition import disguise_of
 
 FOLDERS = ("submissions/extractors", "harness/extractors", ".")
@@ -51,6 +52,8 @@ class LoadedExtractor:
     extractor does not declare is "undeclared", which format 1.1 takes for `layer` and `pooling`
     alone: `undeclared` lists what its author has to add before a 1.1 submission can be written."""
     undeclared: tuple[str, ...]
+    lock_sha256: str | None = None
+    """Of the lock that lies beside the module, if one does."""
 
     @property
     def is_unit(self) -> bool:
@@ -94,6 +97,7 @@ def load(
     not have the two methods of the interface.
     """
     name = spec.removeprefix("builtin:")
+    lock: Path | None = None
     if name in BUILTINS:
         path, class_name, sha256 = built_in(name)
         module = importlib.import_module(f".extractors.{BUILTINS[name].stem}", __package__)
@@ -101,6 +105,7 @@ def load(
     else:
         path, class_name, file = _locate(spec, folder)
         cls, sha256 = _import_class(file, class_name)
+        lock = lock_beside(file)
     extractor = _build(cls, path, name_model=name_model, device=device, **options)
     description, undeclared = describe(extractor, name_model)
     return LoadedExtractor(
@@ -110,6 +115,7 @@ def load(
         sha256=sha256,
         description=description,
         undeclared=undeclared,
+        lock_sha256=file_sha256(lock) if lock is not None and lock.is_file() else None,
     )
 
 

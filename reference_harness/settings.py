@@ -185,6 +185,7 @@ def record_of(
         tf32=facts.tf32,
         numerics=NumericsRef(**facts.numerics) if facts.numerics else None,
         packages=facts.packages,
+        environment=facts.lock_sha256,
         started_at=started_at,
         finished_at=environment.now(),
         resumed=resumed,

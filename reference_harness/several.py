@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,9 @@ from reference_harness.formats.old_options import say_new_name
 from . import progress
 from .command import RunContext, run_command
 from .errors import FailedRunsError, FailedTasksError, HarnessError, OptionError
+from .extractors.base import ExtractorError
+from .formats.packages import Lock
+from .packages import lock_of, start_with_packages
 
 TOML_MAX = 1_000_000
 """Bytes of a list: 1,000 models have 200 kB."""
@@ -86,6 +89,7 @@ def run_all(runs: Sequence[dict[str, Any]]) -> None:
 
     Raises the error of the only run, or FailedRunsError, which lists those that failed.
     """
+    start_with_packages(_locks(runs), runs[0]["engine"])
     with ExitStack() as stack:
         cluster = None
         if runs[0]["engine"] == "ray":
@@ -103,6 +107,15 @@ def run_all(runs: Sequence[dict[str, Any]]) -> None:
     if errors:
         some = any(isinstance(e, FailedTasksError) and e.finished for e in ended)
         raise FailedRunsError(errors, len(runs) - len(errors), some=some)
+
+
+def _locks(runs: Sequence[dict[str, Any]]) -> list[Lock | None]:
+    """Return the lock of each extractor that is there; a run without one fails by itself."""
+    locks = []
+    for run in runs:
+        with suppress(ExtractorError):
+            locks.append(lock_of(run["extractor"]))
+    return locks
 
 
 def _failures(runs: Sequence[dict[str, Any]], context: RunContext) -> list[HarnessError | None]:

@@ -87,6 +87,7 @@ OPERATIONS = {
     "/git/refs/{ref}": "PATCH",
     "/git/trees": "POST",
     "/git/trees/{tree_sha}": "GET",
+    "/installation": "GET",
     "/issues": "GET POST",
     "/issues/comments/{comment_id}": "PATCH",
     "/issues/{issue_number}": "GET PATCH",
@@ -104,7 +105,7 @@ OPERATIONS = {
     "/statuses/{sha}": "POST",
 }
 """What the server answers, below a repository: path to methods."""
-ELSEWHERE = {"/app-manifests/{code}/conversions": "POST"}
+ELSEWHERE = {"/app-manifests/{code}/conversions": "POST", "/users/{username}": "GET"}
 FIELDS = {
     "Query": "repository",
     "Repository": "object pullRequest pullRequests",
@@ -126,7 +127,7 @@ FIELDS = {
     "CommitConnection": "totalCount",
     "Tree": "oid",
     "Status": "context",
-    "StatusContext": "state",
+    "StatusContext": "state creator",
 }
 """The fields that our queries ask for, by type."""
 PROSE = frozenset(

@@ -26,7 +26,7 @@ from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.sources import DeclaredRun, sources_of
 from geneb_ci.audit.sampling.design import audit_policy, drawable_cells, strata_of
 from geneb_ci.check.registry import RULES
-from geneb_ci.check.row_facts import ProposedRow, is_built_in
+from geneb_ci.check.row_facts import ProposedRow, extractor_module, is_built_in
 from geneb_ci.check.rule import Context
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
@@ -40,6 +40,13 @@ from geneb_ci.submission.structure import model_key_of
 from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import line_ends_differ, text_at
+from reference_harness.formats.packages import (
+    LOCK_SUFFIX,
+    OF_THE_HARNESS,
+    Lock,
+    LockRefused,
+    read_lock,
+)
 from reference_harness.formats.submission import MODELS, SubmissionV10
 from reference_harness.formats.text import plural
 
@@ -199,6 +206,26 @@ class AuditSubject:
         """The packages that the entry names, where it does."""
         run = self.entry.run if self.entry is not None else None
         return run.environment if run is not None else None
+
+    @property
+    def lock(self) -> Lock | None:
+        """The lock beside the submitted extractor, where the run was in one.
+
+        Raises AuditRefused for one that cannot be installed, or that is another than in the run.
+        """
+        if self.entry is not None:
+            return None
+        claimed = text_at(self.document, "run", "environment")
+        name = f"{extractor_module(self.document).removesuffix('.py')}{LOCK_SUFFIX}"
+        raw = self.modules.get(name)
+        if raw is None and not claimed:
+            return None
+        try:
+            lock = read_lock(raw or b"", name, OF_THE_HARNESS)
+        except LockRefused as error:
+            raise AuditRefused(f"{name}:{error.line}: the lock {error.reason}", _AGAIN) from error
+        _same("lock of the packages", lock.sha256, claimed or "absent")
+        return lock
 
     @property
     def reverse_complement(self) -> bool:

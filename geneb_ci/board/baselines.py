@@ -36,6 +36,7 @@ def baseline_lines(benchmark: Benchmark) -> dict[str, dict[str, dict[str, float]
     """
     means = {"micro": benchmark.task_ids}
     means |= {f"category:{name}": tasks for name, tasks in benchmark.categories.items()}
+    means |= {f"task:{task}": (task,) for task in benchmark.task_ids}
     lines: dict[str, dict[str, dict[str, float]]] = {}
     for name, regimes in baseline_scores(benchmark).items():
         for regime, scores in regimes.items():

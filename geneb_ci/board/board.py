@@ -34,7 +34,17 @@ from geneb_ci.board.rows import (
     text_of,
 )
 from geneb_ci.board.site.inputs import Built, Site, site_of
-from geneb_ci.board.texts import Texts, write_texts
+from geneb_ci.board.tables import (
+    CODEBOOK,
+    PAGE_TABLES,
+    VALUES_CSV,
+    VALUES_PARQUET,
+    codebook,
+    csv_text,
+    parquet_text,
+    values_table,
+)
+from geneb_ci.board.texts import Text, Texts, write_texts
 from geneb_ci.check.cached import CachedChecker
 from geneb_ci.check.registry import chosen_rule_ids
 from geneb_ci.check.rule import Rule
@@ -355,8 +365,13 @@ def board_of(
     if more and not unsized:
         analyses = analyses_of(entries, benchmark, notes, (categories, tasks), jobs)
         values[DIAGNOSTICS], first = analyses
+    table = values_table(entries, benchmark, has_errors=more and not unsized)
+    makers: dict[str, Text] = {n: functools.partial(text_of, n, v) for n, v in values.items()}
+    makers[VALUES_CSV] = functools.partial(csv_text, table)
+    makers[VALUES_PARQUET] = functools.partial(parquet_text, table)
+    makers[CODEBOOK] = [codebook((table, *PAGE_TABLES))].copy
     return Board(
-        files=Texts({n: functools.partial(text_of, n, value) for n, value in values.items()}),
+        files=Texts(makers),
         scripts=functools.cache(
             functools.partial(page_scripts, values, entries, benchmark, events, first)
         ),

@@ -6,15 +6,13 @@ pandas comes with the extra `tables` alone, so this module is imported where a t
 import math
 from collections.abc import Iterable
 
-import numpy as np
 import pandas as pd
 
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.numbers import ranked_regimes, scored_cells
 from geneb_ci.board.parts import unknown_sizes
-from geneb_ci.board.variance import cells_of
+from geneb_ci.board.uncertainty import task_errors
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.submission import Submission
 
 KEYS = ("model", "task", "category", "regime", "metric")
 """The columns that tell a line from every other."""
@@ -30,11 +28,11 @@ def score_frame(entries: Iterable[Entry], benchmark: Benchmark) -> pd.DataFrame:
     the score, where the row has every task of the regime and every test set has a known size; it
     is NaN elsewhere.
     """
-    rows = [entry.submission for entry in entries]
-    rows.sort(key=lambda row: (row.model_id.lower(), row.model_id))
+    ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
+    rows = [entry.submission for entry in ordered]
     lines: list[tuple[str | float, ...]] = []
-    for row in rows:
-        errors = _errors(row, benchmark)
+    for entry, row in zip(ordered, rows, strict=True):
+        errors = _errors(entry, benchmark)
         for regime, task, scores in scored_cells(row, benchmark):
             for metric in benchmark.metrics:
                 key = (row.model_id, task.id, task.category, regime, metric)
@@ -54,16 +52,14 @@ def score_frame(entries: Iterable[Entry], benchmark: Benchmark) -> pd.DataFrame:
     return frame
 
 
-def _errors(row: Submission, benchmark: Benchmark) -> dict[tuple[str, str, str], float]:
+def _errors(entry: Entry, benchmark: Benchmark) -> dict[tuple[str, str, str], float]:
     """Return the standard errors that are known of a row, by regime, task and metric."""
     if unknown_sizes(benchmark):
         return {}
     return {
         (regime, task, "MCC"): error
-        for regime in ranked_regimes(row, benchmark)
+        for regime in ranked_regimes(entry.submission, benchmark)
         for task, error in zip(
-            benchmark.task_ids,
-            np.sqrt(cells_of(row, regime, benchmark).variance).tolist(),
-            strict=True,
+            benchmark.task_ids, task_errors(entry, regime, benchmark), strict=True
         )
     }

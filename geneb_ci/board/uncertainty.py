@@ -331,6 +331,18 @@ def _kept_scores(
     return _packed_scores(submission, regime, benchmark)
 
 
+def task_errors(entry: Entry, regime: str, benchmark: Benchmark) -> list[float]:
+    """Return the standard error of a row in each task of a regime in which it is ranked.
+
+    Raises BadConfiguration when the benchmark does not know the size of a task's test split.
+    """
+    row = entry.submission
+    raw = np.frombuffer(_kept_scores({id(row): entry.numbers}, row, regime, benchmark))
+    _, variance, _ = raw[-3 * len(benchmark.tasks) :].reshape(3, -1)
+    errors: list[float] = np.sqrt(variance).tolist()
+    return errors
+
+
 def row_errors(submission: Submission, results: Results, benchmark: Benchmark) -> dict[str, bytes]:
     """Return what `row_scores` gives in every regime in which a row is ranked, as numbers."""
     regimes = ranked_regimes(submission, benchmark)

@@ -151,7 +151,12 @@ def _settings(layout: Layout) -> Iterator[Path]:
         yield layout.benchmark
     entries = ModelRegistry(layout).folder
     yield entries.parent / OFFICIAL
-    for folder, end in ((layout.cards, "md"), (layout.extractors, "py"), (entries, "toml")):
+    for folder, end in (
+        (layout.cards, "md"),
+        (layout.extractors, "py"),
+        (layout.extractors, "lock.txt"),
+        (entries, "toml"),
+    ):
         if folder is not None:
             yield from folder.glob(f"*.{end}")
 

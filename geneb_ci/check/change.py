@@ -5,6 +5,7 @@ import functools
 import re
 from dataclasses import dataclass, field
 
+from reference_harness.formats.packages import LOCK_SUFFIX
 from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 
 REGULAR = "100644"
@@ -14,6 +15,8 @@ SUBMODULE = "160000"
 
 _MODEL_ID = re.compile(MODEL_ID_PATTERN[1:-1])
 # conftest.py and sitecustomize.py are excluded: pytest and Python import them automatically.
+OWN_FILES_MAX = 4
+"""Files of one model: its row, its card, its extractor, the lock of that."""
 _MODULE = re.compile(r"(?!conftest\.|sitecustomize\.)[A-Za-z0-9][A-Za-z0-9_.-]*\.py")
 
 
@@ -181,10 +184,19 @@ class Change:
         chosen = named or (added if len(added) == 1 and not self.module else [])
         return chosen[0] if chosen and self.row is not None else None
 
+    @functools.cached_property
+    def lock(self) -> FileChange | None:
+        """The change of the lock beside the model's extractor; that of another model's is none."""
+        module = self.extractor.path if self.extractor is not None else ""
+        if not module and self.module and self.module == self.published_module:
+            module = f"{self.places.extractors}/{self.module}"
+        return self.at(f"{module.removesuffix('.py')}{LOCK_SUFFIX}") if module else None
+
     @property
     def own(self) -> tuple[FileChange, ...]:
-        """The model's files among the changes: its row, its card, its extractor."""
-        return tuple(f for f in (self.row, self.card, self.extractor) if f is not None)
+        """The model's files among the changes: its row, its card, its extractor and that's lock."""
+        files = (self.row, self.card, self.extractor, self.lock)
+        return tuple(file for file in files if file is not None)
 
     def at(self, path: str) -> FileChange | None:
         """Return the change at a path, or None."""

@@ -119,6 +119,8 @@ FILE_RULES: dict[str, tuple[str, ...]] = {
         "impossible-dates",
         "extractor-mismatch",
         "uncallable-extractor",
+        "unusable-lock",
+        "lock-mismatch",
         "no-run-details",
     ),
     "measured": (
@@ -127,6 +129,7 @@ FILE_RULES: dict[str, tuple[str, ...]] = {
         "scale-moves-scores",
         "constant-embeddings",
         "drifting-embeddings",
+        "contradicted-property",
     ),
     "card": (
         "missing-card",

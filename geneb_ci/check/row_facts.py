@@ -14,6 +14,7 @@ from geneb_ci.submission.document import Document
 from geneb_ci.submission.names import Card, read_card
 from geneb_ci.submission.reading import disguise_fault, read_bytes
 from reference_harness.formats.files import text_at
+from reference_harness.formats.packages import lock_beside
 from reference_harness.formats.recognition import disguise_of
 
 
@@ -28,7 +29,7 @@ class ProposedRow:
     raw: bytes | Fault
     card: Card | None = None
     extractors: Mapping[str, bytes] = field(default_factory=dict)
-    """Module file name to its bytes."""
+    """File name of a module, or of the lock beside it, to its bytes."""
 
 
 NOTHING = ProposedRow(b"")
@@ -71,7 +72,7 @@ def names_module(document: Document) -> bool:
 
 @dataclass(frozen=True)
 class ExtractorFile:
-    """The module that a run names: its path, for findings, and its bytes."""
+    """The module that a run names, or its lock: its path, for findings, and its bytes."""
 
     name: str
     raw: bytes
@@ -104,6 +105,24 @@ def extractor_of(document: Document, layout: Layout, proposed: ProposedRow) -> E
     except (NothingChecked, ValueError):  # no such file, or an impossible file name
         return None
     return ExtractorFile(name, raw) if isinstance(raw, bytes) else None
+
+
+def lock_of(document: Document, layout: Layout, proposed: ProposedRow) -> ExtractorFile | None:
+    """Return the lock beside the run's extractor, submitted or in the repository; None if absent.
+
+    One that a proposal deletes has no bytes.
+    """
+    module = extractor_module(document.value)
+    if layout.extractors is None or not module:
+        return None
+    path = lock_beside(layout.extractors / module)
+    try:
+        proposal = proposed.extractors.get(path.name)
+        raw = read_bytes(path) if proposal is None else proposal
+        name = _relative(path, layout)
+    except (NothingChecked, ValueError):  # no such file, or an impossible file name
+        return None
+    return ExtractorFile(name, raw if isinstance(raw, bytes) else b"")
 
 
 def _relative(path: Path, layout: Layout) -> str:

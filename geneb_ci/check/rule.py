@@ -72,6 +72,8 @@ class Context:
     """Whether the file is checked against the synthetic practice benchmark."""
     extractor: ExtractorFile | None
     """The extractor file that `run` names, if it is available."""
+    lock: ExtractorFile | None = None
+    """The lock of packages beside that extractor, if there is one."""
     extractor_needed: bool = False
     """Whether `run` names an extractor that must be in the repository."""
     other_cards: OtherCards = field(default_factory=OtherCards)

@@ -9,7 +9,14 @@ from typing import Any
 from geneb_ci.check.place import ComparisonRows, FolderContext, folder_context, practice_benchmark
 from geneb_ci.check.registry import rule_of
 from geneb_ci.check.report import FileResult, Outcome, Report, files_of, named_files, outcome_of
-from geneb_ci.check.row_facts import NOTHING, ProposedRow, card_of, extractor_of, names_module
+from geneb_ci.check.row_facts import (
+    NOTHING,
+    ProposedRow,
+    card_of,
+    extractor_of,
+    lock_of,
+    names_module,
+)
 from geneb_ci.check.rule import AnyRule, Context, Rule
 from geneb_ci.common.config import Finder, LayoutKind, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
@@ -183,6 +190,7 @@ class Checker:
             in_repository=in_repository,
             practice=practice,
             extractor=extractor,
+            lock=lock_of(document, layout, proposed) if in_repository else None,
             extractor_needed=names_module(document),
             other_cards=context.cards,
             facts=_facts(document, context.registry),

@@ -135,7 +135,7 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
 @click.option(
     "--parquet",
     is_flag=True,
-    help="Also write all rows and scores as Parquet; needs the extra `parquet`.",
+    help="Also write rows and exact scores as Parquet.",
 )
 @click.option(
     "--at", "commit", metavar="COMMIT", help="Rebuild every published file of this commit."

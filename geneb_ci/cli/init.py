@@ -8,7 +8,7 @@ import click
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import STDOUT, Output, width, write
 from geneb_ci.common.errors import Exit
-from geneb_ci.github.new_app import install_address, make_app
+from geneb_ci.github.new_app import make_app
 from geneb_ci.github.new_board import apply_settings, has_rows, new_board, require_path
 from geneb_ci.github.new_repository import Answers, answers, first_commit, is_changed
 from geneb_ci.github.settings import diagnosis
@@ -43,7 +43,9 @@ from reference_harness.formats.text import next_line
 @click.option("--force", is_flag=True, help="Overwrite files that differ.")
 @click.option("--apply", is_flag=True, help="Push the first commit, and set up GitHub and the Hub.")
 @click.option(
-    "--app", is_flag=True, help="Make an App, by a click in a browser, that proposes audits."
+    "--app",
+    is_flag=True,
+    help="Make an App, by two clicks, that sets verdicts and proposes audits.",
 )
 def init_command(
     folder: Path,
@@ -60,7 +62,8 @@ def init_command(
     """Write the repository of a new board into DIR, then with --apply set up GitHub and the Hub.
 
     Without --apply nothing leaves this machine. With it, the tokens are GH_TOKEN and HF_TOKEN.
-    With --app, later, audits open their own pull requests and nobody stores a personal token.
+    With --app, later, audits open their own pull requests, nobody stores a personal token, and main
+    takes the status of a verdict from the App alone.
     Both may be run again: what is there is not written twice, and a file that differs is kept.
     """
     require_path(folder)
@@ -107,10 +110,9 @@ def _apply(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
 
 
 def _make_app(given: Answers, *, dry_run: bool) -> Exit:
-    """Make an App of the board, and print where it is installed: the second click."""
+    """Make an App of the board, and print what comes next."""
     made = make_app(given.repository, echo, dry_run=dry_run)
     if made is not None:
-        echo(f"install it on {given.repository} alone: {install_address(made)}")
         echo(next_line(shlex.join(["geneb-ci", "doctor", "--github", given.repository])))
     return Exit.CLEAN
 

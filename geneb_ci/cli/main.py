@@ -239,7 +239,6 @@ _EXTRAS = {
     **dict.fromkeys(("cryptography", "numpy", "py_arkworks_bls12381"), "records"),
     **dict.fromkeys(("safetensors", "scipy", "sklearn", "threadpoolctl"), "audit"),
     "pandas": "tables",
-    "pyarrow": "parquet",
 }
 
 

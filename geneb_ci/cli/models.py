@@ -11,7 +11,7 @@ import click
 
 from geneb_ci.audit.code_digest import BUILTIN, built_in
 from geneb_ci.audit.errors import AuditRefused
-from geneb_ci.audit.rerun.fetching import lock_bytes
+from geneb_ci.audit.rerun.fetching import entry_lock
 from geneb_ci.cli.check import STDIN, read_stdin
 from geneb_ci.cli.main import LazyGroup, echo, run_harness
 from geneb_ci.cli.shared import STDOUT, format_option, row_width
@@ -87,7 +87,7 @@ def not_usable_here(entry: ModelEntry, layout: Layout, models: ModelRegistry) ->
         points.append(why)
     if run is not None and run.environment is not None:
         try:
-            lock_bytes(models.folder.parent, run.environment)
+            entry_lock(run.environment, models.folder.parent)
         except GenebError as error:
             points.append(error.message)
     return points

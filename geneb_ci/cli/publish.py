@@ -13,7 +13,7 @@ import click
 
 from geneb_ci.board.board import layout_of
 from geneb_ci.board.page import write_page
-from geneb_ci.board.rows import encode
+from geneb_ci.board.rows import encode, extra_at_hand
 from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.check.runner import files_of
 from geneb_ci.cli.main import echo, say
@@ -226,13 +226,10 @@ def replay_command(rules: str, format_: str, output: str) -> int:
 REPLAY_SECONDS_ROW = 0.03
 """Seconds a row of a replay, both checks together: measured with the 41 public rows."""
 FORMATS = ("eval-results", "every-eval-ever", "croissant", "csv", "parquet")
-NEEDS = {
-    "eval-results": ("hub", ("yaml", "huggingface_hub")),
-    "croissant": ("tables", ("pandas",)),
-    "csv": ("tables", ("pandas",)),
-    "parquet": ("parquet", ("pyarrow", "pandas")),
-}
-"""Format to the extra that it needs, and the modules that this installs."""
+TABLES = ("croissant", "csv", "parquet")
+"""Formats with standard errors, which need numpy."""
+HUB_MODULES = ("yaml", "huggingface_hub")
+"""What the format `eval-results` needs, from the extra `hub`."""
 
 
 @click.command()
@@ -322,13 +319,15 @@ def _refuse_early(
         raise UsageProblem(f"{out} is not empty", "name a new folder with --output, or empty it")
     if data is not None and format_ != "croissant":
         raise UsageProblem(f"--data is for croissant, not for {format_}", "leave --data out")
-    extra, modules = NEEDS.get(format_, ("", ()))
-    for module in modules:
+    for module in HUB_MODULES if format_ == "eval-results" else ():
         if importlib.util.find_spec(module) is None:
             raise UsageProblem(
                 f"{module} is not installed, and {format_} needs it",
-                f"pip install 'geneb-ci[{extra}]'",
+                "pip install 'geneb-ci[hub]'",
             )
+    if format_ in TABLES:
+        with extra_at_hand():
+            importlib.import_module("numpy")
     site = site_of((), {}, benchmark_of(layout), layout, _built(layout, when))
     if format_ == "eval-results":
         require_hub_data(site)

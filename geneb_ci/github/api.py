@@ -45,6 +45,8 @@ AUDIT_CONTEXT = "geneb/audit-commit"
 """Status whose description is the digest of a commitment: its time is that of publication."""
 # Id of github-actions[bot], the account of GITHUB_TOKEN, which may not call `GET /user`.
 ACTIONS_BOT = 41898282
+VERDICT_APP, VERDICT_BOT, VERDICT_TOKEN = "VERDICT_APP", "VERDICT_BOT", "VERDICT_TOKEN"
+"""Variables: id of the App whose status counts, id of its account, and a token of it."""
 PULLS_PAGES_MAX = 10  # 1,000 open pull requests
 # 3,000 comments; after more, a maintainer has to lock the conversation.
 COMMENTS_PAGES_MAX = 30
@@ -86,13 +88,36 @@ class OpenList(NamedTuple):
             raise UnexpectedReply(f"{what}: pull request {first.name}: {first.reason}", REPORT_IT)
 
 
+class VerdictIdentity(NamedTuple):
+    """The App to which the ruleset pins the status of verdicts."""
+
+    account: int
+    wire: Wire | None
+    """A connection with a token of the App; None for who only reads."""
+
+    def require_wire(self) -> Wire:
+        """Return the connection. Raises UsageProblem where the workflow could mint no token."""
+        if self.wire is None:
+            raise UsageProblem(
+                "the App that sets the status of verdicts gave no token, so the status is not set",
+                "install the App on this repository, and store its key as the secret "
+                "VERDICT_APP_KEY of the environment geneb-verdict; to do without it: "
+                f"gh variable delete {VERDICT_APP}, then geneb-ci init --apply",
+            )
+        return self.wire
+
+
 class GitHub:
     """One GitHub repository."""
 
-    def __init__(self, wire: Wire, author: int = ACTIONS_BOT) -> None:
+    def __init__(
+        self, wire: Wire, author: int = ACTIONS_BOT, verdicts: "VerdictIdentity | None" = None
+    ) -> None:
         self.wire = wire
         self.author = author
         """Id of the account of our token."""
+        self.verdicts = verdicts
+        """The App that sets the status of a verdict; None where the token does."""
         self._trees: dict[str, RecursiveTree] = {}
         self.talks: dict[int, Talk] = {}
         """Answers that geneb_ci.github.batch has read already, here and below."""
@@ -104,6 +129,8 @@ class GitHub:
 
     def __exit__(self, *_error: object) -> None:
         self.wire.close()
+        if self.verdicts is not None and self.verdicts.wire is not None:
+            self.verdicts.wire.close()
 
     def open_pulls(self) -> OpenList:
         """Return the open pull requests to the default branch, the last updated first.
@@ -231,10 +258,25 @@ class GitHub:
         """Set a status on a commit, unless another is named that of the verdict; one write.
 
         The description is cut to what GitHub takes: 140 characters, none of four bytes in UTF-8.
+        Raises UsageProblem where an App sets the status of verdicts and gave no token.
         """
+        wire = self.wire
+        if context == STATUS_CONTEXT and self.verdicts is not None:
+            wire = self.verdicts.require_wire()
         text = "".join(c if c <= BMP_LAST else "\ufffd" for c in description)[:DESCRIPTION_MAX]
         body = {"state": state, "description": text, "context": context}
-        return parsed(Status, self.wire.send("POST", f"/statuses/{sha}", body), "the status")
+        return parsed(Status, wire.send("POST", f"/statuses/{sha}", body), "the status")
+
+    def verdict_statuses(self, sha: str) -> Iterator[Status]:
+        """Yield the statuses of a commit that count as its verdict, the last first."""
+        for status in self.statuses(sha):
+            creator = status.creator.id if status.creator is not None else None
+            if status.context == STATUS_CONTEXT and self.counts(creator):
+                yield status
+
+    def counts(self, creator: int | None) -> bool:
+        """Whether the ruleset takes a status of this account for a verdict."""
+        return self.verdicts is None or creator == self.verdicts.account
 
     def statuses(self, sha: str) -> Iterator[Status]:
         """Yield the statuses of a commit, the last first; one request per 100."""
@@ -362,7 +404,9 @@ def connect(
 ) -> GitHub:
     """Return a client, configured by GH_TOKEN, GITHUB_REPOSITORY and GITHUB_API_URL.
 
-    Raises NoGitHubToken without a token, UsageProblem without a repository. Sends no request.
+    VERDICT_BOT names the account whose status of a verdict counts, and VERDICT_TOKEN is a token of
+    its App. Raises NoGitHubToken without a token, UsageProblem without a repository. Sends no
+    request.
     """
     name = repository or environment.get("GITHUB_REPOSITORY") or ""
     if name and not re.fullmatch(REPOSITORY, name):
@@ -377,4 +421,14 @@ def connect(
         raise UsageProblem("no repository is given", "pass --repo OWNER/NAME")
     api = environment.get("GITHUB_API_URL") or API
     connection = Wire(token, name, api.rstrip("/"), waiting.PATIENCE, etags)
-    return GitHub(connection, ACTIONS_BOT if author is None else author)
+    verdicts = None
+    if account := environment.get(VERDICT_BOT):
+        if not account.isascii() or not account.isdigit():
+            raise UsageProblem(
+                f"{VERDICT_BOT} is {account!r}, expected the number of an account",
+                "gh api users/SLUG[bot] --jq .id, for the App of this board",
+            )
+        app_token = environment.get(VERDICT_TOKEN)
+        app_wire = Wire(app_token, name, api.rstrip("/"), waiting.PATIENCE) if app_token else None
+        verdicts = VerdictIdentity(int(account), app_wire)
+    return GitHub(connection, ACTIONS_BOT if author is None else author, verdicts)

@@ -34,6 +34,8 @@ FLAVOR, RUNNER = "AUDIT_FLAVOR", "AUDIT_RUNNER"
 PROBED = "AUDIT_PROBED"
 """Variable that a maintainer sets after `doctor --hub-job` passed: the level of the sandbox."""
 ENVIRONMENT = "geneb-audit"
+VERDICT_ENVIRONMENT, VERDICT_KEY = "geneb-verdict", "VERDICT_APP_KEY"
+"""Environment of the job that sets the status of verdicts, and the key of its App there."""
 _SECRET = "as the secret {} of the environment " + ENVIRONMENT
 
 

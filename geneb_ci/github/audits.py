@@ -18,7 +18,7 @@ from pydantic import Field
 from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
 from geneb_ci.audit.record.verify import StepState, Verification
 from geneb_ci.audit.sampling.plan import TaskPlan, encoded
-from geneb_ci.check.change import REGULAR, Blob
+from geneb_ci.check.change import OWN_FILES_MAX, REGULAR, Blob
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Fault
 from geneb_ci.github.api import AUDIT_CONTEXT, GitHub
@@ -44,7 +44,6 @@ ORDERS_MAX = 6
 """Draws that a comment keeps: each takes up to 8,000 of its 65,536 characters."""
 AUDITED_MAX = 500
 """Other pull requests whose draws are read: at most 24 requests and 20 queries."""
-FILES_MAX = 3  # the row, its card, its extractor
 AGAIN = "run the workflow audit again; set the label again for a new commit"
 _RESTORE = "restore the first line of that comment from its edit history"
 _REASON_MAX = 300  # characters of a reason in a comment
@@ -81,8 +80,8 @@ class AuditOrder(StrictModel):
     nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
     """Known to those who give and take the order, and not to the extractor."""
     plan: TaskPlan
-    files: Annotated[list[FileDigest], Field(min_length=1, max_length=FILES_MAX)]
-    """Row, card and extractor at the head, as far as the pull request changes them."""
+    files: Annotated[list[FileDigest], Field(min_length=1, max_length=OWN_FILES_MAX)]
+    """Row, card, extractor and lock at the head, as far as the pull request changes them."""
     published_on: Hex40 | None = None
     """Earlier head with the first status of this commitment; None: `head_sha`."""
     is_on_main: bool = False

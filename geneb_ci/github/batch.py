@@ -59,10 +59,10 @@ HISTORY = 30  # commits of a pull request
 FILE_BYTES_MAX = 400_000
 FILES, FILES_BYTES = 40, 1_500_000
 
+_ACCOUNT = "{ kind: __typename login ... on Bot { databaseId } ... on User { databaseId } }"
 _TIP = f"""commits(last: 1) {{ nodes {{ commit {{ oid status {{
-  context(name: "{STATUS_CONTEXT}") {{ state }} }} }} }} }}"""
-_COMMENT = """databaseId body author {
-  kind: __typename login ... on Bot { databaseId } ... on User { databaseId } }"""
+  context(name: "{STATUS_CONTEXT}") {{ state creator {_ACCOUNT} }} }} }} }} }}"""
+_COMMENT = f"databaseId body author {_ACCOUNT}"
 _TALK = f"""fragment Talk on PullRequest {{ number state locked headRefOid
  labels(first: 100) {{ nodes {{ name }} }}
  comments(first: {COMMENTS}) {{ totalCount nodes {{ {_COMMENT} }} }}
@@ -125,6 +125,7 @@ class _CountedComments(_Comments):
 
 class _Context(ReplyModel):
     state: str
+    creator: _Author | None = None
 
 
 class _Status(ReplyModel):
@@ -153,12 +154,14 @@ class _Headed(ReplyModel):
     headRefOid: Sha  # noqa: N815
     commits: _Commits
 
-    @property
-    def status(self) -> str:
-        """State of our status on the head; "" if there is none."""
+    def status(self, github: GitHub) -> str:
+        """Return the state of our status on the head; "" if there is none that counts."""
         tips = [node.commit for node in self.commits.nodes if node.commit.oid == self.headRefOid]
-        states = [tip.status.context.state for tip in tips if tip.status and tip.status.context]
-        return states[0].lower() if states else ""
+        contexts = [tip.status.context for tip in tips if tip.status and tip.status.context]
+        for context in contexts[:1]:
+            creator = context.creator.databaseId if context.creator is not None else None
+            return context.state.lower() if github.counts(creator) else ""
+        return ""
 
 
 class _Gone(ReplyModel):
@@ -185,7 +188,7 @@ def prefetch_talks(github: GitHub, numbers: Iterable[int]) -> None:
             if talk.comments.totalCount <= len(talk.comments.nodes) or _has_own_comment(
                 github, talk
             ):
-                github.talks[talk.number] = _talk(talk)
+                github.talks[talk.number] = _talk(github, talk)
 
 
 def _has_own_comment(github: GitHub, talk: _Talk) -> bool:
@@ -195,7 +198,7 @@ def _has_own_comment(github: GitHub, talk: _Talk) -> bool:
     return github.author in authors
 
 
-def _talk(talk: _Talk) -> Talk:
+def _talk(github: GitHub, talk: _Talk) -> Talk:
     comments = list(map(_comment, talk.comments.nodes))
     return Talk(
         comments=comments,
@@ -203,7 +206,7 @@ def _talk(talk: _Talk) -> Talk:
         is_open=talk.state == "OPEN",
         locked=talk.locked,
         labels=[label.name for label in talk.labels.nodes],
-        state=talk.status,
+        state=talk.status(github),
         latest=tuple(map(_comment, talk.latest.nodes)),
         number_of_comments=talk.comments.totalCount,
     )
@@ -242,7 +245,7 @@ def passing_elsewhere(
     )
     for gone in _answers(github, [field], _GONE, _Gone).values():
         closed, _ = readable_items(_Headed, gone.nodes, "the closed pull requests")
-        heads_read += [(pull.number, pull.headRefOid, pull.status) for pull in closed]
+        heads_read += [(pull.number, pull.headRefOid, pull.status(github)) for pull in closed]
     for number, head, state in heads_read:
         if state == SUCCESS and head not in heads:
             yield PullHead(number=number, head_sha=head)

@@ -1,47 +1,63 @@
-"""A GitHub App of the board's own, which proposes audits: made by one click, its key stored.
+"""A GitHub App of the board's own, which sets verdicts and proposes audits: made by two clicks.
 
 GitHub makes an App from a manifest: a page sends it from the maintainer's browser, GitHub asks him,
 and sends him back with a code that is good for an hour and buys the App's key once. The key goes to
-the environment of audits and nowhere else; the workflow mints a token of an hour from it for each
-job that needs one.
+the environments of audits and of verdicts and nowhere else; the workflows mint a token of an hour
+from it for each job that needs one. Once the App is installed, main takes the status of a verdict
+from it alone.
 """
 
+import contextlib
 import html
 import json
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from pydantic import Field, ValidationError
 
 from geneb_ci.common.errors import GenebError, UsageProblem
-from geneb_ci.github.api import connect
-from geneb_ci.github.audit_ready import APP, APP_KEY, ENVIRONMENT
+from geneb_ci.github.api import VERDICT_APP, VERDICT_BOT, connect
+from geneb_ci.github.audit_ready import (
+    APP,
+    APP_KEY,
+    ENVIRONMENT,
+    VERDICT_ENVIRONMENT,
+    VERDICT_KEY,
+)
 from geneb_ci.github.errors import AGAIN, NotFound, UnexpectedReply
-from geneb_ci.github.replies import ReplyModel, User
+from geneb_ci.github.replies import Id, ReplyModel, User, parsed
+from geneb_ci.github.settings.apply import verdict
 from geneb_ci.github.settings.client import SettingsClient
+from geneb_ci.github.settings.wanted import SETTINGS
+from geneb_ci.github.wire import Wire
 from reference_harness.formats.text import Say
 
 SITE = "https://github.com"
-WAIT_S, POLL_S, LINE_S = 600.0, 1.0, 60.0
-"""How long a person has, how often the clock is looked at, and how often a line is printed."""
+WAIT_S, POLL_S, ASK_S, LINE_S = 600.0, 1.0, 5.0, 60.0
+"""How long a person has, how often clock and GitHub are asked, and how often a line is printed."""
 NAME_MAX = 34  # letters of an App's name
-RIGHTS = {"contents": "write", "metadata": "read", "pull_requests": "write"}
-"""The permissions that a pull request with a record needs."""
-_ENVIRONMENT = f"/environments/{ENVIRONMENT}"
+RIGHTS = {
+    "contents": "write",
+    "metadata": "read",
+    "pull_requests": "write",
+    "statuses": "write",
+}
+"""The permissions that a pull request with a record needs, and the status of a verdict."""
+KEY_NAMES = {ENVIRONMENT: APP_KEY, VERDICT_ENVIRONMENT: VERDICT_KEY}
+"""Environments that keep the key, and its name there."""
 _PAGE = """<!doctype html>
 <meta charset="utf-8"><title>geneb-ci: {name}</title>
 <form method="post" action="{action}">
 <input type="hidden" name="manifest" value="{manifest}">
-<p>GitHub will ask you to create the App <b>{name}</b>, which may write Contents and Pull requests
-of the repositories that you install it on.</p>
+<p>GitHub will ask you to create the App <b>{name}</b>, which may write Contents, Pull requests
+and Commit statuses of the repositories that you install it on.</p>
 <button>Go to GitHub</button>
 </form>
 """
@@ -54,6 +70,7 @@ _DONE = """<!doctype html>
 class NewApp(ReplyModel):
     """A new App, as GitHub describes it once."""
 
+    id: Id
     owner: User
     client_id: str
     slug: str
@@ -76,14 +93,14 @@ def manifest(repository: str, redirect: str) -> dict[str, Any]:
 
 
 def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
-    """Make an App by a maintainer's click, and store its id and key; None after a dry run.
+    """Make an App by a maintainer's clicks, and store its id and key; None after a dry run.
 
     Raises UsageProblem where it cannot be stored or nobody clicks, ForgeProblem.
     """
     with connect(repository) as github:
         client = SettingsClient(github.wire)
         owner = client.repository.get("owner") or {}
-        require_environment(client)
+        require_environments(client)
         visit = Visit(repository, owner.get("type") == "Organization")
         if dry_run:
             say(json.dumps(manifest(repository, "http://127.0.0.1/made"), indent=1))
@@ -97,44 +114,98 @@ def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
                 f"the App {app.slug} was made, and its key not stored: {error.message}",
                 f"delete the App at {app.html_url}, {error.fix}, and run this again",
             ) from error
-    say(f"made the App {app.slug}; stored {APP} and {APP_KEY} in the environment {ENVIRONMENT}")
+        say(f"made the App {app.slug}; stored its key in {' and '.join(KEY_NAMES)}")
+        account = client.wire.get_at(f"/users/{app.slug}[bot]")
+        pin(client, app, parsed(User, account, f"the account of the App {app.slug}").id, say)
     return app
 
 
-def require_environment(client: SettingsClient) -> None:
+def require_environments(client: SettingsClient) -> None:
     """Raise UsageProblem where no key could be stored, or where there is one already."""
-    if client.get(_ENVIRONMENT, "Actions: read") is None:
-        raise UsageProblem(
-            f"{client.wire.repository} has no environment {ENVIRONMENT}, which keeps the key",
-            "geneb-ci init --apply",
-        )
-    if client.get(f"{_ENVIRONMENT}/secrets/{APP_KEY}", "Environments: read") is not None:
-        raise UsageProblem(
-            f"the environment {ENVIRONMENT} has the key of an App already",
-            f"to make another, first: gh secret delete {APP_KEY} --env {ENVIRONMENT}",
-        )
-    _public_key(client)
+    for environment, name in KEY_NAMES.items():
+        path = f"/environments/{environment}"
+        if client.get(path, "Actions: read") is None:
+            raise UsageProblem(
+                f"{client.wire.repository} has no environment {environment}, which keeps the key",
+                "geneb-ci init --apply",
+            )
+        if client.get(f"{path}/secrets/{name}", "Environments: read") is not None:
+            raise UsageProblem(
+                f"the environment {environment} has the key of an App already",
+                f"to make another, first: gh secret delete {name} --env {environment}",
+            )
+        _public_key(client, path)
 
 
 def store(client: SettingsClient, app: NewApp) -> None:
-    """Store the App's id and key where audits read them. Raises ForgeProblem."""
+    """Store the App's id and key where audits and verdicts read them. Raises ForgeProblem."""
     from github.PublicKey import encrypt
 
-    key = _public_key(client)
-    secret = {"encrypted_value": encrypt(key["key"], app.pem), "key_id": key["key_id"]}
-    client.send("PUT", f"{_ENVIRONMENT}/secrets/{APP_KEY}", secret)
-    variable = {"name": APP, "value": app.client_id}
-    path = f"{_ENVIRONMENT}/variables"
-    if client.get(f"{path}/{APP}", "Environments: read") is None:
+    for environment, name in KEY_NAMES.items():
+        path = f"/environments/{environment}"
+        key = _public_key(client, path)
+        secret = {"encrypted_value": encrypt(key["key"], app.pem), "key_id": key["key_id"]}
+        client.send("PUT", f"{path}/secrets/{name}", secret)
+    _set_variable(client, f"/environments/{ENVIRONMENT}", APP, app.client_id)
+
+
+def pin(client: SettingsClient, app: NewApp, account: int, say: Say) -> None:
+    """Wait until the App is installed, then let its status alone count as a verdict.
+
+    Before it is installed nothing could set the status. After ten minutes the commands that do the
+    rest are left to the maintainer. Raises ForgeProblem.
+    """
+    variables = {VERDICT_APP: app.id, VERDICT_BOT: account}
+    commands = [f"gh variable set {name} --body {value}" for name, value in variables.items()]
+    say(f"install it on {client.wire.repository} alone: {app.html_url}/installations/new")
+    if not _is_installed(client, app, say):
+        rest = "; ".join([*commands, "geneb-ci init --apply"])
+        say(f"it is not installed yet; when it is, main takes verdicts from it alone by: {rest}")
+        return
+    for name, value in variables.items():
+        _set_variable(client, "/actions", name, str(value))
+    settings = [setting for setting in SETTINGS if setting.apply == verdict.__name__]
+    verdict(client, settings)
+    say(f"main takes the status geneb/verdict from the App {app.slug} alone")
+
+
+def _is_installed(client: SettingsClient, app: NewApp, say: Say) -> bool:
+    """Whether the App is installed on the repository, asked as the App for ten minutes."""
+    import github
+
+    identity = github.Auth.AppAuth(app.id, app.pem)
+    wire = Wire(identity, client.wire.repository, client.wire.api, client.wire.patience)
+    begun, printed_at = monotonic(), 0.0
+    try:
+        while True:
+            with contextlib.suppress(NotFound):
+                wire.get("/installation")
+                return True
+            waited = monotonic() - begun
+            if waited >= WAIT_S:
+                return False
+            if waited - printed_at > LINE_S:
+                printed_at = waited
+                say(f"waiting for its installation since {waited / 60:.0f} minutes")
+            sleep(ASK_S)
+    finally:
+        wire.close()
+
+
+def _set_variable(client: SettingsClient, owner: str, name: str, value: str) -> None:
+    """Set a variable of the repository, or of an environment."""
+    path, variable = f"{owner}/variables", {"name": name, "value": value}
+    needs = "Variables: read" if owner == "/actions" else "Environments: read"
+    if client.get(f"{path}/{name}", needs) is None:
         client.send("POST", path, variable)
     else:
-        client.send("PATCH", f"{path}/{APP}", variable)
+        client.send("PATCH", f"{path}/{name}", variable)
 
 
-def _public_key(client: SettingsClient) -> dict[str, str]:
-    key = client.get(f"{_ENVIRONMENT}/secrets/public-key", "Environments: read")
+def _public_key(client: SettingsClient, path: str) -> dict[str, str]:
+    key = client.get(f"{path}/secrets/public-key", "Environments: read")
     if not isinstance(key, dict) or not {"key", "key_id"} <= set(key):
-        raise UnexpectedReply(f"GitHub names no key to encrypt secrets of {ENVIRONMENT} by", AGAIN)
+        raise UnexpectedReply(f"GitHub names no key to encrypt secrets of {path} by", AGAIN)
     return key
 
 
@@ -217,7 +288,7 @@ def wait_for_code(visit: Visit, say: Say) -> str:
     return visit.code
 
 
-@contextmanager
+@contextlib.contextmanager
 def _serving(visit: Visit) -> Iterator[HTTPServer]:
     class Handler(BaseHTTPRequestHandler):
         timeout = 5
@@ -247,11 +318,6 @@ def _serving(visit: Visit) -> Iterator[HTTPServer]:
         server.timeout = POLL_S
         visit.address = f"http://127.0.0.1:{server.server_address[1]}"
         yield server
-
-
-def install_address(app: NewApp) -> str:
-    """Return where the App is installed on the repository: the second click."""
-    return f"{app.html_url}/installations/new"
 
 
 def _site() -> str:

@@ -17,7 +17,6 @@ from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import GenebError
 from geneb_ci.github.api import (
     NO_VERDICT,
-    STATUS_CONTEXT,
     GitHub,
     OpenList,
     numbers_by_head,
@@ -129,10 +128,9 @@ def has_verdict(github: GitHub, sha: str) -> bool:
 
     One that no longer holds is replaced when that is found, by the run that found it.
     """
-    for status in github.statuses(sha):
-        if status.context == STATUS_CONTEXT:
-            is_none = (status.description or "").startswith(NO_VERDICT)
-            return status.state != PENDING or not is_none
+    for status in github.verdict_statuses(sha):
+        is_none = (status.description or "").startswith(NO_VERDICT)
+        return status.state != PENDING or not is_none
     return False
 
 

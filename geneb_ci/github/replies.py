@@ -212,6 +212,7 @@ class Status(ReplyModel):
     state: str = ""
     description: str | None = None
     created_at: Shown = ""
+    creator: ShownUser = None
 
     @property
     def moment(self) -> str:

@@ -248,7 +248,7 @@ class Wire:
 
     def __init__(
         self,
-        token: str,
+        token: str | github.Auth.Auth,
         repository: str,
         api: str,
         patience: Patience = PATIENCE,
@@ -263,7 +263,7 @@ class Wire:
             raise_on_status=False,
         )
         self._github = github.Github(
-            auth=github.Auth.Token(token),
+            auth=github.Auth.Token(token) if isinstance(token, str) else token,
             base_url=api,
             user_agent=f"geneb-ci/{__version__}",
             per_page=PER_PAGE,
@@ -273,6 +273,7 @@ class Wire:
             seconds_between_writes=patience.between_writes,
         )
         self.repository = repository
+        self.api = api
         self.patience = patience
         self.etags = etags if etags is not None else Etags()
         self.remaining = math.inf
@@ -294,6 +295,10 @@ class Wire:
     def get(self, path: str, **parameters: str | int) -> Reply:
         """Read a path of the repository; an unchanged cached answer does not count as a request."""
         return self._read(f"/repos/{self.repository}{path}", dict(parameters))
+
+    def get_at(self, path: str) -> Any:
+        """Read any path of the API, as `get` does; returns its JSON."""
+        return self._read(path, {}).body
 
     def pages(self, path: str, pages_max: int, **parameters: str | int) -> Iterator[list[Any]]:
         """Yield a list page by page. Raises UnexpectedReply if there are more than `pages_max`.

@@ -1,40 +1,40 @@
-"""Rows as tables, in CSV or Parquet, and data sets described in Croissant.
+"""Rows as tables, in CSV or Parquet, and data sets described in Croissant."""
 
-The tables are pandas frames, which the extra `tables` brings; pandas is imported where one is made.
-"""
-
-import csv
 import hashlib
-import importlib.util
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from geneb_ci.audit.trust.attestation import STANDING_MEANING, Standing
 from geneb_ci.board.columns import COLUMNS, Entry
+from geneb_ci.board.numbers import scored_cells
+from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.board.site.links import HUB, LICENCE
+from geneb_ci.board.tables import (
+    CODEBOOK,
+    PAGE_TABLES,
+    Table,
+    TableColumn,
+    codebook,
+    csv_text,
+    parquet_text,
+    values_table,
+)
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.parquet import ColumnKind
 from geneb_ci.render.export_entries import (
     evidence_of,
     record_links,
     require_hub_data,
 )
-from reference_harness.formats.base import Count, Hex40, Hex64, StrictModel, parsed
+from reference_harness.formats.base import Count, Hex40, Hex64, Scores, StrictModel, parsed
+from reference_harness.formats.benchmark import Benchmark, Task
 from reference_harness.formats.files import NotReadable, read_text
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-FORMULA = re.compile(r"['=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-"""First letters with which a spreadsheet reads a cell as a formula, also in wide forms."""
-MARK = "'"
-"""The prefix that marks a text; a text that begins with it gets a second one."""
-CODEBOOK = "codebook.json"
 MANIFEST, MANIFEST_BYTES_MAX = "manifest.json", 10_000_000  # 100 tasks take 40 kB
 # The terms of Croissant 1.0, all of them: readers warn about a context that lacks some.
 _TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet format
@@ -58,46 +58,16 @@ _DATA_TYPES = {"number": "sc:Float", "count": "sc:Integer", "flag": "sc:Boolean"
 _REMOTE = re.compile(r"tasks/([A-Za-z0-9._-]+)/(train|test)\.csv(\.gz)?", re.ASCII)
 
 
-class TableColumn(NamedTuple):
-    """A column of a table."""
-
-    name: str
-    type: str
-    """text, number, count, flag or numbers."""
-    about: str
-
-
-class ExportedTable(NamedTuple):
-    """A table with what each of its columns means."""
-
-    name: str
-    about: str
-    columns: tuple[TableColumn, ...]
-    frame: "pd.DataFrame"
-    """A column of Python objects for each of `columns`; None where nothing is known."""
-
-
-def tables(site: Site) -> tuple[ExportedTable, ...]:
+def tables(site: Site) -> tuple[Table, ...]:
     """Return the tables of rows, cells and values, in the order of the lower-case model id."""
-    from geneb_ci.board.frame import score_frame
-
-    values = score_frame(site.entries, site.benchmark)
-    return _models(site), _scores(site, values), _values(site, values)
-
-
-def _table(
-    name: str, about: str, columns: Iterable[TableColumn], rows: Iterable[tuple[Any, ...]]
-) -> ExportedTable:
-    import pandas as pd
-
-    listed = tuple(columns)
-    frame = pd.DataFrame(rows, columns=[column.name for column in listed], dtype=object)
-    return ExportedTable(name, about, listed, frame)
+    has_errors = not unknown_sizes(site.benchmark)
+    values = values_table(site.entries, site.benchmark, has_errors=has_errors)
+    return _models(site), _scores(site), values
 
 
-def _models(site: Site) -> ExportedTable:
+def _models(site: Site) -> Table:
     known = [(c.download or c.key, c) for c in COLUMNS]
-    columns = [TableColumn(name, _type_of(c.kind), c.about) for name, c in known]
+    columns = [TableColumn(name, _KINDS.get(c.kind, "text"), c.about) for name, c in known]
     columns += [
         TableColumn("provenance", "text", "What the submission says of its level."),
         TableColumn("format", "text", "Version of the submission's format."),
@@ -111,11 +81,10 @@ def _models(site: Site) -> ExportedTable:
         submission = entry.submission
         versions = (submission.schema_version, submission.harness_version)
         rows.append((*values, submission.meta.provenance, *versions, records or None))
-    return _table("models", "One line for each model of the board.", columns, rows)
+    return Table("models", "One line for each model of the board.", tuple(columns), lambda: rows)
 
 
-def _type_of(kind: str) -> str:
-    return {"size": "count", "count": "count", "flag": "flag"}.get(kind, "text")
+_KINDS: Mapping[str, ColumnKind] = {"size": "count", "count": "count", "flag": "flag"}
 
 
 def _plain(value: object) -> object:
@@ -125,7 +94,7 @@ def _plain(value: object) -> object:
     return value
 
 
-def _scores(site: Site, values: "pd.DataFrame") -> ExportedTable:
+def _scores(site: Site) -> Table:
     metrics = site.benchmark.metrics
     meanings = "; ".join(f"`{name}`: {text}" for name, text in STANDING_MEANING.items())
     columns = [
@@ -148,69 +117,29 @@ def _scores(site: Site, values: "pd.DataFrame") -> ExportedTable:
             f"submitter's word unless `{Standing.RECOMPUTED}`. {meanings}.",
         )
     )
-    cells = values.pivot_table(
-        "value", ["model", "regime", "task", "category"], "metric", observed=True
+    rows = [
+        _score_row(entry, cell, site.benchmark)
+        for entry in site.entries
+        for cell in scored_cells(entry.submission, site.benchmark)
+    ]
+    return Table(
+        "scores", "One line for each model, regime and task.", tuple(columns), lambda: rows
     )
-    entries = {entry.submission.model_id: entry for entry in site.entries}
-    rows = []
-    for model, regime, task, category, *means in cells.reset_index().itertuples(index=False):
-        entry = entries[model]
-        evidence = evidence_of(entry, regime, task)
-        size = site.benchmark.by_id[task].n_test if evidence is None else evidence.n_test
-        seeds = [None if evidence is None else getattr(evidence.per_seed, m) for m in metrics]
-        standing = str(entry.attestation.standing(regime, task))
-        rows.append((model, regime, task, category, size, *means, *seeds, standing))
-    return _table("scores", "One line for each model, regime and task.", columns, rows)
 
 
-def _values(site: Site, values: "pd.DataFrame") -> ExportedTable:
-    """Return the long table of `score_frame`, each value rounded to two digits of its error."""
-    columns = (
-        TableColumn("model", "text", "Id of the model."),
-        TableColumn("task", "text", "Id of the task."),
-        TableColumn("category", "text", "Category of the task."),
-        TableColumn("regime", "text", "How much training data the probe gets."),
-        TableColumn("metric", "text", "What the value is of: `MCC`, `Acc` or `F1`."),
-        TableColumn(
-            "value",
-            "number",
-            "Mean over the seeds, as a fraction of 1, rounded to two digits of its standard error; "
-            "with all digits where no error is known.",
-        ),
-        TableColumn(
-            "standard_error",
-            "number",
-            "Standard error of the value, in its unit, with two digits. Known of MCC, where the "
-            "model has every task of the regime and every test set has a known size.",
-        ),
-        TableColumn("evidence", "text", "What others did to confirm the scores of the model."),
-    )
-    evidence = {entry.submission.model_id: str(entry.evidence) for entry in site.entries}
-    errors = values["standard_error"]
-    frame = values.assign(
-        value=list(map(_rounded, values["value"], errors)),
-        standard_error=list(map(_rounded, errors, errors)),
-        evidence=values["model"].astype(str).map(evidence),
-    ).astype(object)
-    about = "One line for each model, regime, task and metric."
-    return ExportedTable("values", about, columns, frame.where(frame.notna(), None))
-
-
-def _rounded(value: float, error: float) -> float:
-    """Return a value with the decimals that two digits of its standard error have."""
-    return round(value, max(0, 1 - math.floor(math.log10(error)))) if error > 0 else value
-
-
-def codebook(exported: Iterable[ExportedTable]) -> bytes:
-    """Return as JSON what one line of each table is, and the type and meaning of each column."""
-    return _encoded(
-        {
-            table.name: {
-                "about": table.about,
-                "columns": [column._asdict() for column in table.columns],
-            }
-            for table in exported
-        }
+def _score_row(
+    entry: Entry, cell: tuple[str, Task, Scores], benchmark: Benchmark
+) -> tuple[Any, ...]:
+    regime, task, scores = cell
+    evidence = evidence_of(entry, regime, task.id)
+    # Adding 0.0 turns -0.0 into 0.0, as in the files of the board.
+    means = [getattr(scores, metric) + 0.0 for metric in benchmark.metrics]
+    return (
+        *(entry.submission.model_id, regime, task.id, task.category),
+        task.n_test if evidence is None else evidence.n_test,
+        *means,
+        *(evidence and list(getattr(evidence.per_seed, metric)) for metric in benchmark.metrics),
+        str(entry.attestation.standing(regime, task.id)),
     )
 
 
@@ -222,67 +151,22 @@ def csv_files(site: Site) -> Iterator[tuple[str, bytes]]:
     yield CODEBOOK, codebook(exported)
 
 
-def csv_bytes(table: ExportedTable) -> bytes:
-    """Return a table as CSV: text is quoted, numbers have all digits, what is unknown is empty.
-
-    A text that a spreadsheet would take for a formula has an apostrophe before it, and so has one
-    that begins with an apostrophe: taking one away gives the text back.
-    """
-    text: str = table.frame.map(_csv_cell).to_csv(
-        index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\r\n"
-    )
-    return text.encode()
-
-
-def _csv_cell(value: object) -> object:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return json.dumps(value, allow_nan=False, separators=(",", ":"))
-    if isinstance(value, str) and FORMULA.match(value):
-        return MARK + value
-    return "" if value is None else value
-
-
-def require_parquet() -> None:
-    """Raise UsageProblem where the extra that writes Parquet is not installed."""
-    for module in ("pyarrow", "pandas"):
-        if importlib.util.find_spec(module) is None:
-            raise UsageProblem(
-                f"{module} is not installed, and Parquet needs it",
-                'pip install "geneb-ci[parquet]"',
-            )
+def csv_bytes(table: Table) -> bytes:
+    """Return a table as CSV."""
+    return b"".join(csv_text(table))
 
 
 def parquet_of(entries: Iterable[Entry], layout: Layout) -> dict[str, bytes]:
     """Return the tables of a board that is no published commit as Parquet, by file name."""
-    return dict(parquet_files(site_of(entries, {}, benchmark_of(layout), layout, Built())))
+    site = site_of(entries, {}, benchmark_of(layout), layout, Built())
+    return dict(parquet_files(site)) | {CODEBOOK: codebook((*tables(site), *PAGE_TABLES))}
 
 
 def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:
-    """Yield the tables as Parquet, the same bytes by the same pyarrow, and their codebook."""
-    import pyarrow as pa  # an extra of its own, and 0.3 s
-    import pyarrow.parquet as pq
-
-    types = {
-        "text": pa.string(),
-        "number": pa.float64(),
-        "count": pa.int64(),
-        "flag": pa.bool_(),
-        "numbers": pa.list_(pa.float64()),
-    }
+    """Yield the tables as Parquet, and their codebook."""
     exported = tables(site)
     for table in exported:
-        fields = [
-            pa.field(column.name, types[column.type], metadata={"about": column.about})
-            for column in table.columns
-        ]
-        schema = pa.schema(fields, {"about": table.about})
-        written = pa.Table.from_pandas(table.frame, schema, preserve_index=False)
-        sink = pa.BufferOutputStream()
-        # Its own metadata alone: that of pandas names the version of pandas.
-        pq.write_table(written.replace_schema_metadata(schema.metadata), sink, compression="zstd")
-        yield f"{table.name}.parquet", sink.getvalue().to_pybytes()
+        yield f"{table.name}.parquet", b"".join(parquet_text(table))
     yield CODEBOOK, codebook(exported)
 
 
@@ -321,7 +205,7 @@ def _dataset_description(
     }
 
 
-def _board(site: Site, contents: Iterable[tuple[ExportedTable, bytes]]) -> dict[str, Any]:
+def _board(site: Site, contents: Iterable[tuple[Table, bytes]]) -> dict[str, Any]:
     files = [
         _file(f"{t.name}.csv", f"{t.name}.csv", "text/csv", content) for t, content in contents
     ]
@@ -357,7 +241,7 @@ def _listed(name: str, address: str, kind: str, sha256: str, size: int) -> dict[
     }
 
 
-def _record_set(table: ExportedTable) -> dict[str, Any]:
+def _record_set(table: Table) -> dict[str, Any]:
     fields = [
         _field(table.name, column.name, column.about, column.type, f"{table.name}.csv")
         for column in table.columns

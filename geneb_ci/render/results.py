@@ -49,8 +49,9 @@ class BuiltBoard:
     """The board of a folder of submissions."""
 
     files: Mapping[str, bytes]
-    """Name to content: leaderboard.json, leaderboard_tasks.json and, with diagnostics, two more;
-    the tables in Parquet and their codebook where they were asked for."""
+    """Name to content: leaderboard.json, leaderboard_tasks.json and, with diagnostics,
+    diagnostics.json; every score as a table in CSV and Parquet, with a codebook; more tables where
+    they were asked for."""
     models: int
     """How many rows it has."""
     unranked: tuple[str, ...]

@@ -45,6 +45,7 @@ from geneb_ci.submission.reading import FileKind, read_bytes
 from geneb_ci.submission.result_folders import MODEL_META, described_by, model_meta
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.files import text_at
+from reference_harness.formats.packages import LOCK_SUFFIX
 from reference_harness.formats.submission import SubmissionV12
 from reference_harness.formats.submission_terms import SUFFIX
 from reference_harness.formats.text import quoted
@@ -164,7 +165,8 @@ class _Reader:
     def _own(self, state: BranchState) -> frozenset[str]:
         """Return the paths of the submission: row, card, extractor and what lies beside it."""
         beside = (f.path for f in self.change.files if self._is_beside(f.path, state))
-        return frozenset({state.row, state.card, state.module, *beside} - {""})
+        lock = f"{state.module.removesuffix('.py')}{LOCK_SUFFIX}" if state.module else ""
+        return frozenset({state.row, state.card, state.module, lock, *beside} - {""})
 
     def _is_beside(self, path: str, state: BranchState) -> bool:
         is_row = path == f"{self.places.submissions}/{state.model}.json"

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from geneb_ci.check.change import EXECUTABLE, REGULAR, SYMLINK, Blob, RepositoryFolders
 from geneb_ci.publish.git import GitRepository, NoBranch, known_base
+from reference_harness.formats.packages import LOCK_SUFFIX
 
-SUFFIXES = (".json", ".md", ".py")
+SUFFIXES = (".json", ".md", ".py", LOCK_SUFFIX)
 """Ends of the names of rows, cards, extractors and statements."""
 CACHE = "__pycache__"
 KEYS_FOLDER = "keys"

@@ -6,12 +6,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .base import Count, Hex40, Hex64, Moment, Scores, Seconds, Signed, StrictModel, Unit
-from .measured import TaskMeasured
+from .measured import RunProperty, TaskMeasured
 from .scorer import ScorerRef
 from .submission import BenchmarkRef, Columns, PredictionsFile, ReceiptTask
 from .submission_terms import Scale
-
-SENTENCE_MAX = 1000
 
 
 def is_unscaled(scale: object) -> bool:
@@ -226,14 +224,6 @@ class Missing(StrictModel):
     reason: str
 
 
-class RunProperty(StrictModel):
-    """What a run saw of one property of its extractor."""
-
-    outcome: Literal["verified", "not verified", "contradicted"]
-    """Not verified says that nothing contradicts it, and nothing shows it."""
-    sentence: Annotated[str, Field(max_length=SENTENCE_MAX)]
-
-
 class RunRecord(StrictModel):
     """The result of one run; a submission is derived from it."""
 
@@ -256,6 +246,9 @@ class RunRecord(StrictModel):
     numerics: NumericsRef | None = None
     """Null for an extractor without a module of torch, and in records of older harnesses."""
     packages: dict[str, str]
+    environment: Annotated[Hex64 | None, Field(exclude_if=operator.not_)] = None
+    """SHA-256 of the lock beside the extractor, whose packages came before the harness's own; left
+    out without one."""
     started_at: Moment
     finished_at: Moment
     resumed: bool

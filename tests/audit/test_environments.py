@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.errors import AuditRefused
-from geneb_ci.audit.rerun.fetching import InstalledPackages, install
+from geneb_ci.audit.rerun.fetching import (
+    InstalledPackages,
+    entry_lock,
+    install,
+    require_python,
+)
 from geneb_ci.common.errors import BadConfiguration, MachineFault
 from geneb_ci.models.entry import Environment
 from tests.loopback import loopback
@@ -39,7 +44,7 @@ class Index:
         return Environment.model_validate(fields)
 
     def install(self, wanted: Environment) -> InstalledPackages:
-        return install(wanted, self.policy, cache=self.cache)
+        return install(entry_lock(wanted, self.policy), cache=self.cache)
 
 
 @pytest.fixture
@@ -83,8 +88,9 @@ def test_another_wheel_than_the_lock_has_is_not_installed(index):
 
 
 def test_a_lock_without_hashes_is_not_installed(index):
-    with pytest.raises(MachineFault, match="cannot be installed"):
+    with pytest.raises(BadConfiguration, match=r":1: the lock has no hash of \"tinyformers==4"):
         index.install(index.environment(VERSIONS[0], "tinyformers==4.38.0\n"))
+    assert index.asked == []
 
 
 @pytest.mark.parametrize(
@@ -101,7 +107,6 @@ def test_a_lock_that_is_not_the_one_of_the_entry(index, change, message):
     assert index.asked == []
 
 
-def test_another_python_is_refused_before_anything_is_fetched(index):
+def test_another_python_is_refused(index):
     with pytest.raises(AuditRefused, match=r"the model needs Python 3\.7, this is 3\."):
-        index.install(index.environment(VERSIONS[0], python="3.7"))
-    assert index.asked == []
+        require_python(index.environment(VERSIONS[0], python="3.7"))

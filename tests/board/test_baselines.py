@@ -41,9 +41,10 @@ def test_a_line_is_drawn_where_every_task_of_a_mean_has_a_score():
         "macro",
         "micro",
         *(f"category:{name}" for name in MINI.categories),
+        *(f"task:{task}" for task in MINI.task_ids),
     }
     assert lines["full"]["kmer-4"]["micro"] == pytest.approx(sum(scores.values()) / 13)
-    assert baseline_lines(GENEB) == {}
+    assert set(baseline_lines(GENEB)["full"]["kmer-4"]) == {f"task:{task}" for task in REAL}
 
 
 def test_a_row_stands_beside_the_baselines_on_the_same_tasks():

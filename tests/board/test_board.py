@@ -123,6 +123,13 @@ DIGESTS = Path(__file__).with_name("golden") / "board.sha256"
 # Of the 41 public submissions; test_columns.py holds that they are right.
 BYTES = {name: digest for digest, name in map(str.split, DIGESTS.read_text("utf-8").splitlines())}
 
+TABLE_FILES = {
+    "values.csv": "cdaca6f1104f550ab1811350b8df77eda92fd2a118e3cd42507a4022e43af1e8",
+    "values.parquet": "f1803ad37c7b6134ab500eef5055a72890d38bea2bdbe159d4e6f30cc146deca",
+    "codebook.json": "",
+}
+"""Every score of them as a table, with its error; what says what is in it has no fixed digest."""
+
 
 def test_a_mean_is_rounded_once():
     assert mean([0.1] * 10) == 0.1
@@ -175,16 +182,18 @@ def geneb_ci(*arguments: str, cwd: Path = PUBLIC) -> subprocess.CompletedProcess
     return forked.run("geneb_ci", *arguments, cwd=cwd)
 
 
-def test_build_writes_three_files_and_says_so(tmp_path: Path):
+def test_build_writes_its_files_and_says_so(tmp_path: Path):
     done = geneb_ci("build", "--output", str(tmp_path / "board"))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        f"built {tmp_path}/board/leaderboard.json, leaderboard_tasks.json and diagnostics.json: "
-        "41 models\n"
+        f"built {tmp_path}/board/leaderboard.json, leaderboard_tasks.json, diagnostics.json, "
+        "values.csv, values.parquet and codebook.json: 41 models\n"
     )
     written = {path.name: path.read_bytes() for path in (tmp_path / "board").glob("*.json")}
     assert {name: hashlib.sha256(written[name]).hexdigest() for name in BYTES} == BYTES
-    assert sorted(written.keys() - BYTES.keys()) == ["diagnostics.json"]
+    assert sorted(written.keys() - BYTES.keys()) == ["codebook.json", "diagnostics.json"]
+    for name, digest in TABLE_FILES.items():
+        assert digest in {"", hashlib.sha256((tmp_path / "board" / name).read_bytes()).hexdigest()}
     told = json.loads(written["diagnostics.json"])
     assert told["method"] == {
         "metric": "MCC",
@@ -248,11 +257,13 @@ def test_build_writes_upstreams_two_files_and_the_page_when_told_to(tmp_path: Pa
     done = geneb_ci("build", "--no-diagnostics", "--output", str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
     assert (
-        done.stdout == f"built {tmp_path}/leaderboard.json and leaderboard_tasks.json: 41 models\n"
+        done.stdout == f"built {tmp_path}/leaderboard.json, leaderboard_tasks.json, values.csv, "
+        "values.parquet and codebook.json: 41 models\n"
     )
     digests = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in tmp_path.glob("*.json")
     }
+    assert digests.pop("codebook.json")
     assert digests == BYTES
     written = {
         path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()
@@ -264,7 +275,7 @@ def test_build_writes_upstreams_two_files_and_the_page_when_told_to(tmp_path: Pa
         "pages.css",
         "marks.html",
     }
-    assert written == {*NAMES, *scripts, *BYTES, *pages}
+    assert written == {*NAMES, *scripts, *BYTES, *TABLE_FILES, *pages}
     assert len(pages) == 2 * 41 + 100 + 13 + 9 + 2
     assert "feed.xml" not in written, "a folder has no history"
 

@@ -15,7 +15,7 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from tests.paths import ROOT, SUBMISSIONS, outside_rows
 
 EXTRAS = (
-    *("cryptography", "fsspec", "github", "huggingface_hub", "numpy", "pandas", "pyarrow"),
+    *("cryptography", "fsspec", "github", "huggingface_hub", "numpy", "pandas"),
     *("py_arkworks_bls12381", "ray", "requests", "ruff", "safetensors", "scipy", "sigstore"),
     *("sklearn", "threadpoolctl", "torch", "transformers", "urllib3", "uv", "yaml"),
 )
@@ -62,7 +62,7 @@ NEEDS = {
     "trust": "",
     "build --output out --no-diagnostics": "",
     "build --output board": "build",
-    "build --parquet --output board": "parquet",
+    "build --parquet --output board": "build",
     "serve": "build",
     "recommend": "build",
     "compare submissions/GROVER.json submissions/GROVER.json": "records",
@@ -74,11 +74,11 @@ NEEDS = {
     "replay --rules HEAD": "",
     "run --output record.json": "harness",
     "pack logs": "",
-    "export --format csv --output csv": "tables",
-    "export --format croissant --output croissant": "tables",
+    "export --format csv --output csv": "build",
+    "export --format croissant --output croissant": "build",
     "export --format every-eval-ever --output eee": "",
     "export --format eval-results --output results": "hub",
-    "export --format parquet --output parquet": "parquet",
+    "export --format parquet --output parquet": "build",
     "audit submissions/GROVER.json": "audit",
     "audit verify": "audit",
     "audit keygen --output key.pem": "audit",

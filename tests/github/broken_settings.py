@@ -123,6 +123,8 @@ BREAKS: dict[str, Callable[[SettingsServer, Files], None]] = {
     "environment-variable": put("variables", "hf-publish", {VARIABLE: "spaces/other/board"}),
     "environment-no-token": put("secrets", "hf-publish", {"HF_TOKEN"}),
     "repository-variable": put("variables", "", {}),
+    "verdict-environment": put("environments", "geneb-verdict", None),
+    "verdict-environment-main": lambda server, _: server.policies["geneb-verdict"].append(RELEASES),
     "audit-environment": put("environments", "geneb-audit", None),
     "audit-environment-main": lambda server, _: server.policies["geneb-audit"].append(RELEASES),
     "workflows": changed(".github/workflows/publish.yml", b"on: push\n"),

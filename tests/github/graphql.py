@@ -156,7 +156,7 @@ def _comments(server: "GitHubServer", pull: Node, first: int = 0, last: int = 0)
 
 
 def _author(user: Node | None) -> Node | None:
-    """Return who wrote a comment: null, where the account is deleted."""
+    """Return who wrote a comment or set a status: null, where the account is deleted."""
     if user is None:
         return None
     login = str(user.get("login", ""))
@@ -179,9 +179,10 @@ def _status(server: "GitHubServer", commit: Node) -> Node | None:
 
 
 def _context(_: "GitHubServer", status: Node, name: str) -> Node | None:
-    return next(
-        ({"state": s["state"].upper()} for s in status["statuses"] if s["context"] == name), None
-    )
+    found = next((s for s in status["statuses"] if s["context"] == name), None)
+    if found is None:
+        return None
+    return {"state": found["state"].upper(), "creator": _author(found.get("creator"))}
 
 
 _RESOLVERS: dict[str, Callable[..., Any]] = {

@@ -56,6 +56,10 @@ class GitHubServer(History):
         self.permissions = WRITE
         self.granted: frozenset[str] = WRITE
         """What the token of the request at hand may do."""
+        self.account = BOT
+        """Whose token it is."""
+        self.accounts: dict[str, dict[str, Any]] = {}
+        """Accounts by token; every other token is that of GitHub Actions."""
         self.tokens = {TOKEN}
         self.grants: dict[str, frozenset[str]] = {}
         """Tokens with rights of their own, as those of jobs; others have `permissions`."""
@@ -143,7 +147,8 @@ class GitHubServer(History):
         url = urlsplit(target)
         self.requests.append((verb, target))
         self.before(verb, url.path)
-        if token not in self.tokens and token not in self.grants:
+        rights = self.rights_of(token)
+        if rights is None:
             return Answer(401, {"message": "Bad credentials"})
         fault = next((f for f in self.faults if self._hits(f, verb, target)), None)
         if fault is not None:
@@ -157,7 +162,8 @@ class GitHubServer(History):
             headers = {"X-RateLimit-Reset": str(int(time() + self.skew) + 1800)}
             return Answer(403, {"message": "API rate limit exceeded for installation."}, headers)
         query = {name: values[-1] for name, values in parse_qs(url.query).items()}
-        self.granted = self.grants.get(token, frozenset(self.permissions))
+        self.granted = rights
+        self.account = self.accounts.get(token, BOT)
         found = self._published(verb, url.path, query, json.loads(raw) if raw else None)
         if fault is not None:
             return Answer(fault.status, {"message": fault.message}, fault.headers)
@@ -172,6 +178,12 @@ class GitHubServer(History):
             found.headers["ETag"] = etag
         self.charged += 1
         return found
+
+    def rights_of(self, token: str) -> frozenset[str] | None:
+        """Return what a token may do; None for one that GitHub does not know."""
+        if token in self.grants:
+            return self.grants[token]
+        return frozenset(self.permissions) if token in self.tokens else None
 
     @staticmethod
     def _hits(fault: Fault, verb: str, target: str) -> bool:
@@ -406,7 +418,7 @@ class GitHubServer(History):
         if refusal := wrong_status(body, self.statuses.get(sha, [])):
             return invalid("Status", refusal)
         moment = self.stamp or strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(time() + self.skew))
-        status = body | {"creator": BOT, "created_at": moment}
+        status = body | {"creator": self.account, "created_at": moment}
         self.statuses.setdefault(sha, []).insert(0, status)
         return Answer(201, self.statuses[sha][0])
 

@@ -9,6 +9,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import jwt
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
 from tests.github.history import Files
 from tests.github.refusals import Answer
 from tests.github.server import REPOSITORY, ROUTES, WRITE, GitHubServer
@@ -90,6 +94,10 @@ class SettingsServer(GitHubServer):
         self.count = 100
         self.apps: dict[str, dict[str, Any]] = {}
         """Apps whose key was not given out yet, by the code that buys it."""
+        self.sold: dict[str, Any] | None = None
+        """The App whose key was given out."""
+        self.is_installed = True
+        """Whether the App of the board is installed on it."""
         self.sealed: dict[str, str] = {}
         """Secrets as they were sent, by name."""
 
@@ -109,9 +117,20 @@ class SettingsServer(GitHubServer):
     def _route(self, verb: str, path: str, query: dict[str, str], body: Any) -> Answer:
         """Answer for the whole of GitHub, too: an App is sold once for a code."""
         if match := re.fullmatch(r"/app-manifests/(\w+)/conversions", path):
-            app = self.apps.pop(match[1], None)
-            return Answer(201, app) if app else missing()
+            self.sold = self.apps.pop(match[1], None)
+            return Answer(201, self.sold) if self.sold else missing()
+        if match := re.fullmatch(r"/users/([\w-]+)(?:\[|%5B)bot(?:\]|%5D)", path):
+            return Answer(200, {"id": 9, "login": f"{match[1]}[bot]", "type": "Bot"})
         return super()._route(verb, path, query, body)
+
+    def rights_of(self, token: str) -> frozenset[str] | None:
+        """Know an App by what its key signs."""
+        if token.count(".") == 2 and self.sold is not None:
+            key = load_pem_private_key(self.sold["pem"].encode(), None)
+            assert isinstance(key, RSAPrivateKey)
+            claims = jwt.decode(token, key.public_key(), algorithms=["RS256"])
+            return frozenset({"app:jwt"}) if claims["iss"] == str(self.sold["id"]) else None
+        return super().rights_of(token)
 
     def routes(self) -> Any:
         return [*SETTINGS_ROUTES, *ROUTES]
@@ -305,6 +324,9 @@ class SettingsServer(GitHubServer):
         self.sealed[name] = body["encrypted_value"]
         return Answer(201, {})
 
+    def get_installation(self, _query: Any, _body: Any) -> Answer:
+        return Answer(200, {"id": 3, "app_id": 7}) if self.is_installed else missing()
+
     def get_secret(self, _query: Any, _body: Any, place: str, name: str) -> Answer:
         known = name in self.secrets.get(self._held(place), set())
         return Answer(200, {"name": name}) if known else missing()
@@ -318,6 +340,7 @@ _S = SettingsServer
 SETTINGS_ROUTES: list[tuple[str, str, str, Callable[..., Answer]]] = [
     ("", "GET", "metadata:read", _S.get_repository),
     ("", "PATCH", ADMIN_WRITE, _S.patch_repository),
+    ("/installation", "GET", "app:jwt", _S.get_installation),
     ("/branches/main", "GET", "contents:read", _S.get_branch),
     ("/private-vulnerability-reporting", "GET", ADMIN_READ, _S.get_reports),
     ("/private-vulnerability-reporting", "PUT", ADMIN_WRITE, _S.put_reports),

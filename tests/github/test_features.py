@@ -46,6 +46,11 @@ def without(name: str) -> Break:
     return lambda server, _: server.secrets["geneb-audit"].discard(name)
 
 
+def app_without_account(server: SettingsServer, _files: Files) -> None:
+    server.variables[""]["VERDICT_APP"] = "7"
+    server.secrets["geneb-verdict"].add("VERDICT_APP_KEY")
+
+
 def alone(server: SettingsServer, _files: Files) -> None:
     server.writers = ["maintainer"]
 
@@ -68,6 +73,20 @@ CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
         BROKEN,
         "the variable AUDIT_APP names an App, and its key AUDIT_APP_KEY is not stored",
         "gh variable delete AUDIT_APP --env geneb-audit; geneb-ci init --app",
+    ),
+    "no key of the App of verdicts": (
+        lambda server, _: server.variables[""].update(VERDICT_APP="7", VERDICT_BOT="9"),
+        "verdicts",
+        BROKEN,
+        "the variable VERDICT_APP names an App, and its key VERDICT_APP_KEY is not stored",
+        "gh variable delete VERDICT_APP; geneb-ci init --apply",
+    ),
+    "no account of the App of verdicts": (
+        app_without_account,
+        "verdicts",
+        BROKEN,
+        "the variable VERDICT_BOT does not say which account the App 7 has",
+        "gh variable set VERDICT_BOT",
     ),
     "no token of the Hub": (
         without("HF_JOBS_TOKEN"),
@@ -170,7 +189,8 @@ def test_each_broken_state_is_named_with_its_cure(name, sound, files):
 def test_a_board_with_everything_works(sound, capsys):
     ready(sound)
     code, out, err = doctor(capsys)
-    lines = ["verdicts: works", "merging: works", "publishing: works", "audits: works"]
+    weaker = "the status counts from whoever may write; from an App alone: geneb-ci init --app"
+    lines = [f"verdicts: works: {weaker}", "merging: works", "publishing: works", "audits: works"]
     assert (code, out.splitlines()[:4], err) == (0, lines, "")
     # Broken is an exit code of its own kind; what nobody set up is not.
     sound.secrets["geneb-audit"].discard("AUDIT_KEY")
@@ -248,6 +268,7 @@ def test_what_jobs_read_is_derived_from_their_files():
         ("audit", "AUDIT_KEY", "geneb-audit"),
         ("audit", "AUDIT_TOKEN", "geneb-audit"),
         ("audit", "HF_JOBS_TOKEN", "geneb-audit"),
+        ("verdict", "VERDICT_APP_KEY", "geneb-verdict"),
     }
     jobs = reads_of("audit", (FOLDER / "audit.yml").read_text("utf-8"))
     assert [job.job for job in jobs] == ["open", "ready", "rerun", "deliver"]

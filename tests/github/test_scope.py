@@ -67,6 +67,57 @@ def test_a_published_row_corrects_its_extractor_unless_another_uses_it(place, is
     assert (verdict["outcome"], verdict["is_edit"]) == (outcome, True)
 
 
+PINNED = b"h5py==3.16.0 --hash=sha256:" + b"0" * 64 + b"\n"
+
+
+def locked(files: Files, name: str, lock: bytes, claimed: bytes = b"") -> Files:
+    """Add a lock to the extractor of a row, and its digest to the run."""
+    path = f"submissions/{name}.json"
+    document = json.loads(files[path][1])
+    document["run"]["environment"] = hashlib.sha256(claimed or lock).hexdigest()
+    module = document["run"]["extractor"]["path"].removesuffix(".py")
+    return files | {
+        path: (REGULAR, encoded(document)),
+        f"{module}.lock.txt": (REGULAR, lock),
+    }
+
+
+def test_a_row_brings_the_lock_of_its_extractor(place):
+    changes = sound()
+    changes |= row("model", MODULE, changes[MODULE][1])
+    verdict = place.verdict(place.pull(locked(changes, "model", PINNED)))
+    assert verdict["outcome"] == "passed"
+    assert f"{MODULE.removesuffix('.py')}.lock.txt" in {file["path"] for file in verdict["files"]}
+    for lock in (b"-r /etc/passwd\n", PINNED + b"--extra-index-url //example.org\n"):
+        refused = place.verdict(place.pull(locked(changes, "model", lock)))
+        assert (refused["outcome"], rules(refused)) == ("changes-needed", {"unusable-lock"})
+    other = place.verdict(place.pull(locked(changes, "model", PINNED, claimed=b"another")))
+    assert (other["outcome"], rules(other)) == ("changes-needed", {"lock-mismatch"})
+
+
+def test_a_lock_beside_anothers_extractor_is_not_the_rows(place):
+    """It would change the packages in which the other row is audited."""
+    code = place.files[THEIRS][1]
+    changes = sound() | row("model", THEIRS, code)
+    del changes[MODULE]
+    verdict = place.verdict(place.pull(locked(changes, "model", PINNED)))
+    assert verdict["outcome"] == "needs-maintainer"
+    # Nor are its bytes read: none lies in the repository.
+    assert rules(verdict) == {"foreign-file", "lock-mismatch"}
+    assert "submissions/extractors/alpha.lock.txt" not in {one["path"] for one in verdict["files"]}
+
+
+def test_a_row_cannot_lose_its_lock(place):
+    code = place.files[THEIRS][1]
+    publish(place, locked(row("alpha", THEIRS, code), "alpha", PINNED))
+    gone = place.files | row("alpha", THEIRS, code)
+    gone |= {"submissions/cards/alpha.md": (REGULAR, NOTE.encode())}
+    del gone["submissions/extractors/alpha.lock.txt"]
+    head = place.server.commit(gone, place.base)
+    verdict = place.verdict(place.server.open_pull(head, place.base))
+    assert "unusable-lock" in rules(verdict)
+
+
 @pytest.mark.parametrize("path", [ROW, CARD_PATH, MODULE])
 @pytest.mark.parametrize("mode", ["100755", "100664", "100000", "0100644"])
 def test_38_a_mode_that_is_not_that_of_an_ordinary_file_never_passes(place, path, mode):

@@ -21,7 +21,7 @@ from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.diagnosis import SettingState
 from geneb_ci.github.settings.wanted import SETTINGS, table
 from tests.gate import gated
-from tests.github.broken_settings import BREAKS, KEYS, key_file
+from tests.github.broken_settings import BREAKS, KEYS, key_file, rule
 from tests.github.conftest import IMPATIENT
 from tests.github.history import Files
 from tests.github.server import REPOSITORY, TOKEN
@@ -105,7 +105,7 @@ def sound(
 
 IMPLIED = {
     "environment": {"environment", "environment-main"},
-    "log-environment": {"log-environment", "log-environment-main"},
+    "verdict-environment": {"verdict-environment", "verdict-environment-main"},
     "audit-environment": {"audit-environment", "audit-environment-main"},
     "merge-queue": {"merge-queue", "workflows"},
 }
@@ -213,7 +213,7 @@ def test_a_new_repository_gets_what_a_token_may_set(files, hub, monkeypatch):
             for one in diagnosis.diagnoses_of(observed(server))
             if one.state is SettingState.WRONG
         ]
-        assert len(wrong) == 23
+        assert len(wrong) == 25
         assert not BY_HAND & set(wrong)
         apply_all(server)
         left = {
@@ -242,6 +242,30 @@ def test_dependabot_may_move_the_pins_of_workflows(pin, state, sound, files):
     sound.push(files | {path: ("100644", raw)})
     (setting,) = (one for one in SETTINGS if one.id == "workflows")
     assert [one.state for one in diagnosis.diagnoses_of(observed(sound), [setting])] == [state]
+
+
+def test_main_takes_verdicts_from_the_app_of_the_board_alone(sound, hub, monkeypatch):
+    """Whoever may write can set any status; only the App has the token that counts."""
+    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
+    (setting,) = (one for one in SETTINGS if one.id == "main-verdict")
+
+    def look() -> str | None:
+        (found,) = diagnosis.diagnoses_of(observed(sound), [setting])
+        return found.actual
+
+    assert not look()
+    sound.variables[""]["VERDICT_APP"] = "7"
+    assert look() == "geneb/verdict counts whoever sets it, not only from the App 7"
+    apply_all(sound)
+    assert not look()
+    (check,) = rule(sound, "required_status_checks")["parameters"]["required_status_checks"]
+    assert check == {"context": "geneb/verdict", "integration_id": 7}
+    # An App that is gone: nothing would ever be merged.
+    del sound.variables[""]["VERDICT_APP"]
+    assert look() == "geneb/verdict counts only from the App 7, which sets none"
+    apply_all(sound)
+    assert not look()
 
 
 def test_rules_that_do_not_apply_are_not_said_to_have_no_bypass(sound):

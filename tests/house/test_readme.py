@@ -22,7 +22,7 @@ QUESTIONS = {
     "what is it": (None, r"checks, audits and publishes results for \[GENEB\]"),
     "for whom": (None, r"\*\*add my model\*\*.*\*\*choose a model\*\*.*\*\*run a leaderboard\*\*"),
     "how do I check a file": (None, r"\$ geneb-ci check submission\.json"),
-    "what does verified mean": (None, r"\*verified\* \(an audit agreed\)"),
+    "what does audited mean": (None, r"\*audited\* \(an\s+audit agreed\)"),
     "how do I get it for my row": ("docs/reader/verified.md", r'form "Ask for an audit"'),
     "where is the board": (None, r"`geneb-ci serve` shows it"),
     "how do I add my model": (

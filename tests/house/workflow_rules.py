@@ -126,7 +126,9 @@ def row_06_moved_head(workflow: Workflow) -> Iterator[str]:
     for name, job in workflow.jobs.items():
         if "write" in rights(job).values():
             given = {key for step in steps(job) for key in step.get("env", {})}
-            if given != {"GH_TOKEN", "VERDICT"} or "geneb_ci report" not in runs(job):
+            if given != {"GH_TOKEN", "VERDICT", "VERDICT_TOKEN"} or "geneb_ci report" not in runs(
+                job
+            ):
                 yield f"{name}: writes, and sees {sorted(given)}"
 
 

@@ -10,17 +10,24 @@ from typing import Any
 
 import pytest
 import requests
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from nacl.public import PrivateKey, SealedBox
 
 from geneb_ci.cli.main import main
 from geneb_ci.github import errors, new_app
+from geneb_ci.github.new_app import KEY_NAMES
 from tests.github.server import REPOSITORY
-from tests.github.settings_server import SEALED_BY
+from tests.github.settings_server import SEALED_BY, SettingsServer
 from tests.init.conftest import IMPATIENT
 
 CODE = "a180b1a3d263c81bc6441d7b990bae27d4c10679"
-PEM = "-----BEGIN RSA PRIVATE KEY-----\nof the App\n-----END RSA PRIVATE KEY-----\n"
-MADE: dict[str, Any] = {"client_id": "Iv23liA1", "slug": "board-audits", "pem": PEM}
+PEM = (
+    rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    .private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    .decode()
+)
+MADE: dict[str, Any] = {"client_id": "Iv23liA1", "slug": "board-audits", "pem": PEM, "id": 7}
 MADE |= {"html_url": "https://github.com/apps/board-audits", "owner": {"id": 1, "login": "org"}}
 
 
@@ -31,7 +38,9 @@ def forge(board, servers, identity, monkeypatch):
     for name, value in servers.environment(identity).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
-    servers.forge.put_environment({}, {}, "geneb-audit")
+    for name in KEY_NAMES:
+        servers.forge.put_environment({}, {}, name)
+    servers.forge.main_of = lambda: "a" * 40  # `init --apply` has pushed
     servers.forge.apps[CODE] = dict(MADE)
     return servers.forge
 
@@ -81,19 +90,64 @@ def test_a_click_makes_an_app_and_stores_its_key(forge, capsys):
     assert action.startswith("https://github.com/organizations/org/settings/apps/new?state=")
     sent = json.loads(only('name="manifest" value="([^"]+)"', person.page))
     assert sent["default_permissions"] == {
-        "contents": "write", "metadata": "read", "pull_requests": "write"
-    }  # fmt: skip
+        "contents": "write",
+        "metadata": "read",
+        "pull_requests": "write",
+        "statuses": "write",
+    }
     assert (sent["public"], sent["hook_attributes"]["active"]) == (False, False)
     assert forge.variables["geneb-audit"]["AUDIT_APP"] == "Iv23liA1"
-    assert "AUDIT_APP_KEY" in forge.secrets["geneb-audit"]
-    sealed = base64.b64decode(forge.sealed["AUDIT_APP_KEY"])
-    assert SealedBox(PrivateKey(SEALED_BY)).decrypt(sealed).decode() == PEM
-    assert "of the App" not in out + err
+    for environment, name in KEY_NAMES.items():
+        assert name in forge.secrets[environment]
+        sealed = base64.b64decode(forge.sealed[name])
+        assert SealedBox(PrivateKey(SEALED_BY)).decrypt(sealed).decode() == PEM
+    assert PEM.splitlines()[1] not in out + err
     assert "https://github.com/apps/board-audits/installations/new" in out
     assert out.endswith(f"next: geneb-ci doctor --github {REPOSITORY}\n")
     # A second App would take the place of the first: it is refused before anybody clicks.
     assert main(["init", "--app"]) == 2
     assert "has the key of an App already" in capsys.readouterr().err
+
+
+def required(forge: SettingsServer) -> list[dict[str, Any]]:
+    """Return the checks that main requires."""
+    return [
+        check
+        for ruleset in forge.rulesets.values()
+        for rule in ruleset["rules"]
+        if rule["type"] == "required_status_checks"
+        for check in rule["parameters"]["required_status_checks"]
+    ]
+
+
+def test_main_takes_verdicts_from_the_installed_app_alone(forge, capsys):
+    code, _, out, err = run(capsys, f"code={CODE}&state={{state}}")
+    assert (code, err) == (0, "")
+    assert forge.variables[""] == {"VERDICT_APP": "7", "VERDICT_BOT": "9"}
+    assert required(forge) == [{"context": "geneb/verdict", "integration_id": 7}]
+    assert "main takes the status geneb/verdict from the App board-audits alone" in out
+
+
+def test_before_the_app_is_installed_main_takes_verdicts_as_before(forge, capsys, monkeypatch):
+    """Nothing could set the status, and every pull request would wait."""
+    forge.is_installed = False
+    monkeypatch.setattr(new_app, "ASK_S", 0.01)
+    monkeypatch.setattr(new_app, "_is_installed", limited(new_app._is_installed, monkeypatch))
+    code, _, out, _ = run(capsys, f"code={CODE}&state={{state}}")
+    assert code == 0
+    assert (forge.variables[""], required(forge)) == ({}, [])
+    said = " ".join(out.split())
+    assert "gh variable set VERDICT_APP --body 7; gh variable set VERDICT_BOT --body 9" in said
+
+
+def limited(wait: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the wait for an installation, of a twentieth of a second."""
+
+    def short(*arguments: Any) -> bool:
+        monkeypatch.setattr(new_app, "WAIT_S", 0.05)
+        return bool(wait(*arguments))
+
+    return short
 
 
 @pytest.mark.usefixtures("forge")

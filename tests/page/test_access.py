@@ -16,6 +16,7 @@ VIEWS = [
     "#/compare?m=space&m=GROVER&m=MutBERT&m=DNABERT-S",
     "#/findings",
     "#/model/space",
+    "#/downloads",
     "#/about",
 ]
 MORE = [
@@ -23,6 +24,10 @@ MORE = [
     "#/table?columns=tasks%3ASplice+Sites&intervals=all&size=25000000",
     "#/table?q=nothing+is+called+so",
     "#/compare",
+    "#/plots?plot=sizes&m=space",
+    "#/plots?plot=curves&species=plants",
+    "#/plots?plot=task&m=space&m=GROVER",
+    "#/plots?plot=likeness&kind=Histone+Mod.",
     "#/model/nobody",
 ]
 """Views with another regime, filter or choice."""

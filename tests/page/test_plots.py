@@ -1,10 +1,16 @@
 """The plots: what each draws is what the board decided, and follows filters and address."""
 
-import pytest
+import itertools
 
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from geneb_ci.board.decisions import better, compare_pair
+from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import found_intervals
-from tests.page.boards import values
-from tests.page.rows import ALL, DASH, FULL, display
+from tests.page.boards import advice, values
+from tests.page.rows import ALL, DASH, FULL, MINUS, display, shown
 
 REGIMES = ("full", "10shot", "1shot")
 # The page's own functions on the board's doubles.
@@ -25,8 +31,6 @@ async ([rows, critical, params]) => {
 
 
 def test_ranges_and_the_front_are_those_of_the_boards_decisions(evaluated):
-    from geneb_ci.board.decisions import better
-
     board = found_intervals().regimes["full"].board
     scores = board.scores["macro"]
     sizes = {row["model"]: row["params"] for row in FULL}
@@ -57,12 +61,20 @@ def ranks_of(regime: str, score: str) -> dict[str, str]:
     return written
 
 
-def drawn_ranks(page) -> list[dict[str, str]]:
-    """Return the ranks that the figures of the plot have, of each regime as it is ordered."""
-    page.locator("figure summary").click()
-    rows = page.locator("#ranks tbody tr").evaluate_all(
+def figures(page, name: str) -> list[list[str]]:
+    """Open the figures of the plot that has a table of some id, and return its rows."""
+    box = page.locator("figure", has=page.locator(f"#chart-{name}"))
+    box.locator("summary").click()
+    box.locator("details tbody tr").first.wait_for()
+    rows: list[list[str]] = box.locator("details tbody tr").evaluate_all(
         "(rows) => rows.map((row) => [...row.children].map((cell) => cell.innerText))"
     )
+    return rows
+
+
+def drawn_ranks(page) -> list[dict[str, str]]:
+    """Return the ranks that the figures of the plot have, of each regime as it is ordered."""
+    rows = figures(page, "ranges")
     return [{name: own[k] for name, *own in rows} for k in range(len(REGIMES))]
 
 
@@ -93,8 +105,7 @@ def test_the_front_counts_what_is_distinguishable(tab):
     page = tab.go("#/plots?plot=sizes")
     assert page.locator("#chart-size circle").count() == ALL
     assert page.locator("#chart-size .whiskers line").count() == ALL
-    page.locator("figure summary").click()
-    marked = set(tab.texts("#sizes tbody tr:has(td:text-is('yes')) th"))
+    marked = {name for name, *_, front in figures(page, "size") if front == "yes"}
     steps = values()["diagnostics.json"]["size"]["full"]["pareto"]
     assert {display(one["model"]) for one in steps} < marked
     assert page.locator("#chart-size .on-front").count() == len(marked)
@@ -108,3 +119,116 @@ def test_without_intervals_a_plot_says_that_it_rests_on_scores_alone(tab, plot):
     assert page.locator(".range, .whiskers line").count() == 0
     assert page.locator("figure .part").count() == ALL
     assert "95 %" not in page.inner_text("figcaption")
+
+
+def test_curves_are_the_means_that_advice_rests_on(tab):
+    asked = {"species": "plants", "category": "Promoters"}
+    page = tab.go("#/plots?plot=curves&species=plants&kind=Promoters&m=space&m=GROVER")
+    wanted = []
+    for model in ("space", "GROVER"):
+        told = [display(model)]
+        for regime in reversed(REGIMES):
+            choices = advice(regime, **asked).regimes[0].choices
+            own = next(one for one in choices if one.model == model)
+            told.append(f"{shown(own.score)} ({shown(own.low)} to {shown(own.high)})")
+        wanted.append(told)
+    assert figures(page, "curves") == wanted
+    assert "over 3 tasks (plants, Promoters), each counting alike" in page.inner_text("figcaption")
+    page = tab.go("#/plots?plot=curves&metric=F1&species=plants")
+    assert page.locator("#chart-curves .curve").count() == 4
+    assert page.locator("#chart-curves .bar").count() == 0
+
+
+REAL = "leannmlindsey_GUE_mouse_0"
+"""A task that has baselines."""
+
+
+def test_one_task_has_a_dot_for_each_model_and_its_baselines(tab):
+    page = tab.go(f"#/plots?plot=task&task={REAL}&m=space")
+    rows = figures(page, "task")
+    told = {name: score for name, score, _ in rows[:ALL]}
+    assert told == scores_of(REAL)
+    assert [name for name, *_ in rows[ALL:]] == [
+        f"{name}, a baseline" for name in ("kmer-4", "kmer-6", "random-init")
+    ]
+    assert page.locator("#chart-task .part").count() == ALL
+    assert page.locator("#chart-task .baseline").count() == 3
+    assert page.locator("#chart-task .part.s0, #chart-task .mark.s0").count() == 2
+    page.select_option("#species", "plants")
+    tab.drawn()
+    assert page.locator("#one-task option").count() == 10
+    page.locator("#one-task").select_option(index=3)
+    tab.drawn()
+    assert "task=" in tab.address()
+    assert page.locator("#chart-task .baseline").count() == 0
+
+
+def scores_of(task: str) -> dict[str, str]:
+    """Return the score of each model in a task, as the page writes both."""
+    names = {row["model"]: row["disp"] for row in FULL}
+    rows = values()["leaderboard_tasks.json"]["data"]["full"]
+    return {names[row["model"]]: shown(row["task_MCC"][task]) for row in rows}
+
+
+def test_dots_in_a_heap_do_not_cover_each_other(call):
+    places = [float(x) for x in np.random.default_rng(3).normal(300, 60, 200)]
+    found = call("heaps.heaped", places, 10, 2.5, 240)
+    dots = sorted(zip(found["heights"], places, strict=True))
+    for (level, x), (other, y) in itertools.pairwise(dots):
+        assert level != other or y - x >= found["width"]
+    assert (found["highest"] + 1) * found["width"] <= 240
+    assert call("heaps.heaped", [1, 1, 1], 10, 2.5, 240)["heights"] == [0, 1, 2]
+
+
+def test_correlations_are_spearmans_and_alike_columns_stand_together(call):
+    rng = np.random.default_rng(5)
+    two = rng.normal(size=(2, 30))
+    columns = [np.round(two[k % 2] + rng.normal(size=30) / 4, 1) for k in range(8)]
+    found = np.array(call("likeness.rankCorrelations", [own.tolist() for own in columns]))
+    assert found == pytest.approx(spearmanr(np.array(columns), axis=1).statistic, abs=1e-12)
+    order = call("likeness.alikeOrder", found.tolist())
+    assert sorted(order) == list(range(8))
+    assert [place % 2 for place in order] in ([0] * 4 + [1] * 4, [1] * 4 + [0] * 4)
+    assert call("likeness.alikeOrder", [[1]]) == [0]
+
+
+def test_tasks_are_correlated_where_they_are_few_and_categories_elsewhere(tab):
+    page = tab.go("#/plots?plot=likeness")
+    assert page.locator(".likeness tbody tr").count() == 13
+    page = tab.go("#/plots?plot=likeness&kind=Splice+Sites&regime=10shot")
+    tasks = shipped_benchmark().categories["Splice Sites"]
+    names = [text.partition(" ")[2] for text in tab.texts(".likeness tbody th")]
+    labels = {task.label: task.id for task in shipped_benchmark().tasks}
+    assert sorted(labels[name] for name in names) == sorted(tasks)
+    rows = {row["model"]: row for row in values()["leaderboard_tasks.json"]["data"]["10shot"]}
+    own = [[row["task_MCC"][labels[name]] for row in rows.values()] for name in names[:2]]
+    wanted = f"{spearmanr(*own).statistic:.2f}".replace("0.", ".").replace("-", MINUS)
+    assert page.locator(".likeness tbody tr").first.locator("td").nth(1).inner_text() == wanted
+    page = tab.go("#/plots?plot=likeness&q=grover")
+    assert "Fewer than three models have no correlation." in page.inner_text("main")
+
+
+def test_strips_have_the_differences_of_the_relation(tab):
+    ids = ["space", "GROVER", "MutBERT"]
+    page = tab.go(f"#/compare?species=plants&{'&'.join(f'm={one}' for one in ids)}")
+    board = found_intervals().regimes["full"].board
+    first, *others = (board.models.index(one) for one in ids)
+    labels = {task.label: task.id for task in shipped_benchmark().tasks}
+    means = []
+    rows = figures(page, "strips")
+    assert len(rows) == 10
+    filled = 0
+    for label, _, *numbers in rows:
+        scores = board.tasks[labels[label]]
+        found = [compare_pair(scores, other, first, board.critical) for other in others]
+        assert [text.replace("\n", " ") for text in numbers[3:]] == [
+            f"{shown(one.difference)} {shown(one.low)} to {shown(one.high)}" for one in found
+        ]
+        means.append(sum(one.difference for one in found))
+        filled += sum(one.is_significant for one in found)
+    assert means == sorted(means, reverse=True)
+    assert page.locator("#chart-strips svg").count() == 1
+    assert page.locator("#chart-strips .mark").count() == 3 + 2 * len(rows)
+    assert page.locator("#chart-strips .mark:not(.hollow)").count() == 3 + filled
+    tab.go("#/compare?m=space&m=GROVER")
+    assert page.locator("#chart-strips .mark").count() == 2 * 2 + 100

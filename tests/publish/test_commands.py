@@ -113,7 +113,7 @@ def test_dry_run_shows_files_and_rows_and_sends_nothing(run, repo, clone):
     assert {undated(n) for n in signs if not is_page(n)} == {
         *SCRIPTS,
         *("leaderboard.json", "leaderboard_tasks.json", "ledger.json", "manifest.json"),
-        "README.md",
+        *("README.md", "values.csv", "values.parquet"),
     }
     counts = [list(signs.values()).count(sign) for sign in "+~-"]
     sent = sum(sizes[name] for name, sign in signs.items() if sign != "-")

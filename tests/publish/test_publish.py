@@ -35,9 +35,9 @@ def test_one_commit_has_every_file_and_the_manifest_describes_them(space, repo, 
     own = (manifest["generation"], manifest["source_commit"])
     assert sorted(filter(is_page, tree)) == pages_of("model-a", *own)
     assert sorted(undated(name) for name in tree if not is_page(name)) == [
-        *(".gitattributes", "README.md", *SCRIPTS, "index.html"),
+        *(".gitattributes", "README.md", *SCRIPTS, "codebook.json", "index.html"),
         *("leaderboard.json", "leaderboard_tasks.json", "ledger.json", "manifest.json"),
-        "notes.txt",
+        *("notes.txt", "values.csv", "values.parquet"),
     ]
     told = json.loads(tree["manifest.json"])
     for name in ("manifest", "ledger"):
@@ -273,7 +273,7 @@ def test_large_files_go_to_the_storage_and_are_served_again(hub, clone, tmp_path
     assert (code, output.partition(";")[0]) == (0, f"{RESOURCE}: nothing changed")
     hub.calls.clear()
     code, output, _ = geneb_ci("publish", "--verify", "--space", NAME, cwd=clone.root, env=env)
-    assert (code, output.splitlines()[2]) == (0, "34 files identical to the published ones")
+    assert (code, output.splitlines()[2]) == (0, "37 files identical to the published ones")
     assert hub.calls.count("cas-bridge") == len(scripts)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.render.export_tables import MARK
+from geneb_ci.board.tables import MARK
 
 VALIDATORS = Path(sys.prefix, "validators")  # also in a copy of the checkout with more rows
 WHEN = "2026-11-20T08:30:00Z"

@@ -1,11 +1,8 @@
 """`geneb-ci export` and `pack` as a user calls them, and the examples of docs/reader/exports.md."""
 
-import importlib.util
 import json
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +20,6 @@ from reference_harness.formats.submission import MODELS
 from tests import small
 from tests.paths import PUBLIC, ROOT
 from tests.render.exported import PARQUET, SITE_PACKAGES, WHEN, unmarked, validated
-
-WITH_MORE = """
-import sys
-sys.path.append(sys.argv.pop(1))
-from geneb_ci.audit.trust.level import Audit, Decision, Versions
-from geneb_ci.board.columns import entry_of
-from geneb_ci.cli.publish import FORMATS
-from geneb_ci.cli.main import main
-from geneb_ci.render.export_entries import portable_name
-sys.exit(main())
-"""
 
 
 def export(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
@@ -252,19 +238,9 @@ def test_the_examples_of_the_page_print_what_it_says(board: Path, capsys: Any) -
         program, *words = shlex.split(command)
         assert program == "geneb-ci"
         formats |= {words[words.index("--format") + 1]} if "--format" in words else set()
-        if "parquet" in words and importlib.util.find_spec("pyarrow") is None:
-            place = validated(SITE_PACKAGES)
-            done = subprocess.run(
-                [sys.executable, "-c", WITH_MORE, place, *words],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            printed = done.stderr + done.stdout
-        else:
-            main(words)
-            output = capsys.readouterr()
-            printed = output.err + output.out
+        main(words)
+        output = capsys.readouterr()
+        printed = output.err + output.out
         assert printed == said, command
     assert formats == set(FORMATS)
     imported = json.loads((board / "imported.json").read_bytes())
@@ -311,18 +287,14 @@ def test_an_entry_has_the_records_that_its_evidence_rests_on() -> None:
 
 
 @pytest.mark.nightly
-def test_parquet_of_a_build_has_the_scores_of_its_json(tmp_path: Path) -> None:
-    place = validated(SITE_PACKAGES)
-    code = (
-        "import sys; sys.path.append(sys.argv[1])\n"
-        "from geneb_ci.cli.main import main\n"
-        "sys.exit(main(['build', '--parquet', '--no-cache', '--output', sys.argv[2]]))"
-    )
+def test_parquet_of_a_build_has_the_scores_of_its_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(PUBLIC)
     out = tmp_path / "board"
-    command = [sys.executable, "-c", code, place, out]
-    done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "values.parquet and codebook.json: 41 models" in " ".join(done.stdout.split())
+    assert main(["build", "--parquet", "--no-cache", "--output", str(out)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "models.parquet and scores.parquet: 41 models" in said
     found = validated(PARQUET, out)
     published = json.loads((out / "leaderboard_tasks.json").read_bytes())["data"]
     expected = {

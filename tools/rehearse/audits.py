@@ -24,7 +24,7 @@ from tests.audit.recorded import FIRST, committed_at, entry, key
 from tests.audit.relay import relay, says
 from tests.publish.hub import WRITER
 from tools.rehearse.expected import hold, hold_in
-from tools.rehearse.forge import AUDITOR, REQUIRED, git
+from tools.rehearse.forge import APP_ACCOUNT, AUDITOR, REQUIRED, git
 from tools.rehearse.standins import APP, clone
 from tools.rehearse.triggers import Event, repository
 
@@ -118,7 +118,10 @@ class Audits:
         for path, raw in self.files.items():
             self.forge.push(path, raw)
         self.world.variables |= {"AUDIT_FLAVOR": "l4x1", "AUDIT_RUNNER": ""} | _PYTHON
-        self.world.variables["AUDIT_APP"] = APP[0]
+        account = str(APP_ACCOUNT["id"])
+        self.world.variables |= dict.fromkeys(("AUDIT_APP", "VERDICT_APP"), APP[0])
+        self.world.variables["VERDICT_BOT"] = account
+        self.forge.pinned = APP_ACCOUNT
         self._audited({"open", "ready", "deliver"})
         (spec,) = self.world.hub.shelf.jobs.specs.values()
         self._no_secret(json.dumps(spec))
@@ -157,7 +160,8 @@ class Audits:
             self.story.run(sweep, "verdict", only="verdict")
         else:
             head = self.forge.pulls[record]["head"]["sha"]
-            self.forge.statuses[head] = [{"context": REQUIRED, "state": "success"}]
+            status = {"context": REQUIRED, "state": "success", "creator": self.forge.pinned}
+            self.forge.statuses[head] = [status]
         self.story.merge_of(record)
         hold_in("the row on main", f"{MODEL}  audited: audit ", self._explained())
 
@@ -175,6 +179,7 @@ class Audits:
             "AUDIT_APP_KEY": APP[1],
             "HF_JOBS_TOKEN": WRITER,
         }
+        self.world.secrets["geneb-verdict"] = {"VERDICT_APP_KEY": APP[1]}
         self.forge.grants[WRITER_TOKEN] = AUDITOR
         self.forge.stamp = committed_at(FIRST)
         answer = json.dumps({"round": FIRST, "signature": ROUNDS[FIRST]})

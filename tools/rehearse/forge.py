@@ -15,7 +15,7 @@ from tests.github.refusals import Answer
 from tests.github.server import REPOSITORY, ROUTES, STRANGER, GitHubServer
 
 REQUIRED = "geneb/verdict"
-"""The status that the ruleset of docs/maintainer/github.md requires before a merge."""
+"""The status that the ruleset of docs/maintainer/setup.md requires before a merge."""
 CONTRIBUTOR = frozenset({"fork:write", "pulls:open"})
 MAINTAINER = frozenset({"pulls:merge"})
 AUDITOR = frozenset(
@@ -25,7 +25,7 @@ AUDITOR = frozenset(
     }
 )
 """The App that opens pull requests with audit records."""
-APP = {"id": 9, "login": "audits[bot]"}
+APP_ACCOUNT = {"id": 9, "login": "audits[bot]"}
 _PULL = r"/pulls/(\d+)/merge"
 
 
@@ -67,6 +67,8 @@ class GitForge(GitHubServer):
         """Address below which git finds repositories by their names, as on GitHub's own server."""
         self.tokens = set()
         self.known_labels = set()
+        self.pinned: dict[str, Any] | None = None
+        """Account whose status alone allows a merge; None for everybody's."""
         self.identities: dict[str, dict[str, str]] = {}
         """Token that asks for an identity to the claims of its job."""
 
@@ -161,7 +163,7 @@ class GitForge(GitHubServer):
         )
         git(self.repository, "update-ref", f"refs/pull/{number}/merge", merged)
         self.learn(head)
-        user = STRANGER if owner else APP
+        user = STRANGER if owner else APP_ACCOUNT
         described = {"title": body["title"], "body": body.get("body", ""), "user": user}
         self.open_pull(head, base, **described)
         pull = self.pulls[number]
@@ -197,10 +199,10 @@ class GitForge(GitHubServer):
         head = pull["head"]["sha"]
         if body.get("sha") != head:
             return Answer(409, {"message": "Head branch was modified. Review and try again."})
-        last = {
-            status["context"]: status["state"] for status in reversed(self.statuses.get(head, []))
-        }
-        if last.get(REQUIRED) != "success":
+        last = {status["context"]: status for status in reversed(self.statuses.get(head, []))}
+        status = last.get(REQUIRED, {"state": "expected"})
+        is_ours = self.pinned is None or status.get("creator") == self.pinned
+        if status["state"] != "success" or not is_ours:
             return Answer(405, {"message": f'Required status check "{REQUIRED}" is expected.'})
         tree = git(self.repository, "merge-tree", "--write-tree", self.main, head)
         sha = git(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tools.rehearse.environments import OWN
-from tools.rehearse.forge import git
+from tools.rehearse.forge import APP_ACCOUNT, git
 from tools.rehearse.interpreters import NoInterpreter, find
 from tools.rehearse.workflow import Unsound
 
@@ -182,6 +182,7 @@ def create_app_token(job: "Job", given: dict[str, str]) -> dict[str, str]:
     if ("pull_requests", "write") in scopes:
         granted.add("pulls:open")
     job.world.forge.grants[token] = frozenset(granted)
+    job.world.forge.accounts[token] = APP_ACCOUNT
     return {"token": token}
 
 

@@ -33,10 +33,11 @@ TRUSTED = {
     "workflow": "publish.yml",
     "environment": "hf-publish",
 }
-"""The trusted publisher that docs/maintainer/github.md has a maintainer set up on the Hub."""
+"""The trusted publisher that docs/maintainer/setup.md has a maintainer set up on the Hub."""
 AUDIT_VARIABLES = (
     *("AUDIT_FLAVOR", "AUDIT_RUNNER", "AUDIT_IMAGE", "AUDIT_TIMEOUT", "AUDIT_COST"),
     *("AUDIT_PYTHON", "AUDIT_OPTIONS", "AUDIT_APP"),
+    *("VERDICT_APP", "VERDICT_BOT"),
 )
 """Variables of the repository that a maintainer may set for audits."""
 WITHOUT_TORCH = (
@@ -44,6 +45,12 @@ WITHOUT_TORCH = (
     *("tests/check/test_edges.py", "tests/check/test_layouts.py"),
 )
 """The tests that the stand-in for .ci/run runs on each Python: quick, and without torch."""
+
+
+def environment_of(job: dict[str, Any]) -> str:
+    """Return the environment that a job of a workflow names; "" for none."""
+    environment = job.get("environment", "")
+    return str(environment["name"] if isinstance(environment, dict) else environment)
 
 
 @dataclass
@@ -88,12 +95,11 @@ class World:
     def ask_identity(self, job: Job) -> str:
         """Give a job the token by which it may ask who it is, and remember its claims."""
         token = f"identity_{secrets.token_hex(18)}"
-        environment = job.tree.get("environment", "")
         self.forge.identities[token] = {
             "repository": REPOSITORY,
             "ref": job.event.ref,
             "workflow": job.workflow.name,
-            "environment": environment if isinstance(environment, str) else environment["name"],
+            "environment": environment_of(job.tree),
         }
         self.forge.grants[token] = frozenset({token})
         return token
@@ -144,7 +150,7 @@ class World:
         contexts = {
             "inputs": Known(dict.fromkeys(declared) | event.inputs),
             "vars": Known(self.variables),
-            "secrets": Known(self.secrets.get(str(tree.get("environment")), {})),
+            "secrets": Known(self.secrets.get(environment_of(tree), {})),
             "needs": Known(
                 {
                     needed_job: {"outputs": outcome.outputs, "result": outcome.conclusion}

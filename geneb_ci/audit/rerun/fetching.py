@@ -2,8 +2,8 @@
 
 This phase has network access and runs no foreign code. A download is continued after a break, and
 kept only if its digest is right. Packages are for models that the harness's own do not load, since
-no version of transformers loads every model of the board: a lock has those that differ, each with
-its hashes, all others stay those of the harness; they are unpacked, never built from source.
+no version of transformers loads every model of the board: a lock has those that differ, all others
+stay those of the harness.
 
 Archives are read as a stream, each step of bounded memory and size. The standard library's reader
 takes the length of an extended header, and of what it skips, from the archive. POSIX.1-2001 (pax)
@@ -11,16 +11,11 @@ and GNU archives, plain or gzip.
 """
 
 import gzip
-import hashlib
 import http.client
 import importlib.metadata
 import io
-import platform
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -40,7 +35,15 @@ from geneb_ci.common.download import (
 from geneb_ci.common.download import download as download_file
 from geneb_ci.common.errors import BadConfiguration, MachineFault, WeightsRefused
 from geneb_ci.models.entry import Environment
+from reference_harness.formats import packages
 from reference_harness.formats.files import line_ends_differ
+from reference_harness.formats.packages import (
+    LOCK_BYTES_MAX,
+    Lock,
+    LockRefused,
+    NotInstalled,
+    read_lock,
+)
 from reference_harness.formats.text import Say, silent
 
 BLOCK = 512
@@ -293,16 +296,7 @@ def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[
 
 
 FOLDER = "environments"
-"""Folder of the locks in the policy folder."""
-LOCK_BYTES_MAX = 2_000_000
-"""A lock of 90 packages for every platform has 400 kB."""
-UV = (
-    *("pip", "install", "--quiet", "--no-config", "--no-deps", "--require-hashes"),
-    *("--only-binary", ":all:"),
-)
-"""No building: a source distribution runs its author's code outside the sandbox."""
-SAID = 2000
-"""Characters of the installer's message that are shown."""
+"""Folder of the locks in the policy folder, and of their packages in the cache."""
 
 
 class InstalledPackages(NamedTuple):
@@ -320,85 +314,46 @@ class InstalledPackages(NamedTuple):
         }
 
 
-def install(
-    environment: Environment,
-    policy: Path,
-    say: Say = silent,
-    cache: Path | None = None,
-) -> InstalledPackages:
+def install(lock: Lock, say: Say = silent, cache: Path | None = None) -> InstalledPackages:
     """Install the packages of a lock below `cache`, unless they are there; return their folder.
 
-    `policy` is the policy folder, in which the lock lies; `say` gets a line of progress.
-    Raises BadConfiguration for a lock that is missing or not the one that the entry names,
-    AuditRefused where this Python is another than the entry's, MachineFault where the packages
-    cannot be installed.
+    `say` gets a line of progress. Raises MachineFault where they cannot be installed.
     """
+    try:
+        folder = packages.install(lock, cache or cache_folder(FOLDER), say)
+    except NotInstalled as error:
+        raise MachineFault(error.reason, error.fix) from error
+    return InstalledPackages(folder, lock.sha256)
+
+
+def require_python(environment: Environment) -> None:
+    """Raise AuditRefused where this Python is another than the entry's."""
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     if environment.python not in {None, here}:
         raise AuditRefused(
             f"the model needs Python {environment.python}, this is {here}",
             f"install geneb-ci under Python {environment.python} and run the command with that",
         )
-    lock = policy / FOLDER / environment.lock
-    raw = lock_bytes(policy, environment)
-    kind = f"{environment.sha256}-{platform.python_implementation()}{here}-{platform.machine()}"
-    folder = (cache or cache_folder("environments")) / kind
-    if not folder.is_dir():
-        say(f"installing the packages of {environment.lock}")
-        _install(raw, folder, lock)
-    return InstalledPackages(folder, environment.sha256)
 
 
-def lock_bytes(policy: Path, environment: Environment) -> bytes:
-    """Return a lock of the policy folder. Raises BadConfiguration for another than the entry's."""
-    lock = policy / FOLDER / environment.lock
-    raw = policy_bytes(lock, LOCK_BYTES_MAX)
-    digest = hashlib.sha256(raw).hexdigest()
-    if digest != environment.sha256:
+def entry_lock(environment: Environment, policy: Path) -> Lock:
+    """Return the lock that an entry of the registry names; `policy` is the policy folder.
+
+    Raises BadConfiguration for a lock that is missing, not the one of the entry, or not to be
+    installed.
+    """
+    path = policy / FOLDER / environment.lock
+    raw = policy_bytes(path, LOCK_BYTES_MAX)
+    try:
+        lock = read_lock(raw, path.name)
+    except LockRefused as error:
         raise BadConfiguration(
-            f"{lock}: sha256 {digest}, the entry of the model has {environment.sha256}"
+            f"{path}:{error.line}: the lock {error.reason}", "write the lock again, by uv"
+        ) from error
+    if lock.sha256 != environment.sha256:
+        raise BadConfiguration(
+            f"{path}: sha256 {lock.sha256}, the entry of the model has {environment.sha256}"
             f"{line_ends_differ(raw, environment.sha256)}",
             "restore the lock, or write its digest into the entry",
         )
-    return raw
-
-
-def _install(raw: bytes, folder: Path, lock: Path) -> None:
-    """Install into a folder beside it that gets its name when it is complete."""
-    program = shutil.which("uv") or _packaged()
-    if program is None:
-        raise MachineFault(
-            f"{lock.name} has to be installed, and uv is not", "pip install uv, then repeat"
-        )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as folder_made:
-        copy, target = Path(folder_made) / "lock.txt", Path(folder_made) / "packages"
-        copy.write_bytes(raw)
-        completed = subprocess.run(  # noqa: S603 (our own words, no shell)
-            [program, *UV, "--python", sys.executable, "--target", str(target), "-r", str(copy)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if completed.returncode:
-            raise MachineFault(
-                f"{lock.name} cannot be installed: {completed.stderr.strip()[-SAID:]}",
-                "check the connection to the package index, and that the lock has the hashes of "
-                "this platform",
-            )
-        try:
-            target.rename(folder)
-        except OSError:
-            # Another process was faster: the same packages, by their hashes.
-            if not folder.is_dir():
-                raise
-
-
-def _packaged() -> str | None:
-    """Return the program of the package uv, where that is installed."""
-    try:
-        from uv import find_uv_bin  # seldom needed
-
-        return str(find_uv_bin())
-    except (ImportError, FileNotFoundError):
-        return None
+    return lock

@@ -14,7 +14,12 @@ from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.compare.tolerance import COPIES_MIN
 from geneb_ci.audit.rerun import runner, weights
-from geneb_ci.audit.rerun.fetching import InstalledPackages, install
+from geneb_ci.audit.rerun.fetching import (
+    InstalledPackages,
+    entry_lock,
+    install,
+    require_python,
+)
 from geneb_ci.audit.rerun.fresh import FreshSet, open_set, read_fresh_commitment, refuse_public
 from geneb_ci.audit.rerun.runner import Runner
 from geneb_ci.audit.rerun.scoring import Scoring, limits_of, rescored
@@ -109,7 +114,7 @@ class Ready:
     """Name to sha256 of each file of the weights."""
     spec: ExtractorSpec
     packages: InstalledPackages | None = None
-    """Packages of the model's own environment, where its entry names one."""
+    """Packages of the model's own environment, where its entry or its extractor has a lock."""
     fresh: FreshSet | None = None
 
     def rescored(
@@ -190,9 +195,11 @@ def ready(
     source = task_source(subject.benchmark, layout.benchmark, machine.data)
     fresh = _fresh(subject, machine, source)
     say("submission, extractor and benchmark are those committed to")
-    packages = None
+    lock = subject.lock
     if subject.environment is not None:
-        packages = install(subject.environment, ModelRegistry(layout).folder.parent, say)
+        require_python(subject.environment)
+        lock = entry_lock(subject.environment, ModelRegistry(layout).folder.parent)
+    packages = None if lock is None else install(lock, say)
     if work is not None:
         work.clear()
     with runner.open_runner(

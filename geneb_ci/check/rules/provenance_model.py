@@ -9,6 +9,7 @@ from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, KeyPath, Need, Severity
 from geneb_ci.submission.placeholders import placeholder_name
 from reference_harness.formats.files import line_ends_of
+from reference_harness.formats.packages import OF_THE_HARNESS, LockRefused, read_lock
 from reference_harness.formats.submission_terms import ITEM
 from reference_harness.formats.text import quoted
 
@@ -239,6 +240,70 @@ EXTRACTOR_MISMATCH = Rule(
     why="An audit reruns the file in the repository: other code computes other scores.",
     fix="Submit the extractor exactly as used, or run again with the one you submit.",
     check=extractor_mismatch,
+    needs=(Need.EXTRACTOR,),
+)
+
+
+def unusable_lock(context: Context) -> Iterator[Fault]:
+    """Report a lock beside the extractor from which no audit would install packages."""
+    lock = context.lock
+    if lock is None:
+        return
+    try:
+        read_lock(lock.raw, lock.name, OF_THE_HARNESS)
+    except LockRefused as error:
+        message = f"the lock {error.reason}"
+        yield Fault(
+            UNUSABLE_LOCK.id, (), message, "", "name==version with hashes alone",
+            at=error.line, file=lock.name,
+        )  # fmt: skip
+
+
+UNUSABLE_LOCK = Rule(
+    id="unusable-lock",
+    severity=Severity.ERROR,
+    what="The lock beside the extractor has more or less than packages with versions and hashes.",
+    why=(
+        "An audit installs what it names: an option, an address or a file in it would lead "
+        "elsewhere, and without hashes anybody could put other packages in their place."
+    ),
+    fix=(
+        "Write it with `uv pip compile --generate-hashes --only-binary :all:`, as "
+        "docs/contributor/extractor.md shows, and run again with it."
+    ),
+    check=unusable_lock,
+    needs=(Need.EXTRACTOR,),
+)
+
+
+def lock_mismatch(context: Context) -> Iterator[Fault]:
+    """Report a lock that is not that of the run, one that is missing, and one that was not used."""
+    if context.extractor is None or context.extractor.fault is not None:
+        return
+    claimed, lock = context.text("run", "environment"), context.lock
+    if lock is None and claimed:
+        yield Fault(
+            LOCK_MISMATCH.id,
+            ("run", "environment"),
+            "the run names a lock, and none lies beside the extractor",
+            "no lock",
+            f"sha256 {claimed}",
+        )
+    elif lock is not None and lock.sha256 != claimed:
+        path: KeyPath = ("run", "environment") if claimed else ("run",)
+        has = f"sha256 {claimed}" if claimed else "no environment"
+        message = f"the lock beside the extractor is not one of the run: {quoted(lock.name)}"
+        expected = f"sha256 {lock.sha256}"
+        yield Fault(LOCK_MISMATCH.id, path, message, has, expected, on_key=not claimed)
+
+
+LOCK_MISMATCH = Rule(
+    id="lock-mismatch",
+    severity=Severity.ERROR,
+    what="The lock beside the extractor is not the one that the run used.",
+    why="An audit installs the packages of the lock: others compute other embeddings.",
+    fix="Submit the lock exactly as used, or run again with the one you submit.",
+    check=lock_mismatch,
     needs=(Need.EXTRACTOR,),
 )
 

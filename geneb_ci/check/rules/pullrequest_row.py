@@ -37,7 +37,7 @@ def edited_without_note(change: Change) -> Iterator[ChangeFault]:
     """Report an edited row or extractor if the card was not changed or has no correction note."""
     if change.correction and change.card is not None:
         return
-    for file in (change.row, change.extractor):
+    for file in (change.row, change.extractor, change.lock):
         if file is not None and file.before is not None and file.after is not None:
             message = f"{quoted(file.path)} is already published, and no note explains the change"
             expected = "a line `- **Correction:**` in the card, added in the same pull request"

@@ -1,11 +1,12 @@
 """Writes settings: each function sets those of one group by GitHub's REST API."""
 
-from collections.abc import Callable, Iterable, Sequence
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.errors import UnexpectedReply, Unseen
-from geneb_ci.github.settings.check import idle_workflows, missing_labels
+from geneb_ci.github.settings.check import idle_workflows, missing_labels, verdict_app
 from geneb_ci.github.settings.client import MAIN, SettingsClient
 from geneb_ci.github.settings.diagnosis import Diagnosis, SettingState
 from geneb_ci.github.settings.wanted import SETTINGS, Setting
@@ -28,7 +29,7 @@ def _merged(settings: Iterable[Setting]) -> dict[str, dict[str, Any]]:
     merged: dict[str, dict[str, Any]] = {}
     for setting in settings:
         for key, values in setting.wanted.items():
-            merged.setdefault(key, {}).update(values)
+            merged.setdefault(key, {}).update(copy.deepcopy(values))
     return merged
 
 
@@ -64,24 +65,31 @@ def labels(client: SettingsClient, settings: Sequence[Setting]) -> None:
 def guard(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Set the ruleset that nobody bypasses, but a maintainer alone on pull requests."""
     alone = {"actor_id": ADMIN_ROLE, "actor_type": ROLE, "bypass_mode": "pull_request"}
-    _ruleset(client, GUARD, [alone] if client.is_alone else [], settings)
+    _ruleset(client, GUARD, [alone] if client.is_alone else [], _merged(settings))
 
 
 def verdict(client: SettingsClient, settings: Sequence[Setting]) -> None:
-    """Set the ruleset with the required status, which maintainers bypass on pull requests."""
+    """Set the ruleset with the required status, which maintainers bypass on pull requests.
+
+    The status counts from the App of the board alone, where there is one.
+    """
     has_roles = client.repository.get("owner", {}).get("type") == "Organization"
     actors = [
         {"actor_id": role, "actor_type": ROLE, "bypass_mode": "pull_request"}
         for role in ([ADMIN_ROLE, MAINTAIN_ROLE] if has_roles else [ADMIN_ROLE])
     ]
-    _ruleset(client, VERDICT, actors, settings)
+    rules = _merged(settings)
+    app = verdict_app(client)
+    if app is not None:
+        for check in rules["required_status_checks"]["required_status_checks"]:
+            check["integration_id"] = app
+    _ruleset(client, VERDICT, actors, rules)
 
 
 def _ruleset(
-    client: SettingsClient, name: str, actors: list[Any], settings: Sequence[Setting]
+    client: SettingsClient, name: str, actors: list[Any], rules: Mapping[str, dict[str, Any]]
 ) -> None:
     """Create our ruleset, or replace it; rulesets of other names are left alone."""
-    rules = _merged(settings).items()
     body = {
         "name": name,
         "target": "branch",
@@ -90,7 +98,7 @@ def _ruleset(
         "bypass_actors": actors,
         "rules": [
             {"type": kind, "parameters": values} if values else {"type": kind}
-            for kind, values in rules
+            for kind, values in rules.items()
         ],
     }
     own = [

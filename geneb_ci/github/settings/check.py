@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from geneb_ci.github.api import STATUS_CONTEXT
+from geneb_ci.github.api import STATUS_CONTEXT, VERDICT_APP
 from geneb_ci.github.errors import Unseen
 from geneb_ci.github.settings.client import MAIN, SettingsClient
 from geneb_ci.github.settings.wanted import SETTINGS, Setting
@@ -157,11 +157,35 @@ def _required_verdict(client: SettingsClient) -> list[dict[str, Any]]:
     ]
 
 
+def verdict_app(client: SettingsClient) -> int | None:
+    """Return the id of the App that sets the status of verdicts; None where there is none.
+
+    Raises Unseen where the token may not read variables.
+    """
+    reply = client.get(f"/actions/variables/{VERDICT_APP}", "Variables: read")
+    value = str(reply.get("value", "")) if reply is not None else ""
+    return int(value) if value.isascii() and value.isdigit() else None
+
+
 def verdict(client: SettingsClient, _setting: Setting) -> str | None:
-    """Compare whether the status of the verdict is required."""
-    if _required_verdict(client):
+    """Compare whether the status of the verdict is required, and of whom."""
+    sources = {
+        check.get("integration_id")
+        for rule in _required_verdict(client)
+        for check in rule["parameters"]["required_status_checks"]
+        if check["context"] == STATUS_CONTEXT
+    }
+    if not sources:
+        return f"no rule of main requires the status {STATUS_CONTEXT}"
+    try:
+        app = verdict_app(client)
+    except Unseen:
         return None
-    return f"no rule of main requires the status {STATUS_CONTEXT}"
+    if app is not None and app not in sources:
+        return f"{STATUS_CONTEXT} counts whoever sets it, not only from the App {app}"
+    if other := sorted(sources - {None, app}):
+        return f"{STATUS_CONTEXT} counts only from the App {other[0]}, which sets none"
+    return None
 
 
 def verdict_bypass(client: SettingsClient, _setting: Setting) -> str | None:

@@ -9,7 +9,18 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from geneb_ci.github.audit_ready import APP, APP_KEY, ENVIRONMENT, FLAVOR, PROBED, RUNNER, WRITER
+from geneb_ci.github.api import VERDICT_APP, VERDICT_BOT
+from geneb_ci.github.audit_ready import (
+    APP,
+    APP_KEY,
+    ENVIRONMENT,
+    FLAVOR,
+    PROBED,
+    RUNNER,
+    VERDICT_ENVIRONMENT,
+    VERDICT_KEY,
+    WRITER,
+)
 from geneb_ci.github.errors import UnexpectedReply, Unseen
 from geneb_ci.github.report import ASKED
 from geneb_ci.github.settings.check import AUDIT_RUNNER, DISABLED
@@ -19,10 +30,11 @@ from geneb_ci.github.settings.wanted import SETTINGS
 from geneb_ci.render.plain import visible
 
 HUB_TOKEN, RESOURCE = "HF_JOBS_TOKEN", "HF_OIDC_RESOURCE"
+NEW_APP = "geneb-ci init --app"
 APPROVERS = 2
 _READ = re.compile(r"\b(secrets|vars)\.([A-Za-z_]\w*)")
 _JOB = re.compile(r"^  ([\w-]+):[ \t]*$", re.MULTILINE)
-_ENVIRONMENT = re.compile(r"^    environment:[ \t]+([\w-]+)", re.MULTILINE)
+_ENVIRONMENT = re.compile(r"^    environment:[ \t]+(?:\{name: )?([\w-]+)", re.MULTILINE)
 _RUNS_ON = re.compile(r"^    runs-on:[ \t]+(\S[^#\n]*)", re.MULTILINE)
 
 
@@ -172,8 +184,20 @@ def _verdicts(board: _Board) -> str:
     for name in ("verdict", "pr-validate"):
         jobs = board.jobs(name)
         board.require_environments(jobs)
-        board.require_secrets(jobs, frozenset())
-    return ""
+        board.require_secrets(jobs, frozenset({VERDICT_KEY}))
+    try:
+        app = board.variable(VERDICT_APP)
+    except Unseen:
+        return ""
+    if not app:
+        return f"the status counts from whoever may write; from an App alone: {NEW_APP}"
+    if not board.secret(VERDICT_KEY, VERDICT_ENVIRONMENT):
+        what = f"the variable {VERDICT_APP} names an App, and its key {VERDICT_KEY} is not stored"
+        raise _Lacks(what, f"gh variable delete {VERDICT_APP}; geneb-ci init --apply")
+    if not board.variable(VERDICT_BOT):
+        what = f"the variable {VERDICT_BOT} does not say which account the App {app} has"
+        raise _Lacks(what, f"gh variable set {VERDICT_BOT} --body $(gh api users/SLUG[bot] -q .id)")
+    return f"the status counts from the App {app} alone"
 
 
 def _publishing(board: _Board) -> str:

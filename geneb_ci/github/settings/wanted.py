@@ -73,16 +73,6 @@ SETTINGS = tuple(_settings())
 
 def table() -> str:
     """Return the list of settings as a Markdown table, for docs/maintainer/setup.md."""
-    columns = ("setting", "expected", "without it", "read by", "token", "set by")
-    rows = [
-        (
-            f"`{setting.id}`",
-            setting.expected,
-            setting.against,
-            f"`{setting.read}`",
-            setting.needs,
-            f"`{setting.written}`" if setting.written else f"hand: {setting.hand}",
-        )
-        for setting in SETTINGS
-    ]
+    columns = ("setting", "expected")
+    rows = [(f"`{one.id}`", one.expected) for one in SETTINGS]
     return "\n".join(Table(columns, rows).markdown_lines())

@@ -21,6 +21,7 @@ from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
 from geneb_ci.github.verdict.model import PullHead, PullOutcome, PullVerdict
 from geneb_ci.github.verdict.words import TITLES, next_step
 from geneb_ci.publish.git import HEAD, MAIN_NAMES, GitRepository, NoBranch, known_base, top_folder
+from reference_harness.formats.packages import LOCK_SUFFIX
 from reference_harness.formats.text import Say, silent
 
 GITHUB_ONLY = ("other open pull requests", "comments of maintainers")
@@ -30,7 +31,7 @@ _ADVISED = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
 _UNTRACKED, _IGNORED = "untracked", "ignored by git"
 _REASONS = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}
 """How git marks a file of the working tree; another mark is that of a change."""
-_SUFFIXES = (".json", ".md", ".py")
+_SUFFIXES = (".json", ".md", ".py", LOCK_SUFFIX)
 """Ignored files with other names are no part of a submission, such as what Python caches."""
 
 

@@ -290,7 +290,7 @@ class Judge:
             return self._judge_records(sides)
         raws = self._read(sides.change, sides.head)
         change = self._with_named_files(sides, raws)
-        if change.extractor is not None and change.extractor.path not in raws:
+        if any(file.path not in raws for file in (change.extractor, change.lock) if file):
             raws |= self._read(change, sides.head)  # now known to belong to the row
         records, wrong = self._records(change, raws)
         change = dataclasses.replace(change, unsound=(*change.unsound, *wrong))
@@ -373,13 +373,14 @@ class Judge:
 
     def _context(self, change: Change, raws: Mapping[str, bytes | Fault], row: str) -> Context:
         card_path = f"{self.places.cards}/{change.model}.md"
-        extractor = change.extractor.path if change.extractor is not None else ""
-        code = raws.get(extractor)
-        proposed = ProposedRow(
-            raws[row],
-            _card(raws, card_path),
-            {extractor.rsplit("/", 1)[-1]: code} if isinstance(code, bytes) else {},
-        )
+        files = {}
+        for part in (change.extractor, change.lock):
+            code = raws.get(part.path) if part is not None else None
+            if part is not None and isinstance(code, bytes):
+                files[part.path.rsplit("/", 1)[-1]] = code
+        if change.lock is not None and change.lock.path not in raws:
+            files[change.lock.path.rsplit("/", 1)[-1]] = b""  # deleted, or no regular file
+        proposed = ProposedRow(raws[row], _card(raws, card_path), files)
         file = Path(str(self.layout.submissions)) / f"{change.model}.json"
         return self.checker.proposed(file, row, proposed)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from geneb_ci.check.change import Change
 from geneb_ci.common.errors import GenebError
-from geneb_ci.github.api import STATUS_CONTEXT, GitHub, OpenList
+from geneb_ci.github.api import GitHub, OpenList
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import receipt_on
 from geneb_ci.github.errors import RateLimited
@@ -35,7 +35,7 @@ def waiting_groups(github: GitHub, branch: str) -> tuple[list[str], list[GenebEr
         return [], [error]
     for sha in queued:
         try:
-            if not any(status.context == STATUS_CONTEXT for status in github.statuses(sha)):
+            if not any(github.verdict_statuses(sha)):
                 waiting.append(sha)
         except RateLimited:
             raise

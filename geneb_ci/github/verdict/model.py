@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, Strict
 
+from geneb_ci.check.change import OWN_FILES_MAX
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.report import Verdict
 from geneb_ci.common.finding import Finding, Severity
@@ -304,7 +305,7 @@ class Fingerprint(StrictModel):
 
     model: Model
     display: Short
-    paths: Annotated[list[Short], Field(max_length=3)]
+    paths: Annotated[list[Short], Field(max_length=OWN_FILES_MAX)]
     """Its files that the pull request changes."""
     cells: Annotated[str, Field(max_length=CELLS_MAX, pattern=r"^[A-Za-z0-9+/]*={0,2}$")]
     """Scores of the primary metric, regime by regime: base64 of unsigned 16-bit integers."""

@@ -10,7 +10,7 @@ import { BELOW, IS_NARROW, WIDTH, axisBelow, colourOf, comparedIn } from "./fram
 import { drawing, framed, label, linked, stroke } from "./frame.js";
 
 const ROWS = 50; // more would be drawn in more than a tenth of a second
-const [TOP, STEP, GAP] = [26, 18, 22];
+const [TOP, STEP, GAP] = [42, 18, 22];
 const LEFT = IS_NARROW ? 172 : 226;
 const NAME_MAX = IS_NARROW ? 25 : 32; // letters, what fits into LEFT
 
@@ -42,7 +42,7 @@ export function rangeChart(state, { shown }, column) {
     name: "ranges",
     title: "Ranges of ranks",
     caption:
-      `${range}Ranks by ${column.label} ${metricName(metric)} are among all ranked models of the board, ` +
+      `${range}Ranks by ${metricName(metric)}, ${column.label}, are among all ranked models of the board, ` +
       `whatever the filters leave; the order is that of ${regime}.`,
     hasParts: true,
     draw: (box, title) => drawRanges(box, title, plot),
@@ -57,8 +57,8 @@ function drawRanges(box, title, { shown, chosen, panels }) {
   for (const [k, panel] of panels.entries()) {
     const left = LEFT + k * (width + GAP);
     panel.x = d3.scaleLinear([1, Math.max(panel.count, 2)], [left, left + width]);
-    label(drawn, panel.name, left, TOP - 10, { kind: "name" });
-    axisBelow(drawn, panel.x, { top: TOP - 2, bottom, says: "rank" });
+    label(drawn, panel.name, left, 14, { kind: "name" });
+    axisBelow(drawn, panel.x, { top: TOP - 2, bottom, says: "rank", isTall: true });
   }
   const parts = shown.map((index, place) => {
     const group = drawn.append("g").attr("class", `part ${colourOf(chosen, index)}`);

@@ -52,14 +52,20 @@ export function chosen(state) {
     regimes,
     places,
     accepted,
-    means: means.map((own) =>
-      own.map((one) => ({ ...one, ...intervalOf(one, base.decisions.normal) })),
-    ),
+    means: means.map(withIntervals),
     orders: groups.map((group, k) => orderOf(means[k], group)),
     bounds: groups.map(({ critical }, k) => boundsOf(means[k], critical, accepted)),
     smaller: smallerOf(groups, means, accepted),
     claims: isFirst ? known : claimsOf(groups, means, tasks.length, accepted),
   };
+}
+
+const withIntervals = (means) =>
+  means.map((one) => ({ ...one, ...intervalOf(one, base.decisions.normal) }));
+
+/** Return the means of some models over tasks, whose intervals cover other training draws. */
+export function meansIn(regime, places, tasks) {
+  return withIntervals(meansOf(groupOf(regime, places, tasks).cells, tasks.length));
 }
 
 const local = (claim, places) => ({ ...claim, at: places.indexOf(claim.at) });

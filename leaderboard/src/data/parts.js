@@ -38,16 +38,18 @@ export function missingParts(state) {
 }
 
 function partsOf(state) {
-  const { view, columns, regime, examples, plot } = state;
+  const { view, columns, regime, examples, plot, models } = state;
   const scores = (name) => `scores-${regimePlace(name)}`;
   const tasks = (name) => `tasks-${regimePlace(name)}`;
   const all = bench.regimes;
-  const plotted = plot === "ranges" ? all : [regime];
+  const plotted = ["ranges", "curves"].includes(plot) ? all : [regime];
+  const isOfTasks = ["curves", "task"].includes(plot);
+  const byTask = isOfTasks || (plot === "likeness" ? chosenTasks(state) : state.species);
   const parts = {
     overview: !base.first || asksNothing(state) ? [] : regimesOf(examples).map(tasks),
     table: [scores(regime), ...(columns === "categories" && !chosenTasks(state) ? [] : [tasks(regime)])],
-    plots: [...plotted.map(scores), ...(chosenTasks(state) ? plotted.map(tasks) : []), D3],
-    compare: [scores(regime), D3],
+    plots: [...plotted.map(scores), ...(byTask ? plotted.map(tasks) : []), D3],
+    compare: [scores(regime), ...(models.length > 1 ? [tasks(regime)] : []), D3],
     // A chart of the paper's figure, which is of the regime of all data.
     findings: base.facts ? [scores(all[0]), D3] : [],
     model: [...all.map(scores), ...all.map(tasks), "matrices", "history"],

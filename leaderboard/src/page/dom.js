@@ -46,12 +46,12 @@ export function options(select, choices, value) {
   return select;
 }
 
-/** Make a table: a caption for screen readers, one row of heads, rows. */
-export function table(attributes, caption, heads, rows) {
+/** Make a table: a caption, for screen readers alone unless it is seen; one row of heads; rows. */
+export function table(attributes, caption, heads, rows, { isSeen = false } = {}) {
   return h(
     "table",
     attributes,
-    h("caption", { class: "unseen" }, caption),
+    h("caption", { class: isSeen ? null : "unseen" }, caption),
     h("thead", {}, h("tr", {}, ...heads)),
     h("tbody", {}, ...rows),
   );

@@ -1,9 +1,9 @@
 // Small things that several views show: a link to a model, its evidence, an interval as a bar.
 
-import { COMPARED_MAX, byId, models } from "../data/board.js";
+import { COMPARED_MAX, bench, byId, models } from "../data/board.js";
 import { auditText, evidenceText, markTexts } from "../pure/words.js";
-import { addressOf, pick } from "../state/store.js";
-import { h, say, svg } from "./dom.js";
+import { addressOf, change, pick } from "../state/store.js";
+import { h, options, say, svg } from "./dom.js";
 
 /** Of the compared models; the charts draw the same. */
 export const MARKS = ["●", "■", "▲", "◆"];
@@ -44,6 +44,16 @@ export function markLinks({ defects = [], warnings = {} }) {
   if (!links.length) return null;
   const word = defects.length ? "defect: " : "warning: ";
   return h("small", { class: "doubt" }, word, ...links.flatMap((one, k) => (k ? [", ", one] : [one])));
+}
+
+/** Make the list that chooses one of some tasks. */
+export function taskSelect(id, places, value) {
+  const choices = places.map((place) => {
+    const task = bench.tasks[place];
+    return [task.id, `${task.label} (${bench.categories[task.category]})`];
+  });
+  const select = h("select", { id, onchange: (event) => change({ task: event.target.value }) });
+  return options(select, choices, value);
 }
 
 /** Say whose file a row is, and what others did to confirm it. */

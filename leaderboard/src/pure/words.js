@@ -60,6 +60,11 @@ export function matchText({ species, kind }) {
   return [species, kind].filter(Boolean).join(", ");
 }
 
+/** Say over how many tasks, and which, a mean is. */
+export function overText(count, state) {
+  return `over ${counted(count, "task")} (${matchText(state) || "all"}), each counting alike`;
+}
+
 const METRICS = { MCC: "MCC", Acc: "Accuracy", F1: "Macro-F1" };
 
 /** Say which training examples a regime gives; "" for one whose name does not tell. */

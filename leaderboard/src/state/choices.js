@@ -9,11 +9,14 @@ import { EVIDENCE, ORDER } from "../pure/evidence.js";
 import { factText } from "../pure/facts.js";
 import { regimeExamples } from "../pure/words.js";
 
-const VIEWS = ["overview", "table", "plots", "compare", "findings", "model", "about"];
+const VIEWS = ["overview", "table", "plots", "compare", "findings", "model", "downloads", "about"];
 /** The plots, each with its name. */
 export const PLOTS = [
   ["ranges", "Ranges of ranks"],
   ["sizes", "Score against size"],
+  ["curves", "Few-shot curves"],
+  ["task", "One task"],
+  ["likeness", "Correlation of tasks"],
 ];
 const SCOPES = ["paper", "board", "exclusions"];
 export const ANY = "any";

@@ -1,12 +1,13 @@
 // The scores of a few models by category, and how each compares with the best of them.
 
-import { columnByKey, categoryKey, criticalOf, isDecided, meanColumns, models } from "../data/board.js";
+import { criticalOf, hasIntervals, isDecided, meanColumns, models } from "../data/board.js";
 import { scoresIn, standingOf } from "../data/scores.js";
+import { matchingColumn } from "../data/tasks.js";
 import { h, head, hint, row, table } from "../page/dom.js";
 import { modelLink } from "../page/marks.js";
 import { compared } from "../pure/decide.js";
 import { heat } from "../pure/ranks.js";
-import { comparedText, scoreText, shortInterval } from "../pure/words.js";
+import { comparedText, counted, matchText, scoreText, shortInterval } from "../pure/words.js";
 
 export function compareNote({ metric }) {
   return hint(
@@ -16,12 +17,14 @@ export function compareNote({ metric }) {
   );
 }
 
-/** Say how the best of some models compares with each other one, overall or for a kind of task. */
-export function compareSentences({ regime, metric, kind }, places) {
-  const column = columnByKey.get(categoryKey(kind));
-  if (!isDecided(metric, column) || places.length < 2) return null;
+/** Say how the best of some models compares with each other one on the matching tasks. */
+export function compareSentences(state, places) {
+  const { regime, metric, species, kind } = state;
+  const column = matchingColumn(state);
+  if (!hasIntervals(metric) || places.length < 2 || column.tasks?.length === 0) return null;
   const best = bestOf(scoresIn(column, regime, metric), places);
-  const where = kind || "the mean of all categories";
+  const some = species && `${counted(column.tasks.length, "task")} (${matchText(state)})`;
+  const where = some || kind || "the mean of all categories";
   const said = places
     .filter((index) => index !== best)
     .map((index) => {

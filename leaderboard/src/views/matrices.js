@@ -1,9 +1,9 @@
 // Confusion matrices follow from the scores where a task has two classes of known sizes.
 
 import { bench, partOf } from "../data/board.js";
-import { h, head, hint, number, options, row } from "../page/dom.js";
+import { h, head, hint, number, row, table } from "../page/dom.js";
+import { taskSelect } from "../page/marks.js";
 import { counted, scoreText } from "../pure/words.js";
-import { change } from "../state/store.js";
 
 const PER_TASK = 3; // how many matrices; right predictions in the minority and majority class
 
@@ -25,21 +25,9 @@ export function matrixSection(state, index) {
       `Recovered from the printed scores of ${counted(part.tasks.length, "task")} with two classes, one fit each. `,
       "The benchmark says how large the classes are, not which is which.",
     ),
-    h("p", { class: "question" }, h("label", {}, "Task ", taskSelect(part.tasks, task))),
+    h("p", { class: "question" }, h("label", {}, "Task ", taskSelect("matrix", part.tasks, task))),
     ...regimes.map((regime) => matrix(regime, cells(regime), task)),
   ];
-}
-
-function taskSelect(places, task) {
-  const select = h("select", {
-    id: "matrix",
-    onchange: (event) => change({ task: event.target.value }),
-  });
-  const choices = places.map((place) => {
-    const { id, label, category } = bench.tasks[place];
-    return [id, `${label} (${bench.categories[category]})`];
-  });
-  return options(select, choices, task.id);
 }
 
 function matrix(regime, [count, small, large], task) {
@@ -50,16 +38,10 @@ function matrix(regime, [count, small, large], task) {
       ? "the only matrix with these scores"
       : `the nearest of ${count.toLocaleString("en")} matrices with these scores`;
   const cells = (...counts) => counts.map((one) => number(one.toLocaleString("en")));
-  return h(
-    "table",
-    { class: "matrix" },
-    h("caption", {}, `${task.label}, ${regime}: ${found}`),
-    h("thead", {}, h("tr", {}, ...HEADS.map((text) => head(text)))),
-    h(
-      "tbody",
-      {},
-      row("minority class", ...cells(small, n - small), number(scoreText(small / n))),
-      row("majority class", ...cells(m - large, large), number(scoreText(large / m))),
-    ),
-  );
+  const caption = `${task.label}, ${regime}: ${found}`;
+  const rows = [
+    row("minority class", ...cells(small, n - small), number(scoreText(small / n))),
+    row("majority class", ...cells(m - large, large), number(scoreText(large / m))),
+  ];
+  return table({ class: "matrix" }, caption, HEADS.map((text) => head(text)), rows, { isSeen: true });
 }

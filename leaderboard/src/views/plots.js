@@ -1,23 +1,27 @@
 // The plots of the models that the filters leave, one at a time.
 
-import { models } from "../data/board.js";
+import { bench, models, taskColumns } from "../data/board.js";
 import { filtered } from "../data/scores.js";
 import { matchingColumn, matchingTasks } from "../data/tasks.js";
+import { curveChart } from "../charts/curves.js";
+import { dotChart } from "../charts/dots.js";
+import { likenessChart } from "../charts/likeness.js";
 import { rangeChart, rangePage } from "../charts/ranges.js";
 import { sizeChart } from "../charts/sizes.js";
 import { h, say } from "../page/dom.js";
+import { taskSelect } from "../page/marks.js";
 import { pager } from "../page/pager.js";
 import { counted, matchText, metricName, regimeWords } from "../pure/words.js";
 import { PLOTS } from "../state/choices.js";
 import { addressOf } from "../state/store.js";
 
-const DRAWN = { ranges, sizes };
+const DRAWN = { ranges, sizes, curves, task: oneTask, likeness };
 
 /** Draw the plot that a state names, of the models that the filters leave. */
 export function plotsView(state) {
   const places = filtered(state);
   const of = `${places.length.toLocaleString("en")} of ${counted(models.length, "model")}`;
-  say(`${of} in the plot, ${regimeWords(state.regime)}, ${metricName(state.metric)}`);
+  say(`${of} pass the filters, ${regimeWords(state.regime)}, ${metricName(state.metric)}`);
   const top = [h("h2", {}, "Plots"), plotLinks(state)];
   if (!matchingTasks(state).length) return [...top, nothing(`No task is of ${matchText(state)}.`)];
   if (!places.length) return [...top, nothing("No model passes these filters.")];
@@ -49,4 +53,24 @@ function ranges(state, places) {
 
 function sizes(state, places) {
   return [sizeChart(state, places, matchingColumn(state))];
+}
+
+function curves(state, places) {
+  return [curveChart(state, places, matchingTasks(state))];
+}
+
+function oneTask(state, places) {
+  const tasks = matchingTasks(state);
+  const wanted = bench.tasks.findIndex(({ id }) => id === state.task);
+  const place = tasks.includes(wanted) ? wanted : tasks[0];
+  const select = taskSelect("one-task", tasks, bench.tasks[place].id);
+  return [
+    h("p", { class: "question" }, h("label", {}, "Task ", select)),
+    dotChart(state, places, taskColumns[place]),
+  ];
+}
+
+function likeness(state, places) {
+  if (places.length < 3) return [nothing("Fewer than three models have no correlation.")];
+  return [likenessChart(state, places)];
 }

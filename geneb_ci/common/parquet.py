@@ -1,0 +1,258 @@
+"""Tables as Parquet files (Apache Parquet format 2.4), whose bytes follow from the table alone.
+
+A library writes its own version into a file, and other bytes in each version, while a published
+board follows from a commit. Pages are not compressed: numbers of distinct values and runs of
+them are small already.
+"""
+
+import itertools
+import operator
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any, Literal, NamedTuple
+
+MAGIC = b"PAR1"
+WRITER = "geneb-ci"
+RLE, PLAIN, RLE_DICTIONARY = 3, 0, 8
+"""Encodings, by their numbers in the format."""
+DATA_PAGE, DICTIONARY_PAGE = 0, 2
+OPTIONAL, REPEATED = 1, 2
+UTF8, LIST = 0, 3
+"""What a stored value means, by the numbers of the format."""
+GROUP = 8
+"""Numbers that are packed at once, each with the same number of bits."""
+_SHORT_LIST = 15
+"""Members from which on the head of a list has their number apart."""
+
+ColumnKind = Literal["text", "number", "count", "flag", "numbers"]
+
+
+class ParquetColumn(NamedTuple):
+    """A column of a table: its values are those of its kind, or None."""
+
+    name: str
+    kind: ColumnKind
+    """"numbers" are lists of numbers."""
+
+
+class _Physical(IntEnum):
+    """Types of stored values, by their numbers in the format."""
+
+    BOOLEAN, INT64, DOUBLE, BYTE_ARRAY = 0, 2, 5, 6
+
+
+class _Compact(IntEnum):
+    """Types of Thrift's compact protocol, in which heads and the footer are written."""
+
+    I32, I64, BINARY, LIST, STRUCT = 5, 6, 8, 9, 12
+
+
+_PHYSICAL: Mapping[ColumnKind, _Physical] = {
+    "text": _Physical.BYTE_ARRAY,
+    "number": _Physical.DOUBLE,
+    "count": _Physical.INT64,
+    "flag": _Physical.BOOLEAN,
+    "numbers": _Physical.DOUBLE,
+}
+
+
+class _Chunk(NamedTuple):
+    """The pages of a column, and what the footer says of them."""
+
+    content: bytes
+    values: int
+    data_at: int
+    """Where the page of data begins, after that of the distinct values."""
+    encodings: tuple[int, ...]
+
+
+def parquet_bytes(
+    columns: Sequence[ParquetColumn], rows: Iterable[Sequence[Any]], notes: Mapping[str, str]
+) -> bytes:
+    """Return a table as a file; `notes` stand in its footer, by their names."""
+    listed = list(rows)
+    by_column = list(zip(*listed, strict=True)) or [()] * len(columns)
+    parts, described, at = [MAGIC], [], len(MAGIC)
+    for column, values in zip(columns, by_column, strict=True):
+        chunk = _chunk(column, values)
+        described.append(_described_chunk(column, chunk, at))
+        parts.append(chunk.content)
+        at += len(chunk.content)
+    group = [(1, described), (2, _Long(at - len(MAGIC))), (3, _Long(len(listed)))]
+    footer = _struct(
+        [
+            (1, 1),
+            (2, [_root(columns), *(part for column in columns for part in _schema(column))]),
+            (3, _Long(len(listed))),
+            (4, [_Struct(group)]),
+            (5, [_Struct([(1, name), (2, text)]) for name, text in notes.items()]),
+            (6, WRITER),
+        ]
+    )
+    return b"".join([*parts, footer, struct.pack("<I", len(footer)), MAGIC])
+
+
+class _Long(int):
+    """A number that the format stores with 64 bits."""
+
+
+class _Struct(list[tuple[int, Any]]):
+    """Numbered members of a record, in the order of their numbers."""
+
+
+def _root(columns: Sequence[ParquetColumn]) -> _Struct:
+    return _Struct([(4, "table"), (5, len(columns))])
+
+
+def _schema(column: ParquetColumn) -> list[_Struct]:
+    """Return the elements of the schema that describe a column."""
+    physical = _PHYSICAL[column.kind]
+    head: list[tuple[int, Any]] = [(3, OPTIONAL), (4, column.name)]
+    if column.kind == "numbers":
+        return [
+            _Struct([*head, (5, 1), (6, LIST), (10, _Struct([(3, _Struct())]))]),
+            _Struct([(3, REPEATED), (4, "list"), (5, 1)]),
+            _Struct([(1, int(physical)), (3, OPTIONAL), (4, "element")]),
+        ]
+    text = [(6, UTF8), (10, _Struct([(1, _Struct())]))] if column.kind == "text" else []
+    return [_Struct([(1, int(physical)), *head, *text])]
+
+
+def _described_chunk(column: ParquetColumn, chunk: _Chunk, at: int) -> _Struct:
+    path = [column.name, "list", "element"] if column.kind == "numbers" else [column.name]
+    size = _Long(len(chunk.content))
+    own: list[tuple[int, Any]] = [
+        (1, int(_PHYSICAL[column.kind])),
+        (2, list(chunk.encodings)),
+        (3, path),
+        (4, 0),
+        (5, _Long(chunk.values)),
+        (6, size),
+        (7, size),
+        (9, _Long(at + chunk.data_at)),
+    ]
+    if chunk.data_at:
+        own.append((11, _Long(at)))
+    return _Struct([(2, _Long(at)), (3, _Struct(own))])
+
+
+def _chunk(column: ParquetColumn, values: Sequence[Any]) -> _Chunk:
+    """Return the pages of a column: its distinct values, and where each of them stands."""
+    levels = b""
+    if column.kind == "numbers":
+        again, depth, known = _flattened(values)
+        levels = _levels(again, 1) + _levels(depth, 3)
+        count = len(depth)
+    else:
+        is_known = list(map(operator.is_not, values, itertools.repeat(None)))
+        known = list(itertools.compress(values, is_known))
+        levels = _levels(list(map(int, is_known)), 1)
+        count = len(values)
+    if column.kind == "flag":
+        body, encoding, dictionary = _packed([int(value) for value in known], 1), PLAIN, b""
+    else:
+        distinct = dict(zip(dict.fromkeys(known), itertools.count()))
+        width = max(1, (len(distinct) - 1).bit_length())
+        body = bytes([width]) + _hybrid(list(map(distinct.__getitem__, known)), width)
+        encoding = RLE_DICTIONARY
+        stored = _stored(column.kind, distinct)
+        dictionary = _page(DICTIONARY_PAGE, 7, [(1, len(distinct)), (2, PLAIN)], stored)
+    head: list[tuple[int, Any]] = [(1, count), (2, encoding), (3, RLE), (4, RLE)]
+    data = _page(DATA_PAGE, 5, head, levels + body)
+    encodings = (PLAIN, RLE) if encoding == PLAIN else (PLAIN, RLE, RLE_DICTIONARY)
+    return _Chunk(dictionary + data, count, len(dictionary), encodings)
+
+
+def _flattened(values: Iterable[Sequence[float] | None]) -> tuple[list[int], list[int], list[Any]]:
+    """Return the numbers of lists, for each whether it goes on a list, and how much of it is there.
+
+    Nothing is there of None (0), of a list without numbers the list (1), else a number (3).
+    """
+    again: list[int] = []
+    depth: list[int] = []
+    known: list[Any] = []
+    for value in values:
+        again += [0, *[1] * (len(value) - 1)] if value else [0]
+        depth += [3] * len(value) if value else [0 if value is None else 1]
+        known += value or ()
+    return again, depth, known
+
+
+def _stored(kind: ColumnKind, values: Iterable[Any]) -> bytes:
+    """Return values one after another, as the format stores those of a kind."""
+    if kind == "text":
+        texts = [value.encode("utf-8", "replace") for value in values]
+        return b"".join(part for text in texts for part in (struct.pack("<I", len(text)), text))
+    listed = list(values)
+    return struct.pack(f"<{len(listed)}{'q' if kind == 'count' else 'd'}", *listed)
+
+
+def _page(kind: int, member: int, head: list[tuple[int, Any]], body: bytes) -> bytes:
+    size = len(body)
+    return _struct([(1, kind), (2, size), (3, size), (member, _Struct(head))]) + body
+
+
+def _levels(levels: Sequence[int], most: int) -> bytes:
+    encoded = _hybrid(levels, most.bit_length())
+    return struct.pack("<I", len(encoded)) + encoded
+
+
+def _hybrid(numbers: Sequence[int], width: int) -> bytes:
+    """Return numbers of so many bits, as runs of equal ones or packed, whichever is shorter."""
+    size = (width + 7) // 8
+    groups = -(-len(numbers) // GROUP)
+    changes = map(operator.ne, numbers, itertools.islice(numbers, 1, None))
+    ends = list(itertools.compress(itertools.count(1), changes))
+    if (len(ends) + 1) * (size + 1) > groups * width:
+        return _varint(groups << 1 | 1) + _packed(numbers, width)
+    starts = [0, *ends]
+    lengths = zip(starts, [*ends, len(numbers)], strict=True)
+    return b"".join(
+        _varint((end - start) << 1) + numbers[start].to_bytes(size, "little")
+        for start, end in lengths
+        if end > start
+    )
+
+
+def _packed(numbers: Sequence[int], width: int) -> bytes:
+    """Return numbers of so many bits side by side, the lowest bits first, in whole groups."""
+    digits = [f"{number:0{width}b}" for number in range(max(numbers, default=0) + 1)]
+    whole = "".join(map(digits.__getitem__, reversed(numbers)))
+    return int(whole or "0", 2).to_bytes(-(-len(numbers) // GROUP) * width, "little")
+
+
+def _varint(number: int) -> bytes:
+    """Return a number seven bits at a time, the lowest first."""
+    found = bytearray()
+    while number > 0x7F:  # noqa: PLR2004 (what seven bits hold)
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def _struct(members: Iterable[tuple[int, Any]]) -> bytes:
+    """Return a record in Thrift's compact protocol."""
+    found, last = [], 0
+    for number, value in members:
+        kind, content = _encoded(value)
+        found.append(bytes([(number - last) << 4 | kind]) + content)
+        last = number
+    return b"".join([*found, b"\0"])
+
+
+def _encoded(value: Any) -> tuple[_Compact, bytes]:
+    if isinstance(value, _Struct):
+        return _Compact.STRUCT, _struct(value)
+    if isinstance(value, list):
+        encoded = [_encoded(one) for one in value]
+        kind = encoded[0][0] if encoded else _Compact.STRUCT
+        size = len(encoded)
+        head = bytes([min(size, _SHORT_LIST) << 4 | kind])
+        more = _varint(size) if size >= _SHORT_LIST else b""
+        return _Compact.LIST, b"".join([head, more, *(content for _, content in encoded)])
+    if isinstance(value, str):
+        raw = value.encode("utf-8", "replace")
+        return _Compact.BINARY, _varint(len(raw)) + raw
+    # Numbers are written so that small negative ones are short; none here is negative.
+    return (_Compact.I64 if isinstance(value, _Long) else _Compact.I32), _varint(value << 1)

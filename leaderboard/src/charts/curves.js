@@ -1,0 +1,97 @@
+// How the scores of a few models grow with training examples.
+
+import { COMPARED_MAX, bench, hasIntervals } from "../data/board.js";
+import { meansIn } from "../data/choices.js";
+import { isRanked, scoresIn } from "../data/scores.js";
+import { head, number, row, table } from "../page/dom.js";
+import { modelLink } from "../page/marks.js";
+import { byExamples, intervalText, metricName, overText, regimeExamples } from "../pure/words.js";
+import { scoreText } from "../pure/words.js";
+import { BELOW, WIDTH, axisBelow, axisLeft, comparedIn, drawing, framed } from "./frame.js";
+import { legend, legendHeight, stroke, symbol } from "./frame.js";
+
+const [LEFT, PLOT] = [46, 300];
+const APART = 9; // units between the models at one number of examples
+
+/** Draw the curves of the compared models, or of those that score highest where none is. */
+export function curveChart(state, places, tasks) {
+  const { metric } = state;
+  const regimes = byExamples(bench.regimes);
+  const shown = shownIn(state, places, tasks);
+  const means = regimes.map((name) => meansOf(name, metric, shown, tasks));
+  const bars = hasIntervals(metric)
+    ? " Bars are 95 % intervals, for other test sequences and other training draws."
+    : "";
+  return framed({
+    name: "curves",
+    title: "Few-shot curves",
+    caption:
+      `A sign is the mean ${metricName(metric)} of a model ${overText(tasks.length, state)}, with so many ` +
+      `training examples; between them nothing was measured.${bars} ` +
+      `Shown: ${comparedIn(state).length ? "the compared models." : "the highest of those that the filters leave; compare models to choose others."}`,
+    draw: (box, title) => drawCurves(box, title, { metric, regimes, shown, means }),
+    figures: () => curveTable(regimes, shown, means),
+  });
+}
+
+/** Return up to four models, each with every score. */
+function shownIn(state, places, tasks) {
+  const isWhole = (index) => bench.regimes.every((name) => isRanked(index, name));
+  const compared = comparedIn(state);
+  if (compared.length) return compared.filter(isWhole);
+  const scores = scoresIn({ tasks }, state.regime, state.metric);
+  const order = places.filter(isWhole).sort((a, b) => scores[b] - scores[a]);
+  return order.slice(0, COMPARED_MAX);
+}
+
+function meansOf(regime, metric, shown, tasks) {
+  if (hasIntervals(metric)) return meansIn(regime, shown, tasks);
+  const scores = scoresIn({ tasks }, regime, metric);
+  return shown.map((index) => ({ score: scores[index] }));
+}
+
+function drawCurves(box, title, { metric, regimes, shown, means }) {
+  const top = 34 + legendHeight(shown);
+  const bottom = top + PLOT;
+  const drawn = drawing(box, title, bottom + BELOW);
+  const ends = means
+    .flat()
+    .flatMap(({ score, low, high }) => (low === undefined ? [score] : [low, high]));
+  const x = d3.scalePoint(regimes, [LEFT, WIDTH - 12]).padding(0.4);
+  const y = d3.scaleLinear(d3.extent(ends), [bottom, top]).nice();
+  const says = "training examples per class, not to scale";
+  axisBelow(drawn, x, { top, bottom, says, format: examplesText });
+  axisLeft(drawn, y, { left: LEFT, right: WIDTH - 12, says: `mean ${metricName(metric)}`, at: top - 14 });
+  shown.forEach((index, order) => {
+    const aside = (order - (shown.length - 1) / 2) * APART;
+    const points = regimes.map((name, k) => [x(name) + aside, y(means[k][order].score)]);
+    drawn.append("path").attr("class", `curve s${order}`).attr("d", d3.line()(points));
+    regimes.forEach((name, k) => {
+      const [at, height] = points[k];
+      const { low, high } = means[k][order];
+      if (low !== undefined) stroke(drawn, `bar s${order}`, [at, y(low)], [at, y(high)]);
+      symbol(drawn, at, height, order);
+    });
+  });
+  legend(drawn, shown, 0);
+}
+
+/** Write how many examples a regime gives, for a tick. */
+function examplesText(regime) {
+  const [, shots] = /^(\d+)/.exec(regimeExamples(regime)) ?? [];
+  return shots ?? (regimeExamples(regime) ? "all" : regime);
+}
+
+function curveTable(regimes, shown, means) {
+  const rows = shown.map((index, order) =>
+    row(
+      modelLink(index),
+      ...means.map((own) => {
+        const { score, low, high } = own[order];
+        const interval = low === undefined ? "" : ` (${intervalText({ low, high })})`;
+        return number(`${scoreText(score)}${interval}`);
+      }),
+    ),
+  );
+  return table({ id: "curves" }, "Means by training examples", [head("Model"), ...regimes.map((name) => head(name))], rows);
+}

@@ -1,0 +1,83 @@
+"""The packages of an extractor's lock: installed, and first on the path of the command.
+
+A package that this process has loaded is not replaced by a path, so a command whose extractor has a
+lock starts itself again. Its processes inherit the path. In an audit the sandbox has it.
+"""
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from .cache import user_cache
+from .errors import OptionError
+from .extractors import BUILTINS
+from .formats.files import NotReadable, read_regular
+from .formats.packages import (
+    LOCK_BYTES_MAX,
+    OF_THE_HARNESS,
+    Lock,
+    LockRefused,
+    NotInstalled,
+    install,
+    lock_beside,
+    read_lock,
+)
+from .loading import locate
+from .text import echo
+
+_ROOT = Path(__file__).parent.parent
+
+
+def lock_of(spec: str, folder: str | None = None) -> Lock | None:
+    """Return the lock beside an extractor's module; None for an extractor without one.
+
+    Raises OptionError for a lock that cannot be installed, ExtractorError where there is no such
+    module.
+    """
+    if spec.removeprefix("builtin:") in BUILTINS:
+        return None
+    path = lock_beside(locate(spec, folder))
+    try:
+        return read_lock(read_regular(path, LOCK_BYTES_MAX), path.name, OF_THE_HARNESS)
+    except NotReadable as error:
+        if error.missing:
+            return None
+        raise OptionError(f"{path}: {error.reason}") from error
+    except LockRefused as error:
+        raise OptionError(f"{path}:{error.line}: the lock {error.reason}") from error
+
+
+def start_with_packages(locks: Iterable[Lock | None], engine: str = "local") -> None:
+    """Return at once without a lock, or where its packages are on the path; else do not return.
+
+    The command then starts itself again, with them. Raises OptionError where extractors of one
+    command have different locks, on a cluster, and where packages cannot be installed.
+    """
+    different = {lock.sha256 if lock else "": lock for lock in locks}
+    if len(different) > 1:
+        msg = "the extractors of this list have different locks: run them one by one"
+        raise OptionError(msg)
+    lock = next(iter(different.values()), None)
+    if lock is None:
+        return
+    if engine != "local":
+        msg = f"{lock.name}: the packages of a lock are installed on this machine alone: leave "
+        msg += f"--engine {engine} out, or install them on the cluster and remove the lock"
+        raise OptionError(msg)
+    try:
+        folder = install(lock, user_cache("geneb-ci") / "environments", _say)
+    except NotInstalled as error:
+        raise OptionError(f"{error.reason}: {error.fix}") from error
+    if str(folder) in sys.path:
+        return
+    paths = [str(folder), str(_ROOT), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    command = [sys.executable, "-P", "-m", "reference_harness", *sys.argv[1:]]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, command, environment)  # noqa: S606 (our own command again)
+
+
+def _say(line: str) -> None:
+    echo(line, err=True)
