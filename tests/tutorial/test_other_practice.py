@@ -109,8 +109,8 @@ def test_a_board_of_another_name_is_run_without_a_word_of_geneb(tmp_path: Path) 
         space = made.hub.shelf.repos[f"spaces/{SPACE}"].head.tree
         texts |= {f"Space: {name}": raw for name, raw in space.items()}
     for folder in ("site", "csv", "croissant", "every-eval-ever", "board"):
-        found = files_of(tmp_path / "practice" / folder)
-        texts |= {f"{folder}: {name}": raw for name, raw in found}
+        written = files_of(tmp_path / "practice" / folder)
+        texts |= {f"{folder}: {name}": raw for name, raw in written}
     assert b"12 of 12 tasks will be drawn" in texts[" ".join(AUDIT[0])]
     assert b"audited" in texts[f"explain {HONEST}"]
     assert b"<title>Fungi leaderboard</title>" in texts["Space: index.html"]
