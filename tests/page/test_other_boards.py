@@ -70,8 +70,10 @@ BOARDS: dict[str, Callable[[], tuple[list[Entry], Benchmark]]] = {
     "no sizes at all": lambda: ([v10("a"), v10("b")], sized(None, None)),
 }
 PLOTS = ("ranges", "sizes", "curves&metric=F1", "curves", "task", "likeness")
-VIEWS = ("overview", "table", "table?columns=tasks", "compare", "findings", "about")
-VIEWS += tuple(f"plots?plot={plot}" for plot in PLOTS)
+VIEWS = (
+    *("overview", "table", "table?columns=tasks", "compare", "findings", "about"),
+    *(f"plots?plot={plot}" for plot in PLOTS),
+)
 WIDTHS = (390, 1440)
 
 
