@@ -63,7 +63,7 @@ STEPS = {
         "#/table?columns=tasks",
         "document.querySelector('[data-focus^=\"sort task:\"]').click()",
     ),
-    "compare one more": ("#/compare?m=space-1", ADDED),
+    "compare one more": ("#/compare?m=space-1&m=MutBERT-2", ADDED),
     "ranks of another kind of task": ("#/plots", chosen("kind", "lncRNA")),
     "ranks of a species": ("#/plots?species=yeast", chosen("species", "human")),
     "ranks, next page": ("#/plots", "document.querySelector('[data-focus=\"page next\"]').click()"),
