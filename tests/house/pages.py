@@ -32,6 +32,7 @@ HANDED_OVER = (
     (re.compile(r"^geneb-ci (?=probe\b)"), "geneb-harness "),
 )
 """Commands of the one program that become commands of the other."""
+HELP = ["-h", "--help"]
 END = {"|", "&&", ">>", ">", "#", ";"}
 
 
@@ -123,7 +124,8 @@ def _wrong_command(line: str) -> Iterator[str]:
             yield f"there is no command {rest[0]}"
             return
         command, rest = step, rest[1:]
-    context = click.Context(command)
+    # click keeps the option of help that it makes now, also for the man page of the same process.
+    context = click.Context(command, help_option_names=HELP)
     known = {
         name for one in command.get_params(context) for name in (*one.opts, *one.secondary_opts)
     }
