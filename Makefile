@@ -30,7 +30,7 @@ $(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/syste
 	@tools/system-packages $(LOG) $(SYSTEM)
 	@tools/quietly $(LOG) "installing $$(grep -c == requirements/dev.txt) packages in $(VENV) (0.5 GB)" \
 	  $(BIN)/python -m pip install -q --require-hashes --no-deps -r requirements/dev.txt
-	@tools/quietly $(LOG) "installing torch for the CPU in $(VENV) (0.8 GB)" \
+	@tools/quietly $(LOG) "installing torch in $(VENV) (0.8 GB for the CPU; 5 GB where the index gives the build with CUDA)" \
 	  $(BIN)/python -m pip install -q -r requirements/torch.txt
 	@tools/quietly $(LOG) "installing geneb-ci from this folder in $(VENV)" \
 	  $(BIN)/python -m pip install -q --no-deps --no-build-isolation --editable .
@@ -121,11 +121,12 @@ flakes: $(READY)  ## the property tests with SEEDS seeds: what fails with one is
 # What reads the code and the pages and runs no command; the rest of tests/house is part of `make test`.
 STRUCTURE := $(addsuffix .py,$(addprefix tests/house/test_,architecture dependencies direction docs glossary names no_leaks public wording))
 
-lint: $(READY)  ## ruff, mypy, codespell, zizmor, generated files, locks, import directions
+lint: $(READY)  ## ruff, mypy, codespell, hadolint, zizmor, generated files, locks, import directions
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	git ls-files -z | xargs -0 $(BIN)/codespell
+	$(BIN)/hadolint --failure-threshold style Containerfile
 	$(BIN)/zizmor --offline --no-progress --quiet --persona auditor .github
 	$(BIN)/python tools/generate.py --check
 	$(BIN)/python -m tools.lock --check

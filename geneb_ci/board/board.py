@@ -423,4 +423,4 @@ def _site_and_page(
     site = site_of(entries, board.values, benchmark_of(layout), layout, Built())
     page = with_data(page_files(), board.scripts())
     page[INDEX] = completed_index(page[INDEX], site)
-    return site, page
+    return site, page | site.picture

@@ -11,6 +11,8 @@ import { matchText, overText, weightText } from "../pure/words.js";
 import { addressOf } from "../state/store.js";
 import { choiceRows } from "./rows-saved.js";
 
+const READING =
+  "A dot is a mean, its line the 95 % interval, the band what is accepted below the highest; a ring is a self-reported row.";
 const SHOWN = 60; // a longer list helps nobody choose
 
 /** Draw the table of choices. */
@@ -73,6 +75,7 @@ function choicesOf(found, state) {
   return [
     sentenceList(claimTexts(found)),
     scroller("Models by their mean", rangeTable(found, state, order)),
+    hint(READING),
     left > 0 ? hint(`And ${counted(left, "model")} more that score lower with ${regimes[0]}.`) : null,
     sentenceList(doubts(found)),
     links(found, state),
@@ -188,6 +191,7 @@ function links(found, state) {
       ? h("a", { href: addressOf({ view: "compare", models: ids, regime }) }, "Compare the first of these")
       : null,
     h("a", { href: addressOf({ view: "table", columns, regime, page: 1 }) }, "Every score on these tasks"),
+    h("a", { href: addressOf({ view: "plots", plot: "ranges", regime, page: 1 }) }, "Ranges of ranks on these tasks"),
     csvButton("Download these models as CSV", "choose", () => choiceRows(state, found)),
   );
 }
