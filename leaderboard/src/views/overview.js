@@ -181,6 +181,7 @@ function links(found, state) {
       ? h("a", { href: addressOf({ view: "compare", models: ids, regime }) }, "Compare the first of these")
       : null,
     h("a", { href: addressOf({ view: "table", columns, regime, page: 1 }) }, "Every score on these tasks"),
+    h("a", { href: addressOf({ view: "plots", plot: "ranges", regime, page: 1 }) }, "Ranges of ranks on these tasks"),
     csvButton("Download these models as CSV", "choose", () => choiceRows(state, found)),
   );
 }
