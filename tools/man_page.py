@@ -33,7 +33,7 @@ def man_page() -> str:
     lines = [
         f'.TH GENEB-CI 1 "" "geneb-ci {__version__}" "User commands"',
         ".SH NAME",
-        r"geneb\-ci \- check, audit and publish the GENEB leaderboard of DNA foundation models",
+        r"geneb\-ci \- check, audit and publish a leaderboard of DNA foundation models",
         ".SH SYNOPSIS",
         r".B geneb\-ci",
         r"[\fIOPTIONS\fR] \fICOMMAND\fR [\fIARGS\fR]...",

@@ -11,6 +11,8 @@ import { matchText, overText, weightText } from "../pure/words.js";
 import { addressOf } from "../state/store.js";
 import { choiceRows } from "./rows-saved.js";
 
+const READING =
+  "A dot is a mean, its line the 95 % interval, the band what is accepted below the highest; a ring is a self-reported row.";
 const SHOWN = 60; // a longer list helps nobody choose
 
 /** Draw the table of choices. */
@@ -73,6 +75,7 @@ function choicesOf(found, state) {
   return [
     sentenceList(claimTexts(found)),
     scroller("Models by their mean", rangeTable(found, state, order)),
+    hint(READING),
     left > 0 ? hint(`And ${counted(left, "model")} more that score lower with ${regimes[0]}.`) : null,
     sentenceList(doubts(found)),
     links(found, state),
