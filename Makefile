@@ -10,7 +10,7 @@ SYSTEM := bwrap=bubblewrap chromium-headless-shell,chromium=chromium-headless-sh
 # A thousand processes of the tests would otherwise compile the same modules, each for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo practice test test-all expected compare quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench-harness \
+.PHONY: demo practice test test-all expected compare quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench-harness bench-gpu \
   bench-adversary bench-forgery bench-crowns bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty \
   bench-page bench-receipts bench-scale bench-atlas \
   pictures page-shots github-contract vendor mutants generate lock clean
@@ -141,6 +141,9 @@ rehearse-proof: $(READY)  ## that the rehearsal is red where a job would fail: m
 
 bench-harness: $(READY)  ## speed of the reference harness beside the stock loop, as a table
 	$(BIN)/python benchmarks/bench_harness.py
+
+bench-gpu: $(READY)  ## embedding, TF32 and fits on the GPU, as tables; small on the CPU where there is none
+	$(BIN)/python -m benchmarks.bench_device
 
 bench-forgery: $(READY)  ## how many forged scores each family of rules detects
 	$(BIN)/python -m benchmarks.bench_forgery --write
