@@ -29,7 +29,7 @@ HANDED_OVER = (
     (re.compile(r"^geneb-ci audit (?=FILE|\S+\.json)"), "geneb-ci audit file "),
     (re.compile(r"^geneb-ci data (?!push\b)"), "geneb-harness data "),
     (re.compile(r"^geneb-ci extractor\b"), "geneb-harness extractors"),
-    (re.compile(r"^geneb-ci (?=probe\b)"), "geneb-harness "),
+    (re.compile(r"^geneb-ci (?=(?:probe|run)\b)"), "geneb-harness "),
 )
 """Commands of the one program that become commands of the other."""
 HELP = ["-h", "--help"]

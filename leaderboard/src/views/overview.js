@@ -2,7 +2,7 @@
 
 import { COMPARED_MAX, base, bench, models } from "../data/board.js";
 import { chosen } from "../data/choices.js";
-import { h, head, hint, number, say, scroller, svg, table } from "../page/dom.js";
+import { h, head, hint, number, say, scroller, table } from "../page/dom.js";
 import { intervalBar, markLinks, modelLink, pickBox, reason, whoseMark } from "../page/marks.js";
 import { csvButton } from "../page/save.js";
 import { DRAWS, doubtTexts, gapText, highestText, smallerText } from "../pure/claims.js";
@@ -162,17 +162,10 @@ function rangeTable(found, state, order) {
 const lossText = (bound, accepted) =>
   Number.isFinite(bound) ? boundText(bound) : h("span", { class: "none" }, `over ${accepted}`);
 
-/** Write the ends of the scale that all rows share. */
+/** Write the ends of the scale that all rows share, and its middle. */
 function axis([low, high]) {
-  const label = (x, anchor, score) =>
-    svg("text", { x, y: 11, "text-anchor": anchor }, scoreText(score));
-  return svg(
-    "svg",
-    { class: "bar-of", viewBox: "0 0 240 14", "aria-hidden": "true" },
-    label(2, "start", low),
-    label(120, "middle", (low + high) / 2),
-    label(238, "end", high),
-  );
+  const scores = [low, (low + high) / 2, high].map((score) => h("span", {}, scoreText(score)));
+  return h("span", { class: "axis", "aria-hidden": "true" }, ...scores);
 }
 
 function links(found, state) {
