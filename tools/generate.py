@@ -304,15 +304,15 @@ holds that every function and every attack that it names exists.
 def defences_page() -> str:
     """Return the page of the defences: a row for each, with its attack for each sample."""
 
-    def cell(use: defences.Use | defences.Unused) -> str:
-        if isinstance(use, defences.Unused):
+    def cell(use: defences.DefenceUse | defences.DefenceUnused) -> str:
+        if isinstance(use, defences.DefenceUnused):
             return f"not used: {use.why}"
         file, _, test = use.attack.partition("::")
         function = use.by.rpartition(".")[2]
         return f"`{function}`; attack: [{Path(file).stem}](../../{file}) `{test}`"
 
     rows = (
-        (each.name, each.against, each.needs, cell(each.tasks), cell(each.embeddings))
+        (each.name, each.attack, each.needs, cell(each.tasks), cell(each.embeddings))
         for each in defences.DEFENCES
     )
     return DEFENCES_PAGE + "".join(f"| {' | '.join(row)} |\n" for row in rows)

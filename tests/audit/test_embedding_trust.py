@@ -36,7 +36,7 @@ DONE = (
 )
 
 
-WHOLE = dataclasses.replace(ROWS, of_record=60, refitted=True)
+WHOLE = dataclasses.replace(ROWS, cells_of_record=60, refitted=True)
 
 
 def test_a_whole_receipt_whose_shown_scores_were_compared_verifies_the_row() -> None:

@@ -10,8 +10,8 @@ from geneb_ci.audit.trust.attestation import STANDING_MEANING, WORD, Standing, a
 from geneb_ci.audit.trust.level import (
     Audit,
     Decision,
-    Demands,
     EmbeddingAuditFacts,
+    EvidenceRequirements,
     Summary,
     Versions,
     decide,
@@ -23,7 +23,7 @@ NOW = Versions("GENEB-0.1.0", "c" * 64, "d" * 40)
 BEFORE = Versions("GENEB-0.0.9", "c" * 64, "d" * 40)
 TASKS = [f"task-{number:02}" for number in range(20)]
 REGIMES = ("full", "10shot", "1shot")
-DEMANDS = Demands(
+DEMANDS = EvidenceRequirements(
     minimum_drawn=13,
     minimum_level=2,
     stratified=False,
@@ -43,7 +43,7 @@ def audit(tasks: int = 13, **changes: object) -> Audit:
         agrees=True,
         drawn=min(tasks, 13),
         stratified=False,
-        left_out=(),
+        uncompared_regimes=(),
         rerun=rerun,
         sandbox=2,
         all_refused=True,
@@ -54,7 +54,9 @@ def audit(tasks: int = 13, **changes: object) -> Audit:
     return dataclasses.replace(sound, **changes)  # type: ignore[arg-type]  # its own fields
 
 
-def level(*audits: Audit, official: bool = False, demands: Demands = DEMANDS) -> TrustLevel:
+def level(
+    *audits: Audit, official: bool = False, demands: EvidenceRequirements = DEMANDS
+) -> TrustLevel:
     return decide(OWN, audits, OFFICIAL if official else {}, demands).level
 
 
@@ -393,7 +395,7 @@ def test_who_signed_is_named_once_and_a_dispute_stands_for_nothing() -> None:
 def test_scores_that_a_receipt_gives_are_attested_by_it_and_no_others(
     of_record: int, standing: str
 ) -> None:
-    rows = EmbeddingAuditFacts(test=1, embedded=90, equal=60, cells=60, of_record=of_record)
+    rows = EmbeddingAuditFacts(test=1, embedded=90, equal=60, cells=60, cells_of_record=of_record)
     row = attestation_of(decide(OWN, [audit(0, rerun={}, rows=rows)], {}, EVERY))
     assert row.standing("full", TASKS[0]) == standing
     by = "recomputed from published embeddings (60 of 60 cells)"
