@@ -63,6 +63,13 @@ STEPS = {
     "compare one more": ("#/compare?m=space-1", ADDED),
     "ranks of another kind of task": ("#/plots", chosen("kind", "lncRNA")),
     "ranks of a species": ("#/plots?species=yeast", chosen("species", "human")),
+    "ranks, next page": ("#/plots", "document.querySelector('[data-focus=\"page next\"]').click()"),
+    "curves of a species": ("#/plots?plot=curves&species=yeast", chosen("species", "human")),
+    "another task": ("#/plots?plot=task", chosen("one-task", "leannmlindsey_GUE_mouse_0")),
+    "correlation of other tasks": (
+        "#/plots?plot=likeness&kind=lncRNA",
+        chosen("kind", "Histone Mod."),
+    ),
     "sizes of another kind of task": ("#/plots?plot=sizes", chosen("kind", "lncRNA")),
 }
 MEASURED = """

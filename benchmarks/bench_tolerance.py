@@ -264,8 +264,8 @@ def tables(everything: list[Audits]) -> list[str]:
     ]
     head = " | ".join(f"+{by}" for by in RAISES)
     lines += [
-        f"| embeddings | regime | trials | {head} |",
-        f"|---|---|---:|{'---:|' * len(RAISES)}",
+        f"| embeddings; full, 10shot, 1shot | trials | {head} |",
+        f"|---|---:|{'---:|' * len(RAISES)}",
     ]
     everywhere: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)
     for one in everything:
@@ -273,23 +273,24 @@ def tables(everything: list[Audits]) -> list[str]:
         for trial in trials(one):
             found[trial.regime, trial.by].append(trial)
             everywhere[trial.regime, trial.by].append(trial)
-        lines += list(_power(one.group.name, found))
-        print("\n".join(lines[-3:]), flush=True)
-    return [*lines, *_power("all", everywhere)]
+        lines.append(_power(one.group.name, found))
+        print(lines[-1], flush=True)
+    return [*lines, _power("all", everywhere)]
 
 
-def _power(name: str, found: dict[tuple[str, float], list[Trial]]) -> Iterator[str]:
-    for regime in ("full", "10shot", "1shot"):
-        shares, sizes = [], []
-        for by in RAISES:
+def _power(name: str, found: dict[tuple[str, float], list[Trial]]) -> str:
+    """Return the row of a group: per cent that differ, by raise, in each of three regimes."""
+    columns = []
+    sizes = []
+    for by in RAISES:
+        shares = []
+        for regime in ("full", "10shot", "1shot"):
             here = found.get((regime, by), [])
-            if not here:
-                shares.append("-")
-                continue
-            share = 100 * sum(trial.caught for trial in here) / len(here)
-            shares.append(f"{share:.0f} %")
+            caught = sum(trial.caught for trial in here)
+            shares.append(f"{100 * caught / len(here):.0f}" if here else "-")
             sizes.append(len(here))
-        yield f"| {name} | {regime} | {min(sizes, default=0)} | {' | '.join(shares)} |"
+        columns.append(", ".join(shares))
+    return f"| {name} | {min(sizes)} | {' | '.join(columns)} |"
 
 
 def main() -> None:

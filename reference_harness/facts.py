@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from . import environment
-from .formats.run_record import RunProperty
+from .formats.measured import RunProperty
 from .loading import LoadedExtractor
 from .properties import properties_of
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from .conformance.child import attempt
 from .conformance.result import TOLERANCES, Outcome
 from .conformance.subject import Subject
-from .formats.run_record import SENTENCE_MAX, RunProperty, TaskRecord
+from .formats.measured import SENTENCE_MAX, RunProperty
+from .formats.run_record import TaskRecord
 from .formats.text import plural
 from .loading import LoadedExtractor
 

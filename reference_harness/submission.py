@@ -93,13 +93,22 @@ def _details(record: RunRecord, benchmark: Benchmark, version: FormatVersion) ->
 
 
 def _measured(record: RunRecord, version: FormatVersion) -> dict[str, Any]:
-    """Return what the run measured of its tasks; nothing for a record of an older harness."""
+    """Return what the run measured of its tasks, and saw of the extractor, for format 1.2.
+
+    Nothing for a record of an older harness.
+    """
     measured = {
         task_id: task.measured.model_dump()
         for task_id, task in record.tasks.items()
         if task.measured is not None
     }
-    return {"measured": measured} if measured and version == "1.2" else {}
+    if version != "1.2":
+        return {}
+    properties = {name: seen.model_dump() for name, seen in record.properties.items()}
+    return {
+        **({"measured": measured} if measured else {}),
+        **({"properties": properties} if properties else {}),
+    }
 
 
 def _run(record: RunRecord) -> dict[str, Any]:

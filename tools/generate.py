@@ -292,27 +292,32 @@ def generated() -> dict[str, str]:
 DEFENCES_PAGE = """\
 # Defences of an audit
 
-What an audit does against forgery, for each [kind of sample](../reader/verified.md). The list is
-`geneb_ci/audit/defences.py`, from which this page is generated; `tests/audit/test_defences.py`
-holds that every function and every attack that it names exists.
+What an audit does against forgery, and why a [sample](../reader/verified.md) of tasks or of
+embeddings does without. `geneb_ci/audit/defences.py` has the list, with the function of each.
 
-| defence | against | needs | a sample of tasks | a sample of embeddings |
+| defence | against | needs | not for | tried by |
 |---|---|---|---|---|
 """
 
 
 def defences_page() -> str:
-    """Return the page of the defences: a row for each, with its attack for each sample."""
+    """Return the page of the defences: a row for each, with the sample that does without it."""
 
-    def cell(use: defences.DefenceUse | defences.DefenceUnused) -> str:
-        if isinstance(use, defences.DefenceUnused):
-            return f"not used: {use.why}"
-        file, _, test = use.attack.partition("::")
-        function = use.by.rpartition(".")[2]
-        return f"`{function}`; attack: [{Path(file).stem}](../../{file}) `{test}`"
+    def without(each: defences.Defence) -> str:
+        uses = (("tasks", each.tasks), ("embeddings", each.embeddings))
+        return "; ".join(
+            f"{name}: {use.why}" for name, use in uses if isinstance(use, defences.DefenceUnused)
+        )
+
+    def attacks(each: defences.Defence) -> str:
+        uses = (
+            use for use in (each.tasks, each.embeddings) if isinstance(use, defences.DefenceUse)
+        )
+        files = dict.fromkeys(use.attack.partition("::")[0] for use in uses)
+        return ", ".join(f"[{Path(file).stem}](../../{file})" for file in files)
 
     rows = (
-        (each.name, each.attack, each.needs, cell(each.tasks), cell(each.embeddings))
+        (each.name, each.attack, each.needs, without(each), attacks(each))
         for each in defences.DEFENCES
     )
     return DEFENCES_PAGE + "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -1,6 +1,7 @@
 """Pages with generated parts: lists, columns, layers, models, and lists of the page itself."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from geneb_ci.audit.trust.attestation import (
 from geneb_ci.board import columns
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, EVIDENCE_ORDER
+from geneb_ci.models.entry import RunOptions
 from geneb_ci.models.lint import unknowns
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.render.formats import FORMATS
@@ -116,14 +118,13 @@ def with_columns() -> str:
     """Return docs/reference/board-files.md with its table of columns, in the order of the rows."""
     rows = ["| key | meaning | in | on the page |", "|---|---|---|---|"]
     for column in columns.COLUMNS:
-        files = ["`leaderboard.json`"] if column.is_published else []
-        files += ["`leaderboard_tasks.json`"] if column.is_by_task else []
-        about = column.about if column.is_required else f"{column.about} May be missing."
+        files = ["categories"] if column.is_published else []
+        files += ["tasks"] if column.is_by_task else []
+        key = f"`{column.key}`" if column.is_required else f"`{column.key}` (*)"
         shown = [f'"{column.label}"'] if column.label else []
         shown += ["table"] if column.table else []
-        shown += [f"download `{column.download}`"] if column.download else []
-        where = ", ".join(files) or "the page alone"
-        rows.append(f"| `{column.key}` | {about} | {where} | {', '.join(shown)} |")
+        shown += [f"`{column.download}`"] if column.download else []
+        rows.append(f"| {key} | {column.about} | {', '.join(files)} | {', '.join(shown)} |")
     return between(BOARD_FILES, "columns", "\n" + "\n".join(rows) + "\n")
 
 
@@ -158,23 +159,35 @@ SETUP = "docs/maintainer/setup.md"
 MODELS = "docs/reference/models.md"
 
 
+LOOKALIKE = "a lookalike with random weights went through load, embedding and conformance"
+UNTRIED = "not tried with these weights"
+"""What the page says once, and most entries say."""
+
+
 def models_page() -> str:
     """Return docs/reference/models.md with its tables of the registry's entries."""
     registry = ModelRegistry(find_layout(ROOT))
-    rows = [
-        "| model | run by | environment | what was tried, or what is missing |",
-        "|---|---|---|---|",
-    ]
+    models: dict[tuple[str, str], list[str]] = {}
     unknown = ["| model | fact | what is known of it |", "|---|---|---|"]
     for name in registry:
         listed = registry.entry(name)
         run = listed.entry.run if listed is not None else None
         if listed is not None and run is not None:
             lock = run.environment.lock.removesuffix(".txt") if run.environment else ""
-            how = f"`{run.extractor}`" if run.extractor else "nothing yet"
-            rows.append(f"| {name} | {how} | {lock} | {run.exercised or run.missing or ''} |")
+            models.setdefault((lock, in_short(run, lock)), []).append(name)
             unknown += [
                 f"| {name} | {fact} | {why} |" for fact, why in unknowns(listed.entry).items()
             ]
+    rows = ["| models | environment | what was tried, or what is missing |", "|---|---|---|"]
+    rows += [f"| {', '.join(names)} | {lock} | {text} |" for (lock, text), names in models.items()]
     page = between(MODELS, "models", "\n" + "\n".join(rows) + "\n")
     return between(MODELS, "unknowns", "\n" + "\n".join(unknown) + "\n", page)
+
+
+def in_short(run: RunOptions, lock: str) -> str:
+    """Return what an entry says was tried, without what the page says of all."""
+    how = "" if run.extractor == "builtin:huggingface" else f"run by {run.extractor or 'nothing'}"
+    tried = (run.exercised or run.missing or "").replace(f" under {lock or None}", "")
+    tried = tried.replace(LOOKALIKE, "lookalike")
+    tried = re.sub(rf"{UNTRIED},? nor ", "not tried ", tried).replace(UNTRIED, "")
+    return "; ".join(part for part in (how, *tried.split("; ")) if part)

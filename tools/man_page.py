@@ -60,7 +60,7 @@ def _commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Comman
 
 
 def _section(path: str, command: click.Command) -> Iterator[str]:
-    ctx = click.Context(command, info_name=path)
+    ctx = click.Context(command, info_name=path, **cli.context_settings)
     yield f'.SS "{_plain(path)} {_plain(" ".join(command.collect_usage_pieces(ctx)))}"'
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
     for number, text in enumerate(paragraphs):

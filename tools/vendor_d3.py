@@ -1,6 +1,6 @@
 """Makes leaderboard/vendor/ from d3's published modules: `python -m tools.vendor_d3 [--check]`.
 
-The page uses eleven functions of d3. Its modules are published minified, one file each, and each
+The page uses a few functions of d3. Its modules are published minified, one file each, and each
 adds to the global `d3`: so the vendored script is these files joined, byte for byte as published,
 and each can be held against its digest without network. With --check nothing is written, and the
 exit code is 1 where a file differs. Needs npm.

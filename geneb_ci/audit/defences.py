@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from geneb_ci.audit.compare.outcome import DECOYS, FRESH, JOINT, ORDER, TOLERANCE, VARIANTS
 
-_WHOLE = "a sample of tasks scores every sequence again, so nothing is left between its embeddings"
+_WHOLE = "every sequence is scored again"
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from geneb_ci.board.rows import (
 from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.board.tables import (
     CODEBOOK,
+    PAGE_TABLES,
     VALUES_CSV,
     VALUES_PARQUET,
     codebook,
@@ -368,7 +369,7 @@ def board_of(
     makers: dict[str, Text] = {n: functools.partial(text_of, n, v) for n, v in values.items()}
     makers[VALUES_CSV] = functools.partial(csv_text, table)
     makers[VALUES_PARQUET] = functools.partial(parquet_text, table)
-    makers[CODEBOOK] = [codebook([table])].copy
+    makers[CODEBOOK] = [codebook((table, *PAGE_TABLES))].copy
     return Board(
         files=Texts(makers),
         scripts=functools.cache(

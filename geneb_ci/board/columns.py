@@ -28,6 +28,7 @@ from geneb_ci.board.marks import (
     ShownStatement,
     letters_a_second,
     peak_memory,
+    properties_seen,
     run_words,
 )
 from geneb_ci.common.types import Authorship, Evidence, TrustLevel
@@ -447,6 +448,18 @@ COLUMNS: tuple[Column, ...] = (
         is_published=False,
         is_required=False,
         download="letters_read",
+    ),
+    Column(
+        key="properties",
+        type=str,
+        about="Which declared properties the submitter's run verified, and which it only did not "
+        "contradict; from 1.2 on.",
+        value=lambda entry: properties_seen(entry.submission),
+        kind="text",
+        label="Seen of the extractor",
+        is_published=False,
+        is_required=False,
+        download="properties",
     ),
     Column(
         key="training_data",

@@ -6,7 +6,7 @@ that somebody else computed with another extractor does not have them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Literal, NamedTuple
 
@@ -201,6 +201,39 @@ def letters_read(submission: Submission, benchmark: Benchmark) -> str | None:
     rest = len(cut) - len(words)
     more = f", and not all of {plural(rest, 'further task')}" if rest else ""
     return f"reads {', '.join(words)}{more}"
+
+
+PROPERTY_WORDS = {
+    "layer-and-pooling": "layer and pooling",
+    "computed-dtype": "number format",
+    "strands": "both strands",
+    "letters-read": "letters read",
+    "no-drift": "no drift",
+}
+"""The properties that a run sees for itself, in words."""
+OUTCOME_WORDS: Mapping[str, str] = {
+    "verified": "verified",
+    "not verified": "not contradicted, not verified",
+    "contradicted": "contradicted",
+}
+
+
+def properties_seen(submission: Submission) -> str | None:
+    """Return which properties a run verified, did not contradict, and contradicted.
+
+    None where it says nothing of those that a run sees.
+    """
+    if not isinstance(submission, SubmissionV12):
+        return None
+    seen = submission.properties
+    parts = []
+    for outcome, words in OUTCOME_WORDS.items():
+        named = [
+            PROPERTY_WORDS[n] for n in PROPERTY_WORDS if n in seen and seen[n].outcome == outcome
+        ]
+        if named:
+            parts.append(f"{words}: {', '.join(named)}")
+    return "; ".join(parts) or None
 
 
 def decider(layout: Layout) -> Callable[[str, str, str], Decision]:

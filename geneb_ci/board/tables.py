@@ -75,6 +75,102 @@ _VALUE_COLUMNS = (
     TableColumn("level", "text", "Trust level: authorship and evidence in one word."),
 )
 
+_DISPLAYED = TableColumn("display", "text", "Name of the model.")
+_ENDS = (
+    TableColumn("standard_error", "number", "Standard error, with two digits; empty if unknown."),
+    TableColumn("low", "number", "Lower end of the 95 % interval."),
+    TableColumn("high", "number", "Upper end of the 95 % interval."),
+)
+_PAGE_COLUMNS = {
+    "choose": (
+        "Saved by the view Choose: one line for each model and regime, the highest first.",
+        (
+            TableColumn("species", "text", "What was asked: a species or kingdom, or `any`."),
+            TableColumn("kind", "text", "What was asked: a category of tasks, or `any`."),
+            TableColumn("tasks", "count", "How many tasks match, and the mean is over."),
+            TableColumn("labelled_examples", "text", "What was asked: a regime, or `hundreds`."),
+            TableColumn("gpu_memory", "text", "What was asked, in GB: half of it is for weights."),
+            TableColumn("evidence_asked", "text", "What was asked: `any`, or an evidence."),
+            TableColumn("accepted_loss", "number", "What was asked: the MCC that may be lost."),
+            TableColumn("regime", "text", "The regime of the numbers of the line."),
+            _VALUE_COLUMNS[0],
+            _DISPLAYED,
+            TableColumn("params", "count", "Number of parameters of the encoder."),
+            TableColumn("authorship", "text", "Whose file the row is."),
+            TableColumn("evidence", "text", "What others did to confirm the scores."),
+            TableColumn("defects", "text", "Ids of published defects, separated by spaces."),
+            TableColumn("warnings", "text", "Rules that warn about it, separated by spaces."),
+            TableColumn("mean", "number", "Mean MCC over the tasks, each counting alike."),
+            *_ENDS,
+            TableColumn(
+                "loses_at_most",
+                "number",
+                "What it loses at most against the best, with 95 % confidence; empty where it "
+                "scores further below the highest than is accepted.",
+            ),
+            TableColumn("qualifies", "flag", "Whether it is smaller and loses no more than that."),
+        ),
+    ),
+    "scores": (
+        (
+            "Saved by the view Scores: one line for each model that is shown. Before these columns "
+            "stand the facts of the model, as in the table `models` of an export; COLUMN is a "
+            "column that is shown, a task by its id."
+        ),
+        (
+            TableColumn("rank by COLUMN", "count", "Rank among all ranked models of the board."),
+            TableColumn("ranked models", "count", "How many models are ranked."),
+            TableColumn("rank from", "count", "Best rank that the errors allow."),
+            TableColumn("rank to", "count", "Worst rank that the errors allow."),
+            TableColumn("could be best", "flag", "Whether none scores significantly higher."),
+            TableColumn("COLUMN", "number", "Score, rounded to two digits of its error."),
+            TableColumn("COLUMN low", "number", "Lower end of the 95 % interval."),
+            TableColumn("COLUMN high", "number", "Upper end of the 95 % interval."),
+        ),
+    ),
+    "compare": (
+        "Saved by the view Compare: one line for each task; MODEL is the id of a compared model.",
+        (
+            _VALUE_COLUMNS[1],
+            _VALUE_COLUMNS[2],
+            TableColumn("MODEL", "number", "Score, rounded to two digits of its error."),
+            TableColumn("MODEL standard error", "number", "Its standard error, with two digits."),
+        ),
+    ),
+    "model": (
+        "Saved by the page of a model: one line for each regime and mean or task.",
+        (
+            _VALUE_COLUMNS[0],
+            _VALUE_COLUMNS[3],
+            TableColumn("scope", "text", "`mean` or `task`."),
+            TableColumn("name", "text", "Macro, Micro, a category, or the id of a task."),
+            _VALUE_COLUMNS[4],
+            _VALUE_COLUMNS[5],
+            *_ENDS,
+            TableColumn("rank", "count", "Rank among all ranked models of the board."),
+            TableColumn("rank_from", "count", "Best rank that the errors allow, of a mean."),
+            TableColumn("rank_to", "count", "Worst rank that the errors allow, of a mean."),
+        ),
+    ),
+    "findings": (
+        (
+            "Saved by the view Findings: one line for each figure, and one for each of its parts "
+            "that the page has; diagnostics.json has all."
+        ),
+        (
+            TableColumn("figure", "text", "Id of the figure."),
+            TableColumn("scope", "text", "`paper`, `board` or `exclusions`."),
+            TableColumn("definition", "text", "What the figure is."),
+            TableColumn("unit", "text", "Unit of the value."),
+            TableColumn("rows", "count", "Number of models that it is computed from."),
+            TableColumn("part", "text", "Name of the part; empty for the figure itself."),
+            TableColumn("value", "number", "Value of the figure or the part."),
+        ),
+    ),
+}
+PAGE_TABLES = tuple(Table(name, *told, tuple) for name, told in _PAGE_COLUMNS.items())
+"""What the views of the page save, which makes the lines itself."""
+
 
 def values_table(entries: Iterable[Entry], benchmark: Benchmark, *, has_errors: bool) -> Table:
     """Return the long table of every score on the board, a line for each.

@@ -129,6 +129,7 @@ FILE_RULES: dict[str, tuple[str, ...]] = {
         "scale-moves-scores",
         "constant-embeddings",
         "drifting-embeddings",
+        "contradicted-property",
     ),
     "card": (
         "missing-card",

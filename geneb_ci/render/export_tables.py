@@ -15,6 +15,7 @@ from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.board.site.links import HUB, LICENCE
 from geneb_ci.board.tables import (
     CODEBOOK,
+    PAGE_TABLES,
     Table,
     TableColumn,
     codebook,
@@ -157,7 +158,8 @@ def csv_bytes(table: Table) -> bytes:
 
 def parquet_of(entries: Iterable[Entry], layout: Layout) -> dict[str, bytes]:
     """Return the tables of a board that is no published commit as Parquet, by file name."""
-    return dict(parquet_files(site_of(entries, {}, benchmark_of(layout), layout, Built())))
+    site = site_of(entries, {}, benchmark_of(layout), layout, Built())
+    return dict(parquet_files(site)) | {CODEBOOK: codebook((*tables(site), *PAGE_TABLES))}
 
 
 def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:

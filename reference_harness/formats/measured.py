@@ -8,6 +8,9 @@ from pydantic import Field
 from .base import Count, Scores, StrictModel
 
 REASON_MAX = 300
+SENTENCE_MAX = 1000
+PROPERTIES_MAX = 100
+"""Properties of a run: it sees five for itself."""
 Amount = Annotated[float, Field(ge=0)]
 
 
@@ -77,6 +80,14 @@ class TaskMeasured(StrictModel):
     """null for a task that was not scored so: of each category the smallest task of the run is, if
     the extractor is a contributor's that declares no scale, and the training split has at most
     4,194,304 numbers (rows times columns)."""
+
+
+class RunProperty(StrictModel):
+    """What a run saw of one property of its extractor."""
+
+    outcome: Literal["verified", "not verified", "contradicted"]
+    """Not verified says that nothing contradicts it, and nothing shows it."""
+    sentence: Annotated[str, Field(max_length=SENTENCE_MAX)]
 
 
 def share_read(letters: LettersRead) -> float:

@@ -6,12 +6,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .base import Count, Hex40, Hex64, Moment, Scores, Seconds, Signed, StrictModel, Unit
-from .measured import TaskMeasured
+from .measured import RunProperty, TaskMeasured
 from .scorer import ScorerRef
 from .submission import BenchmarkRef, Columns, PredictionsFile, ReceiptTask
 from .submission_terms import Scale
-
-SENTENCE_MAX = 1000
 
 
 def is_unscaled(scale: object) -> bool:
@@ -224,14 +222,6 @@ class Missing(StrictModel):
 
     task: str
     reason: str
-
-
-class RunProperty(StrictModel):
-    """What a run saw of one property of its extractor."""
-
-    outcome: Literal["verified", "not verified", "contradicted"]
-    """Not verified says that nothing contradicts it, and nothing shows it."""
-    sentence: Annotated[str, Field(max_length=SENTENCE_MAX)]
 
 
 class RunRecord(StrictModel):

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, FailFast, Field
 
 from reference_harness.formats.base import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
 from reference_harness.formats.benchmark import CLASSES_MAX, SEEDS_MAX
-from reference_harness.formats.measured import TaskMeasured
+from reference_harness.formats.measured import PROPERTIES_MAX, RunProperty, TaskMeasured
 from reference_harness.formats.merkle import root_of, task_leaf
 from reference_harness.formats.scorer import ScorerRef
 from reference_harness.formats.submission_terms import (
@@ -381,6 +381,9 @@ class SubmissionV12(SubmissionV11):
     """Regime, then task, as in `results`."""
     measured: dict[str, TaskMeasured] = {}  # noqa: RUF012 (pydantic copies it)
     """Task to what the run measured: letters read, embeddings, scores at unit scale."""
+    properties: Annotated[dict[Name, RunProperty], Field(max_length=PROPERTIES_MAX)] = {}  # noqa: RUF012
+    """Property of the extractor, by its name in `geneb-harness extractors check`, to what the run
+    saw of it."""
     receipt: EmbeddingReceipt | None = None
 
 

@@ -305,9 +305,9 @@ def cells(request: CellsRequest, lend_workers: WorkerLender | None = None) -> Re
                 for library in result.libraries:
                     ref = LibraryRef(**library)
                     used[(ref.library, ref.version, ref.kernel, ref.threads)] = ref
-                rows[result.task_id] = result.named
+                rows[result.task_id] = result.digests
                 if request.digests is not None:
-                    write_digests(request.digests, result.task_id, result.named)
+                    write_digests(request.digests, result.task_id, result.digests)
     pin = request.benchmark.dataset
     return ReceiptCells(
         schema_version="1.0",

@@ -1,10 +1,11 @@
-"""The letters that a run read, as the board says them."""
+"""The letters that a run read and the properties that it saw, as the board says them."""
 
 from typing import Any
 
 import pytest
 
-from geneb_ci.board.marks import letters_read
+from geneb_ci.board.marks import PROPERTY_WORDS, letters_read, properties_seen
+from reference_harness import properties
 from reference_harness.formats.submission import SubmissionV10, SubmissionV12
 from tests.rules.fixtures.measured import EMBEDDINGS, LETTERS
 from tests.small import BENCHMARK, small, small_v12
@@ -36,4 +37,27 @@ def test_the_least_read_tasks_are_named(read, text):
 
 
 def test_an_older_format_says_nothing():
-    assert letters_read(SubmissionV10.model_validate(small("model")), BENCHMARK) is None
+    old = SubmissionV10.model_validate(small("model"))
+    assert letters_read(old, BENCHMARK) is None
+    assert properties_seen(old) is None
+
+
+def test_what_was_verified_stands_apart_from_what_was_not_contradicted():
+    outcomes = dict.fromkeys(PROPERTY_WORDS, "verified") | {
+        "strands": "not verified", "computed-dtype": "contradicted", "<b>": "verified",
+    }  # fmt: skip
+    document: dict[str, Any] = small_v12("model")
+    document["properties"] = {
+        name: {"outcome": outcome, "sentence": ""} for name, outcome in outcomes.items()
+    }
+    assert properties_seen(SubmissionV12.model_validate(document)) == (
+        "verified: layer and pooling, letters read, no drift; "
+        "not contradicted, not verified: both strands; contradicted: number format"
+    )
+    document["properties"] = {}
+    assert properties_seen(SubmissionV12.model_validate(document)) is None
+
+
+def test_the_board_has_words_for_each_property_that_a_run_sees():
+    seen = {*properties.OF_EXTRACTOR, properties.LETTERS_READ, properties.NO_DRIFT}
+    assert seen == {*PROPERTY_WORDS}

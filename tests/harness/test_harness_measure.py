@@ -207,8 +207,12 @@ def test_the_scores_at_unit_scale_of_other_code_are_those_that_a_declared_scale_
 ) -> None:
     (harness.folder / "scaled.py").write_text(SCALED)
     scaled = record_of(harness, "--extractor", "scaled.py:Scaled", "--option", "k=3")
-    unit = record_of(harness, "--option", "k=3", "--option", "scale=unit")
+    row = ("--submission", "s.json", "--format-version", "1.2")
+    unit = record_of(harness, "--option", "k=3", "--option", "scale=unit", *row)
     assert unit["embedding"]["scale"] == "unit"
+    submitted = json.loads((harness.folder / "s.json").read_text())
+    assert submitted["properties"] == unit["properties"]
+    assert unit["properties"]["letters-read"]["outcome"] == "verified"
     for task in TASKS.split(","):
         of_record = unit["tasks"][task]["regimes"]["full"]["scores"]
         mine = scaled["tasks"][task]

@@ -5,6 +5,7 @@ import enum
 import functools
 import itertools
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, get_args
@@ -12,11 +13,10 @@ from typing import NamedTuple, get_args
 from geneb_ci.audit.compare.outcome import Verdict as AuditVerdict
 from geneb_ci.audit.record.verify import StepState
 from geneb_ci.audit.sampling.plan import Reason
-from geneb_ci.check.registry import FAMILIES
 from geneb_ci.check.report import Verdict as CheckVerdict
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.finding import Severity
-from geneb_ci.common.types import Authorship, Evidence, TrustLevel
+from geneb_ci.common.types import Authorship
 from geneb_ci.github.queue import Turn
 from geneb_ci.github.verdict.model import PullOutcome
 from geneb_ci.publish.difference import LiveStatus
@@ -29,13 +29,10 @@ from tests.paths import ROOT
 GLOSSARY = Path("docs/reference/glossary.md")
 BENCHMARK = shipped_benchmark()
 ENUMERATIONS: Mapping[str, Iterable[str]] = {
-    "trust level": TrustLevel,
-    "evidence": Evidence,
     "authorship": Authorship,
     "regime": BENCHMARK.regimes,
     "metric": BENCHMARK.metrics,
     "severity": Severity,
-    "rule family": FAMILIES,
     "audit verdict": get_args(AuditVerdict),
     "reason for a rerun": get_args(Reason),
     "verification step": StepState,
@@ -46,8 +43,10 @@ ENUMERATIONS: Mapping[str, Iterable[str]] = {
     "ledger event": get_args(EventKind),
     "whose turn": Turn,
 }
-"""What the second column of the table of values may say, and the values the code has for it."""
+"""What the table of values lists, and the values that the code has for it."""
 PACKAGES = ("geneb_ci", "reference_harness")
+WORDS = Path("tests/house/words.toml")
+"""Words not to use."""
 REFERENCE = re.compile(r"`((?:geneb_ci|reference_harness|schemas|leaderboard)/[^`]+)`")
 
 
@@ -90,11 +89,10 @@ def _names(body: list[ast.stmt]) -> Iterator[str]:
 def wrong_references(text: str) -> list[str]:
     """Name the entries without exactly one place in the code, and the places that do not exist."""
     found = []
-    for heading, column in (("Terms", 1), ("Values", 2)):
-        for entry in table(text, heading):
-            places = REFERENCE.findall(entry.cells[column])
-            if len(places) != 1:
-                found.append(f"{entry.word}: {len(places)} places in the code, expected one")
+    for entry in table(text, "Terms"):
+        places = REFERENCE.findall(entry.cells[1])
+        if len(places) != 1:
+            found.append(f"{entry.word}: {len(places)} places in the code, expected one")
     for place in REFERENCE.findall(text):
         file, _, name = place.partition(":")
         path = ROOT / file
@@ -105,14 +103,6 @@ def wrong_references(text: str) -> list[str]:
     return found
 
 
-def wrong_names(text: str) -> list[str]:
-    """Name the classes of the third table that no module has any more."""
-    section = text.split("\n## Words with several meanings\n")[1].partition("\n## ")[0]
-    known = {name for path in python_files(*PACKAGES) for name in members(ROOT / path)}
-    named = re.findall(r"`([A-Z][a-z]\w*(?:\.\w+)?)`", section)
-    return [f"{name}: no module has it" for name in named if name not in known]
-
-
 def _moved(name: str) -> str:
     """Say where a name is now, or nothing where it is nowhere or in several places."""
     places = [path for path in python_files(*PACKAGES) if name in members(ROOT / path)]
@@ -120,22 +110,24 @@ def _moved(name: str) -> str:
 
 
 def wrong_order(text: str) -> list[str]:
-    """Name the entries that stand twice or not in alphabetical order."""
+    """Name the terms that stand twice or not in alphabetical order."""
     found = []
-    for heading, keys in (
-        ("Terms", [(one.word.lower(),) for one in table(text, "Terms")]),
-        ("Values", [(one.word.lower(), one.cells[0].lower()) for one in table(text, "Values")]),
-    ):
-        for before, after in itertools.pairwise(keys):
-            if after <= before:
-                wrong = "stands twice" if after == before else f"belongs before {before[0]}"
-                found.append(f"{heading}: {after[0]} {wrong}")
+    words = [one.word.lower() for one in table(text, "Terms")]
+    for before, after in itertools.pairwise(words):
+        if after <= before:
+            wrong = "stands twice" if after == before else f"belongs before {before}"
+            found.append(f"{after} {wrong}")
     return found
 
 
 def wrong_values(text: str) -> list[str]:
     """Name the values of the code without an entry, and the entries without a value."""
-    listed = {(one.cells[0], one.word) for one in table(text, "Values")}
+    listed = {
+        (one.word, value)
+        for one in table(text, "Values")
+        for value in re.findall(r"`([^`]+)`", one.cells[0])
+        if not value.startswith("-")  # an option
+    }
     known = {
         (kind, str(value.value if isinstance(value, enum.Enum) else value))
         for kind, values in ENUMERATIONS.items()
@@ -147,7 +139,7 @@ def wrong_values(text: str) -> list[str]:
 
 
 class Discouraged(NamedTuple):
-    """A word or phrase of the last table."""
+    """A word or phrase that is not used."""
 
     word: str
     instead: str
@@ -159,11 +151,12 @@ EVERYWHERE, PAGES = "everywhere", "pages"
 
 
 def discouraged(text: str, *where: str) -> list[Discouraged]:
-    """Return the words that the glossary says not to use in these places, each with its pattern."""
+    """Return the words of the list that are not used in these places, each with its pattern."""
+    listed = tomllib.loads(text)
     return [
         Discouraged(
             word,
-            entry.cells[0],
+            instead,
             re.compile(
                 r"(?<![\w-])"
                 + re.escape(word).replace(r"\ \.\.\.\ ", r"\b[^.|]{0,60}?\b").replace(r"\ ", r"\s+")
@@ -171,18 +164,8 @@ def discouraged(text: str, *where: str) -> list[Discouraged]:
                 re.IGNORECASE,
             ),
         )
-        for entry in table(text, "Words not to use")
-        if entry.cells[1] in where
-        for word in entry.word.split(", ")
-    ]
-
-
-def wrong_places(text: str) -> list[str]:
-    """Name the words of the last table that hold for no known place."""
-    return [
-        f"{entry.word}: {entry.cells[1]!r} is no place"
-        for entry in table(text, "Words not to use")
-        if entry.cells[1] not in {EVERYWHERE, PAGES}
+        for place in where
+        for word, instead in listed[place].items()
     ]
 
 
@@ -198,7 +181,7 @@ def wrong_words(page: str, text: str) -> list[str]:
     """Name the discouraged words of a page, each with the words around it."""
     body = prose(text)
     found = []
-    for one in discouraged((ROOT / GLOSSARY).read_text(encoding="utf-8"), EVERYWHERE, PAGES):
+    for one in discouraged((ROOT / WORDS).read_text(encoding="utf-8"), EVERYWHERE, PAGES):
         for match in one.pattern.finditer(body):
             around = " ".join(body[max(0, match.start() - 30) : match.end() + 30].split())
             found.append(f"{page}: {one.word!r}: {around}")

@@ -10,11 +10,22 @@ from typing import Any
 import numpy as np
 
 from geneb_ci.board.advice import MARGIN, Advice, AdviceFacts, model_request
+from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import ScoreColumn, critical_value, ranks, rounded_up
 from geneb_ci.board.page import page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.recommend import advise, known_of
 from geneb_ci.board.rows import encode, leaderboards
+from geneb_ci.board.tables import (
+    CODEBOOK,
+    PAGE_TABLES,
+    VALUES_CSV,
+    VALUES_PARQUET,
+    codebook,
+    csv_text,
+    parquet_text,
+    values_table,
+)
 from geneb_ci.board.texts import ascii_text, part_of, script_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
@@ -54,6 +65,17 @@ def values() -> dict[str, dict[str, Any]]:
 
 
 @functools.cache
+def table_files() -> dict[str, bytes]:
+    """Return the table of every score of the public rows in both formats, and the codebook."""
+    table = values_table(entries(), shipped_benchmark(), has_errors=True)
+    return {
+        VALUES_CSV: b"".join(csv_text(table)),
+        VALUES_PARQUET: b"".join(parquet_text(table)),
+        CODEBOOK: codebook((table, *PAGE_TABLES)),
+    }
+
+
+@functools.cache
 def known() -> AdviceFacts:
     """Return what advice on the public rows is made from."""
     boards = {regime: found.board for regime, found in found_intervals().regimes.items()}
@@ -74,16 +96,19 @@ def advice(
     return advise(need, known(), margin)
 
 
-def public_scripts(events: Iterable[dict[str, Any]] | None = None) -> dict[str, bytes]:
-    """Return the data of the page of the public rows."""
+def public_scripts(
+    events: Iterable[dict[str, Any]] | None = None, rows: list[Entry] | None = None
+) -> dict[str, bytes]:
+    """Return the data of the page of the public rows, or of `rows` with the same scores."""
     told = None if events is None else list(events)
-    return dict(page_scripts(values(), entries(), shipped_benchmark(), told, advice()))
+    return dict(page_scripts(values(), rows or entries(), shipped_benchmark(), told, advice()))
 
 
 def public(folder: Path) -> None:
     """Write the board of the 41 public rows, one of which has a history."""
     scripts = public_scripts([EVENT])
     write_files(folder, {name: encode(name, value) for name, value in values().items()})
+    write_files(folder, table_files())
     write_page(folder, with_data(page_files(), scripts) | scripts)
 
 

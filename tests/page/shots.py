@@ -18,6 +18,7 @@ VIEWS = {
     "model": "#/model/space",
     "compare": "#/compare?m=space&m=GROVER&m=MutBERT&m=DNABERT-S",
     "plots": "#/plots",
+    "downloads": "#/downloads",
     "about": "#/about",
 }
 LOOKS = {

@@ -14,7 +14,7 @@ from geneb_ci.board.site.render import completed_index, editions, site_files
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
 from tests.board.board import POLICY, entries
-from tests.page.boards import EVENT, public_scripts, values
+from tests.page.boards import EVENT, public_scripts, table_files, values
 from tests.paths import PUBLIC, SUBMISSIONS
 from tests.small import BENCHMARK
 
@@ -32,13 +32,13 @@ EVENTS = (
 def layout(**more: Any) -> Layout:
     """Return the layout of the public rows, with the addresses that a setting gives."""
     found: dict[str, Any] = {"submissions": SUBMISSIONS, "repository": REPOSITORY}
-    found |= {"site": ADDRESS, "space": SPACE}
-    return Layout(LayoutKind.GENEB_CI, PUBLIC, policy=POLICY, **found | more)
+    found |= {"site": ADDRESS, "space": SPACE, "root": PUBLIC}
+    return Layout(LayoutKind.GENEB_CI, policy=POLICY, **found | more)
 
 
-def public_site(**more: Any) -> Site:
+def public_site(rows: list[Entry] | None = None, **more: Any) -> Site:
     built = Built(COMMIT, "2026-11-20T08:30:00Z", EVENTS)
-    return site_of(entries(), values(), shipped_benchmark(), layout(**more), built)
+    return site_of(rows or entries(), values(), shipped_benchmark(), layout(**more), built)
 
 
 def small_site(rows: list[Entry], **more: Any) -> Site:
@@ -49,13 +49,13 @@ def small_site(rows: list[Entry], **more: Any) -> Site:
     return site_of(rows, found, BENCHMARK, layout(**more), built)
 
 
-def write_site(folder: Path) -> Site:
-    """Write the board of the public rows with every page, as a publish does."""
-    site = public_site()
-    scripts = public_scripts(EVENTS)
+def write_site(folder: Path, rows: list[Entry] | None = None, **more: Any) -> Site:
+    """Write the board of the public rows, or of `rows` with the same scores, with every page."""
+    site = public_site(rows, **more)
+    scripts = public_scripts(EVENTS, rows)
     files = with_data(page_files(), scripts) | scripts
     files["index.html"] = completed_index(files["index.html"], site)
-    files |= dict.fromkeys(("leaderboard.json", "leaderboard_tasks.json"), b"{}")
+    files |= dict.fromkeys(("leaderboard.json", "leaderboard_tasks.json"), b"{}") | table_files()
     write_page(folder, files | site_files(site) | editions(site, GENERATION, {}))
     return site
 

@@ -16,6 +16,7 @@ VIEWS = [
     "#/compare?m=space&m=GROVER&m=MutBERT&m=DNABERT-S",
     "#/findings",
     "#/model/space",
+    "#/downloads",
     "#/about",
 ]
 MORE = [

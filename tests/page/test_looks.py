@@ -37,6 +37,7 @@ VIEWS = {
     "compare": "index.html#/compare?m=space&m=GROVER&m=MutBERT",
     "model": "index.html#/model/space",
     "findings": "index.html#/findings",
+    "downloads": "index.html#/downloads",
     "about": "index.html#/about",
     "model page": "models/space.html",
     "task page": "tasks/leannmlindsey_GUE_mouse_0.html",

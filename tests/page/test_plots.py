@@ -65,6 +65,7 @@ def figures(page, name: str) -> list[list[str]]:
     """Open the figures of the plot that has a table of some id, and return its rows."""
     box = page.locator("figure", has=page.locator(f"#chart-{name}"))
     box.locator("summary").click()
+    box.locator("details tbody tr").first.wait_for()
     rows: list[list[str]] = box.locator("details tbody tr").evaluate_all(
         "(rows) => rows.map((row) => [...row.children].map((cell) => cell.innerText))"
     )
@@ -104,8 +105,7 @@ def test_the_front_counts_what_is_distinguishable(tab):
     page = tab.go("#/plots?plot=sizes")
     assert page.locator("#chart-size circle").count() == ALL
     assert page.locator("#chart-size .whiskers line").count() == ALL
-    page.locator("figure summary").click()
-    marked = set(tab.texts("#sizes tbody tr:has(td:text-is('yes')) th"))
+    marked = {name for name, *_, front in figures(page, "size") if front == "yes"}
     steps = values()["diagnostics.json"]["size"]["full"]["pareto"]
     assert {display(one["model"]) for one in steps} < marked
     assert page.locator("#chart-size .on-front").count() == len(marked)
@@ -227,5 +227,8 @@ def test_strips_have_the_differences_of_the_relation(tab):
         means.append(sum(one.difference for one in found))
         filled += sum(one.is_significant for one in found)
     assert means == sorted(means, reverse=True)
+    assert page.locator("#chart-strips svg").count() == 1
     assert page.locator("#chart-strips .mark").count() == 3 + 2 * len(rows)
     assert page.locator("#chart-strips .mark:not(.hollow)").count() == 3 + filled
+    tab.go("#/compare?m=space&m=GROVER")
+    assert page.locator("#chart-strips .mark").count() == 2 * 2 + 100

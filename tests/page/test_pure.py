@@ -61,7 +61,7 @@ BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
         ("ranks.rangesOf", [[[0.1, 0.4], [0.2, 0.3]], [0, 1], False], [[0.1, 0.4], [0.1, 0.4]]),
         ("csv.roundedTo", [0.123456789, 0.0081], 0.1235),
         ("csv.roundedTo", [0.123456789, 0.012], 0.123),
-        ("csv.roundedTo", [0.123456789, None], 0.123456789),
+        ("csv.roundedTo", [0.123456789, None], 0.123457),
         ("rows.hasEvidence", ["disputed", "any"], True),
         ("rows.fits", [CHECKED, {"memory": "16", "evidence": "any"}], True),
         ("rows.fits", [CHECKED | {"params": 5e9}, {"memory": "16", "evidence": "any"}], False),

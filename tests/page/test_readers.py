@@ -5,15 +5,22 @@ An action is a choice, a click, or a text typed into a field.
 
 import csv
 import io
+import re
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import FrameLocator
 
+from geneb_ci.common.types import Evidence
+from tests.board.board import entries
 from tests.gate import gated
-from tests.page.boards import advice
-from tests.page.rows import display
-from tests.page.test_frame import inside, outer  # noqa: F401 (a fixture)
+from tests.page.boards import advice, table_files
+from tests.page.rows import PROMOTER, display
+from tests.page.site import ADDRESS, COMMIT, REPOSITORY, write_site
+from tests.page.test_frame import INNER, inside, outer  # noqa: F401 (a fixture)
 
 ACTIONS_MAX = 4
 
@@ -43,9 +50,9 @@ def biologist(reader: Reader) -> None:
     reader.choose("memory", "16")
     found = advice("hundreds", memory=16)
     reader.sees("nothing was measured in the gap")
-    first = display(found.regimes[0].choices[0].model)
-    assert reader.board.locator(".ranges tbody .model").first.inner_text() == first
-    assert reader.board.locator(".ranges tbody .bars").count() == 2 * len(found.regimes[0].choices)
+    models = [one.model for one in found.regimes[0].choices if one.model != DISPUTED]
+    assert reader.board.locator(".ranges tbody .model").first.inner_text() == display(models[0])
+    assert reader.board.locator(".ranges tbody .bars").count() == 2 * len(models)
 
 
 def plant_biologist(reader: Reader) -> None:
@@ -73,38 +80,94 @@ def reviewer(reader: Reader) -> None:
     assert (head[:2], len(models)) == (["task", "category"], 2)
 
 
-def doubter(reader: Reader) -> None:
-    """A maintainer asks what is known against a row."""
+def maintainer(reader: Reader) -> None:
+    """He wants to know why a row is disputed: tasks, differences, signer, the signed record."""
     reader.click("Scores")
-    reader.click("MutBERT")
-    reader.click("What this means")
-    reader.sees("Warnings and known defects")
+    reader.click(display(DISPUTED))
+    score = DISPUTE["scores"][0]
+    reader.sees(f"MCC of {PROMOTER}, full: claimed 0.7000, rerun 0.5000, tolerance 0.0200")
+    reader.sees(f"audit {DISPUTE['record']}, signed by {DISPUTE['signer']}")
+    reader.click("Table and signed records")
+    row = reader.board.locator("#disputed ~ .wide tbody tr").first
+    difference = score["claimed"] - score["rerun"]
+    assert f"{difference:.4f}" in row.inner_text()
+    link = reader.board.locator("#disputed ~ p a").first
+    place = f"audits/{DISPUTED}/{DISPUTE['record']}.json"
+    assert link.get_attribute("href") == f"{REPOSITORY}/blob/{COMMIT}/{place}"
+    assert link.get_attribute("target") == "_blank"
 
 
 def author(reader: Reader) -> None:
-    """She cites a row: author, year, rank range, address."""
+    """She cites a row: author, year, rank range, an address that stays."""
     reader.click("Scores")
     reader.click("GROVER")
     reader.click("Page to link to: links, citation, badge, code that loads it")
-    reader.sees("GENEB leaderboard (2026). GROVER: rank ")
-    reader.sees("@misc{geneb-grover")
+    reader.click("Cite")
+    cited = reader.board.get_by_label("BibTeX").inner_text()
+    assert cited.startswith("@misc{geneb-grover,")
+    for part in (
+        "author = {{GENEB leaderboard}}",
+        "year = {2026}",
+        f"howpublished = {{\\url{{{ADDRESS}/v/{COMMIT}/index.html}}}}",
+    ):
+        assert part in cited
+    assert re.search(r"GROVER: rank \d+\D\d+ of 41 by macro MCC, full", cited)
 
 
 def analyst(reader: Reader) -> None:
-    """He wants all scores of a table as a file."""
-    reader.click("Scores")
-    with reader.board.owner.page.expect_download() as waiting:
-        reader.click("Download these rows as CSV")
-    assert len(list(csv.reader(io.StringIO(waiting.value.path().read_text("utf-8"))))) == 42
+    """He wants every score as one table, in Parquet or CSV."""
+    reader.click("Downloads")
+    for name in table_files():
+        # Its content is that of the folder: a browser saves nothing that a test answers.
+        with reader.board.owner.page.expect_download() as waiting:
+            reader.click(name)
+        assert (waiting.value.suggested_filename, waiting.value.url) == (name, f"{INNER}/{name}")
 
 
 def commuter(reader: Reader) -> None:
-    """She looks on a phone: the first model is there at once."""
-    box = reader.board.locator(".ranges tbody .model").first.bounding_box()
-    assert box is not None
+    """She looks on a phone: the first model is there at once, and the end is not far."""
+    phone = {"width": 390, "height": 844}
+    page = reader.board.owner.page
+    page.set_viewport_size(phone)  # type: ignore[arg-type]
+    reader.board.owner.evaluate("(frame, s) => Object.assign(frame, s)", phone)
+    first = reader.board.locator(".ranges tbody .model").first
+    first.wait_for()
+    assert first.evaluate("(one) => one.getBoundingClientRect().bottom") <= phone["height"]
+    tall = reader.board.locator("html").evaluate("(html) => html.scrollHeight")
+    assert tall <= PHONE_TALL_MAX
 
 
-READERS = (biologist, plant_biologist, reviewer, doubter, author, analyst, commuter)
+PHONE_TALL_MAX = 6000
+"""Pixels of the first page on a phone."""
+READERS = (biologist, plant_biologist, reviewer, maintainer, author, analyst, commuter)
+DISPUTED = "MutBERT"
+DISPUTE: dict[str, Any] = {
+    "record": "0a1b",
+    "signer": "A. Signer",
+    "date": "2026-11-20",
+    "why": ["1 of 13 tasks differs"],
+    "scores": [
+        {"task": PROMOTER, "regime": "full", "metric": "MCC"}
+        | {"claimed": 0.7, "rerun": 0.5, "tolerance": 0.02}
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Write the board of the public rows, one of which is disputed, with all its pages."""
+    root: Path = tmp_path_factory.mktemp("disputed")
+    record = root / f"audits/{DISPUTED}/{DISPUTE['record']}.json"
+    record.parent.mkdir(parents=True)
+    record.write_text("{}")
+    rows = [
+        replace(one, evidence=Evidence.DISPUTED, disputes=(DISPUTE,))
+        if one.submission.model_id == DISPUTED
+        else one
+        for one in entries()
+    ]
+    write_site(root / "site", rows, root=root, audits=root / "audits")
+    return root / "site"
 
 
 @pytest.mark.parametrize("reads", gated(READERS, plant_biologist))

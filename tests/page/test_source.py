@@ -59,6 +59,13 @@ def test_what_is_pure_touches_neither_page_nor_data():
             assert [other for other in imports(name) if "/pure/" not in other] == []
 
 
+def test_charts_have_one_frame():
+    for name, text in SCRIPTS.items():
+        if name.startswith("src/charts/") and name != "src/charts/frame.js":
+            assert "framed({" in text, name
+            assert re.findall(r"d3\.(?:axis|select|symbol)|\"svg\"", text) == [], name
+
+
 def test_only_the_store_keeps_the_state_and_changes_the_address():
     for name, text in SCRIPTS.items():
         if name != "src/state/store.js":

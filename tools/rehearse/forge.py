@@ -15,7 +15,7 @@ from tests.github.refusals import Answer
 from tests.github.server import REPOSITORY, ROUTES, STRANGER, GitHubServer
 
 REQUIRED = "geneb/verdict"
-"""The status that the ruleset of docs/maintainer/github.md requires before a merge."""
+"""The status that the ruleset of docs/maintainer/setup.md requires before a merge."""
 CONTRIBUTOR = frozenset({"fork:write", "pulls:open"})
 MAINTAINER = frozenset({"pulls:merge"})
 AUDITOR = frozenset(

@@ -33,7 +33,7 @@ TRUSTED = {
     "workflow": "publish.yml",
     "environment": "hf-publish",
 }
-"""The trusted publisher that docs/maintainer/github.md has a maintainer set up on the Hub."""
+"""The trusted publisher that docs/maintainer/setup.md has a maintainer set up on the Hub."""
 AUDIT_VARIABLES = (
     *("AUDIT_FLAVOR", "AUDIT_RUNNER", "AUDIT_IMAGE", "AUDIT_TIMEOUT", "AUDIT_COST"),
     *("AUDIT_PYTHON", "AUDIT_OPTIONS", "AUDIT_APP"),

@@ -180,8 +180,11 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
         ),
     ),
     FieldGroup(
-        "letters read, embeddings and scores at unit scale", Author.SUBMITTER,
-        (*_everywhere("letters_read"), "submission/measured/**"),
+        "letters read, embeddings, scores at unit scale and properties", Author.SUBMITTER,
+        (
+            *_everywhere("letters_read", "properties"),
+            "submission/measured/**", "submission/properties/**",
+        ),
     ),
     FieldGroup(
         IDENTITY, Author.SUBMITTER, (*_everywhere("model"), "scores.csv/model", "values.csv/model"),

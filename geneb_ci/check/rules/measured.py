@@ -192,6 +192,34 @@ CONSTANT_EMBEDDINGS = Rule(
 )
 
 
+DECLARED = ("layer-and-pooling", "computed-dtype", "strands")
+"""Properties of the extractor, beside those of tasks, which have rules of their own."""
+
+
+def contradicted_property(context: Context) -> Iterator[Fault]:
+    """Report each declared property that the run itself saw to be otherwise."""
+    for name in DECLARED:
+        if context.text("properties", name, "outcome") == "contradicted":
+            sentence = context.text("properties", name, "sentence")
+            yield Fault(
+                CONTRADICTED_PROPERTY.id, ("properties", name), f"{name}: {sentence}",
+                "contradicted", "verified, or not contradicted",
+            )  # fmt: skip
+
+
+CONTRADICTED_PROPERTY = Rule(
+    id="contradicted-property",
+    severity=Severity.WARNING,
+    what="The run saw that the extractor does otherwise than it declares.",
+    why="Another layer, pooling or number format changes scores, and readers compare models by it.",
+    fix=(
+        "Declare what is computed, or compute what is declared; `geneb-harness extractors check` "
+        "says what was seen. Then run again."
+    ),
+    check=contradicted_property,
+)
+
+
 def drifting_embeddings(context: Context) -> Iterator[Fault]:
     """Report each task whose first sequences had other embeddings after all others."""
     for task, facts in _tasks(context):

@@ -65,27 +65,37 @@ const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
  *
  * `parts` are pairs of an element and the index of its model, in the order of the arrow keys. */
 export function linked(name, parts, text) {
-  const open = (index) => change({ view: "model", model: models[index].id, task: "" });
-  const reach = (place) => {
-    parts.forEach(([element], other) => element.setAttribute("tabindex", other === place ? 0 : -1));
-    return parts[place][0];
-  };
+  const places = new Map(parts.map(([element], place) => [element, place]));
+  let stop = 0;
   parts.forEach(([element, index], place) => {
-    const told = text(index);
     element.setAttribute("role", "link");
-    element.setAttribute("aria-label", told);
-    element.setAttribute("tabindex", place ? -1 : 0);
-    element.addEventListener("pointerenter", () => point(name, told));
-    element.addEventListener("focus", () => point(name, told));
-    element.addEventListener("click", () => open(index));
-    element.addEventListener("keydown", (event) => {
-      const next = place + (STEPS[event.key] ?? 0);
-      if (event.key === "Enter") open(index);
-      else if (next !== place && parts[next]) reach(next).focus();
-      else return;
-      event.preventDefault();
-    });
+    element.setAttribute("aria-label", text(index));
+    element.setAttribute("tabindex", place === stop ? 0 : -1);
   });
+  const open = (place) => change({ view: "model", model: models[parts[place][1]].id, task: "" });
+  const go = (place) => {
+    parts[stop][0].setAttribute("tabindex", -1);
+    stop = place;
+    parts[stop][0].setAttribute("tabindex", 0);
+    parts[stop][0].focus();
+  };
+  const tell = (place, element) => point(name, element.getAttribute("aria-label"));
+  const pressed = (place, _, event) => {
+    const next = place + (STEPS[event.key] ?? 0);
+    if (event.key === "Enter") open(place);
+    else if (next !== place && parts[next]) go(next);
+    else return;
+    event.preventDefault();
+  };
+  const told = { pointerover: tell, focusin: tell, click: open, keydown: pressed };
+  // One listener for all parts: a thousand of each would take longer than to draw them.
+  const drawn = parts[0]?.[0].ownerSVGElement;
+  for (const [event, act] of Object.entries(told)) {
+    drawn?.addEventListener(event, (happened) => {
+      const element = happened.target.closest(".part");
+      if (element) act(places.get(element), element, happened);
+    });
+  }
 }
 
 /** Return the compared models, in the order of their colours. */

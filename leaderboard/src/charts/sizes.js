@@ -32,9 +32,9 @@ export function sizeChart(state, places, column) {
   plot.hasWhiskers = hasIntervals && sized.length <= WHISKERS_MAX;
   const lines = plot.baselines.length ? " Dotted lines are baselines without training, which have no rank." : "";
   const coloured = hasIntervals
-    ? " Coloured dots are the front: of the models drawn that are no larger, none scores significantly " +
+    ? " Large dots are the front: of the models drawn that are no larger, none scores significantly " +
       "higher; the dashed line is the highest score of any so large."
-    : " Coloured dots and the dashed line are the front: no model drawn that is no larger scores as high.";
+    : " Large dots and the dashed line are the front: no model drawn that is no larger scores as high.";
   const bars = plot.hasWhiskers ? " Bars are 95 % intervals." : "";
   return framed({
     name: "size",
@@ -90,7 +90,7 @@ function drawDots(drawn, plot, position) {
       const colour = colourOf(compared, index) || (front.has(index) ? "on-front" : "");
       const dot = drawn.append("circle").attr("class", `part dot ${colour}`);
       const [x, y] = position(index);
-      return [dot.attr("cx", x).attr("cy", y).attr("r", isOver(index) ? 6 : 4.5).node(), index];
+      return [dot.attr("cx", x).attr("cy", y).attr("r", front.has(index) ? 6 : 4.5).node(), index];
     });
   parts.sort(([, a], [, b]) => params[a] - params[b]);
   linked("size", parts, (index) => dotText(plot, index));

@@ -10,6 +10,7 @@ import { BELOW, IS_NARROW, WIDTH, axisBelow, drawing, framed } from "./frame.js"
 import { label, legend, legendHeight, stroke, symbol } from "./frame.js";
 
 const [STEP, APART] = [17, 8]; // units a task, and more for each model beyond the second
+const TALLEST = 860; // units of the tasks of a part
 const LEFT = IS_NARROW ? 160 : 226;
 const NAME_MAX = IS_NARROW ? 22 : 32; // letters, what fits into LEFT
 
@@ -51,23 +52,33 @@ function stripOf(column, regime, metric, places) {
   return { column, scores: own.map(({ score }) => score), apart, mean };
 }
 
+/** Draw the tasks in parts, each with its own axis: it stays in sight, and a sheet holds a part. */
 function drawStrips(box, title, { metric, places, rows }) {
-  const others = places.slice(1);
-  const step = STEP + (others.length - 1) * APART;
-  const top = 34 + legendHeight(places);
-  const bottom = top + rows.length * step;
-  const drawn = drawing(box, title, bottom + BELOW);
+  const step = STEP + (places.length - 2) * APART;
   const ends = rows.flatMap(({ apart }) =>
     apart.flatMap(({ difference, low, high }) => (low === undefined ? [difference] : [low, high])),
   );
   const x = d3.scaleLinear(d3.extent([...ends, 0]), [LEFT, WIDTH - 16]).nice();
+  const most = Math.floor(TALLEST / step);
+  for (let first = 0; first < rows.length; first += most) {
+    const part = rows.slice(first, first + most);
+    const which = part.length < rows.length ? `, ${first + 1} to ${first + part.length}` : "";
+    drawPart(box, `${title}${which}`, { metric, places, rows: part, x, step });
+  }
+}
+
+function drawPart(box, title, { metric, places, rows, x, step }) {
+  const top = 34 + legendHeight(places);
+  const bottom = top + rows.length * step;
+  const drawn = drawing(box, title, bottom + BELOW);
   axisBelow(drawn, x, { top, bottom, says: `difference of ${metricName(metric)}`, isTall: true });
   stroke(drawn, "rule", [x(0), top], [x(0), bottom]);
   rows.forEach(({ column, apart }, place) => {
     const middle = top + (place + 0.5) * step;
-    label(drawn, shortened(column.label, NAME_MAX), LEFT - 10, middle + 4, { anchor: "end", kind: "name" });
+    const name = shortened(column.label, NAME_MAX);
+    label(drawn, name, LEFT - 10, middle + 4, { anchor: "end", kind: "name" });
     apart.forEach(({ difference, low, high, isSignificant = true }, k) => {
-      const y = middle + (k - (others.length - 1) / 2) * APART;
+      const y = middle + (k - (apart.length - 1) / 2) * APART;
       if (low !== undefined) stroke(drawn, `bar s${k + 1}`, [x(low), y], [x(high), y]);
       symbol(drawn, x(difference), y, k + 1, isSignificant ? "mark" : "mark hollow");
     });

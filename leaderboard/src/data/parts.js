@@ -43,7 +43,8 @@ function partsOf(state) {
   const tasks = (name) => `tasks-${regimePlace(name)}`;
   const all = bench.regimes;
   const plotted = ["ranges", "curves"].includes(plot) ? all : [regime];
-  const byTask = ["curves", "task"].includes(plot) || chosenTasks(state);
+  const isOfTasks = ["curves", "task"].includes(plot);
+  const byTask = isOfTasks || (plot === "likeness" ? chosenTasks(state) : state.species);
   const parts = {
     overview: !base.first || asksNothing(state) ? [] : regimesOf(examples).map(tasks),
     table: [scores(regime), ...(columns === "categories" && !chosenTasks(state) ? [] : [tasks(regime)])],

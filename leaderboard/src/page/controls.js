@@ -150,7 +150,7 @@ export function syncControls(state) {
   for (const element of controls.querySelectorAll("[data-for]")) {
     element.hidden = !element.dataset.for.split(" ").includes(state.view);
   }
-  controls.hidden = state.view === "about";
+  controls.hidden = ["about", "downloads"].includes(state.view);
   for (const name of ["regime", "metric"]) {
     for (const input of controls.querySelectorAll(`input[name=${name}]`)) {
       input.checked = input.value === state[name];

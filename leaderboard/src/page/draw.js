@@ -4,6 +4,7 @@ import { bench, byId, models } from "../data/board.js";
 import { UNANSWERED, UPDATED, load, missingParts } from "../data/parts.js";
 import { aboutView } from "../views/about.js";
 import { compareView } from "../views/compare.js";
+import { downloadsView } from "../views/downloads.js";
 import { findingsView } from "../views/findings.js";
 import { modelView } from "../views/model.js";
 import { overview } from "../views/overview.js";
@@ -20,6 +21,7 @@ const VIEWS = {
   compare: { title: "Compare", draw: compareView },
   findings: { title: "Findings", draw: findingsView },
   model: { draw: modelView },
+  downloads: { title: "Downloads", draw: downloadsView },
   about: { title: "Method and data", draw: aboutView },
 };
 

@@ -10,9 +10,13 @@ function field(value) {
   return `"${text.replaceAll('"', '""')}"`;
 }
 
-/** Round a number to what its standard error allows: two digits of the error. */
+const UNKNOWN_DECIMALS = 6;
+
+/** Round a number to what its standard error allows: two digits of the error, or six decimals where
+ * none is known. */
 export function roundedTo(value, error) {
-  if (!(error > 0)) return value;
+  if (value === undefined) return value;
+  if (!(error > 0)) return Number(value.toFixed(UNKNOWN_DECIMALS));
   const digits = Math.max(0, 1 - Math.floor(Math.log10(error)));
   return Number(value.toFixed(Math.min(digits, 20)));
 }

@@ -3,7 +3,11 @@
 /** Return Spearman's correlation of every two columns, each the scores of the same models. */
 export function rankCorrelations(columns) {
   const ranks = columns.map(unitRanks);
-  const product = (one, other) => one.reduce((sum, rank, k) => sum + rank * other[k], 0);
+  const product = (one, other) => {
+    let sum = 0;
+    for (let k = 0; k < one.length; k += 1) sum += one[k] * other[k];
+    return sum;
+  };
   return ranks.map((one) => ranks.map((other) => product(one, other)));
 }
 

@@ -54,15 +54,17 @@ export function frontOf(places, params, scores) {
 /** Return the models than which none that is no larger is significantly better, smallest first; all
  * have parameters. `standing` gives that of a model. */
 export function unbeatenOf(places, params, standing, critical) {
-  const sized = places.filter((index) => params[index] > 0);
-  const byScore = sized.sort((a, b) => standing(b).score - standing(a).score);
-  const isBeaten = (index) => {
+  const sized = places
+    .filter((index) => params[index] > 0)
+    .map((index) => ({ ...standing(index), index, size: params[index] }));
+  const byScore = sized.sort((a, b) => b.score - a.score);
+  const isBeaten = (own) => {
     for (const other of byScore) {
-      if (other === index || standing(other).score <= standing(index).score) return false;
-      if (params[other] > params[index]) continue;
-      if (compared(standing(other), standing(index), critical).isSignificant) return true;
+      if (other.score <= own.score) return false;
+      if (other.size <= own.size && compared(other, own, critical).isSignificant) return true;
     }
     return false;
   };
-  return byScore.filter((index) => !isBeaten(index)).sort((a, b) => params[a] - params[b]);
+  const front = byScore.filter((own) => !isBeaten(own));
+  return front.sort((a, b) => a.size - b.size).map(({ index }) => index);
 }

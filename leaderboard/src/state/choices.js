@@ -9,7 +9,7 @@ import { EVIDENCE, ORDER } from "../pure/evidence.js";
 import { factText } from "../pure/facts.js";
 import { regimeExamples } from "../pure/words.js";
 
-const VIEWS = ["overview", "table", "plots", "compare", "findings", "model", "about"];
+const VIEWS = ["overview", "table", "plots", "compare", "findings", "model", "downloads", "about"];
 /** The plots, each with its name. */
 export const PLOTS = [
   ["ranges", "Ranges of ranks"],

@@ -1,16 +1,10 @@
 // Method and data: what is measured, what the numbers mean, what the levels rest on, the files.
 
-import { base, bench, models } from "../data/board.js";
+import { bench, models } from "../data/board.js";
 import { h, hint } from "../page/dom.js";
 import { AUTHORSHIP, EVIDENCE } from "../pure/evidence.js";
 import { counted } from "../pure/words.js";
 import { addressOf } from "../state/store.js";
-
-const PUBLISHED = [
-  ["leaderboard.json", "scores by category, one row a model and regime"],
-  ["leaderboard_tasks.json", "scores by task"],
-];
-const ANALYSED = [["diagnostics.json", "standard errors, ranks, stability, figures of the paper"]];
 
 /** Draw the page about the board. */
 export function aboutView() {
@@ -44,10 +38,9 @@ export function aboutView() {
     h("h3", {}, "Categories and their tasks"),
     hint("What each task asks, of which species, how long its sequences are, and every score."),
     h("ul", { class: "columns" }, ...bench.categories.map(categoryItem)),
-    h("h3", {}, "Files"),
-    h("ul", {}, ...(base.decisions ? [...PUBLISHED, ...ANALYSED] : PUBLISHED).map(fileItem)),
     hint(
-      `Benchmark ${bench.name}, harness ${bench.harness}, definition sha256 `,
+      h("a", { href: addressOf({ view: "downloads" }) }, "Downloads"),
+      ` has every file. Benchmark ${bench.name}, harness ${bench.harness}, definition sha256 `,
       h("code", {}, bench.sha256),
       ".",
     ),
@@ -95,8 +88,4 @@ function categoryItem(name, place) {
   const count = bench.tasks.filter((task) => task.category === place).length;
   const link = h("a", { href: `categories/${bench.pages[place]}.html` }, name);
   return h("li", {}, link, `: ${counted(count, "task")}`);
-}
-
-function fileItem([name, text]) {
-  return h("li", {}, h("a", { href: name, download: name }, name), `: ${text}`);
 }

@@ -1,18 +1,17 @@
 // Up to four models beside each other.
 
-import { COMPARED_MAX, bench, byId, models, regimePlace } from "../data/board.js";
-import { taskColumns } from "../data/board.js";
+import { COMPARED_MAX, byId, models, regimePlace } from "../data/board.js";
 import { load } from "../data/parts.js";
-import { isRanked, scoresIn, standingOf } from "../data/scores.js";
+import { isRanked } from "../data/scores.js";
 import { matchingTasks } from "../data/tasks.js";
 import { profileChart } from "../charts/profile.js";
 import { stripChart } from "../charts/strips.js";
 import { h, hint, say, scroller } from "../page/dom.js";
 import { MARKS, evidenceMark, modelLink, pickOrSay } from "../page/marks.js";
+import { csvButton } from "../page/save.js";
 import { matchText, memoryText, metricName, regimeWords, sizeText } from "../pure/words.js";
-import { roundedTo } from "../pure/csv.js";
 import { compareNote, compareSentences, compareTable } from "./compare-table.js";
-import { saveCsv } from "./downloads.js";
+import { taskRows } from "./rows-saved.js";
 
 /** Draw the comparison. */
 export function compareView(state) {
@@ -40,11 +39,10 @@ export function compareView(state) {
     h(
       "p",
       { class: "actions" },
-      h(
-        "button",
-        { type: "button", id: "tasks-csv", onclick: () => saveTasks(state, ranked) },
-        "Download every task as CSV",
-      ),
+      csvButton("Download every task as CSV", `compare-${state.regime}-${state.metric}`, async () => {
+        await load(`tasks-${regimePlace(state.regime)}`);
+        return taskRows(state, ranked);
+      }),
     ),
   ];
 }
@@ -55,23 +53,6 @@ function strips(state, places) {
   if (places.length < 2) return null;
   if (!tasks.length) return hint(`No task is of ${matchText(state)}.`);
   return stripChart(state, places, tasks);
-}
-
-/** Save the scores of some models in every task, a line each, with standard errors if known. */
-async function saveTasks({ regime, metric }, places) {
-  await load(`tasks-${regimePlace(regime)}`);
-  const rows = taskColumns.map((column) => {
-    const { id, category } = bench.tasks[column.task];
-    const made = { task: id, category: bench.categories[category] };
-    const scores = scoresIn(column, regime, metric);
-    for (const index of places) {
-      const error = standingOf(column, regime, metric, index)?.error;
-      made[models[index].id] = roundedTo(scores[index], error);
-      if (error !== undefined) made[`${models[index].id} standard error`] = roundedTo(error, error);
-    }
-    return made;
-  });
-  saveCsv(`tasks-${regime}-${metric}`, rows);
 }
 
 function addForm(count) {

@@ -1,67 +1,46 @@
-// The rows of the table as files: what is filtered and sorted on the page is so in the file.
+// Every file of the board, and where the rows of a view are saved.
 
-import { bench, facts, models } from "../data/board.js";
-import { rankedCount, standingOf } from "../data/scores.js";
-import { h } from "../page/dom.js";
-import { csvText, roundedTo } from "../pure/csv.js";
-import { couldBeBest } from "../pure/decide.js";
-import { factCells } from "../pure/facts.js";
+import { base } from "../data/board.js";
+import { h, hint } from "../page/dom.js";
+import { addressOf } from "../state/store.js";
 
-const KEPT_MS = 10_000; // a browser has begun to save by then
+const WHOLE = [
+  ["values.csv", "every score on the board, a line for each: model, task, category, regime, metric, value, standard error, whether it is claimed or was rerun, evidence, trust level"],
+  ["values.parquet", "the same table for pandas, DuckDB, R and other programs"],
+  ["codebook.json", "what each column is, in these files and in those of the views"],
+];
+const PUBLISHED = [
+  ["leaderboard.json", "scores by category with all digits, one row a model and regime"],
+  ["leaderboard_tasks.json", "scores by task with all digits"],
+];
+const ANALYSED = [["diagnostics.json", "standard errors, ranks, stability, figures of the paper"]];
+const VIEWS = [
+  ["overview", "Choose", "what you asked, and each model with its mean, interval and what it loses at most"],
+  ["table", "Scores", "the rows and columns that are shown, with intervals and rank ranges; also as JSON"],
+  ["compare", "Compare", "every task with the scores of the compared models and their standard errors"],
+  ["findings", "Findings", "the figures of the paper with their parts"],
+];
 
-export function downloadButtons(state, content) {
-  const button = (kind, write) =>
-    h(
-      "button",
-      { type: "button", id: kind, onclick: () => write(state, rowsOf(state, content)) },
-      `Download these rows as ${kind.toUpperCase()}`,
-    );
-  return [button("csv", ({ regime, metric }, rows) => saveCsv(`scores-${regime}-${metric}`, rows)), button("json", saveJson)];
+/** Draw the page of the files. */
+export function downloadsView() {
+  const files = base.decisions ? [...PUBLISHED, ...ANALYSED] : PUBLISHED;
+  return [
+    h("h2", {}, "Downloads"),
+    h("h3", {}, "Everything"),
+    h("ul", { class: "files" }, ...WHOLE.map(fileItem)),
+    hint("Numbers are rounded to two digits of their standard error, or to six decimals where none is known."),
+    h("h3", {}, "Views"),
+    hint("Each has a button that saves what it shows as CSV. The page of a model has one, too."),
+    h("ul", { class: "files" }, ...VIEWS.map(viewItem)),
+    h("h3", {}, "For programs"),
+    h("ul", { class: "files" }, ...files.map(fileItem)),
+  ];
 }
 
-function rowsOf({ regime, metric }, { columns, places, scores, ranks, ranking }) {
-  const count = rankedCount(regime);
-  return places.map((index) => {
-    const standing = standingOf(ranking, regime, metric, index);
-    const made = factCells(facts, models[index]);
-    made[`rank by ${ranking.label}`] = standing?.rank ?? ranks[index];
-    // Ranks stay those of the whole board when rows are filtered.
-    made["ranked models"] = count;
-    if (standing?.rank) {
-      Object.assign(made, {
-        "rank from": standing.rankLow,
-        "rank to": standing.rankHigh,
-        "could be best": couldBeBest(standing),
-      });
-    }
-    columns.forEach((column, place) => {
-      const key = column.task === undefined ? column.label : bench.tasks[column.task].id;
-      const ends = standingOf(column, regime, metric, index);
-      made[key] = roundedTo(scores[place][index], ends?.error);
-      if (!ends) return;
-      made[`${key} low`] = roundedTo(ends.low, ends.error);
-      made[`${key} high`] = roundedTo(ends.high, ends.error);
-    });
-    return made;
-  });
+function fileItem([name, text]) {
+  return h("li", {}, h("a", { href: name, download: name }, name), `: ${text}`);
 }
 
-/** Save rows, objects with the same keys, as CSV. */
-export function saveCsv(name, rows) {
-  save(`${name}.csv`, "text/csv", csvText(rows));
-}
-
-function saveJson({ regime, metric }, rows) {
-  const benchmark = { name: bench.name, sha256: bench.sha256 };
-  const text = JSON.stringify({ benchmark, regime, metric, rows }, null, 1);
-  save(`scores-${regime}-${metric}.json`, "application/json", text);
-}
-
-function save(name, type, text) {
-  const address = URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` }));
-  const link = h("a", { href: address, download: name, hidden: true });
-  document.body.append(link);
-  link.click();
-  link.remove();
-  setTimeout(() => URL.revokeObjectURL(address), KEPT_MS);
+function viewItem([view, name, text]) {
+  return h("li", {}, h("a", { href: addressOf({ view }) }, name), `: ${text}`);
 }

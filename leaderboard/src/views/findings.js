@@ -5,7 +5,9 @@ import { isRanked } from "../data/scores.js";
 import { sizeChart } from "../charts/sizes.js";
 import { h, head, hint, number, row, say, scroller, svg, table } from "../page/dom.js";
 import { modelLink } from "../page/marks.js";
+import { csvButton } from "../page/save.js";
 import { counted, scoreText } from "../pure/words.js";
+import { figureRows } from "./rows-saved.js";
 import { addressOf } from "../state/store.js";
 
 const PARTS_MAX = 30; // more lines help nobody; diagnostics.json has all
@@ -47,6 +49,7 @@ export function findingsView(state) {
       " computes them with other rows, thresholds and regimes.",
     ),
     figure ? h("p", {}, h("a", { href: addressOf({ figure: "" }) }, "All figures")) : null,
+    h("p", { class: "actions" }, csvButton("Download the figures as CSV", `findings-${scope}`, () => figureRows(scope))),
     ...shown.flatMap((one) => section(state, one)),
   ];
 }

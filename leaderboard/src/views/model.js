@@ -4,11 +4,13 @@ import { byId, facts, models } from "../data/board.js";
 import { h, scroller } from "../page/dom.js";
 import { factList } from "../page/facts.js";
 import { pickOrSay } from "../page/marks.js";
+import { csvButton } from "../page/save.js";
 import { metricName } from "../pure/words.js";
 import { addressOf } from "../state/store.js";
 import { historySection } from "./history.js";
 import { matrixSection } from "./matrices.js";
 import { modelCategories, modelTasks } from "./model-scores.js";
+import { modelRows } from "./rows-saved.js";
 
 /** Draw the page of the model that a state names. */
 export function modelView(state) {
@@ -28,6 +30,7 @@ export function modelView(state) {
         { href: `models/${encodeURIComponent(model.id)}.html` },
         "Page to link to: links, citation, badge, code that loads it",
       ),
+      csvButton("Download these scores as CSV", `model-${model.id}`, () => modelRows(state, index)),
     ),
     ...historySection(model.id),
     h("h3", {}, `Scores by category, ${metric}`),

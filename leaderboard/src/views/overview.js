@@ -4,10 +4,12 @@ import { COMPARED_MAX, base, bench, models } from "../data/board.js";
 import { chosen } from "../data/choices.js";
 import { h, head, hint, number, say, scroller, svg, table } from "../page/dom.js";
 import { intervalBar, markLinks, modelLink, pickBox, reason, whoseMark } from "../page/marks.js";
+import { csvButton } from "../page/save.js";
 import { DRAWS, doubtTexts, gapText, highestText, smallerText } from "../pure/claims.js";
 import { boundText, counted, regimeWords, scoreText, shortInterval, sizeText } from "../pure/words.js";
 import { matchText, overText, weightText } from "../pure/words.js";
 import { addressOf } from "../state/store.js";
+import { choiceRows } from "./rows-saved.js";
 
 const SHOWN = 60; // a longer list helps nobody choose
 
@@ -170,7 +172,9 @@ function axis([low, high]) {
   );
 }
 
-function links({ places, orders, smaller, regimes }, { kind, species }) {
+function links(found, state) {
+  const { places, orders, smaller, regimes } = found;
+  const { kind, species } = state;
   const first = [...orders.map(([highest]) => highest), ...smaller.slice(0, 1), ...orders[0]];
   const ids = [...new Set(first)]
     .slice(0, COMPARED_MAX)
@@ -184,5 +188,6 @@ function links({ places, orders, smaller, regimes }, { kind, species }) {
       ? h("a", { href: addressOf({ view: "compare", models: ids, regime }) }, "Compare the first of these")
       : null,
     h("a", { href: addressOf({ view: "table", columns, regime, page: 1 }) }, "Every score on these tasks"),
+    csvButton("Download these models as CSV", "choose", () => choiceRows(state, found)),
   );
 }

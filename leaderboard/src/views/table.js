@@ -3,12 +3,13 @@
 import { bench, hasIntervals, isDecided, models } from "../data/board.js";
 import { rankedCount } from "../data/scores.js";
 import { h, hint, say, scroller } from "../page/dom.js";
+import { csvButton, saveFile } from "../page/save.js";
 import { pager } from "../page/pager.js";
 import { HEAT_STEPS } from "../pure/ranks.js";
 import { counted, metricName, regimeWords, scoreText } from "../pure/words.js";
 import { MANY_COLUMNS, contentOf } from "./table-content.js";
 import { scoreTable } from "./table-cells.js";
-import { downloadButtons } from "./downloads.js";
+import { scoreRows } from "./rows-saved.js";
 
 const FILTERED =
   " Filters change neither ranks nor this mark; “Choose” says what could be best of a size or an evidence.";
@@ -41,12 +42,19 @@ export function tableView(state) {
     h(
       "p",
       { class: "actions" },
-      ...downloadButtons(state, content),
+      csvButton("Download these rows as CSV", `scores-${state.regime}-${state.metric}`, () => scoreRows(state, content)),
+      h("button", { type: "button", id: "json", onclick: () => saveJson(state, scoreRows(state, content)) }, "Download these rows as JSON"),
       columns.length > MANY_COLUMNS
         ? h("span", { class: "hint" }, "All tasks: scroll sideways.")
         : null,
     ),
   ];
+}
+
+function saveJson({ regime, metric }, rows) {
+  const benchmark = { name: bench.name, sha256: bench.sha256 };
+  const text = JSON.stringify({ benchmark, regime, metric, rows }, null, 1);
+  saveFile(`scores-${regime}-${metric}.json`, "application/json", text);
 }
 
 function tell({ regime, metric, order }, { places, ranking, sortedFact }) {

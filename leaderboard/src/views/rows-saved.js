@@ -1,0 +1,130 @@
+// The rows of each view as they are saved: codebook.json says what their columns are.
+
+import { base, bench, facts, meanColumns, models, taskColumns } from "../data/board.js";
+import { isRanked, rankedCount, scoresIn, standingOf } from "../data/scores.js";
+import { roundedTo } from "../pure/csv.js";
+import { couldBeBest } from "../pure/decide.js";
+import { factCells } from "../pure/facts.js";
+import { rankOf } from "../pure/ranks.js";
+
+/** Return the rows of the first page: each model in each regime, beside what was asked. */
+export function choiceRows({ species, kind, examples, memory, evidence }, found) {
+  const { tasks, regimes, places, orders, means, bounds, smaller, accepted } = found;
+  return orders.flatMap((order, k) =>
+    order.map((at) => {
+      const { score, error, low, high } = means[k][at];
+      const model = models[places[at]];
+      return {
+        species: species || "any",
+        kind: kind || "any",
+        tasks: tasks.length,
+        labelled_examples: examples,
+        gpu_memory: memory,
+        evidence_asked: evidence,
+        accepted_loss: accepted,
+        regime: regimes[k],
+        model: model.id,
+        display: model.name,
+        params: model.params,
+        authorship: model.authorship,
+        evidence: model.evidence,
+        defects: (model.defects ?? []).map(({ id }) => id).join(" "),
+        warnings: Object.keys(model.warnings ?? {}).join(" "),
+        mean: roundedTo(score, error),
+        standard_error: roundedTo(error, error),
+        low: roundedTo(low, error),
+        high: roundedTo(high, error),
+        loses_at_most: Number.isFinite(bounds[k][at]) ? roundedTo(bounds[k][at], error) : "",
+        qualifies: String(smaller.includes(at)),
+      };
+    }),
+  );
+}
+
+/** Return the rows of the table: what is filtered and sorted on the page is so in the file. */
+export function scoreRows({ regime, metric }, { columns, places, scores, ranks, ranking }) {
+  const count = rankedCount(regime);
+  return places.map((index) => {
+    const standing = standingOf(ranking, regime, metric, index);
+    const made = factCells(facts, models[index]);
+    made[`rank by ${ranking.label}`] = standing?.rank ?? ranks[index];
+    // Ranks stay those of the whole board when rows are filtered.
+    made["ranked models"] = count;
+    if (standing?.rank) {
+      Object.assign(made, {
+        "rank from": standing.rankLow,
+        "rank to": standing.rankHigh,
+        "could be best": couldBeBest(standing),
+      });
+    }
+    columns.forEach((column, place) => {
+      const key = column.task === undefined ? column.label : bench.tasks[column.task].id;
+      const ends = standingOf(column, regime, metric, index);
+      made[key] = roundedTo(scores[place][index], ends?.error);
+      if (!ends) return;
+      made[`${key} low`] = roundedTo(ends.low, ends.error);
+      made[`${key} high`] = roundedTo(ends.high, ends.error);
+    });
+    return made;
+  });
+}
+
+/** Return every task with the scores of some models, and their standard errors if known. */
+export function taskRows({ regime, metric }, places) {
+  return taskColumns.map((column) => {
+    const { id, category } = bench.tasks[column.task];
+    const made = { task: id, category: bench.categories[category] };
+    const scores = scoresIn(column, regime, metric);
+    for (const index of places) {
+      const error = standingOf(column, regime, metric, index)?.error;
+      made[models[index].id] = roundedTo(scores[index], error);
+      if (error !== undefined) made[`${models[index].id} standard error`] = roundedTo(error, error);
+    }
+    return made;
+  });
+}
+
+/** Return every mean and score of one model, in each regime in which it is ranked. */
+export function modelRows({ metric }, index) {
+  return bench.regimes
+    .filter((regime) => isRanked(index, regime))
+    .flatMap((regime) =>
+      [...meanColumns, ...taskColumns].map((column) => {
+        const isTask = column.task !== undefined;
+        const scores = scoresIn(column, regime, metric);
+        const standing = standingOf(column, regime, metric, index) ?? {};
+        const { error, low, high, rank, rankLow, rankHigh } = standing;
+        const rounded = (value) => (value === undefined ? "" : roundedTo(value, error));
+        return {
+          model: models[index].id,
+          regime,
+          scope: isTask ? "task" : "mean",
+          name: isTask ? bench.tasks[column.task].id : column.label,
+          metric,
+          value: rounded(scores[index]),
+          standard_error: rounded(error),
+          low: rounded(low),
+          high: rounded(high),
+          rank: rank ?? rankOf(scores, index),
+          rank_from: rankLow ?? "",
+          rank_to: rankHigh ?? "",
+        };
+      }),
+    );
+}
+
+/** Return the figures of the paper in a scope, a line for each part. */
+export function figureRows(scope) {
+  const figures = (base.facts?.findings ?? []).filter((one) => one.scope === scope);
+  return figures.flatMap(({ id, definition, unit, rows, value, parts }) =>
+    [{ name: "", value }, ...parts].map((part) => ({
+      figure: id,
+      scope,
+      definition,
+      unit,
+      rows,
+      part: part.name,
+      value: part.value === null ? "" : roundedTo(part.value),
+    })),
+  );
+}
