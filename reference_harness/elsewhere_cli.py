@@ -22,7 +22,7 @@ PASSED_VARIABLES = ("GENEB_", "PYTHONSAFEPATH")
 
 @click.command(context_settings={"ignore_unknown_options": True}, hidden=True)
 @click.option("--gpu", is_flag=True, help="Give it a GPU of its own.")
-@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument("arguments", nargs=-1, required=True, type=click.UNPROCESSED)
 def elsewhere(arguments: tuple[str, ...], *, gpu: bool) -> None:
     """Run a command on a machine of the Ray cluster, in this folder."""
     from .engine.cluster import connected  # Ray need not be installed

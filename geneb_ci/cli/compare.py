@@ -16,7 +16,7 @@ RESAMPLES_MAX = 100_000
 
 
 @click.command(no_args_is_help=False)
-@click.argument("words", metavar="A B", nargs=-1)
+@click.argument("arguments", metavar="A B", nargs=-1)
 @click.option("--by-task", is_flag=True, help="Also a line a task, with McNemar's exact test.")
 @click.option(
     "--resamples",

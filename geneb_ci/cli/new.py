@@ -388,9 +388,9 @@ def _report(
         "The pull request has submission, card and extractor. The registry entry is for the "
         "maintainers, in a pull request of its own; the test stays with you."
     )
-    facts = f"{model.model_class}, {width}, {cut}, {own_facts.dtype}"
+    description = f"{model.model_class}, {width}, {cut}, {own_facts.dtype}"
     lines = [
-        f"{model.location} at {model.revision}: {facts}",
+        f"{model.location} at {model.revision}: {description}",
         *(f"  wrote {path.relative_to(layout.root).as_posix()}" for path in sorted(written)),
         last,
         "when the extractor is checked, run the evaluation:",

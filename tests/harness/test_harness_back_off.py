@@ -172,7 +172,7 @@ def test_what_fits_is_kept_for_the_tasks_that_follow(
 def test_the_sandbox_backs_off_too(tmp_path: Path) -> None:
     small = Small(150, MemoryError)
     rows = sequences()
-    found = embed_sequences(embedder(small, tmp_path).extractor, Batching(token_budget=1000), rows)
+    found = embed_sequences(embedder(small, tmp_path).loaded, Batching(token_budget=1000), rows)
     assert (found == Small(10**9, MemoryError).extract_embeddings(rows, 1)).all()
     assert small.failed
 
