@@ -10,7 +10,7 @@ SYSTEM := bwrap=bubblewrap chromium-headless-shell,chromium=chromium-headless-sh
 # A thousand processes of the tests would otherwise compile the same modules, each for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo practice test test-all expected compare quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench-harness \
+.PHONY: demo practice test test-all expected compare quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench-harness bench-gpu \
   bench-adversary bench-forgery bench-crowns bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty \
   bench-page bench-receipts bench-scale bench-atlas \
   pictures page-shots github-contract vendor mutants generate lock clean
@@ -30,7 +30,7 @@ $(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/syste
 	@tools/system-packages $(LOG) $(SYSTEM)
 	@tools/quietly $(LOG) "installing $$(grep -c == requirements/dev.txt) packages in $(VENV) (0.5 GB)" \
 	  $(BIN)/python -m pip install -q --require-hashes --no-deps -r requirements/dev.txt
-	@tools/quietly $(LOG) "installing torch for the CPU in $(VENV) (0.8 GB)" \
+	@tools/quietly $(LOG) "installing torch in $(VENV) (0.8 GB for the CPU; 5 GB where the index gives the build with CUDA)" \
 	  $(BIN)/python -m pip install -q -r requirements/torch.txt
 	@tools/quietly $(LOG) "installing geneb-ci from this folder in $(VENV)" \
 	  $(BIN)/python -m pip install -q --no-deps --no-build-isolation --editable .
@@ -121,11 +121,12 @@ flakes: $(READY)  ## the property tests with SEEDS seeds: what fails with one is
 # What reads the code and the pages and runs no command; the rest of tests/house is part of `make test`.
 STRUCTURE := $(addsuffix .py,$(addprefix tests/house/test_,architecture dependencies direction docs glossary names no_leaks public wording))
 
-lint: $(READY)  ## ruff, mypy, codespell, zizmor, generated files, locks, import directions
+lint: $(READY)  ## ruff, mypy, codespell, hadolint, zizmor, generated files, locks, import directions
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	git ls-files -z | xargs -0 $(BIN)/codespell
+	$(BIN)/hadolint --failure-threshold style Containerfile
 	$(BIN)/zizmor --offline --no-progress --quiet --persona auditor .github
 	$(BIN)/python tools/generate.py --check
 	$(BIN)/python -m tools.lock --check
@@ -140,6 +141,9 @@ rehearse-proof: $(READY)  ## that the rehearsal is red where a job would fail: m
 
 bench-harness: $(READY)  ## speed of the reference harness beside the stock loop, as a table
 	$(BIN)/python benchmarks/bench_harness.py
+
+bench-gpu: $(READY)  ## embedding, TF32 and fits on the GPU, as tables; small on the CPU where there is none
+	$(BIN)/python -m benchmarks.bench_device
 
 bench-forgery: $(READY)  ## how many forged scores each family of rules detects
 	$(BIN)/python -m benchmarks.bench_forgery --write

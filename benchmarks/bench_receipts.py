@@ -230,7 +230,7 @@ def audited(name: str, tasks: str, place: Place, data: tuple[str, ...], *extract
     )
     (record,) = record_files(place.root / "leaderboard/audits")
     outcome = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
-    label = place.run("geneb_ci", "label", "--format", "json").stdout
+    label = place.run("geneb_ci", "trust", "--format", "json").stdout
     (level,) = (one["level"] for one in json.loads(label)["rows"])
     rows = json.loads((place.root / "submissions/row.json").read_text())["receipt"]["rows"]
     embedded = sum(len(task["deviation"].split()) for task in outcome["tasks"])

@@ -127,7 +127,7 @@ def _audited(place: Place, name: str, rows: str, changes: dict[str, Change]) -> 
     outcome = json.loads(parse_envelope(found[0].read_bytes()).payload)["predicate"]
     words = ("geneb_ci", "audit", "verify", str(found[0]), "--cells", "--receipt", receipt.name)
     verified = place.run(*words, check=False).returncode == 0
-    levels = json.loads(place.run("geneb_ci", "label", "--format", "json").stdout)["rows"]
+    levels = json.loads(place.run("geneb_ci", "trust", "--format", "json").stdout)["rows"]
     reasons = "; ".join(outcome["reasons"]) or "none"
     return (
         f"| {name} | {int(rows):,} | {ran.returncode} | {outcome['verdict']} "

@@ -1,4 +1,4 @@
-"""Checks, audits and publishes the GENEB leaderboard of DNA foundation models.
+"""Checks, audits and publishes a leaderboard of DNA foundation models.
 
 `import geneb_ci` gives functions for what the commands do, such as `check`, `build` and `compare`,
 and what they take, return and raise: docs/developer/python.md. They are imported when they are

@@ -44,6 +44,7 @@ def geneb() -> Benchmark:
 def document(
     *,
     name: str,
+    harness_version: str,
     repo_id: str,
     revision: str,
     made_by: str,
@@ -59,7 +60,7 @@ def document(
     return {
         "schema_version": original.schema_version,
         "name": name,
-        "harness_version": original.harness_version,
+        "harness_version": harness_version,
         "regimes": original.regimes,
         "metrics": original.metrics,
         "primary_metric": original.primary_metric,

@@ -18,6 +18,8 @@ from .manifest import FileFacts, Manifest, TaskFacts
 from .tasks import REVISION, TaskData, revision, task_facts
 
 DEFINITION = "benchmark.json"
+FIRST_VERSION = "1.0"
+"""Version of the harness that a definition asks for, until its author names another."""
 CATEGORY = "Own tasks"
 """Category of every task until its author says otherwise in the file."""
 
@@ -41,6 +43,7 @@ def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
     tasks = [data for data, _ in read]
     document = benchmark.document(
         name=title,
+        harness_version=FIRST_VERSION,
         repo_id=f"local:{title}",
         revision=revision(tasks),
         made_by="a folder of task files",

@@ -15,12 +15,12 @@ from .shipped import schema
 from .worker_options import WorkerOptions
 
 SCHEMAS: dict[str, tuple[type[StrictModel], str]] = {
-    "run-record": (RunRecord, "GENEB run record"),
-    "rescored": (Rescored, "GENEB rescoring of an audit"),
+    "run-record": (RunRecord, "Run record"),
+    "rescored": (Rescored, "Rescoring of an audit"),
     "probes": (Probes, "Scores of receipts under other probes"),
-    "receipt-cells": (ReceiptCells, "GENEB cells of a receipt"),
-    "receipt-equal": (EqualEmbeddings, "GENEB embeddings of equal sequences of a receipt"),
-    "receipt-refit": (ReceiptRefit, "GENEB decisions of a receipt by a refitted probe"),
+    "receipt-cells": (ReceiptCells, "Cells of a receipt"),
+    "receipt-equal": (EqualEmbeddings, "Embeddings of equal sequences of a receipt"),
+    "receipt-refit": (ReceiptRefit, "Decisions of a receipt by a refitted probe"),
     "worker-options": (WorkerOptions, "Options of the sandboxed worker"),
 }
 """Name of a schema to the model of its files and its title."""

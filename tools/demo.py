@@ -68,7 +68,10 @@ def main() -> None:
         geneb_ci("build", "--output", folder)
         print()
         show_board(Path(folder) / "leaderboard.json")
-        audits(Path(folder))
+        audited = audits(Path(folder))
+    rows = "an honest and a forged row audited" if audited else "no row audited"
+    print(f"\nShown: {count} submissions checked, the board rebuilt, {rows}.")
+    print("The board: .venv/bin/geneb-ci serve, then http://127.0.0.1:8000/ in a browser.")
 
 
 if __name__ == "__main__":

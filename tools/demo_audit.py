@@ -6,11 +6,13 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from geneb_ci.sandbox.levels import DEFAULT, unavailable_because
 from tools.demo_forge import RAISED, forge
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -116,11 +118,19 @@ class Place:
         self.geneb_ci("audit", "run", p, "--key", "key.pem", expected=expected)
 
 
-def audits(folder: Path) -> None:
-    """Audit an honest row and a forged one, and show what the board makes of them."""
-    if shutil.which("bwrap") is None:
-        print("\n4. Audits are left out: bubblewrap is not installed (package bubblewrap).")
-        return
+def audits(folder: Path) -> bool:
+    """Audit an honest row and a forged one, and show what the board makes of them.
+
+    Return whether it did: without a sandbox, which most containers refuse, no audit runs.
+    """
+    if cause := unavailable_because(DEFAULT, folder):
+        print(f"\n4. The audits are left out: no sandbox of level {DEFAULT} works here, since")
+        print(textwrap.fill(cause, initial_indent="   ", subsequent_indent="   ", width=80))
+        print(
+            "   `geneb-ci doctor` says what this machine supports, docs/contributor/install.md how"
+        )
+        print("   a container gets it.")
+        return False
     board = Place(folder)
     print(
         "\n4. An honest row is audited: five tasks, drawn by a public beacon, rerun in a sandbox."
@@ -141,6 +151,7 @@ def audits(folder: Path) -> None:
     board.geneb_ci("explain", FORGED)
     board.geneb_ci("build", "--output", "board")
     show(board.root / "board" / "leaderboard.json")
+    return True
 
 
 def show(path: Path) -> None:

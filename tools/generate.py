@@ -114,7 +114,7 @@ def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
         submission.MODELS[version],
         submission,
         name,
-        f"{benchmark.name} submission, format {version}",
+        f"Submission, format {version}",
     )
     if version == "1.1":
         _with_entries(schema, model_schema(submission.SubmissionByEntry, submission, name, ""))

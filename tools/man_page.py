@@ -33,11 +33,12 @@ def man_page() -> str:
     lines = [
         f'.TH GENEB-CI 1 "" "geneb-ci {__version__}" "User commands"',
         ".SH NAME",
-        r"geneb\-ci \- check, audit and publish the GENEB leaderboard of DNA foundation models",
+        r"geneb\-ci \- check, audit and publish a leaderboard of DNA foundation models",
         ".SH SYNOPSIS",
         r".B geneb\-ci",
         r"[\fIOPTIONS\fR] \fICOMMAND\fR [\fIARGS\fR]...",
         ".SH COMMANDS",
+        "Each prints its options with -h or --help.",
     ]
     for path, command in _commands(cli, "geneb-ci"):
         lines += _section(path, command)
@@ -60,12 +61,12 @@ def _commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Comman
 
 
 def _section(path: str, command: click.Command) -> Iterator[str]:
-    ctx = click.Context(command, info_name=path, **cli.context_settings)
+    ctx = click.Context(command, info_name=path)
     yield f'.SS "{_plain(path)} {_plain(" ".join(command.collect_usage_pieces(ctx)))}"'
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
     for number, text in enumerate(paragraphs):
         yield from [".PP", _plain(text)] if number else [_plain(text)]
-    options = (option for option in command.get_params(ctx) if isinstance(option, click.Option))
+    options = (option for option in command.params if isinstance(option, click.Option))
     records = (option.get_help_record(ctx) for option in options)
     yield from _listed(dict(record for record in records if record is not None))
 

@@ -99,6 +99,12 @@ class Practice:
         forge.pulls[number] |= {"created_at": stamp, "updated_at": stamp}
         return number
 
+    def publish(self) -> None:
+        """Put the board on the Space, as it was before the pull requests came."""
+        done = geneb_ci(self.board, os.environ | self.settings, "publish", "--space", SPACE)
+        if done.returncode:
+            raise RuntimeError(f"geneb-ci publish: {done.stderr}")
+
     def sweep(self) -> str:
         """Judge what has no verdict, and write the verdicts; return what was said."""
         verdict = self.folder / "verdict.json"
@@ -173,8 +179,12 @@ def geneb_ci(
 
 
 @contextmanager
-def practice(folder: Path) -> Iterator[Practice]:
-    """Lay out the board in an empty folder, and serve it. Raises RuntimeError if a step fails."""
+def practice(folder: Path, data: Path | None = None) -> Iterator[Practice]:
+    """Lay out the board in an empty folder, and serve it. Raises RuntimeError if a step fails.
+
+    `data` has the tasks of another benchmark than GENEB-mini, as `geneb-harness data define` left
+    them; `mini_tf` and `mini_splice` are among them.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     person = {
         f"GIT_{role}_{part}": value
@@ -182,7 +192,8 @@ def practice(folder: Path) -> Iterator[Practice]:
         for part, value in (("NAME", PERSON["login"]), ("EMAIL", "maintainer@example.org"))
     }
     words = ("init", "board", "--repo", REPOSITORY, "--maintainers", "@org/maintainers")
-    done = geneb_ci(folder, os.environ | person, *words)
+    own = () if data is None else ("--benchmark", str(data / "benchmark.json"))
+    done = geneb_ci(folder, os.environ | person, *words, *own)
     if done.returncode:
         raise RuntimeError(f"geneb-ci init: {done.stderr}")
     board, bare = folder / "board", folder / "board.git"
@@ -209,23 +220,26 @@ def practice(folder: Path) -> Iterator[Practice]:
         with serving(github):
             made = Practice(folder, github, hub)
             github.make_fork({}, {})
-            for proposal in proposals(measured(folder)):
+            for proposal in proposals(measured(folder, data)):
                 made.propose(proposal)
+            if data is None:  # another benchmark has no row yet
+                made.publish()
             yield made
     finally:
         hub.close()
 
 
-def measured(folder: Path) -> dict[str, bytes]:
+def measured(folder: Path, data: Path | None = None) -> dict[str, bytes]:
     """Run the harness for two rows; return model id to its submission, the second one forged."""
     work = folder / "contributor"
     work.mkdir()
+    own = [] if data is None else ["--data", f"{data}", "--benchmark", f"{data}/benchmark.json"]
     for model_id, k in ((HONEST, 3), (FORGED, 2)):
         words = (
             *("run", "--extractor", "kmer", "--option", f"k={k}", "--model-id", model_id),
             *("--output", f"{model_id}.record.json", "--submission", f"{model_id}.json"),
             *("--display", f"{k}-mers", "--zero-shot", "--training-data", "none"),
-            *("--submitted-by", "stranger", "--quiet"),
+            *("--submitted-by", "stranger", "--quiet", *own),
         )
         done = geneb_ci(work, os.environ, *words)
         if done.returncode:

@@ -110,6 +110,7 @@ class Session:
         console = Console(record=True, width=WIDTH, file=io.StringIO())
         for line in self.lines:
             console.print(line.text, highlight=False)
+        console.print()  # the picture cuts off what hangs below its last line
         picture = console.export_svg(
             title=title, theme=THEME, code_format=FORMAT, font_aspect_ratio=0.602, unique_id=name
         )

@@ -96,9 +96,8 @@ def main() -> None:
     named = pages()
     SOURCE.mkdir(parents=True)
     for path, name in named.items():
-        if (ROOT / path).is_file():  # docs/research/mutants.md is written by `make mutants`
-            text = rewritten(path, (ROOT / path).read_text(encoding="utf-8"), named)
-            (SOURCE / name).write_text(text, encoding="utf-8")
+        text = rewritten(path, (ROOT / path).read_text(encoding="utf-8"), named)
+        (SOURCE / name).write_text(text, encoding="utf-8")
     (SOURCE / SCHEMAS).write_text(schemas_page(), encoding="utf-8")
     for folder in COPIED:
         shutil.copytree(ROOT / folder, SOURCE / folder.removeprefix("docs/"))

@@ -56,6 +56,7 @@ from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.models.tasks import TaskNotes, task_notes
 from geneb_ci.receipt.seen import published_state, seen_receipts, shared_errors
+from geneb_ci.submission.reading import files_in
 from reference_harness.formats.benchmark import Benchmark
 
 Results = Iterable[Any]
@@ -275,6 +276,12 @@ def files_at(folder: Path | None, usage: str) -> tuple[Layout, list[Path]]:
     Raises NothingChecked if there is none, and UsageProblem as `layout_of` does.
     """
     layout = layout_of(folder, usage)
+    if folder is None and layout.submissions is not None and not any(files_in(layout.submissions)):
+        raise NothingChecked(
+            f"the board has no row yet: {layout.submissions} has no submission",
+            "measure a first one: geneb-ci run --data DIR --submission submissions/MODEL.json; "
+            "docs/contributor/add-a-model.md has the other options",
+        )
     return layout, files_of([folder or layout.root])
 
 
@@ -423,4 +430,4 @@ def _site_and_page(
     site = site_of(entries, board.values, benchmark_of(layout), layout, Built())
     page = with_data(page_files(), board.scripts())
     page[INDEX] = completed_index(page[INDEX], site)
-    return site, page
+    return site, page | site.picture

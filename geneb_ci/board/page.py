@@ -28,7 +28,6 @@ _IMPORT_LINE = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 _STYLE_IMPORT = re.compile(r'^@import "(\./[^"]+)";\n', re.MULTILINE)
 FIXED = (
     INDEX,
-    "social.png",
     "vendor/d3.min.js",
     "vendor/d3.LICENSE.txt",
     "vendor/README.md",

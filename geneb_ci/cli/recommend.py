@@ -141,15 +141,17 @@ def figures_command(
     """
     if settings and name is None:
         raise UsageProblem("--set is for one figure", "name it with --figure")
-    from geneb_ci.board.diagnostics.findings import figure_of, figure_rows, kinds_of
+    from geneb_ci.board.diagnostics.findings import figure_of, figure_rows, kinds_on
 
     values = _values_by_files(folder) if is_built(folder) else _values_by_rows(folder)
     if isinstance(values, Exit):
         return values
     regimes = list(values[LEADERBOARD]["data"])
-    known = list(dict.fromkeys(kind.id for kind in kinds_of(regimes)))
+    models = {row.model for row in figure_rows(values, "board")}
+    listed = kinds_on(regimes, models)
+    known = list(dict.fromkeys(kind.id for kind in listed))
     named = None if name is None else exact_name(name, known, "figure")
-    kinds = [kind for kind in kinds_of(regimes) if named in {None, kind.id}]
+    kinds = [kind for kind in listed if named in {None, kind.id}]
     rows = figure_rows(values, scope)  # type: ignore[arg-type]  # click offers the scopes alone
     exclude = _models_of(exclude, values)
     figures: list[Figure] = []

@@ -114,6 +114,7 @@ def generate(
             built = Built(source, repository.time_of(source), tuple(ledger_value["events"]))
             site = site_of(entries, board.values, benchmark_of(layout), layout, built)
             page[INDEX] = completed_index(page[INDEX], site)
+            page |= site.picture
             files = {**page, **board.files, **scripts, **site_files(site), **_statements(layout)}
             files[LEDGER] = encode(LEDGER, ledger_value)
             manifest = manifest_of(files, source)

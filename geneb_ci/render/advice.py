@@ -92,8 +92,9 @@ def value_text(value: float | None, unit: str) -> str:
 
 
 def figures_text(figures: Sequence[Figure], width: int) -> str:
-    """Return each figure with its definition, its parameters and its parts."""
+    """Return each figure with its definition and parameters; with its parts where one is shown."""
     lines: list[str] = []
+    is_one = len({figure.id for figure in figures}) == 1
     for figure in figures:
         used = ", ".join(
             f"{name} {_shown(value)}" for name, value in figure.parameters.items() if value != []
@@ -109,7 +110,7 @@ def figures_text(figures: Sequence[Figure], width: int) -> str:
             break_on_hyphens=False,
         )
         unit = "MCC" if figure.unit in COUNTED else figure.unit
-        for part in figure.parts[:PARTS_MAX]:
+        for part in figure.parts[:PARTS_MAX] if is_one else ():
             value = "" if part.value is None else f"{value_text(part.value, unit):>7}  "
             lines += textwrap.wrap(
                 f"{value}{visible(part.name)}",
@@ -119,9 +120,11 @@ def figures_text(figures: Sequence[Figure], width: int) -> str:
                 break_long_words=False,
                 break_on_hyphens=False,
             )
-        if len(figure.parts) > PARTS_MAX:
+        if is_one and len(figure.parts) > PARTS_MAX:
             lines.append(f"{INDENT * 2}and {len(figure.parts) - PARTS_MAX} more")
         lines.append("")
+    if not is_one:
+        lines += ["The parts of one, such as tasks: `geneb-ci figures --figure NAME`", ""]
     return "\n".join(lines[:-1]) + "\n"
 
 

@@ -250,11 +250,12 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
         yield (
             f"agrees: {plural(len(outcome.tasks), 'task')} rerun, each claim within its tolerance"
         )
-    reasons = objections(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
-    yield from (f"differs: {visible(reason.text)}" for reason in reasons)
+    objected = objections(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
+    reasons = [reason.text for reason in objected]
+    yield from (f"differs: {visible(reason)}" for reason in reasons)
     yield f"decoys: {visible(outcome.decoys.detail)}"
     yield from _describer(outcome.plan.commitment)
-    yield from (f"note: {visible(note)}" for note in outcome.notes)
+    yield from (f"note: {visible(note)}" for note in outcome.notes if note not in reasons)
 
 
 def plan_text(plan: TaskPlan | EmbeddingPlan, targeted: int, name: str) -> str:

@@ -128,7 +128,10 @@ def test_an_official_row_says_it_too() -> None:
         ({"weakness": "computed in bfloat16"}, "the receipt is weak: computed in bfloat16"),
         ({"missing": (TASKS[0],)}, "the receipt has no cells of task-00"),
         ({"equal": 59}, "1 cell not claimed"),
-        ({"receipt_gone_since": "2026-09-01"}, "nobody can repeat it: the receipt was last there on 2026-09-01"),
+        (
+            {"receipt_gone_since": "2026-09-01"},
+            "nobody can repeat it: the receipt was last there on 2026-09-01",
+        ),
     ],
 )
 def test_what_is_too_small_adds_no_level(change: dict[str, object], said: str) -> None:

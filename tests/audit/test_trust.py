@@ -304,7 +304,10 @@ WHOLE = {regime: frozenset(TASKS) for regime in REGIMES}
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"unclaimed_cells": ("1shot of task-03",)}, "drawn tasks have no claim in 1shot of task-03"),
+        (
+            {"unclaimed_cells": ("1shot of task-03",)},
+            "drawn tasks have no claim in 1shot of task-03",
+        ),
         (
             {"undefined": ("full of task-03",)},
             "so that nothing defines the drawn cells: full of task-03",

@@ -275,7 +275,7 @@ def test_build_writes_upstreams_two_files_and_the_page_when_told_to(tmp_path: Pa
         "pages.css",
         "marks.html",
     }
-    assert written == {*NAMES, *scripts, *BYTES, *TABLE_FILES, *pages}
+    assert written == {*NAMES, *scripts, *BYTES, *TABLE_FILES, *pages, "social.png"}
     assert len(pages) == 2 * 41 + 100 + 13 + 9 + 2
     assert "feed.xml" not in written, "a folder has no history"
 

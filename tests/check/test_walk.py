@@ -1,6 +1,6 @@
 """The mistakes of new contributors: what each of them reads, kept in golden/walk.txt.
 
-docs/contributor/mistakes.md names them all and shows some. `--update-golden` writes both again;
+docs/contributor/mistakes.md names them all and shows one. `--update-golden` writes both again;
 whoever changes a message looks at it there.
 """
 
@@ -29,8 +29,8 @@ from tests.small import CARD
 
 PAGE = ROOT / "docs/contributor/mistakes.md"
 GOLDEN = Path(__file__).parent / "golden/walk.txt"
-SHOWN = ("99 tasks", "Wrong folders")
-"""The mistakes whose report is on the page: one in a file, one in several."""
+SHOWN = "99 tasks"
+"""The mistake whose report is on the page."""
 LINES_MAX = 25
 ROW, CARD_PATH = "submissions/mine-1.json", "submissions/cards/mine-1.md"
 MODULE = "submissions/extractors/mine.py"
@@ -308,14 +308,14 @@ def walk(board, monkeypatch, capsys) -> list[Read]:
 
 
 def page(reads: list[Read]) -> str:
-    """Return the page: a table of all mistakes, then some with what is read."""
+    """Return the page: a table of all mistakes, then one with what is read."""
     table = [
         f"| {m.title} | {m.done} | {rules(read)} |" for m, read in zip(WALK, reads, strict=True)
     ]
     sections = [
         f"## {m.title}\n\n{NOTE}\n```console\n$ {m.command}\n{tidy(read.text)}```\n"
         for m, read in zip(WALK, reads, strict=True)
-        if m.title in SHOWN
+        if m.title == SHOWN
     ]
     return "\n".join((HEAD, *table, "", *sections))
 
@@ -347,12 +347,11 @@ def tidy(text: str) -> str:
     return "".join(f"{line.rstrip()}\n" for line in shown.splitlines())
 
 
-HEAD = """\
+HEAD = f"""\
 # What common mistakes look like
 
-What `geneb-ci check` says of twelve mistakes in a sound row of format 1.1 with its card and
-extractor, and two of its reports. The likely cause comes first, with its fix; what follows from
-it is part of it.
+What `geneb-ci check` finds in a sound row with one mistake. The likely cause comes first, with its
+fix, and what follows from it is part of it: no report has more than {LINES_MAX} lines.
 
 | mistake | what was done | findings |
 |---|---|---|"""

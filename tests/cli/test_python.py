@@ -409,6 +409,13 @@ def test_words_of_the_command_line_are_completed_without_importing_commands():
     assert "geneb_ci.cli.recommend" not in done.stderr
 
 
+def test_a_board_without_a_row_says_how_to_get_a_first_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(small_repository(tmp_path / "board"))
+    with pytest.raises(geneb_ci.NothingChecked, match="the board has no row yet") as refused:
+        geneb_ci.build()
+    assert "geneb-ci run --data DIR --submission" in refused.value.fix
+
+
 @pytest.mark.usefixtures("here")
 def test_trust_and_a_comparison_are_those_of_the_commands(rows, capsys):
     assert main(["trust", "--format", "json"]) == 0

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from geneb_ci.check.rules.measured import SCALE
 from reference_harness.embed import unit_embeddings
 from reference_harness.extractors.base import Reading
 from reference_harness.extractors.kmer import KmerExtractor
@@ -198,14 +199,22 @@ from reference_harness.extractors.kmer import KmerExtractor
 
 class Scaled(KmerExtractor):
     def extract_embeddings(self, sequences, batch_size=8):
-        return super().extract_embeddings(sequences, batch_size) * 0.1
+        return super().extract_embeddings(sequences, batch_size) * FACTOR
 """
 
 
-def test_the_scores_at_unit_scale_of_other_code_are_those_that_a_declared_scale_gives(
-    harness: Harness,
+@pytest.mark.parametrize(
+    "factor",
+    [
+        0.1,
+        pytest.param(0.01, marks=pytest.mark.nightly),
+        pytest.param(30, marks=pytest.mark.nightly),
+    ],
+)
+def test_a_factor_shows_beside_the_scores_that_a_declared_scale_gives(
+    harness: Harness, factor: float
 ) -> None:
-    (harness.folder / "scaled.py").write_text(SCALED)
+    (harness.folder / "scaled.py").write_text(SCALED.replace("FACTOR", str(factor)))
     scaled = record_of(harness, "--extractor", "scaled.py:Scaled", "--option", "k=3")
     row = ("--submission", "s.json", "--format-version", "1.2")
     unit = record_of(harness, "--option", "k=3", "--option", "scale=unit", *row)
@@ -213,12 +222,14 @@ def test_the_scores_at_unit_scale_of_other_code_are_those_that_a_declared_scale_
     submitted = json.loads((harness.folder / "s.json").read_text())
     assert submitted["properties"] == unit["properties"]
     assert unit["properties"]["letters-read"]["outcome"] == "verified"
+    apart = []
     for task in TASKS.split(","):
         of_record = unit["tasks"][task]["regimes"]["full"]["scores"]
         mine = scaled["tasks"][task]
         assert mine["measured"]["unit_scale"]["scores"] == pytest.approx(of_record, abs=0.02)
-        assert abs(mine["regimes"]["full"]["scores"]["MCC"] - of_record["MCC"]) > 0.02
+        apart.append(mine["regimes"]["full"]["scores"]["MCC"] - of_record["MCC"])
         assert unit["tasks"][task]["measured"]["unit_scale"] is None
+    assert abs(np.mean(apart)) > SCALE, "as the rule scale-moves-scores has it"
 
 
 def test_a_run_says_which_letters_were_cut(harness: Harness) -> None:

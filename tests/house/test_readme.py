@@ -27,7 +27,7 @@ QUESTIONS = {
     "where is the board": (None, r"`geneb-ci serve` shows it"),
     "how do I add my model": (
         "docs/contributor/add-a-model.md",
-        r"branch `main`.*\$ geneb-harness run ",
+        r"branch\s+`main`.*\$ geneb-harness run ",
     ),
 }
 """Each with the page that the README links for it, or None, and what answers it there."""

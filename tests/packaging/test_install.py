@@ -13,6 +13,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from geneb_ci import __version__
 from tests.loopback import loopback
 from tests.models.index import PLATFORM, handler, lock, wheel
 from tests.paths import ROOT, outside_rows
@@ -25,6 +26,12 @@ STEPS = [line.split(maxsplit=1) for line in RECIPE.splitlines() if re.match("[A-
 
 def steps(name: str) -> list[str]:
     return [rest for kind, rest in STEPS if kind == name]
+
+
+def test_the_changelog_begins_with_the_version_and_its_day():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    first, *_ = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert re.fullmatch(rf"{re.escape(__version__)}, \d{{4}}-\d\d-\d\d", first)
 
 
 def test_uvx_finds_a_command_of_the_package_s_own_name():
@@ -72,13 +79,15 @@ def test_the_image_copies_what_exists_and_installs_from_locks():
 
 def test_the_image_has_the_sandbox_and_no_rights_of_root():
     assert "bubblewrap" in " ".join(steps("RUN"))
-    assert steps("USER") == ["auditor"]
+    (user,) = steps("USER")
+    assert f"useradd --create-home --uid {user} " in " ".join(steps("RUN")) + " "
     assert steps("ENTRYPOINT") == ['["geneb-ci"]']
 
 
 @pytest.mark.parametrize("name", ["keys", "**/*.pem", ".venv"])
 def test_no_key_and_no_environment_goes_into_the_image(name):
-    assert name in (ROOT / ".containerignore").read_text(encoding="utf-8").splitlines()
+    """Both podman and docker read this file; docker reads no .containerignore."""
+    assert name in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
 
 
 def test_a_lock_installs_after_a_newer_release_of_what_another_needs_with_an_extra(tmp_path):

@@ -17,7 +17,11 @@ VIEWS = {
     "&sort=category%3ASplice+Sites",
     "model": "#/model/space",
     "compare": "#/compare?m=space&m=GROVER&m=MutBERT&m=DNABERT-S",
-    "plots": "#/plots",
+    "plots": "#/plots?m=space&m=GROVER",
+    "plots-sizes": "#/plots?plot=sizes&m=space",
+    "plots-curves": "#/plots?plot=curves&species=plants",
+    "plots-task": "#/plots?plot=task&task=leannmlindsey_GUE_mouse_0&m=space&m=GROVER",
+    "plots-likeness": "#/plots?plot=likeness&kind=Histone+Mod.",
     "downloads": "#/downloads",
     "about": "#/about",
 }

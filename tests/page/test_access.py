@@ -7,7 +7,7 @@ import pytest
 from geneb_ci.board.page import page_files
 from tests.gate import gated
 from tests.page.axe import LOOKS, MIDDLE, violations
-from tests.page.tab import opened
+from tests.page.tab import WIDTHS, opened
 
 VIEWS = [
     "#/overview",
@@ -50,6 +50,15 @@ def test_axe_finds_nothing(tab, place):
     page.evaluate(OPENED)
     looks = (*LOOKS, MIDDLE) if place == MORE[0] else LOOKS
     assert violations(page, looks, thorough=place in MORE) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("place", [*VIEWS, *MORE])
+def test_axe_finds_nothing_at_any_width_in_any_colours(tab, place):
+    page = tab.go(place)
+    page.evaluate(OPENED)
+    looks = [(width, scheme) for width in WIDTHS for scheme in ("light", "dark")]
+    assert violations(page, looks, thorough=True) == []
 
 
 BROKEN = (

@@ -81,6 +81,72 @@ def test_the_page_says_so_for_every_question(tab, examples):
         )
 
 
+# Goes to each address, and gives the sentences that the first page then says.
+SAID = """
+async (addresses) => {
+  const found = [];
+  for (const address of addresses) {
+    const changed = new Promise((resolve) => {
+      addEventListener("hashchange", resolve, { once: true });
+    });
+    location.hash = address;
+    await changed;
+    while (document.querySelector("main[aria-busy]")) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    found.push([...document.querySelectorAll(".why li")].map((one) => one.innerText));
+  }
+  return found;
+}
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("examples", EXAMPLES)
+def test_every_sentence_that_the_page_can_say_is_that_of_python(tab, examples):
+    """Of every combination of the three questions."""
+    names = ("species", "kind", "examples", "memory")
+    memories = [str(memory) if memory else None for memory in MEMORIES]
+    asked = [
+        dict(zip(names, (*question, examples, memory), strict=True))
+        for question, memory in itertools.product(QUESTIONS, memories)
+    ]
+    given = [{name: value for name, value in one.items() if value is not None} for one in asked]
+    page = tab.go("#/table")
+    said = page.evaluate(SAID, [f"#/overview?{urlencode(one)}" for one in given])
+    for one, sentences in zip(asked, said, strict=True):
+        memory = float(one["memory"]) if one["memory"] else None
+        found = advice(examples, one["species"], one["kind"], memory)
+        models = [choice.model for choice in found.regimes[0].choices]
+        assert sentences == [plain(reason, models) for reason in found.why], one
+
+
+DRAWN = """
+(rows) => rows.map((row) => [...row.querySelectorAll(".bar-of")].map((bar) => {
+  const [reach, dot] = [bar.querySelector(".reach"), bar.querySelector("circle")];
+  return [reach.getAttribute("x1"), dot.getAttribute("cx"), reach.getAttribute("x2")].map(Number);
+}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("examples", "species"), [("full", None), ("hundreds", "plants"), ("10shot", "human")]
+)
+def test_intervals_are_drawn_where_python_has_them(tab, examples, species):
+    """To the last digit: ends and means, between the least and the greatest end of all."""
+    found = advice(examples, species)
+    page = tab.go(f"#/overview?{urlencode({'examples': examples, 'species': species or ''})}")
+    drawn = page.locator(".ranges tbody tr").evaluate_all(DRAWN)
+    by_model = [{choice.model: choice for choice in own.choices} for own in found.regimes]
+    ends = [end for own in by_model for one in own.values() for end in (one.low, one.high)]
+    least, most = min(ends), max(ends)
+    for model, bars in zip(by_model[0], drawn, strict=True):
+        for own, bar in zip(by_model, bars, strict=True):
+            known = [own[model].low, own[model].score, own[model].high]
+            places = [4 + (value - least) / (most - least) * 232 for value in known]
+            assert bar == pytest.approx(places, rel=0, abs=1e-9)
+
+
 def test_questions_narrow_each_other_and_the_slider_names_smaller_models(tab):
     page = tab.go("#/overview")
     page.select_option("#species", "plants")

@@ -52,7 +52,14 @@ def test_every_row_is_on_one_page(tab):
     assert len(seen) == len(set(seen)) == MODELS
 
 
-PLACES = ("overview", "plots", "compare?m=space-3&m=GROVER-20", "model/space-24")
+PLACES = (
+    "overview",
+    "plots",
+    "plots?plot=task",
+    "plots?plot=likeness&species=human",
+    "compare?m=space-3&m=GROVER-20",
+    "model/space-24",
+)
 
 
 @pytest.mark.parametrize("place", gated(PLACES, "overview", "plots"))

@@ -137,10 +137,10 @@ def test_what_is_loaded_lies_beside_the_page():
 def test_every_file_of_the_page_is_built_and_shipped():
     there = {path.relative_to(PAGE).as_posix() for path in PAGE.rglob("*") if path.is_file()}
     own = {name for name in there if not name.startswith(("src/", "policy/", "audits/"))}
-    assert own == {*FIXED, "README.md"}
+    assert own == {*FIXED, "README.md", "social.png"}
     assert set(NAMES) - own == {"board.js", "board.css"}
     shipped = (ROOT / "pyproject.toml").read_text("utf-8")
-    for top in {name.partition("/")[0] for name in FIXED} | {"src"}:
+    for top in {name.partition("/")[0] for name in FIXED} | {"src", "social.png"}:
         assert f'"leaderboard/{top}" = "geneb_ci/_shipped/page/{top}"' in shipped
 
 

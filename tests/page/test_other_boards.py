@@ -69,7 +69,11 @@ BOARDS: dict[str, Callable[[], tuple[list[Entry], Benchmark]]] = {
     "no class sizes": lambda: ([v10("a"), v10("b")], sized(None)),
     "no sizes at all": lambda: ([v10("a"), v10("b")], sized(None, None)),
 }
-VIEWS = ("overview", "table", "table?columns=tasks", "plots", "compare", "findings", "about")
+PLOTS = ("ranges", "sizes", "curves&metric=F1", "curves", "task", "likeness")
+VIEWS = (
+    *("overview", "table", "table?columns=tasks", "compare", "findings", "about"),
+    *(f"plots?plot={plot}" for plot in PLOTS),
+)
 WIDTHS = (390, 1440)
 
 
@@ -99,7 +103,8 @@ def test_every_view_of_another_board_is_drawn_and_fits(browser, tmp_path, monkey
 
         for width in WIDTHS:
             tab.page.set_viewport_size({"width": width, "height": 900})
-            for view in (*VIEWS, f"model/{first}"):
+            compare = "&".join(f"m={entry.submission.model_id}" for entry in rows[:3])
+            for view in (*VIEWS, f"model/{first}", f"compare?{compare}"):
                 tab.go(f"#/{view}")
                 look(view, width)
         for view in static:

@@ -33,7 +33,6 @@ TYPES = {
     "vendor/d3.min.js": "text/javascript; charset=utf-8",
     "models/first.html": "text/html; charset=utf-8",
     "badges/first.svg": "image/svg+xml",
-    "social.png": "image/png",
     "leaderboard.json": "application/json",
 }
 
@@ -76,7 +75,7 @@ def test_the_page_is_shown_until_ctrl_c(repository, browser):
     try:
         assert process.stdout is not None
         built, line = process.stdout.readline(), process.stdout.readline()
-        assert built.endswith("leaderboard.json and leaderboard_tasks.json: 2 models\n")
+        assert built.endswith(" values.parquet and codebook.json: 2 models\n")
         address = re.fullmatch(r"open (http://127\.0\.0\.1:(\d+)/) in a browser; .*\n", line)
         assert address is not None
         with opened(browser, address[1]) as tab:

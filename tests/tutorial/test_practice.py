@@ -52,3 +52,12 @@ def test_a_maintainer_sorts_merges_and_publishes(tmp_path: Path) -> None:
         assert all(f"{model_id}: no audit counts" in levels for model_id in (HONEST, FORGED))
         assert "--practice" in said("next", "--as", "maintainer")
         assert "read back and verified" in said("publish", "--space", SPACE)
+
+        policy = made.board / "leaderboard/policy/policy.toml"
+        policy.write_text(policy.read_text("utf-8").replace("drawn = 13", "drawn = 1"), "utf-8")
+        git(made.board, "commit", "--quiet", "--all", "--message", "Draw one task in each audit")
+        said("audit", f"submissions/{HONEST}.json", "--practice", "--key", "keys/audit.pem")
+        git(made.board, "add", "leaderboard/audits")
+        git(made.board, "commit", "--quiet", "--message", "Audit a row")
+        assert f"{HONEST}: audit" in said("trust")
+        assert "read back and verified" in said("publish", "--space", SPACE)

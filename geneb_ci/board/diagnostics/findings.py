@@ -1,6 +1,6 @@
 """The paper's figures as functions of rows and parameters: the defaults reproduce the paper.
 
-    figures_of(rows, regimes, scope="board")     # every figure, of all rows with the board's counts
+    figures_of(rows, regimes, "board", models)     # every figure, of all rows with their counts
 
 A scope says which rows count, with which parameter counts: `paper` the authors' rows with the
 paper's counts, `board` all rows with the board's, `exclusions` those of the paper without rows
@@ -12,7 +12,7 @@ import math
 import operator
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from geneb_ci.board.diagnostics.document import Figure, FigurePart
@@ -31,6 +31,8 @@ SPREAD_MIN = 2
 Computed = tuple[float | None, list[FigurePart]]
 ROUNDING = 1e-6
 """Far more than sums of floating point err by in a standard deviation."""
+SIDES = ("first", "second")
+"""Parameters that name a model."""
 PAIRS_MAX = 10_000
 """Pairs that a figure lists, the widest: ten thousand models have ten millions, 1 GB of text."""
 
@@ -101,9 +103,11 @@ def scoped_rows(
     return chosen
 
 
-def figures_of(rows: Rows, regimes: Sequence[str], scope: Scope) -> list[Figure]:
-    """Return every figure with its default parameters."""
-    return [figure_of(kind, rows, scope) for kind in kinds_of(regimes)]
+def figures_of(
+    rows: Rows, regimes: Sequence[str], scope: Scope, models: Container[str]
+) -> list[Figure]:
+    """Return every figure with its default parameters; `models` are those of the board."""
+    return [figure_of(kind, rows, scope) for kind in kinds_on(regimes, models)]
 
 
 def figure_of(
@@ -128,6 +132,18 @@ def figure_of(
         unit=kind.unit,
         parts=parts,
     )
+
+
+def kinds_on(regimes: Sequence[str], models: Container[str]) -> list[FigureKind]:
+    """Return every figure that names no model beside those of a board.
+
+    The paper's own models mean nothing on the board of another benchmark.
+    """
+    return [
+        kind._replace(exclude=tuple(model for model in kind.exclude if model in models))
+        for kind in kinds_of(regimes)
+        if all(kind.defaults[side] in models for side in SIDES if side in kind.defaults)
+    ]
 
 
 def kinds_of(regimes: Sequence[str]) -> tuple[FigureKind, ...]:

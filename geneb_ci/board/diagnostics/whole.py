@@ -92,10 +92,12 @@ def diagnostic_steps(
 def _findings(
     values: Mapping[str, Mapping[str, Any]], benchmark: Benchmark
 ) -> list[document.Figure]:
+    rows_by_scope = scoped_rows(values, SCOPES)
+    models = {row.model for row in rows_by_scope["board"]}
     return [
         figure
-        for scope, chosen in scoped_rows(values, SCOPES).items()
-        for figure in figures_of(chosen, benchmark.regimes, scope)
+        for scope, chosen in rows_by_scope.items()
+        for figure in figures_of(chosen, benchmark.regimes, scope, models)
     ]
 
 

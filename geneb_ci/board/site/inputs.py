@@ -14,7 +14,9 @@ from markupsafe import Markup
 
 from geneb_ci.board import reasons
 from geneb_ci.board.columns import Entry
+from geneb_ci.board.page import INDEX
 from geneb_ci.common.config import Layout
+from geneb_ci.common.shipped import shipped
 from geneb_ci.models.entry import ModelEntry
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.models.tasks import Origin, TaskNotes, task_notes
@@ -154,6 +156,14 @@ class Site:
     def origin(self) -> Origin:
         """Who published the benchmark."""
         return self.notes.origin(self.benchmark.name)
+
+    @property
+    def picture(self) -> dict[str, bytes]:
+        """The picture with which links to the board are shown, by its path; or nothing."""
+        policy = self.layout.policy
+        folder = shipped("page", INDEX).parent if policy is None else policy.parent
+        path = folder / self.origin.image if self.origin.image else None
+        return {path.name: path.read_bytes()} if path is not None and path.is_file() else {}
 
     @functools.cached_property
     def registry(self) -> ModelRegistry:

@@ -131,30 +131,88 @@ function winsOf({ cells }, model) {
     .length;
 }
 
-/** Return in how many cases another model is named when one task is left out. */
-function changesOf(groups, means, count, named) {
-  if (count === 1) return 0;
-  const whole = named(groups, means);
-  let changed = 0;
-  for (let place = 0; place < count; place += 1) {
-    const left = means.map((own, k) => meansWithout(own, groups[k].cells, place, count));
-    if (named(groups, left) !== whole) changed += 1;
+/** Return the model that comes first in `orderOf`. */
+function highestOf(means, { params, ids }) {
+  let first = 0;
+  for (let place = 1; place < means.length; place += 1) {
+    const above = means[place].score - means[first].score;
+    if (above < 0) continue;
+    const isFirst =
+      above > 0 ||
+      params[place] < params[first] ||
+      (params[place] === params[first] && ids[place] < ids[first]);
+    if (isFirst) first = place;
   }
-  return changed;
+  return first;
 }
 
-/** Return what can be said of a highest model and of the smallest that is accepted. */
-export function claimsOf(groups, means, count, accepted) {
-  const first = ([group], [own]) => orderOf(own, group)[0];
-  const smallest = (all, own) => smallerOf(all, own, accepted)[0];
-  const claim = (some, own, named) => ({
-    at: named(some, own),
-    wins: some.map((group) => winsOf(group, named(some, own))),
-    without: changesOf(some, own, count, named),
+/** Return the first of `smallerOf`, or undefined: only what may exclude it is computed. */
+function smallestOf(groups, means, accepted) {
+  if (accepted < 1 / DIGITS || means[0].length === 1) return smallerOf(groups, means, accepted)[0];
+  const [{ params, ids }] = groups;
+  const tops = groups.map((group, k) => highestOf(means[k], group));
+  const largest = Math.max(...tops.map((top) => params[top]));
+  const single = singleConstant(params.length);
+  const known = groups.map(() => new Map());
+  const exceeds = (own, place, one) => {
+    const [low, high] = [own[place], own[one]];
+    if (high.score - low.score > accepted) return true;
+    const bound = high.score - low.score + limit(high, low, single);
+    return Math.round(bound * DIGITS) / DIGITS > accepted;
+  };
+  const isBest = (k, place) => {
+    if (!known[k].has(place)) known[k].set(place, isAmongBest(means[k], place, groups[k].critical));
+    return known[k].get(place);
+  };
+  const fits = (place) =>
+    means.every((own, k) => tops[k] === place || !exceeds(own, place, tops[k])) &&
+    means.every((own, k) =>
+      own.every((_, one) => one === place || !exceeds(own, place, one) || !isBest(k, one)),
+    );
+  return params
+    .map((_, place) => place)
+    .filter((place) => params[place] < largest)
+    .sort(
+      (a, b) =>
+        params[a] - params[b] ||
+        means[0][b].score - means[0][a].score ||
+        (ids[a] < ids[b] ? -1 : 1),
+    )
+    .find(fits);
+}
+
+/** Whether no model scores significantly higher than one. */
+function isAmongBest(means, place, critical) {
+  const own = means[place];
+  return means.every((other) => {
+    const apart = other.score - own.score;
+    return apart <= 0 || apart <= limit(other, own, critical);
   });
+}
+
+/** Return what can be said of a highest model and of the smallest that is accepted: on how many
+ * tasks it wins, and in how many cases another is named when one task is left out. */
+export function claimsOf(groups, means, count, accepted) {
+  const named = [
+    ...groups.map((group, k) => (all) => highestOf(all[k], group)),
+    (all) => smallestOf(groups, all, accepted),
+  ];
+  const whole = named.map((name) => name(means));
+  const changed = named.map(() => 0);
+  for (let place = 0; count > 1 && place < count; place += 1) {
+    const left = means.map((own, k) => meansWithout(own, groups[k].cells, place, count));
+    named.forEach((name, n) => {
+      if (name(left) !== whole[n]) changed[n] += 1;
+    });
+  }
+  const claim = (some, n) => ({
+    at: whole[n],
+    wins: some.map((group) => winsOf(group, whole[n])),
+    without: changed[n],
+  });
+  const last = groups.length;
   return {
-    highest: groups.map((group, k) => claim([group], [means[k]], first)),
-    smallest:
-      smallest(groups, means) === undefined ? null : claim(groups, means, smallest),
+    highest: groups.map((group, k) => claim([group], k)),
+    smallest: whole[last] === undefined ? null : claim(groups, last),
   };
 }

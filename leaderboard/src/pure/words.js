@@ -69,9 +69,14 @@ const METRICS = { MCC: "MCC", Acc: "Accuracy", F1: "Macro-F1" };
 
 /** Say which training examples a regime gives; "" for one whose name does not tell. */
 export function regimeExamples(regime) {
-  const [, shots] = /^(\d+)shot$/.exec(regime) ?? [];
+  const shots = shotsOf(regime);
   if (shots) return `${counted(Number(shots), "training example")} per class`;
   return regime === "full" ? "all training examples" : "";
+}
+
+/** Return how many examples of each class a regime gives, as its name has it; else undefined. */
+export function shotsOf(regime) {
+  return /^(\d+)shot$/.exec(regime)?.[1];
 }
 
 /** Write a regime by its name, which is that of the files and of the command line, explained. */

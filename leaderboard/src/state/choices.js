@@ -7,7 +7,7 @@ import { chosenTasks, speciesNames } from "../data/tasks.js";
 import { read } from "../pure/address.js";
 import { EVIDENCE, ORDER } from "../pure/evidence.js";
 import { factText } from "../pure/facts.js";
-import { regimeExamples } from "../pure/words.js";
+import { shotsOf } from "../pure/words.js";
 
 const VIEWS = ["overview", "table", "plots", "compare", "findings", "model", "downloads", "about"];
 /** The plots, each with its name. */
@@ -99,8 +99,8 @@ export function exampleChoices() {
   const few = bench.regimes.filter(isFew);
   return [
     ...many.map((name) => [name, `thousands (${name})`]),
-    ...(many.length && few.length ? [[HUNDREDS, `hundreds, such as 200 (${few[0]} and ${many[0]})`]] : []),
-    ...few.map((name) => [name, `${regimeExamples(name) || name} (${name})`]),
+    ...(many.length && few.length ? [[HUNDREDS, "hundreds, such as 200"]] : []),
+    ...few.map((name) => [name, `${shotsOf(name)} per class (${name})`]),
   ];
 }
 

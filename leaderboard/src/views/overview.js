@@ -2,7 +2,7 @@
 
 import { COMPARED_MAX, base, bench, models } from "../data/board.js";
 import { chosen } from "../data/choices.js";
-import { h, head, hint, number, say, scroller, svg, table } from "../page/dom.js";
+import { h, head, hint, number, say, scroller, table } from "../page/dom.js";
 import { intervalBar, markLinks, modelLink, pickBox, reason, whoseMark } from "../page/marks.js";
 import { csvButton } from "../page/save.js";
 import { DRAWS, doubtTexts, gapText, highestText, smallerText } from "../pure/claims.js";
@@ -11,6 +11,8 @@ import { matchText, overText, weightText } from "../pure/words.js";
 import { addressOf } from "../state/store.js";
 import { choiceRows } from "./rows-saved.js";
 
+const READING =
+  "A dot is a mean, its line the 95 % interval, the band what is accepted below the highest; a ring is a self-reported row.";
 const SHOWN = 60; // a longer list helps nobody choose
 
 /** Draw the table of choices. */
@@ -73,6 +75,7 @@ function choicesOf(found, state) {
   return [
     sentenceList(claimTexts(found)),
     scroller("Models by their mean", rangeTable(found, state, order)),
+    hint(READING),
     left > 0 ? hint(`And ${counted(left, "model")} more that score lower with ${regimes[0]}.`) : null,
     sentenceList(doubts(found)),
     links(found, state),
@@ -159,17 +162,10 @@ function rangeTable(found, state, order) {
 const lossText = (bound, accepted) =>
   Number.isFinite(bound) ? boundText(bound) : h("span", { class: "none" }, `over ${accepted}`);
 
-/** Write the ends of the scale that all rows share. */
+/** Write the ends of the scale that all rows share, and its middle. */
 function axis([low, high]) {
-  const label = (x, anchor, score) =>
-    svg("text", { x, y: 11, "text-anchor": anchor }, scoreText(score));
-  return svg(
-    "svg",
-    { class: "bar-of", viewBox: "0 0 240 14", "aria-hidden": "true" },
-    label(2, "start", low),
-    label(120, "middle", (low + high) / 2),
-    label(238, "end", high),
-  );
+  const scores = [low, (low + high) / 2, high].map((score) => h("span", {}, scoreText(score)));
+  return h("span", { class: "axis", "aria-hidden": "true" }, ...scores);
 }
 
 function links(found, state) {
@@ -188,6 +184,7 @@ function links(found, state) {
       ? h("a", { href: addressOf({ view: "compare", models: ids, regime }) }, "Compare the first of these")
       : null,
     h("a", { href: addressOf({ view: "table", columns, regime, page: 1 }) }, "Every score on these tasks"),
+    h("a", { href: addressOf({ view: "plots", plot: "ranges", regime, page: 1 }) }, "Ranges of ranks on these tasks"),
     csvButton("Download these models as CSV", "choose", () => choiceRows(state, found)),
   );
 }

@@ -63,9 +63,10 @@ function oneTask(state, places) {
   const tasks = matchingTasks(state);
   const wanted = bench.tasks.findIndex(({ id }) => id === state.task);
   const place = tasks.includes(wanted) ? wanted : tasks[0];
-  const select = taskSelect("one-task", tasks, bench.tasks[place].id);
+  const { id } = bench.tasks[place];
+  const about = h("a", { href: `tasks/${encodeURIComponent(id)}.html` }, "About this task");
   return [
-    h("p", { class: "question" }, h("label", {}, "Task ", select)),
+    h("p", { class: "question" }, h("label", {}, "Task ", taskSelect("one-task", tasks, id)), " ", about),
     dotChart(state, places, taskColumns[place]),
   ];
 }

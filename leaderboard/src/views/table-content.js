@@ -9,6 +9,7 @@ import { paged, sorted } from "../pure/rows.js";
 
 // With more cells a redraw takes longer than a tenth of a second; what fits one page stays whole.
 const ROWS_PER_PAGE = 50;
+const ROWS_OF_INTERVALS = 30;
 const ROWS_OF_TASKS = 15;
 const WIDE = 50; // columns
 // Columns of scores that a printed sheet has room for, A4 or letter, lying.
@@ -29,8 +30,7 @@ export function contentOf(state) {
   const scores = columns.map((column) => scoresIn(column, regime, metric));
   const own = scores[columns.indexOf(ranking)];
   const places = sorted(filtered(state), models, own, state.order, sortedFact);
-  const isLarge = columns.length > WIDE && places.length > ROWS_PER_PAGE;
-  const page = paged(places, isLarge ? ROWS_OF_TASKS : ROWS_PER_PAGE, state.page);
+  const page = paged(places, rowsOf(state, columns, places), state.page);
   const standings = page.shown.map((index) => standingOf(ranking, regime, metric, index));
   return {
     columns,
@@ -46,6 +46,13 @@ export function contentOf(state) {
     ranks: plainRanks(own),
     ...page,
   };
+}
+
+/** Return how many rows a page has. */
+function rowsOf({ intervals }, columns, places) {
+  if (places.length <= ROWS_PER_PAGE) return ROWS_PER_PAGE;
+  if (columns.length > WIDE) return ROWS_OF_TASKS;
+  return intervals === "all" ? ROWS_OF_INTERVALS : ROWS_PER_PAGE;
 }
 
 /** Return how many columns are printed: all, or those of the categories that fit a sheet. */
