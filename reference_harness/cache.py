@@ -15,6 +15,7 @@ import socket
 import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -250,10 +251,15 @@ class Cache:
 
 
 class ShardWriter:
-    """A buffer of embeddings, written as shards by size and time; it flushes when it is closed."""
+    """A buffer of embeddings, written as shards by size and time; it flushes when it is closed.
+
+    A shard is written by a thread, so that a device goes on; one at a time, which bounds memory.
+    """
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
+        self._pool = ThreadPoolExecutor(1)
+        self._writing: Future[None] | None = None
         self._digests: list[bytes] = []
         self._rows: list[Embeddings] = []
         self._bytes = 0
@@ -264,8 +270,10 @@ class ShardWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Write the rest, also after an error or Ctrl-C."""
-        self.flush()
+        """Write the rest, also after an error or Ctrl-C, and wait for it."""
+        with self._pool:
+            self.flush()
+            self._wait()
 
     def add(self, digests: Sequence[bytes], rows: Embeddings, token_budget: int = 0) -> None:
         """Add (n, d) embeddings for n digests, and the budget they were computed under."""
@@ -279,11 +287,24 @@ class ShardWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write the buffered embeddings, if any."""
+        """Begin to write the buffered embeddings, if any, once those before are written.
+
+        Raises what writing those before raised.
+        """
+        self._wait()
         if self._digests:
-            self._cache.add(self._digests, np.concatenate(self._rows), self._budget)
+            self._writing = self._pool.submit(self._write, self._digests, self._rows, self._budget)
         self._digests, self._rows, self._bytes = [], [], 0
         self._since = time.monotonic()
+
+    def _write(self, digests: list[bytes], rows: list[Embeddings], budget: int) -> None:
+        self._cache.add(digests, np.concatenate(rows), budget)
+
+    def _wait(self) -> None:
+        """Wait for the shard that is being written. Raises what writing it raised."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
 
 
 def _key_heads(keys: npt.NDArray[np.bytes_]) -> npt.NDArray[np.uint64]:

@@ -1,5 +1,6 @@
 """The cache: what was computed is found again, also after a kill, and damage is never a number."""
 
+import errno
 import json
 import os
 import pwd
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -236,15 +238,44 @@ def test_writer_flushes_by_size_by_time_and_at_the_end(
         assert shards() == 0
         monkeypatch.setattr(store, "SHARD_BYTES", 10)
         writer.add(*some(2, start=2))
+        writer._wait()
         assert shards() == 1
         monkeypatch.setattr(store, "SHARD_BYTES", 1 << 20)
         monkeypatch.setattr(store, "FLUSH_SECONDS", 0.0)
         writer.add(*some(2, start=4))
+        writer._wait()
         assert shards() == 2
         monkeypatch.setattr(store, "FLUSH_SECONDS", 99.0)
         writer.add(*some(2, start=6))
     assert shards() == 3
     assert (cache.read(some(8)[0]) == some(8)[1]).all()
+
+
+def test_embedding_goes_on_while_a_shard_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, go_on = Cache(tmp_path, {}), threading.Event()
+    add = cache.add
+    monkeypatch.setattr(store, "SHARD_BYTES", 10)
+    monkeypatch.setattr(cache, "add", lambda *given: go_on.wait(60) and add(*given))
+    with ShardWriter(cache) as writer:
+        writer.add(*some(2))  # returns, though nothing is written yet
+        assert not list(cache.folder.glob("*.shard"))
+        go_on.set()
+    assert len(cache.find(some(2)[0])) == 2
+
+
+def test_a_shard_that_cannot_be_written_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = Cache(tmp_path, {})
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(cache, "add", full)
+    with pytest.raises(OSError, match="No space left"), ShardWriter(cache) as writer:
+        writer.add(*some(2))
 
 
 def test_ctrl_c_keeps_what_is_in_memory(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ import json, sys
 from pathlib import Path
 from tests.harness.support import peak_rss
 from reference_harness.engine import threads
-threads.pin()
+threads.hold_to_scorer()
 import numpy as np
 from reference_harness import job
 from reference_harness.tasks import sequence_digests
@@ -67,7 +67,7 @@ class Wide:
         return np.random.RandomState(len(sequences[0])).random_sample(
             (len(sequences), dim)).astype(np.float32)
 
-loaded = SimpleNamespace(extractor=Wide(), path="m.py", class_name="Wide")
+loaded = SimpleNamespace(extractor=Wide(), path="m.py", class_name="Wide", is_unit=False)
 made = TaskEmbedder(loaded, Path(sys.argv[1]), Batching("budget", 512))
 sequences = [f"A{i}" for i in range(rows)]
 split = Split(sequences[:-200], np.arange(rows - 200) % 2)
