@@ -190,7 +190,7 @@ class Changed(NamedTuple):
                 committed=self.values[rows],
                 proofs=[],
                 labels=labels[rows],
-                directed=~np.isin(rows, support),
+                is_outside_supports=~np.isin(rows, support),
             )
         )
 

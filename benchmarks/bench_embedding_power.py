@@ -160,8 +160,8 @@ def _cheapest(cells: Sequence[Alterations], raise_: float) -> tuple[list[int], f
     """Return the alteration of the smallest multiplier that raises the macro by so much."""
 
     def best(multiplier: float) -> tuple[list[int], float]:
-        picks = [int((one.hit - multiplier * one.gain).argmin()) for one in cells]
-        gains = (one.weight * float(one.gain[k]) for one, k in zip(cells, picks, strict=True))
+        picks = [int((one.hit - multiplier * one.mcc_gain).argmin()) for one in cells]
+        gains = (one.weight * float(one.mcc_gain[k]) for one, k in zip(cells, picks, strict=True))
         return picks, math.fsum(gains)
 
     low, high = 0.0, 100.0

@@ -198,7 +198,7 @@ def _own_submissions(layout: Layout) -> list[Path]:
 def _runner(
     rules: tuple[str, ...],
     find: Finder,
-    against: "ComparisonRows | None",
+    comparison_rows: "ComparisonRows | None",
     engine: str,
     *,
     cache: bool,
@@ -206,14 +206,17 @@ def _runner(
 ) -> "CachedChecker | Checker":
     """Return what checks files."""
     if engine == "jsonschema":
-        return _checker(rules, find, against, engine)
+        return _checker(rules, find, comparison_rows, engine)
     from geneb_ci.check.cached import CachedChecker
 
-    return CachedChecker(rules, find, against, cache=cache, jobs=jobs)
+    return CachedChecker(rules, find, comparison_rows, cache=cache, jobs=jobs)
 
 
 def _checker(
-    rules: tuple[str, ...], find: Finder, against: "ComparisonRows | None", engine: str = "models"
+    rules: tuple[str, ...],
+    find: Finder,
+    comparison_rows: "ComparisonRows | None",
+    engine: str = "models",
 ) -> "Checker":
     from geneb_ci.check.registry import select as selected  # imports the rules
     from geneb_ci.check.runner import Checker
@@ -222,7 +225,7 @@ def _checker(
         from geneb_ci.submission.schema_engine import check_by_schema as used  # 60 ms
     else:
         from geneb_ci.submission.structure import check_structure as used
-    return Checker(selected(rules, ()), used, find, against)
+    return Checker(selected(rules, ()), used, find, comparison_rows)
 
 
 def _check_files(
@@ -251,7 +254,7 @@ def _check_bytes(
     sources: Sequence[PathLike | bytes],
     rules: tuple[str, ...],
     find: Finder,
-    against: "ComparisonRows | None",
+    comparison_rows: "ComparisonRows | None",
     engine: str,
 ) -> CheckReport:
     """Check one submission that is no file, as if it were a file outside a folder of submissions.
@@ -267,7 +270,7 @@ def _check_bytes(
             "check the files and standard input by two commands",
         )
     content = too_large(len(raw)) if len(raw) > BYTES_MAX else raw
-    checker = _checker(rules, find, against, engine)
+    checker = _checker(rules, find, comparison_rows, engine)
     report = CheckReport(rules=len(rules))
     # A folder that does not exist, so that it is in no folder of submissions.
     report.add(checker.check_bytes(content, Path.cwd() / STDIN / STDIN, STDIN))
@@ -413,14 +416,16 @@ def verify(
         how = "name one, or run the command in a repository with records"
         raise NothingChecked("there is no record to verify", how)
     if not cells and (receipt is not None or data is not None):
-        raise UsageProblem("--receipt and --data are for --cells", "add --cells, or leave them out")
+        raise UsageProblem(
+            "--receipt and --data have no effect without --cells", "add --cells, or leave them out"
+        )
     receipts, tasks = (None if path is None else Path(path) for path in (receipt, data))
     again = from_receipt(repository.layout, receipts, tasks, say) if cells else None
 
     def verified_files() -> Iterator[Any]:
         for path in files:
             name = str(path) if records else os.path.relpath(path)
-            yield with_embeddings(repository, located(path), name, again, named=bool(records))
+            yield with_embeddings(repository, located(path), name, again, is_named=bool(records))
 
     verifications = Verifications([*progress(verified_files(), len(files)), *lost])
     verifications.rated = rated_submissions(repository, verifications, evidence) if evidence else ()
@@ -490,7 +495,7 @@ def audit(
         unsigned=unsigned,
         dry_run=dry_run,
         shown_on=shown_on,
-        again=again or f"geneb-ci audit {file}",
+        command=again or f"geneb-ci audit {file}",
         **given,
     )
     return AuditResult(**audit_file(request, find_layout(Path.cwd()), say, show)._asdict())

@@ -57,10 +57,10 @@ def serve(run: Callable[[list[str], Workers], object]) -> None:
 
 
 def _answer(
-    words: list[str], run: Callable[[list[str], Workers], object], workers: Workers
+    arguments: list[str], run: Callable[[list[str], Workers], object], workers: Workers
 ) -> tuple[str | None, str]:
     try:
-        run(words, workers)
+        run(arguments, workers)
     except HarnessError as error:
         return type(error).__name__, str(error)
     except click.ClickException as error:

@@ -160,7 +160,7 @@ class Cache:
             pass
         return np.zeros(0, dtype=_KEY)
 
-    def _put_aside(self, shard: Path, damage: str) -> None:
+    def _put_aside(self, shard: Path, reason: str) -> None:
         """Rename a damaged shard, and note it where no other run was faster.
 
         Raises StateError where it cannot be renamed: it would be met again without end.
@@ -171,10 +171,10 @@ class Cache:
         except FileNotFoundError:
             return
         except OSError as error:
-            msg = f"{shard}: {damage}, and cannot be renamed ({error.strerror}): delete it"
+            msg = f"{shard}: {reason}, and cannot be renamed ({error.strerror}): delete it"
             raise StateError(msg) from error
         self.set_aside.append(
-            f"{shard}: {damage}; renamed to {aside.name}, its embeddings are computed again"
+            f"{shard}: {reason}; renamed to {aside.name}, its embeddings are computed again"
         )
 
     def add(self, digests: Sequence[bytes], rows: Embeddings, token_budget: int = 0) -> None:

@@ -13,10 +13,10 @@ Digests = npt.NDArray[np.void]
 """(n,) digests, each once; of 16 bytes, and not text, whose last zeros NumPy drops."""
 
 
-class Claim(NamedTuple):
+class EmbeddingClaim(NamedTuple):
     """The sequences that one task embeds, and the tasks that embed the rest of what it needs."""
 
-    lacking: Digests
+    missing: Digests
     lenders: frozenset[str]
 
 
@@ -31,7 +31,7 @@ def packed(digests: Iterable[bytes]) -> Digests:
     return np.frombuffer(b"".join(digests), dtype=f"V{DIGEST_BYTES}")
 
 
-def claims(named: Mapping[str, Digests], cache: Cache) -> dict[str, Claim]:
+def claims(named: Mapping[str, Digests], cache: Cache) -> dict[str, EmbeddingClaim]:
     """Return the claim of each task, in the order given; what the cache has is in none."""
     tasks = list(named)
     lacking = {}
@@ -54,5 +54,7 @@ def claims(named: Mapping[str, Digests], cache: Cache) -> dict[str, Claim]:
     for number, task_id in enumerate(tasks):
         rows = owner == number
         others = np.unique(lender[rows & ~is_first]).tolist()
-        claim_of[task_id] = Claim(every[rows & is_first], frozenset(tasks[i] for i in others))
+        claim_of[task_id] = EmbeddingClaim(
+            every[rows & is_first], frozenset(tasks[i] for i in others)
+        )
     return claim_of

@@ -198,8 +198,8 @@ def _refuse_without_effect(options: dict[str, Any]) -> None:
             raise OptionError(msg)
 
 
-def _spec(options: dict[str, Any], given: dict[str, str]) -> EmbedderSpec:
-    if options["receipt"] and is_compiled(options["extractor"], given):
+def _spec(options: dict[str, Any], option_texts: dict[str, str]) -> EmbedderSpec:
+    if options["receipt"] and is_compiled(options["extractor"], option_texts):
         msg = "--receipt and --option compile=true exclude each other: an audit compares "
         msg += "embeddings with those of the model as it is"
         raise OptionError(msg)
@@ -209,7 +209,7 @@ def _spec(options: dict[str, Any], given: dict[str, str]) -> EmbedderSpec:
         extractor=options["extractor"],
         name_model=options["name_model"],
         device=options["device"],
-        keywords=keywords(options["extractor"], given, batching),
+        keywords=keywords(options["extractor"], option_texts, batching),
         batching=batching,
         measured=measured,
         # Embeddings of a receipt are compared with a rerun to 1e-5; TF32 differs by 1e-3.
@@ -284,7 +284,7 @@ def _declare(facts: ExtractorFacts, declared: dict[str, str]) -> None:
         facts.description[part][name] = length if key == "max_length" else value
 
 
-def model_id(requested: str | None, options: dict[str, Any], given: dict[str, str]) -> str:
+def model_id(requested: str | None, options: dict[str, Any], option_texts: dict[str, str]) -> str:
     """Return the requested id, or one derived from the model or the extractor.
 
     Raises OptionError for an id that is not a valid file name.
@@ -298,7 +298,7 @@ def model_id(requested: str | None, options: dict[str, Any], given: dict[str, st
             raise OptionError(msg)
         return requested
     if options["extractor"].removeprefix("builtin:") == "kmer":
-        return f"{given.get('k', 4)}-mer-frequency"
+        return f"{option_texts.get('k', 4)}-mer-frequency"
     name = Path(options["name_model"]).name or options["extractor"].rpartition(":")[2]
     derived = re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip("._-")[:MODEL_ID_MAX]
     return derived or "model"

@@ -85,24 +85,24 @@ Drawn = npt.NDArray[np.int64] | None
 
 def decide(
     problem: probe.Problem,
-    further: FurtherEmbeddings,
+    further_embeddings: FurtherEmbeddings,
     drawn: Mapping[str, Sequence[Drawn]] | None = None,
 ) -> Decisions:
     """Return the decisions on the sequences beside a task's; raises ProbeError.
 
     `drawn` has the training sequences of each fit of every regime that is scored.
     """
-    both = np.concatenate([problem.test, further.values])
+    both = np.concatenate([problem.test, further_embeddings.values])
     labels = predictions(problem.train, problem.train_labels, both)
-    whole = _decision_counts(problem, further, [labels])
+    whole = _decision_counts(problem, further_embeddings, [labels])
     return Decisions(
         public=whole.public,
         kinds=whole.kinds,
-        training=training_changes(problem, further),
+        training=training_changes(problem, further_embeddings),
         fresh=whole.fresh,
         others={
             f"{regime}, {RECORD}": _decision_counts(
-                problem, further, [_fitted(problem, rows, both) for rows in fits]
+                problem, further_embeddings, [_fitted(problem, rows, both) for rows in fits]
             )
             for regime, fits in (drawn or {}).items()
             if fits[0] is not None
@@ -110,19 +110,19 @@ def decide(
     )
 
 
-def _fitted(problem: probe.Problem, rows: Drawn, both: Features) -> Labels:
-    return predictions(*problem.training(rows), both)
+def _fitted(problem: probe.Problem, rows: Drawn, all_features: Features) -> Labels:
+    return predictions(*problem.training(rows), all_features)
 
 
 def _decision_counts(
-    problem: probe.Problem, further: FurtherEmbeddings, fits: Sequence[Labels]
+    problem: probe.Problem, further_embeddings: FurtherEmbeddings, fits: Sequence[Labels]
 ) -> ProbeDecisions:
     """Count what fits predict, test sequences first and then the further sequences."""
     truth, tests = problem.test_labels, len(problem.test_labels)
     kinds = {}
-    for kind in dict.fromkeys(further.kinds[i] for i in further.of("test")):
-        places = further.of("test", kind)
-        rows = further.rows[places]
+    for kind in dict.fromkeys(further_embeddings.kinds[i] for i in further_embeddings.of("test")):
+        places = further_embeddings.of("test", kind)
+        rows = further_embeddings.rows[places]
         parts = [
             count_changes(
                 (labels_of_fit[:tests] == truth)[rows], labels_of_fit[tests:][places] == truth[rows]
@@ -134,8 +134,8 @@ def _decision_counts(
             worse=sum(part.worse for part in parts),
             better=sum(part.better for part in parts),
         )
-    fresh = further.of(FRESH)
-    labels = further.labels[fresh]
+    fresh = further_embeddings.of(FRESH)
+    labels = further_embeddings.labels[fresh]
     return ProbeDecisions(
         fits=len(fits),
         public=_summed([score_predictions(truth, labels_of_fit[:tests]) for labels_of_fit in fits]),
@@ -156,18 +156,20 @@ def _summed(parts: Sequence[LabelledDecisions]) -> LabelledDecisions:
     )
 
 
-def training_changes(problem: probe.Problem, further: FurtherEmbeddings) -> ChangedDecisions | None:
+def training_changes(
+    problem: probe.Problem, further_embeddings: FurtherEmbeddings
+) -> ChangedDecisions | None:
     """Return what changes on the test sequences when some training sequences are their variants.
 
     One probe is fitted on these sequences as published, one on the variants. None where a class has
     no such sequence. Raises ProbeError.
     """
-    places = further.of("train")
-    rows = further.rows[places]
+    places = further_embeddings.of("train")
+    rows = further_embeddings.rows[places]
     labels = problem.train_labels[rows]
     if set(labels.tolist()) != set(problem.train_labels.tolist()):
         return None  # a class without a sequence: the probe could never predict it
     truth = problem.test_labels
     before = predictions(problem.train[rows], labels, problem.test) == truth
-    after = predictions(further.values[places], labels, problem.test) == truth
+    after = predictions(further_embeddings.values[places], labels, problem.test) == truth
     return count_changes(before, after)

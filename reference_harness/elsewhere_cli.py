@@ -22,8 +22,8 @@ PASSED_VARIABLES = ("GENEB_", "PYTHONSAFEPATH")
 
 @click.command(context_settings={"ignore_unknown_options": True}, hidden=True)
 @click.option("--gpu", is_flag=True, help="Give it a GPU of its own.")
-@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
-def elsewhere(words: tuple[str, ...], *, gpu: bool) -> None:
+@click.argument("arguments", nargs=-1, required=True, type=click.UNPROCESSED)
+def elsewhere(arguments: tuple[str, ...], *, gpu: bool) -> None:
     """Run a command on a machine of the Ray cluster, in this folder."""
     from .engine.cluster import connected  # Ray need not be installed
 
@@ -36,22 +36,26 @@ def elsewhere(words: tuple[str, ...], *, gpu: bool) -> None:
         remote = ray.remote(num_returns="streaming", **needs)(lines_of)
         code = NOTHING_DONE
         try:
-            for ref in remote.remote(words, os.getcwd(), variables):  # noqa: PTH109 - it is a word
+            for ref in remote.remote(arguments, os.getcwd(), variables):  # noqa: PTH109 - it is a word
                 output = ray.get(ref)
                 if isinstance(output, int):
                     code = output
                 else:
                     echo(output, err=True)
         except ray.exceptions.RayError:
-            echo("geneb-ci: its process was killed, or its machine left", err=True)
+            echo(
+                "geneb-ci: the remote process was killed, or its machine left the cluster", err=True
+            )
     sys.exit(code)
 
 
-def lines_of(words: tuple[str, ...], folder: str, variables: dict[str, str]) -> Iterator[str | int]:
+def lines_of(
+    arguments: tuple[str, ...], folder: str, variables: dict[str, str]
+) -> Iterator[str | int]:
     """Run a command here; yield the lines of its error stream, and then its exit code."""
     try:
         with subprocess.Popen(  # noqa: S603 - the words of the user who runs this
-            words, cwd=folder, env=os.environ | variables,
+            arguments, cwd=folder, env=os.environ | variables,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.PIPE,
             text=True, errors="backslashreplace",
         ) as process:  # fmt: skip

@@ -53,22 +53,22 @@ class Batching:
 BATCHING = Batching()
 
 
-def budget_now(loaded: LoadedExtractor, batching: Batching, limit: MemoryLimit) -> int:
+def budget_now(extractor: LoadedExtractor, batching: Batching, limit: MemoryLimit) -> int:
     """Return the padded tokens that memory and settings allow a batch; 0 where nothing does."""
     planned = 0 if batching.mode == "file" else limit.budget or batching.token_budget
-    measured_budget = cut_to(loaded, limit)
+    measured_budget = cut_to(extractor, limit)
     return min(measured_budget or planned, planned or measured_budget)
 
 
-def cut_to(loaded: LoadedExtractor, limit: MemoryLimit) -> int:
+def cut_to(extractor: LoadedExtractor, limit: MemoryLimit) -> int:
     """Return the padded tokens to which batches were cut when memory ran out; 0 until it did."""
-    limits = (limit, getattr(loaded.extractor, "memory", None))
+    limits = (limit, getattr(extractor.extractor, "memory", None))
     cuts = [each.tokens for each in limits if isinstance(each, MemoryLimit) and each.tokens]
     return min(cuts, default=0)
 
 
 def plan(
-    loaded: LoadedExtractor,
+    extractor: LoadedExtractor,
     batching: Batching,
     sequences: Sequence[str],
     sizes: Sequence[int] | None = None,
@@ -80,43 +80,43 @@ def plan(
     one sequence a call: equal letters need not be equal tokens, and then padding would be back.
     """
     count = len(sequences)
-    mode, own = batching.mode, loaded.path.startswith("builtin:")
+    mode, own = batching.mode, extractor.path.startswith("builtin:")
     if mode == "file":
         return batches.file_order(count, CALL_SEQUENCES if own else batching.rows)
-    lengths = sizes_of(loaded, sequences) if sizes is None else sizes
+    lengths = sizes_of(extractor, sequences) if sizes is None else sizes
     if own:
         order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
         return [order[i : i + CALL_SEQUENCES] for i in range(0, count, CALL_SEQUENCES)]
     if mode == "exact":
-        if getattr(loaded.extractor, "count_tokens", None) is None:
+        if getattr(extractor.extractor, "count_tokens", None) is None:
             return batches.file_order(count, 1)
         return batches.exact_length(lengths, batching.token_budget)
     return batches.token_budget(lengths, batching.token_budget)
 
 
-def sizes_of(loaded: LoadedExtractor, sequences: Sequence[str]) -> list[int]:
+def sizes_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> list[int]:
     """Return the tokens of each sequence, or its letters where the extractor counts none.
 
     Letters for a built-in, too, which counts tokens itself. Raises EmbeddingError where
     `count_tokens` fails.
     """
-    counter = getattr(loaded.extractor, "count_tokens", None)
-    if loaded.path.startswith("builtin:") or counter is None:
+    counter = getattr(extractor.extractor, "count_tokens", None)
+    if extractor.path.startswith("builtin:") or counter is None:
         return [len(s) for s in sequences]
     try:
         sizes = [int(count) for count in counter(sequences)]
     except Exception as error:
-        msg = f"{loaded.class_name}.count_tokens failed: {type(error).__name__}: {error}"
+        msg = f"{extractor.class_name}.count_tokens failed: {type(error).__name__}: {error}"
         raise EmbeddingError(msg) from error
     if len(sizes) != len(sequences):
-        msg = f"{loaded.class_name}.count_tokens gave {len(sizes)} numbers for {len(sequences)}"
+        msg = f"{extractor.class_name}.count_tokens gave {len(sizes)} numbers for {len(sequences)}"
         msg += " sequences, expected one for each"
         raise EmbeddingError(msg)
     return sizes
 
 
 def calls(
-    loaded: LoadedExtractor,
+    extractor: LoadedExtractor,
     batching: Batching,
     label: str,
     sequences: Sequence[str],
@@ -133,19 +133,19 @@ def calls(
     `label` and shows the sequence.
     """
     limit = limit or MemoryLimit()
-    ahead: Callable[[list[str]], None] | None = getattr(loaded.extractor, "ahead", None)
+    ahead: Callable[[list[str]], None] | None = getattr(extractor.extractor, "ahead", None)
     following: dict[int, npt.NDArray[np.int64]] = {}
 
     def call(rows: npt.NDArray[np.int64]) -> Embeddings:
         after = following.pop(int(rows[0]), None)
         if ahead is not None and after is not None:
             ahead([sequences[i] for i in after])
-        return _call(loaded, batching, label, [sequences[i] for i in rows])
+        return _call(extractor, batching, label, [sequences[i] for i in rows])
 
     dim = None
-    sizes = sizes_of(loaded, sequences)
-    batching = measured(loaded, batching, sequences, sizes, limit)
-    planned = plan(loaded, batching, sequences, sizes)
+    sizes = sizes_of(extractor, sequences)
+    batching = measured(extractor, batching, sequences, sizes, limit)
+    planned = plan(extractor, batching, sequences, sizes)
     if lacking is not None:
         planned = [rest for rows in planned if len(rest := rows[lacking[rows]])]
     following |= {int(rows[0]): after for rows, after in itertools.pairwise(planned)}
@@ -166,7 +166,7 @@ def calls(
             row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
             msg = f"{label}: the embedding of {batch[row][:LETTERS_SHOWN]!r} is not finite"
             raise EmbeddingError(msg)
-        yield rows, unit_embeddings(values) if loaded.is_unit else values
+        yield rows, unit_embeddings(values) if extractor.is_unit else values
 
 
 def unit_embeddings(values: Embeddings) -> Embeddings:
@@ -217,18 +217,20 @@ def measured(
     return replace(batching, token_budget=budget)
 
 
-def _call(loaded: LoadedExtractor, batching: Batching, label: str, batch: list[str]) -> Embeddings:
+def _call(
+    extractor: LoadedExtractor, batching: Batching, label: str, batch: list[str]
+) -> Embeddings:
     """Return what the extractor gives for one batch. Raises EmbeddingError, or lack of memory."""
     size = batching.rows if batching.mode == "file" else len(batch)
     try:
-        return to_numpy(loaded.extractor.extract_embeddings(batch, batch_size=size))
+        return to_numpy(extractor.extractor.extract_embeddings(batch, batch_size=size))
     except DoesNotFitError as error:
         raise _too_large(label, batch[error.row], error) from error
     except Exception as error:
         if is_out_of_memory(error):
             raise
         cause = f"{type(error).__name__}: {error}"
-        msg = f"{_batch_label(label, batch)}: the extractor {loaded.class_name} failed: {cause}"
+        msg = f"{_batch_label(label, batch)}: the extractor {extractor.class_name} failed: {cause}"
         raise EmbeddingError(msg) from error
 
 
@@ -256,7 +258,7 @@ def _batch_label(label: str, batch: Sequence[str]) -> str:
 
 
 def embed_sequences(
-    loaded: LoadedExtractor,
+    extractor: LoadedExtractor,
     batching: Batching,
     sequences: Sequence[str],
     limit: MemoryLimit | None = None,
@@ -266,7 +268,7 @@ def embed_sequences(
     Raises EmbeddingError, also when there is nothing to embed.
     """
     out: Embeddings | None = None
-    for rows, values in calls(loaded, batching, "sandbox", sequences, limit):
+    for rows, values in calls(extractor, batching, "sandbox", sequences, limit):
         if out is None:
             out = np.empty((len(sequences), values.shape[1]), dtype=values.dtype)
         if values.dtype != out.dtype:

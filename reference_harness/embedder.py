@@ -35,7 +35,7 @@ class EmbedJob:
     """Distinct, in file order."""
     cache: Path | str
     key_parts: Mapping[str, object]
-    measured: list[str] = field(default_factory=list)
+    measured_sequences: list[str] = field(default_factory=list)
     """Every distinct sequence of the task, whose letters are measured."""
 
 
@@ -58,11 +58,11 @@ class EmbedResult:
     """Most bytes that the accelerator, or this process, has held; 0 where that is unknown."""
     budget: int | None = None
     """Padded tokens a batch may have, where that was measured."""
-    measured: Letters = NOT_MEASURED
+    letters_read: Letters = NOT_MEASURED
     """The letters of the task's sequences that the model reads."""
     notes: tuple[str, ...] = ()
     """Sentences for the user: damaged shards, and what memory allows."""
-    failed: str = ""
+    failure: str = ""
     """Why some of it could not be embedded."""
     drift: Drift | None = None
     """How far the first sequences were from their embeddings after all others."""
@@ -113,7 +113,7 @@ class EmbedderSpec:
 class Embedder:
     """An extractor, and how batches are made."""
 
-    loaded: LoadedExtractor
+    extractor: LoadedExtractor
     facts: ExtractorFacts
     batching: Batching
     limit: MemoryLimit
@@ -127,7 +127,7 @@ class Embedder:
         over the whole job, so the rest of one that was killed has the bits it would have had.
         """
         started = time.perf_counter()
-        measured, cut = self.limit.budget, cut_to(self.loaded, self.limit)
+        measured, cut = self.limit.budget, cut_to(self.extractor, self.limit)
         failed = ""
         letters, notes = 0, list[str]()
         try:
@@ -141,7 +141,7 @@ class Embedder:
         budget = self.limit.budget
         if budget is not None and budget != measured:
             notes.append(f"{job.task_id}: memory has room for batches of {budget:,} padded tokens")
-        if (now := cut_to(self.loaded, self.limit)) != cut:
+        if (now := cut_to(self.extractor, self.limit)) != cut:
             notes.append(
                 f"{job.task_id}: memory ran out; batches have at most {now:,} padded tokens from "
                 "now on"
@@ -149,8 +149,8 @@ class Embedder:
         seconds, peak = time.perf_counter() - started, peak_memory(self.device)
         measured_letters, drift = NOT_MEASURED, None
         if not failed:
-            drift = self._drift(cache, (job.sequences or job.measured)[:DRIFT_SEQUENCES])
-            measured_letters = letters_of(self.loaded, job.measured)
+            drift = self._drift(cache, (job.sequences or job.measured_sequences)[:DRIFT_SEQUENCES])
+            measured_letters = letters_of(self.extractor, job.measured_sequences)
         yield EmbedResult(
             job.task_id,
             seconds,
@@ -169,7 +169,7 @@ class Embedder:
             first = cache.read(sequence_digests(sequences)) if sequences else np.empty((0, 0))
         except HarnessError:  # the probe, which needs all of them, says what is lost
             return None
-        return drift_of(self.loaded, sequences, first)
+        return drift_of(self.extractor, sequences, first)
 
     def _fill(self, cache: Cache, job: EmbedJob) -> Iterator[Step]:
         digests, sequences = sequence_digests(job.sequences), job.sequences
@@ -178,8 +178,10 @@ class Embedder:
         if not lacking.any():
             return
         with ShardWriter(cache) as writer:
-            results = calls(self.loaded, self.batching, job.task_id, sequences, self.limit, lacking)
+            results = calls(
+                self.extractor, self.batching, job.task_id, sequences, self.limit, lacking
+            )
             for rows, values in results:
-                budget = budget_now(self.loaded, self.batching, self.limit)
+                budget = budget_now(self.extractor, self.batching, self.limit)
                 writer.add([digests[i] for i in rows], values, budget)
                 yield Step(len(rows), sum(len(sequences[i]) for i in rows))

@@ -18,31 +18,31 @@ class OptionError(HarnessError):
     """Contradictory options, or an option that names something that does not exist."""
 
 
-def known_name(lead: str, name: str, known: Sequence[str]) -> str:
+def known_name(lead: str, name: str, known_names: Sequence[str]) -> str:
     """Return the known name that is meant by `name`: letter case does not matter.
 
     Raises OptionError, as `unknown_name` returns it.
     """
-    if name in known:
+    if name in known_names:
         return name
-    matches = [each for each in known if each.casefold() == name.casefold()]
+    matches = [each for each in known_names if each.casefold() == name.casefold()]
     if len(matches) != 1:
-        raise unknown_name(lead, name, known)
+        raise unknown_name(lead, name, known_names)
     return matches[0]
 
 
-def unknown_name(lead: str, name: str, known: Sequence[str]) -> OptionError:
+def unknown_name(lead: str, name: str, known_names: Sequence[str]) -> OptionError:
     """Return the error for a name that does not exist: what there is, and which is the nearest.
 
     `lead` begins the message.
     """
     import difflib  # for an error alone
 
-    folded = {original.casefold(): original for original in known}
+    folded = {original.casefold(): original for original in known_names}
     close = difflib.get_close_matches(name.casefold(), folded, n=1)
-    some = known if len(known) <= NAMES_SHOWN else known[:NAMES_OF_MANY]
+    some = known_names if len(known_names) <= NAMES_SHOWN else known_names[:NAMES_OF_MANY]
     shown = ", ".join(some)
-    more = f" and {len(known) - len(some)} more" if len(some) < len(known) else ""
+    more = f" and {len(known_names) - len(some)} more" if len(some) < len(known_names) else ""
     hint = f"; did you mean {folded[close[0]]!r}?" if close else ""
     return OptionError(f"{lead}: expected one of {shown}{more}{hint}")
 
@@ -109,9 +109,9 @@ class FailedTasksError(HarnessError):
 class FailedRunsError(HarnessError):
     """Some runs of one call failed; the others have written their records."""
 
-    def __init__(self, failed: dict[str, str], finished: int, *, some: bool) -> None:
-        """Take output to message, and the number of finished runs; `some` if others began."""
-        self.finished = finished + some
+    def __init__(self, failed: dict[str, str], finished: int, *, others_began: bool) -> None:
+        """Take output to message, the number of finished runs, and whether others began."""
+        self.finished = finished + others_began
         total = len(failed) + finished
         lines = [f"{len(failed)} of {total} runs failed:"]
         lines += [f"  {output}: {message}" for output, message in failed.items()]

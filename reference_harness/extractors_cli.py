@@ -40,12 +40,12 @@ class TokenBudget(click.ParamType[int | str]):
         return int(str(value))
 
 
-def budget_of(given: int | str | None, device: str) -> tuple[int, bool]:
+def budget_of(budget: int | str | None, device: str) -> tuple[int, bool]:
     """Return the token budget, and whether it is measured: asked for, or by default on a GPU."""
     from .batching import TOKEN_BUDGET  # numpy, after worker threads are set
 
-    measured = given == AUTO or (given is None and device.partition(":")[0] == "cuda")
-    return (given if isinstance(given, int) else TOKEN_BUDGET), measured
+    measured = budget == AUTO or (budget is None and device.partition(":")[0] == "cuda")
+    return (budget if isinstance(budget, int) else TOKEN_BUDGET), measured
 
 
 @click.group()
@@ -66,7 +66,7 @@ def list_() -> None:
     click.echo("properties")
     width = max(len(p.slug) for p in PROPERTIES)
     for p in PROPERTIES:
-        click.echo(f"  {p.slug:<{width}}  {p.says}")
+        click.echo(f"  {p.slug:<{width}}  {p.sentence}")
 
 
 @extractors.command()

@@ -38,26 +38,26 @@ class ExtractorFacts:
         return replace(self, description=self.description | {"model": model}, note=note)
 
 
-def facts_of(loaded: LoadedExtractor, device: str) -> ExtractorFacts:
+def facts_of(extractor: LoadedExtractor, device: str) -> ExtractorFacts:
     """Return the facts, for which the extractor embeds a short sequence."""
-    packages, parameters = environment.packages_of(loaded.extractor), _parameters(loaded)
+    packages, parameters = environment.packages_of(extractor.extractor), _parameters(extractor)
     return ExtractorFacts(
-        path=loaded.path,
-        class_name=loaded.class_name,
-        sha256=loaded.sha256,
-        siblings=loaded.siblings,
-        description=loaded.description,
+        path=extractor.path,
+        class_name=extractor.class_name,
+        sha256=extractor.sha256,
+        siblings=extractor.siblings,
+        description=extractor.description,
         parameters=parameters,
         packages=packages,
-        lock_sha256=loaded.lock_sha256,
+        lock_sha256=extractor.lock_sha256,
         hardware=environment.hardware(device),
         tf32=environment.tf32(device),
-        numerics=environment.numerics(loaded.extractor) if parameters else {},
-        properties=properties_of(loaded, device) if parameters else {},
+        numerics=environment.numerics(extractor.extractor) if parameters else {},
+        properties=properties_of(extractor, device) if parameters else {},
     )
 
 
-def _parameters(loaded: LoadedExtractor) -> int:
-    values = vars(loaded.extractor).values() if hasattr(loaded.extractor, "__dict__") else ()
+def _parameters(extractor: LoadedExtractor) -> int:
+    values = vars(extractor.extractor).values() if hasattr(extractor.extractor, "__dict__") else ()
     modules = [v for v in values if callable(getattr(v, "parameters", None))]
     return max((sum(p.numel() for p in module.parameters()) for module in modules), default=0)

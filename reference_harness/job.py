@@ -22,7 +22,7 @@ from .formats.scorer import ScorerRef
 from .measure import embedding_facts
 from .memory import is_out_of_memory, release_memory
 from .receipt.predictions import task_section
-from .receipt.rounding import Rounded, Widened, rounded
+from .receipt.rounding import RoundedEmbeddings, WidenedEmbeddings, rounded
 from .receipt.task_file import write_task
 from .scorer import SCORER
 from .tasks import DIGEST_BYTES, Labels
@@ -88,7 +88,9 @@ class Job:
             return execute(self, cache)
         except (OptionError, ProbeError, StateError) as error:
             lost = isinstance(error, LostEmbeddingsError)
-            return ProbeFailure(self.task_id, str(error), lost=lost, notes=tuple(set_aside))
+            return ProbeFailure(
+                self.task_id, str(error), lost_embeddings=lost, notes=tuple(set_aside)
+            )
         except Exception as error:  # noqa: BLE001 - a library of the probe raises what it likes
             why = " ".join(f"{type(error).__name__}: {error}".split())
             cure = "leave out --probe-device" if self.device.accelerator else "take fewer --jobs"
@@ -125,9 +127,9 @@ class ProbeFailure:
     """A task that a worker could not probe."""
 
     task_id: str
-    why: str
+    reason: str
     """A sentence that begins with the task, or with a file."""
-    lost: bool = False
+    lost_embeddings: bool = False
     """Whether embeddings are missing from the cache, so that computing them again helps."""
     notes: tuple[str, ...] = ()
 
@@ -149,7 +151,7 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
             receipt = write_task(job.receipt, job.task_id, rows, cut)
         problem = problem_of(rows, cut, job.train_labels, job.test_labels)
         digests = _digests_in(job.train_digests) + _digests_in(job.test_digests)
-        facts = embedding_facts(Widened(*rows), digests)
+        facts = embedding_facts(WidenedEmbeddings(*rows), digests)
         del rows
         scored = {name: regime(problem, name, job) for name in job.regimes}
         unit_scale = at_unit_scale(problem, job)
@@ -187,13 +189,15 @@ def at_unit_scale(problem: probe.Problem, job: Job) -> UnitScale | None:
     return UnitScale(regime=job.unit_regime, scores=scores)
 
 
-def problem_of(rows: Rounded, cut: int, train_labels: Labels, test_labels: Labels) -> probe.Problem:
-    """Return what is scored: the rounded embeddings, the first `cut` of the training split.
+def problem_of(
+    rows: RoundedEmbeddings, train_count: int, train_labels: Labels, test_labels: Labels
+) -> probe.Problem:
+    """Return what is scored: the rounded embeddings, the first `train_count` of the training split.
 
     A run, an audit and the recomputation of a receipt all score what this returns.
     """
-    whole = Widened(*rows)
-    return probe.Problem(whole[:cut], train_labels, whole[cut:], test_labels)
+    whole = WidenedEmbeddings(*rows)
+    return probe.Problem(whole[:train_count], train_labels, whole[train_count:], test_labels)
 
 
 def scorer_of(device: probe.Device) -> ScorerRef:
@@ -205,8 +209,10 @@ def scorer_of(device: probe.Device) -> ScorerRef:
     return scorer.model_copy(update={"digest": None, "reason": reason})
 
 
-def _digests_in(joined: bytes) -> list[bytes]:
-    return [joined[i : i + DIGEST_BYTES] for i in range(0, len(joined), DIGEST_BYTES)]
+def _digests_in(joined_digests: bytes) -> list[bytes]:
+    return [
+        joined_digests[i : i + DIGEST_BYTES] for i in range(0, len(joined_digests), DIGEST_BYTES)
+    ]
 
 
 def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> ScoredRegime:
@@ -270,9 +276,13 @@ def _warnings(
     seeds = list(settings.seeds)
     warned = []
 
-    def warn(kind: Kind, message: str, hit: list[bool]) -> None:
-        if any(hit):
-            which = seeds if len(hit) == 1 else [s for s, h in zip(seeds, hit, strict=True) if h]
+    def warn(kind: Kind, message: str, is_affected: list[bool]) -> None:
+        if any(is_affected):
+            which = (
+                seeds
+                if len(is_affected) == 1
+                else [s for s, h in zip(seeds, is_affected, strict=True) if h]
+            )
             warned.append(Warned(kind=kind, message=message, seeds=which))
 
     warn(

@@ -9,13 +9,13 @@ from .errors import OptionError
 from .extractors import BUILTINS
 
 
-def texts(words: Sequence[str], option: str) -> dict[str, str]:
+def texts(arguments: Sequence[str], option: str) -> dict[str, str]:
     """Return KEY=VALUE words as a mapping.
 
     Raises OptionError for a word without "=", or with a key that Python could not take.
     """
     values: dict[str, str] = {}
-    for word in words:
+    for word in arguments:
         key, equals, value = word.partition("=")
         if not equals or not key.isidentifier():
             msg = f"{option} {word!r}: expected KEY=VALUE"
@@ -24,24 +24,24 @@ def texts(words: Sequence[str], option: str) -> dict[str, str]:
     return values
 
 
-def values(given: Mapping[str, str]) -> dict[str, Any]:
+def values(option_texts: Mapping[str, str]) -> dict[str, Any]:
     """Return what texts mean: integers, true, false and none become such values."""
     named = {"true": True, "false": False, "none": None}
     return {
         key: int(value) if re.fullmatch(r"-?\d+", value) else named.get(value, value)
-        for key, value in given.items()
+        for key, value in option_texts.items()
     }
 
 
-def is_compiled(extractor: str, given: Mapping[str, str]) -> bool:
+def is_compiled(extractor: str, option_texts: Mapping[str, str]) -> bool:
     """Whether options have the model of a built-in extractor compiled by torch."""
     own = BUILTINS.get(extractor.removeprefix("builtin:"))
-    return own is not None and values(given).get("compile") is True
+    return own is not None and values(option_texts).get("compile") is True
 
 
-def keywords(extractor: str, given: Mapping[str, str], batching: Batching) -> dict[str, Any]:
+def keywords(extractor: str, option_texts: Mapping[str, str], batching: Batching) -> dict[str, Any]:
     """Return the keywords for an extractor: one that plans batches learns how."""
     own = BUILTINS.get(extractor.removeprefix("builtin:"))
     plans = own is not None and own.plans_batches
     shared = {"batching": batching.mode, "token_budget": batching.token_budget} if plans else {}
-    return shared | values(given)
+    return shared | values(option_texts)

@@ -39,15 +39,17 @@ class LoadedModel(NamedTuple):
     note: str = ""
 
 
-def loaded_model(declared: dict[str, Any], name_model: str, opened: Iterable[str]) -> LoadedModel:
+def loaded_model(
+    declared: dict[str, Any], name_model: str, opened_files: Iterable[str]
+) -> LoadedModel:
     """Return the model that was loaded, in the terms of submission format 1.1.
 
-    `opened` are the paths that the process opened meanwhile. Raises ExtractorError where the files
+    `opened_files` are paths that the process opened meanwhile. Raises ExtractorError where files
     contradict what the extractor declares.
     """
     folder = Path(name_model)
     is_folder = bool(name_model) and folder.exists()
-    files = list(_weight_files(opened, folder if is_folder else None))
+    files = list(_weight_files(opened_files, folder if is_folder else None))
     if not files:  # a library may open them by itself
         paths = _declared_files(declared, name_model)
         if not paths and is_folder and not declared["weights"] and declared["kind"] != "none":
@@ -67,12 +69,14 @@ def loaded_model(declared: dict[str, Any], name_model: str, opened: Iterable[str
     return _located(declared, files, weights)
 
 
-def without_unused(model: dict[str, Any], name_model: str, opened: Iterable[str]) -> LoadedModel:
+def without_unused(
+    model: dict[str, Any], name_model: str, opened_files: Iterable[str]
+) -> LoadedModel:
     """Return the model of a built-in extractor, which hashes its files, without those left closed.
 
     Other variants of the weights may lie beside those that were loaded.
     """
-    names = {file.name for file in _weight_files(opened, Path(name_model))}
+    names = {file.name for file in _weight_files(opened_files, Path(name_model))}
     weights = {name: digest for name, digest in model["weights"].items() if name in names}
     return LoadedModel(model | {"weights": weights or model["weights"]})
 

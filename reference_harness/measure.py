@@ -13,7 +13,7 @@ from .extractors.base import Reading
 from .formats.measured import REASON_MAX, Drift, EmbeddingFacts, LettersRead
 from .loading import LoadedExtractor
 from .reach import Mover, difference, sampled
-from .receipt.rounding import BLOCK_VALUES, Widened
+from .receipt.rounding import BLOCK_VALUES, WidenedEmbeddings
 from .tasks import DIGEST_BYTES
 
 CHUNK = 2048
@@ -36,7 +36,7 @@ class Letters(NamedTuple):
 NOT_MEASURED = Letters(None, "its embedding failed")
 
 
-def letters_of(loaded: LoadedExtractor, sequences: Sequence[str]) -> Letters:
+def letters_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> Letters:
     """Return the letters of distinct sequences that the model reads.
 
     A built-in extractor counts them by its tokens. Of any other, which may say what it likes of
@@ -45,11 +45,11 @@ def letters_of(loaded: LoadedExtractor, sequences: Sequence[str]) -> Letters:
     if not sequences:
         return Letters(None, "the task has no sequence")
     reader: Callable[[Sequence[str]], Reading] | None
-    reader = getattr(loaded.extractor, "read_letters", None)
+    reader = getattr(extractor.extractor, "read_letters", None)
     try:
-        if loaded.path.startswith("builtin:") and reader is not None:
+        if extractor.path.startswith("builtin:") and reader is not None:
             return Letters(_counted(reader, sequences))
-        return Letters(_seen(loaded, sequences))
+        return Letters(_seen(extractor, sequences))
     except HarnessError as error:
         return Letters(None, f"not measured: {error}"[:REASON_MAX])
 
@@ -61,10 +61,10 @@ def _counted(reader: Callable[[Sequence[str]], Reading], sequences: Sequence[str
     return LettersRead(method="tokens", sequences=len(sequences), **sums._asdict())
 
 
-def _seen(loaded: LoadedExtractor, sequences: Sequence[str]) -> LettersRead:
+def _seen(extractor: LoadedExtractor, sequences: Sequence[str]) -> LettersRead:
     def embed(changed: list[str]) -> npt.NDArray[Any]:
         one_call = Batching("file", rows=len(changed))
-        return np.concatenate([rows for _, rows in calls(loaded, one_call, "letters", changed)])
+        return np.concatenate([rows for _, rows in calls(extractor, one_call, "letters", changed)])
 
     reached = [Mover(embed, sequence).reach() for sequence in sampled(sequences)]
     return LettersRead(
@@ -77,7 +77,7 @@ def _seen(loaded: LoadedExtractor, sequences: Sequence[str]) -> LettersRead:
 
 
 def drift_of(
-    loaded: LoadedExtractor, sequences: Sequence[str], first: npt.NDArray[Any]
+    extractor: LoadedExtractor, sequences: Sequence[str], first: npt.NDArray[Any]
 ) -> Drift | None:
     """Return how far the embeddings of sequences are from `first`, (n, d), which they had before.
 
@@ -87,7 +87,7 @@ def drift_of(
         return None
     alone = Batching("file", rows=1)
     try:
-        parts = [rows for _, rows in calls(loaded, alone, "drift", sequences)]
+        parts = [rows for _, rows in calls(extractor, alone, "drift", sequences)]
     except HarnessError:
         return None
     worst = difference(np.concatenate(parts).astype(np.float64), first.astype(np.float64))
@@ -96,7 +96,7 @@ def drift_of(
     )
 
 
-def embedding_facts(rows: Widened, digests: Sequence[bytes]) -> EmbeddingFacts:
+def embedding_facts(rows: WidenedEmbeddings, digests: Sequence[bytes]) -> EmbeddingFacts:
     """Return what is measured of (n, d) embeddings as scored; each sequence counts once."""
     own = np.array(sorted({digest: row for row, digest in enumerate(digests)}.values()))
     total = np.zeros(rows.shape[1])
@@ -125,7 +125,9 @@ def embedding_facts(rows: Widened, digests: Sequence[bytes]) -> EmbeddingFacts:
     )
 
 
-def _blocks(rows: Widened, chosen: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.float64]]:
+def _blocks(
+    rows: WidenedEmbeddings, chosen: npt.NDArray[np.int64]
+) -> Iterator[npt.NDArray[np.float64]]:
     size = max(1, BLOCK_VALUES // rows.shape[1])
     for start in range(0, len(chosen), size):
         yield rows[chosen[start : start + size]].astype(np.float64)

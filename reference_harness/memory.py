@@ -36,7 +36,7 @@ SIGNS = (
 """Words of a RuntimeError that mean lack of memory, in lower case."""
 ACCELERATORS = ("cuda", "mps", "xpu")
 """Modules of torch that keep freed memory until `empty_cache`."""
-SAID_MAX = 200  # characters of an allocator's message in an error: it may list the whole memory
+MESSAGE_MAX = 200  # characters of an allocator's message in an error: it may list the whole memory
 
 
 SHARE = 0.8
@@ -161,7 +161,7 @@ def attempt(compute: Callable[[Given], Value], rows: Given) -> tuple[list[Value]
         if not is_out_of_memory(error):
             raise
         cause = " ".join(f"{type(error).__name__}: {error}".split())
-        return [], cause[:SAID_MAX]
+        return [], cause[:MESSAGE_MAX]
 
 
 class Room(Protocol):
@@ -182,7 +182,7 @@ def room_of(device: str, allowed: int | None = None) -> "Room":
 
     `allowed` is the bytes that the process may hold on the host, where somebody else watches that.
     """
-    return _Cuda(device) if device.partition(":")[0] == "cuda" else Host(allowed)
+    return _Cuda(device) if device.partition(":")[0] == "cuda" else HostMemory(allowed)
 
 
 def peak_memory(device: str) -> int:
@@ -228,7 +228,7 @@ def fitting_budget(room: Room, row: int, run: Callable[[int], bool]) -> int | No
     return max(1, budget // 2)
 
 
-class Host:
+class HostMemory:
     """Memory of this process on the host, under each limit that it has."""
 
     most = HOST_TOKENS

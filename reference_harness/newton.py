@@ -28,7 +28,7 @@ blocks of 32 MiB take, which all go through memory three times."""
 BLOCK_BYTES = 32 << 20
 """Size of a block of features in float64 whose Hessian is summed: large enough for BLAS, small
 beside one task."""
-HELD_BYTES = 128 << 20
+CACHED_BYTES = 128 << 20
 """Size of features in float32 up to which embeddings that are converted when they are read are
 held: from float16 each pass takes more than twice as long."""
 SAMPLE_EMBEDDINGS = 8192
@@ -65,7 +65,7 @@ class Optimum(NamedTuple):
 
 def held(x: AnyMatrix) -> AnyMatrix:
     """Return (n, d) features as they are read block by block, of their own floating type."""
-    if not isinstance(x, np.ndarray) and x.size * 4 <= HELD_BYTES:
+    if not isinstance(x, np.ndarray) and x.size * 4 <= CACHED_BYTES:
         return np.asarray(x, dtype=np.float32)  # as it gives its embeddings
     return x
 
@@ -246,7 +246,7 @@ class _Problem:
         return int(self.width // (8 * self.columns * self._sample_stride))
 
     def _direction(
-        self, gradient: Matrix, curvature: "_Curvature", factor: Any, most: int
+        self, gradient: Matrix, curvature: "_Curvature", factor: Any, maximum: int
     ) -> tuple[Matrix, int]:
         """Solve the Newton system by preconditioned conjugate gradients; return the inner steps."""
         from scipy.linalg import cho_solve  # slow to import, see `probe`
@@ -259,7 +259,7 @@ class _Problem:
         size = np.sqrt(max(first, 0.0)) / self.rows
         target_energy = min(FORCING, max(FORCING_LEAST, size)) ** 2 * first
         inner = 0
-        while inner < most and energy > target_energy:
+        while inner < maximum and energy > target_energy:
             inner += 1
             bent = self.curved(direction, curvature)
             stiffness = float((direction * bent).sum())

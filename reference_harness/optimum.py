@@ -38,7 +38,7 @@ PREDICTED_EMBEDDINGS = 4096
 Matrix = npt.NDArray[np.float64]
 
 
-class Solved(NamedTuple):
+class SolvedProbe(NamedTuple):
     """The optimum: decision values `x @ weights + intercepts`, one column per class."""
 
     weights: Matrix
@@ -60,7 +60,7 @@ class Solved(NamedTuple):
         return labels
 
 
-def solve(train: AnyMatrix, labels: Labels, solver: str | None = None) -> Solved:
+def solve(train: AnyMatrix, labels: Labels, solver: str | None = None) -> SolvedProbe:
     """Solve the probe on (n, d) features and (n,) labels.
 
     With fewer embeddings than columns the weights are in the span of the embeddings, so the problem
@@ -78,7 +78,7 @@ def solve(train: AnyMatrix, labels: Labels, solver: str | None = None) -> Solved
     if len(classes) == 2:  # noqa: PLR2004 - one column stands for two
         weights = np.hstack([np.zeros_like(weights), weights])
         intercepts = np.concatenate([[0.0], intercepts])
-    return Solved(weights, intercepts, classes, fitted.solver, fitted.steps)
+    return SolvedProbe(weights, intercepts, classes, fitted.solver, fitted.steps)
 
 
 class _Fitted(NamedTuple):

@@ -84,11 +84,11 @@ def probe(**options: Any) -> None:
         echo(f"wrote {options['output']}", err=True)
 
 
-def _seeds(words: str | None) -> tuple[int, ...]:
+def _seeds(text: str | None) -> tuple[int, ...]:
     """Return the seeds. Raises OptionError for what NumPy takes as none."""
     from .errors import OptionError  # NumPy: see cli.py
 
-    numbers = [word.strip() for word in (words or "").split(",") if word.strip()]
+    numbers = [word.strip() for word in (text or "").split(",") if word.strip()]
     if wrong := [
         word for word in numbers if not (word.isascii() and word.isdigit()) or int(word) >> 32
     ]:

@@ -34,7 +34,7 @@ class Listener(Protocol):
         """Receive any other message for the user."""
 
 
-class Silent:
+class SilentListener:
     """Ignores all progress."""
 
     def begin(self, task_id: str, todo: int) -> None:
@@ -50,7 +50,7 @@ class Silent:
         """Say nothing."""
 
 
-class Talking:
+class PrintingListener:
     """Writes to the error stream, so that the output stream stays a program's."""
 
     def __init__(self, console: Console, bars: Progress, tasks: int, label: str = "") -> None:
@@ -121,7 +121,7 @@ Listeners = Callable[[int, str], Listener]
 def listeners(*, quiet: bool) -> Iterator[Listeners]:
     """Return what suits the error stream, for several runs: bars are shown on a terminal alone."""
     if quiet:
-        yield lambda _tasks, _label: Silent()
+        yield lambda _tasks, _label: SilentListener()
         return
     console = Console(stderr=True)
     columns = (
@@ -130,11 +130,11 @@ def listeners(*, quiet: bool) -> Iterator[Listeners]:
     )  # fmt: skip
     plain = bool(os.environ.get("NO_COLOR")) or console.is_dumb_terminal
     silent = plain or not console.is_terminal  # a line for each finished task is printed anyway
-    talking: list[Talking] = []
+    talking: list[PrintingListener] = []
     with Progress(*columns, console=console, transient=True, disable=silent) as bars:
 
-        def new(tasks: int, label: str) -> Talking:
-            talking.append(Talking(console, bars, tasks, label))
+        def new(tasks: int, label: str) -> PrintingListener:
+            talking.append(PrintingListener(console, bars, tasks, label))
             return talking[-1]
 
         with _each_minute(talking) if silent else nullcontext():
@@ -142,13 +142,13 @@ def listeners(*, quiet: bool) -> Iterator[Listeners]:
 
 
 @contextmanager
-def _each_minute(talking: Sequence[Talking]) -> Iterator[None]:
+def _each_minute(listeners: Sequence[PrintingListener]) -> Iterator[None]:
     """Have each listener write a line a minute, from a thread, until the context ends."""
     ended = threading.Event()
 
     def write() -> None:
         while not ended.wait(LINE_SECONDS):
-            for each in list(talking):
+            for each in list(listeners):
                 each.say_state()
 
     thread = threading.Thread(target=write, name="progress", daemon=True)

@@ -13,7 +13,7 @@ from .formats.run_record import TaskRecord
 from .formats.text import plural
 from .loading import LoadedExtractor
 
-OF_EXTRACTOR = ("layer-and-pooling", "computed-dtype", "strands")
+EXTRACTOR_PROPERTIES = ("layer-and-pooling", "computed-dtype", "strands")
 CONTRADICTED = "contradicted"
 LETTERS_READ, NO_DRIFT = "letters-read", "no-drift"
 DRIFT_MAX = TOLERANCES["bfloat16"]
@@ -25,11 +25,11 @@ _OUTCOMES = {
 }
 
 
-def properties_of(loaded: LoadedExtractor, device: str) -> dict[str, RunProperty]:
+def properties_of(extractor: LoadedExtractor, device: str) -> dict[str, RunProperty]:
     """Return what a few short sequences show of an extractor with a module of torch."""
-    subject = Subject(spec=loaded.path, name_model="", device=device)
-    subject.__dict__["loaded"] = loaded  # what the cached property would load again
-    results = (attempt(slug, subject) for slug in OF_EXTRACTOR)
+    subject = Subject(spec=extractor.path, name_model="", device=device)
+    subject.__dict__["loaded"] = extractor  # what the cached property would load again
+    results = (attempt(slug, subject) for slug in EXTRACTOR_PROPERTIES)
     return {
         result.property: _property(_OUTCOMES[result.outcome], result.sentence) for result in results
     }

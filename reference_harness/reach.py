@@ -21,7 +21,7 @@ SAMPLED = 8
 """Sequences of a task that are looked at: each takes a few calls, a cut one about thirty."""
 
 
-class Reach(NamedTuple):
+class ReadSpan(NamedTuple):
     """The letters of a sequence from the first that is read to the last."""
 
     start: int
@@ -49,11 +49,11 @@ class Reach(NamedTuple):
         return "both ends" if self.side == "both" else f"the {self.side} end"
 
 
-def changed_letters(sequence: str, start: int, stop: int | None = None, by: int = 1) -> str:
-    """Replace every letter from `start` up to `stop` by the one `by` places on in A, C, G, T."""
+def changed_letters(sequence: str, start: int, stop: int | None = None, shift: int = 1) -> str:
+    """Replace every letter from `start` up to `stop` by the one `shift` places on in A, C, G, T."""
     stop = len(sequence) if stop is None else stop
     part = sequence[start:stop]
-    for _ in range(by):
+    for _ in range(shift):
         part = part.translate(_NEXT)
     return sequence[:start] + part + sequence[stop:]
 
@@ -88,7 +88,7 @@ class Mover:
         still = [i for i, other in enumerate(others) if difference(other, base) <= noise]
         return [i for i in still if not self.moved(i, i + 1)]
 
-    def reach(self) -> Reach:
+    def reach(self) -> ReadSpan:
         """Return where the letters that are read begin and end."""
         end = len(self._sequence)
         stop = end
@@ -97,7 +97,7 @@ class Mover:
         start = 0
         if stop and not self.moved(0, 1):
             start = stop - _bisect(stop, lambda n: self.moved(0, stop - n) > 0)
-        return Reach(start, stop, end)
+        return ReadSpan(start, stop, end)
 
 
 def _bisect(end: int, moves_beyond: Callable[[int], bool]) -> int:

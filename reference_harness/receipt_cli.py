@@ -39,7 +39,7 @@ _RECEIPT = click.option(
     "folder",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     required=True,
-    help="Folder of its files.",
+    help="Folder of the receipt's files.",
 )
 
 
@@ -58,7 +58,7 @@ _RECEIPT = click.option(
 @click.option(
     "--strata",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Also write what an audit draws embeddings by, of each task, to this folder.",
+    help="Also write, for each task, what an audit needs to draw embeddings, to this folder.",
 )
 @click.option(
     "--labels",
@@ -148,7 +148,7 @@ def receipt_equal(**options: Any) -> None:
     "--further-embeddings",
     type=FILE,
     required=True,
-    help="Their embeddings, embedding i of sequence i.",
+    help="Embeddings of these sequences, in the same order.",
 )
 @OUTPUT
 @QUIET

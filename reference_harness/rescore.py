@@ -29,7 +29,7 @@ from .formats.submission import BenchmarkRef
 from .formats.submission_terms import Dtype
 from .further import FurtherFiles
 from .matrix import open_matrix
-from .progress import Listener, Silent
+from .progress import Listener, SilentListener
 from .rescore_input import read_embedding_file, task_part_of
 from .rescore_job import BaseJob, BaseResult, CopyJob, CopyResult, TaskPart
 from .scorer import SCORER
@@ -91,18 +91,20 @@ def load(benchmark: Benchmark, source: Source, task_id: str) -> TaskData:
     return source.load(benchmark.by_id[task_id])
 
 
-Lend = Callable[[int], AbstractContextManager[Pool[Any]]]
+WorkerLender = Callable[[int], AbstractContextManager[Pool[Any]]]
 """Gives a pool of so many workers for one rescoring."""
 
 
 def rescore(
-    request: RescoreRequest, listener: Listener | None = None, lent: Lend | None = None
+    request: RescoreRequest,
+    listener: Listener | None = None,
+    lend_workers: WorkerLender | None = None,
 ) -> Rescored:
-    """Score the embeddings and their copies, with the workers `lent`, else with new ones.
+    """Score the embeddings and their copies, with the workers `lend_workers`, else with new ones.
 
     Raises a HarnessError for what a user can cause.
     """
-    return _Rescoring(request, listener or Silent()).go(lent or Pool)
+    return _Rescoring(request, listener or SilentListener()).go(lend_workers or Pool)
 
 
 class _Rescoring:
@@ -115,7 +117,7 @@ class _Rescoring:
         self.parts: dict[str, TaskPart] = {}
         self.open: defaultdict[tuple[str, str, bool], int] = defaultdict(int)
 
-    def go(self, lent: Lend) -> Rescored:
+    def go(self, lend_workers: WorkerLender) -> Rescored:
         request = self.request
         matrix = open_matrix(request.embeddings)
         given = read_embedding_file(request.sequences, request.embeddings, len(matrix))
@@ -129,7 +131,7 @@ class _Rescoring:
             )
             for task_id, task_data in data.items()
         }
-        with lent(self.request.workers) as pool:
+        with lend_workers(self.request.workers) as pool:
             for part in self.parts.values():
                 pool.submit(BaseJob(part, request.regimes or part.regimes, request.further))
             while pool.waiting:

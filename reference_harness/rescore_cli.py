@@ -64,7 +64,7 @@ def batch() -> None:
     serve(run_in_batch)
 
 
-def run_in_batch(words: list[str], workers: object) -> None:
+def run_in_batch(arguments: list[str], workers: object) -> None:
     """Run one of these commands; `workers` is a `batch.Workers`, which lends it a pool.
 
     Raises click.ClickException for other words, and what the command raises.
@@ -73,11 +73,11 @@ def run_in_batch(words: list[str], workers: object) -> None:
 
     known = (sequences, variants, rescore, receipt_cells, receipt_equal, receipt_refit)
     commands = {command.name: command for command in known}
-    command = commands.get(next(iter(words), ""))
+    command = commands.get(next(iter(arguments), ""))
     if command is None:
-        msg = f"{words[:1]}: expected {' or '.join(map(str, commands))}"
+        msg = f"{arguments[:1]}: expected {' or '.join(map(str, commands))}"
         raise click.UsageError(msg)
-    command.main(words[1:], standalone_mode=False, obj=workers)
+    command.main(arguments[1:], standalone_mode=False, obj=workers)
 
 
 @click.command()
@@ -144,7 +144,7 @@ def sequences(**options: Any) -> None:
     help="Sequences beside those of the task, as `variants` writes them; with one task alone.",
 )
 @click.option(
-    "--further-embeddings", type=FILE, help="Their embeddings, embedding i of sequence i."
+    "--further-embeddings", type=FILE, help="Embeddings of these sequences, in the same order."
 )
 @jobs_option
 @OUTPUT
@@ -285,24 +285,24 @@ def place_of(options: dict[str, Any]) -> "tuple[Benchmark, Source]":
     return bench, data.Folder(folder, bench)
 
 
-def names_of(words: tuple[str, ...]) -> tuple[str, ...]:
+def names_of(arguments: tuple[str, ...]) -> tuple[str, ...]:
     """Return the ids, each once, in the order given. Raises OptionError when there is none."""
     from .errors import OptionError
 
-    ids = tuple(dict.fromkeys(n for word in words for n in word.split(",") if n.strip()))
+    ids = tuple(dict.fromkeys(n for word in arguments for n in word.split(",") if n.strip()))
     if not ids:
         msg = "--tasks names no task"
         raise OptionError(msg)
     return tuple(name.strip() for name in ids)
 
 
-def chosen_names(words: str, known: tuple[str, ...], option: str) -> tuple[str, ...]:
+def chosen_names(text: str, known_names: tuple[str, ...], option: str) -> tuple[str, ...]:
     """Return the known names that are asked for, in their own order; all where none is.
 
     Raises OptionError, which names the option, for an unknown one.
     """
     from .errors import known_name
 
-    given = [name.strip() for name in words.split(",") if name.strip()]
-    chosen = {known_name(f"{option} {name!r}", name, known) for name in given}
-    return tuple(name for name in known if not chosen or name in chosen)
+    given = [name.strip() for name in text.split(",") if name.strip()]
+    chosen = {known_name(f"{option} {name!r}", name, known_names) for name in given}
+    return tuple(name for name in known_names if not chosen or name in chosen)

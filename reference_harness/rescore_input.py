@@ -20,7 +20,7 @@ class EmbeddingFile(NamedTuple):
 
     sequences: Path
     embeddings: Path
-    at: dict[bytes, int]
+    row_of: dict[bytes, int]
     """Digest of a sequence to its embedding."""
 
 
@@ -41,7 +41,7 @@ def read_embedding_file(sequences: Path, embeddings: Path, rows: int) -> Embeddi
 def task_part_of(
     data: TaskData,
     benchmark: Benchmark,
-    given: EmbeddingFile,
+    embedding_file: EmbeddingFile,
     *,
     is_rounded: bool = True,
 ) -> TaskPart:
@@ -49,13 +49,16 @@ def task_part_of(
     protocol = benchmark.protocol
     both = [*data.train.sequences, *data.test.sequences]
     digests = sequence_digests(both)
-    if lacking := [s for s, digest in zip(both, digests, strict=True) if digest not in given.at]:
+    if lacking := [
+        s for s, digest in zip(both, digests, strict=True) if digest not in embedding_file.row_of
+    ]:
         msg = (
-            f"task {data.id}: {len(lacking)} of its sequences are not in {given.sequences}, "
+            f"task {data.id}: {len(lacking)} of its sequences are not in "
+            f"{embedding_file.sequences}, "
             f"the first being {lacking[0][:SHOWN]!r}"
         )
         raise DataError([msg])
-    line = np.array([given.at[digest] for digest in digests], dtype=np.int64)
+    line = np.array([embedding_file.row_of[digest] for digest in digests], dtype=np.int64)
     count = len(data.train.sequences)
     drawn = [
         probe.few_shot_indices(data.train.labels, k, seed)
@@ -68,9 +71,9 @@ def task_part_of(
     position[rows] = np.arange(len(rows))
     return TaskPart(
         task_id=data.id,
-        embeddings=given.embeddings,
+        embeddings=embedding_file.embeddings,
         rows=rows,
-        few=len(first),
+        few_shot_count=len(first),
         train=position[line[:count]],
         train_labels=data.train.labels,
         test=position[line[count:]],

@@ -37,7 +37,7 @@ class TaskPart:
     rows: Positions
     """Embeddings of the matrix that the task uses, each once: first those that few-shot regimes
     need."""
-    few: int
+    few_shot_count: int
     """How many those are."""
     train: Positions
     """(n,) indices into `rows`, one per training sequence."""
@@ -54,7 +54,7 @@ class TaskPart:
     def matrix(self, *, few: bool = False) -> noise.Embeddings:
         """Return the embeddings in the order of `rows`, or the first `few` of them."""
         whole = np.load(self.embeddings, mmap_mode="r", allow_pickle=False)
-        numbers = self.rows[: self.few] if few else self.rows
+        numbers = self.rows[: self.few_shot_count] if few else self.rows
         return np.ascontiguousarray(whole[numbers])
 
     def scale(self, values: noise.Embeddings) -> int | None:

@@ -10,7 +10,7 @@ from reference_harness.formats.text import plural
 
 from . import environment
 from .cache import Cache
-from .claims import Claim, Digests, claims, distinct, packed
+from .claims import Digests, EmbeddingClaim, claims, distinct, packed
 from .embedder import EmbedJob, EmbedResult
 from .engine import ATTEMPTS, Engine, Notice
 from .errors import DataError, EmbeddingError, FailedTasksError, HarnessError, ProbeError
@@ -20,7 +20,7 @@ from .formats.run_record import LibraryRef, RunRecord, TaskRecord
 from .formats.submission import PredictionsFile
 from .job import Job, ProbeFailure, ProbeResult
 from .measure import NOT_MEASURED, Letters
-from .progress import Listener, Silent
+from .progress import Listener, SilentListener
 from .receipt.predictions import write_predictions
 from .receipt.task_file import is_written
 from .scorer import SCORER
@@ -33,7 +33,7 @@ class _CheckedTask(NamedTuple):
     """The part of a task's data that is kept while the run lasts."""
 
     sha256: str
-    named: Digests
+    digests: Digests
     """Of its distinct sequences."""
     letters: int
     """Letters of these: the cost of embedding grows with them."""
@@ -64,7 +64,7 @@ def run(settings: Settings, engine: Engine, listener: Listener | None = None) ->
     FailedTasksError at the end if one did, and a HarnessError for anything else that a user can
     cause; KeyboardInterrupt passes through. Every finished task and embedding is kept.
     """
-    return _Run(settings, engine, listener or Silent()).go()
+    return _Run(settings, engine, listener or SilentListener()).go()
 
 
 class _Run:
@@ -81,7 +81,7 @@ class _Run:
         """The scorer of the first task that is not of record, if there is one; else that of all."""
         self.libraries: dict[tuple[str, str, str, int], LibraryRef] = {}
         self.checked: dict[str, _CheckedTask] = {}
-        self.claims: dict[str, Claim] = {}
+        self.claims: dict[str, EmbeddingClaim] = {}
         """The sequences that each task embeds. It is taken out when it begins, and then embeds what
         was lost, too."""
         self.lenders: dict[str, frozenset[str]] = {}
@@ -106,7 +106,7 @@ class _Run:
         resumed = self.state.begin(self._identity(), resume=self.settings.resume)
         self.todo.extend(task for task in tasks if not self._restored(task, resumed=resumed))
         self.claims = claims(
-            {task.id: self.checked[task.id].named for task in self.todo}, self.cache
+            {task.id: self.checked[task.id].digests for task in self.todo}, self.cache
         )
         self._say_receipt()
         if self.engine.longest_first:
@@ -181,25 +181,25 @@ class _Run:
             self._embedded(result)
         elif isinstance(result, ProbeResult):
             self._finish(result)
-        elif result.lost and self._another_round(result.task_id):
+        elif result.lost_embeddings and self._another_round(result.task_id):
             self.todo.appendleft(self.settings.benchmark.by_id[result.task_id])
         else:
-            self._fail(result.task_id, ProbeError(result.why))
+            self._fail(result.task_id, ProbeError(result.reason))
 
     def _embedded(self, result: EmbedResult) -> None:
         self.embedding.discard(result.task_id)
         if result.budget is not None:
             self.budgets.add(result.budget)
-        if result.failed:
-            self._fail(result.task_id, EmbeddingError(result.failed))
+        if result.failure:
+            self._fail(result.task_id, EmbeddingError(result.failure))
         else:
             known = self.open[result.task_id]
             known.seconds += result.seconds
             known.letters += result.letters
             known.peak_memory = max(known.peak_memory, result.peak_memory)
-            known.measured = result.measured
+            known.measured = result.letters_read
             known.drift = result.drift
-            self._say(cut_letters(result.task_id, result.measured.read, self.settings.facts))
+            self._say(cut_letters(result.task_id, result.letters_read.read, self.settings.facts))
             self.embedded.add(result.task_id)
             self._probe()
 
@@ -288,7 +288,7 @@ class _Run:
         named = distinct(data)
         claim = self.claims.pop(task.id, None)
         if claim is not None:
-            lacking = {key.tobytes() for key in claim.lacking}
+            lacking = {key.tobytes() for key in claim.missing}
             self.lenders[task.id] = claim.lenders
         else:  # its embeddings were lost
             self.lenders.pop(task.id, None)
@@ -371,7 +371,7 @@ class _Run:
         known = self.open.pop(probed.task_id)
         return TaskRecord(
             **known.data,
-            distinct_sequences=len(self.checked[probed.task_id].named),
+            distinct_sequences=len(self.checked[probed.task_id].digests),
             embedded_now=known.embedded_now,
             embedded_letters=known.letters,
             peak_memory=known.peak_memory,

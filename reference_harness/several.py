@@ -21,7 +21,7 @@ from .packages import lock_of, start_with_packages
 
 TOML_MAX = 1_000_000
 """Bytes of a list: 1,000 models have 200 kB."""
-AT_ONCE = 2
+RUNS_AT_ONCE = 2
 """Models that share a cluster: when the last embedders of one are busy, the next has begun."""
 CALL_OPTIONS = ("listed", "engine", "quiet")
 OLD_KEYS: dict[str, str] = {"workers": "jobs"}
@@ -106,7 +106,7 @@ def run_all(runs: Sequence[dict[str, Any]]) -> None:
     errors = {str(run["output"]): str(e) for run, e in zip(runs, ended, strict=True) if e}
     if errors:
         some = any(isinstance(e, FailedTasksError) and e.finished for e in ended)
-        raise FailedRunsError(errors, len(runs) - len(errors), some=some)
+        raise FailedRunsError(errors, len(runs) - len(errors), others_began=some)
 
 
 def _locks(runs: Sequence[dict[str, Any]]) -> list[Lock | None]:
@@ -122,7 +122,7 @@ def _failures(runs: Sequence[dict[str, Any]], context: RunContext) -> list[Harne
     """Run each, and return what it failed with."""
     if context.cluster is None:
         return [_failure(run, context) for run in runs]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(RUNS_AT_ONCE) as pool:
         waiting = [pool.submit(_failure, run, context) for run in runs]
         try:
             return [future.result() for future in waiting]

@@ -95,7 +95,7 @@ class State:
 
     def _json(self, path: Path) -> dict[str, Any]:
         try:
-            value = read_json(path.read_bytes(), own=True)
+            value = read_json(path.read_bytes(), is_own=True)
         except (OSError, ValueError) as error:
             msg = f"{path}: cannot be read: {error}"
             raise StateError(msg) from error

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 from .formats.hub_storage import DOWNLOAD_LIMITS, StorageFailure, limit_storage, storage_failure
 
 _ADDRESS = re.compile(r"https?://[^\s)?#]+")
-_AGAIN = "run the command again: complete files are not downloaded again"
-_CONNECT = f"check the network, or name a Hub that it reaches with --endpoint; then {_AGAIN}"
-_DISK_ADVICE = f"free disk space or check permissions, also of HF_HOME, then {_AGAIN}"
+_RETRY_FIX = "run the command again: complete files are not downloaded again"
+_CONNECT = f"check the network, or name a Hub that it reaches with --endpoint; then {_RETRY_FIX}"
+_DISK_ADVICE = f"free disk space or check permissions, also of HF_HOME, then {_RETRY_FIX}"
 _TRANSIENT = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _LINE_MAX = 200  # characters of the client's own words
 SILENCE_SECONDS = 30
@@ -51,7 +51,7 @@ def reason(error: BaseException) -> str:
     """
     failure = storage_failure(error) or error
     if isinstance(failure, StorageFailure):
-        return f"{failure.what}; {_AGAIN}"
+        return f"{failure.what}; {_RETRY_FIX}"
     if isinstance(failure, OSError) and failure.errno is not None:
         where = f"{failure.filename}: " if failure.filename else ""
         return f"this machine failed, not the Hub: {where}{failure.strerror}; {_DISK_ADVICE}"
@@ -61,7 +61,9 @@ def reason(error: BaseException) -> str:
         what = "a token" if "/xet-" in path else "the list of files" if "/tree/" in path else path
         fix = "see that the data set is public and has this commit, or set HF_TOKEN"
         return f"the Hub answers {status} when asked for {what}; " + (
-            _AGAIN if status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR else fix
+            _RETRY_FIX
+            if status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+            else fix
         )
     words = _ADDRESS.sub(_host, " ".join(str(error).split()))[:_LINE_MAX]
     if type(error).__module__.startswith("httpx"):

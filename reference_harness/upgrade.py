@@ -26,7 +26,7 @@ RECORD_BYTES_MAX = 1 << 28
 """A record of GENEB has 3 MB; a thousand classes would have a hundred times as much."""
 DECIMALS_MIN = 3
 """Digits after the point from which a score counts as the record's, rounded."""
-AGAIN = "run again with `geneb-harness run --receipt DIR --submission FILE`"
+RETRY_FIX = "run again with `geneb-harness run --receipt DIR --submission FILE`"
 LACKING = {
     "1.0": "the details of the run, and for each of {cells} the scores of every seed, the digest "
     "of its predictions, its classes and its confusion matrices",
@@ -70,7 +70,7 @@ def refuse_without_record(document: dict[str, Any], path: Path) -> None:
     msg = (
         f"{path}: format {LATEST} needs what this file does not have: {missing}. The run record "
         f"has all of it: pass the file of `geneb-harness run --output` as --record. Without it "
-        f"{AGAIN}: none of it follows from the scores"
+        f"{RETRY_FIX}: none of it follows from the scores"
     )
     if document["schema_version"] == "1.0":
         msg += ". Format 1.1 needs no record: `geneb-ci upgrade FILE --output NEW` names the entry "
@@ -89,7 +89,7 @@ def read_record(path: Path) -> RunRecord:
         foreign = foreign_format_of(_value(path))
         reason = first_error(error, with_input=True)
         reason = f"it {foreign.predicate}" if foreign is not None else reason
-        msg = f"{path}: no run record of this version: {reason}; {AGAIN}"
+        msg = f"{path}: no run record of this version: {reason}; {RETRY_FIX}"
         raise OptionError(msg) from error
 
 
@@ -144,7 +144,7 @@ def upgraded_submission(
         new["gaps"] = document.get("gaps", {})
     if wrong:
         msg = f"the record is not that of this submission: {first_and_more(wrong)}; pass the "
-        msg += f"record of its own run, or {AGAIN}"
+        msg += f"record of its own run, or {RETRY_FIX}"
         raise OptionError(msg)
     return new
 

@@ -78,19 +78,19 @@ def _stream(words: str) -> Uniform:
     return lambda: float(generator.random_sample())
 
 
-def _sample(count: int, most: int, uniform: Uniform) -> list[int]:
-    """Return at most `most` of `count` numbers, ascending."""
+def _sample(count: int, maximum: int, uniform: Uniform) -> list[int]:
+    """Return at most `maximum` of `count` numbers, ascending."""
     left = list(range(count))
-    for index in range(min(most, count)):
+    for index in range(min(maximum, count)):
         other = index + int(uniform() * (count - index))
         left[index], left[other] = left[other], left[index]
-    return sorted(left[: min(most, count)])
+    return sorted(left[: min(maximum, count)])
 
 
-def _variant(sequence: str, kind: str, known: set[str], uniform: Uniform) -> str | None:
+def _variant(sequence: str, kind: str, existing: set[str], uniform: Uniform) -> str | None:
     for _ in range(ATTEMPTS):
         changed = MAKER_OF_KIND[kind](sequence, uniform)
-        if changed and changed not in known:
+        if changed and changed not in existing:
             return changed
     return None
 

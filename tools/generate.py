@@ -306,16 +306,18 @@ def defences_page() -> str:
     def without(each: defences.Defence) -> str:
         uses = (("tasks", each.tasks), ("embeddings", each.embeddings))
         return "; ".join(
-            f"{name}: {use.why}" for name, use in uses if isinstance(use, defences.Unused)
+            f"{name}: {use.why}" for name, use in uses if isinstance(use, defences.DefenceUnused)
         )
 
     def attacks(each: defences.Defence) -> str:
-        uses = (use for use in (each.tasks, each.embeddings) if isinstance(use, defences.Use))
+        uses = (
+            use for use in (each.tasks, each.embeddings) if isinstance(use, defences.DefenceUse)
+        )
         files = dict.fromkeys(use.attack.partition("::")[0] for use in uses)
         return ", ".join(f"[{Path(file).stem}](../../{file})" for file in files)
 
     rows = (
-        (each.name, each.against, each.needs, without(each), attacks(each))
+        (each.name, each.attack, each.needs, without(each), attacks(each))
         for each in defences.DEFENCES
     )
     return DEFENCES_PAGE + "".join(f"| {' | '.join(row)} |\n" for row in rows)

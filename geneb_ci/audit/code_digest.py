@@ -305,7 +305,7 @@ def tree_digest(files: Mapping[str, bytes]) -> str:
 
 
 def extractor_code(
-    available: ExtractorFolder | None,
+    folder: ExtractorFolder | None,
     path: str,
     class_name: str,
     claimed: str | None,
@@ -331,30 +331,30 @@ def extractor_code(
             tree=tree_digest({}),
         )
     name = path.rsplit("/", 1)[-1]
-    if available is None:
+    if folder is None:
         raise AuditRefused(
             f"the extractor {name!r} cannot be found: the submission is in no repository",
             "put the submission and its extractor into a checkout, and commit to that",
         )
-    if name not in available.files:
+    if name not in folder.files:
         raise AuditRefused(
-            f"{available.folder}: there is no extractor {name!r}",
+            f"{folder.folder}: there is no extractor {name!r}",
             "add the module that ran to the checkout",
         )
-    sha256 = hashlib.sha256(available.files[name]).hexdigest()
+    sha256 = hashlib.sha256(folder.files[name]).hexdigest()
     if claimed not in {None, sha256}:
         raise AuditRefused(
             f"the extractor {name!r} is not the one that ran: sha256 {sha256}, expected {claimed}"
-            f"{line_ends_differ(available.files[name], str(claimed))}",
+            f"{line_ends_differ(folder.files[name], str(claimed))}",
             "ask for the extractor exactly as it ran, or for a new run",
         )
     return ExtractorCode(
-        path=Path(os.path.relpath(available.folder / name, available.root)).as_posix(),
+        path=Path(os.path.relpath(folder.folder / name, folder.root)).as_posix(),
         class_name=class_name,
         sha256=sha256,
         options=dict(sorted(options.items())),
-        tree=tree_digest(available.files),
-        shape=code_shape(available.files, name, class_name),
+        tree=tree_digest(folder.files),
+        shape=code_shape(folder.files, name, class_name),
     )
 
 

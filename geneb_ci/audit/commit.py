@@ -74,17 +74,17 @@ def read_submission(file: Path) -> SubmissionFile:
 
 
 def checked_submission(
-    read: SubmissionFile, modules: Mapping[str, bytes] | None = None
+    submission: SubmissionFile, modules: Mapping[str, bytes] | None = None
 ) -> CheckedSubmission:
     """Run every rule over a submission that was read; neither it nor `modules` is opened again.
 
     `modules` are the extractors, name to content, where the caller has read them.
     Raises BadConfiguration when the benchmark or policy of its place cannot be used.
     """
-    checker, document = Checker(RULES), read.document
+    checker, document = Checker(RULES), submission.document
     context = checker.context_of(document, ProposedRow(b"", extractors=modules or {}))
-    if isinstance(read.raw, bytes):
-        peers = dataclasses.replace(context.peers, contents={document.path: read.raw})
+    if isinstance(submission.raw, bytes):
+        peers = dataclasses.replace(context.peers, contents={document.path: submission.raw})
         context = dataclasses.replace(context, peers=peers)
     return CheckedSubmission(context, checker.result(context).findings)
 
@@ -92,7 +92,7 @@ def checked_submission(
 def submission_here(
     commitment: Commitment, file: Path | None, layout: Layout
 ) -> SubmissionFile | None:
-    """Return the committed submission: `file`, or that of the repository; None where it is not.
+    """Return the committed submission: `file`, or that of the repository; None where it has none.
 
     Raises AuditRefused where `file` is another one.
     """
@@ -174,7 +174,7 @@ def commit(read: SubmissionFile, tolerance: str, declared: DeclaredRun | None = 
     return commitment
 
 
-_AGAIN = "check out the commit that was committed to, or commit and draw again"
+_RETRY_FIX = "check out the commit that was committed to, or commit and draw again"
 
 
 @dataclass(frozen=True)
@@ -203,13 +203,13 @@ class AuditSubject:
 
     @property
     def environment(self) -> Environment | None:
-        """The packages that the entry names, where it does."""
+        """The packages that the registry's entry names; None where it names none."""
         run = self.entry.run if self.entry is not None else None
         return run.environment if run is not None else None
 
     @property
     def lock(self) -> Lock | None:
-        """The lock beside the submitted extractor, where the run was in one.
+        """The lock beside the submitted extractor; None where the run used none.
 
         Raises AuditRefused for one that cannot be installed, or that is another than in the run.
         """
@@ -223,7 +223,9 @@ class AuditSubject:
         try:
             lock = read_lock(raw or b"", name, OF_THE_HARNESS)
         except LockRefused as error:
-            raise AuditRefused(f"{name}:{error.line}: the lock {error.reason}", _AGAIN) from error
+            raise AuditRefused(
+                f"{name}:{error.line}: the lock {error.reason}", _RETRY_FIX
+            ) from error
         _same("lock of the packages", lock.sha256, claimed or "absent")
         return lock
 
@@ -303,14 +305,14 @@ def _check_sources(
         if here != committed:
             raise AuditRefused(
                 f"the {what} committed to are not those of the submission or its registry entry",
-                _AGAIN,
+                _RETRY_FIX,
             )
 
 
-def _same(what: str, here: str, committed: str) -> None:
-    if here != committed:
+def _same(what: str, present: str, committed: str) -> None:
+    if present != committed:
         raise AuditRefused(
-            f"the {what} here is not the one committed to: {here[:16]}..., expected "
+            f"the {what} here is not the one committed to: {present[:16]}..., expected "
             f"{committed[:16]}...",
-            _AGAIN,
+            _RETRY_FIX,
         )

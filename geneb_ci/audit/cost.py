@@ -21,7 +21,7 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.decoys import FRESH, TRIANGLES, TWICE
 from geneb_ci.audit.rerun.honesty import sequences_varied
-from geneb_ci.audit.rerun.prepare import Ready
+from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.scoring import sequences_of
 from geneb_ci.audit.sampling.design import allocation, parts_of
 from geneb_ci.audit.sampling.plan import TaskPlan
@@ -111,29 +111,31 @@ class Cost(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Seconds of all."""
+        """Expected seconds of all steps together."""
         return self.setup + self.embedding + self.scoring
 
 
-def measurements_of(here: Ready, weights: Mapping[str, float], say: Say) -> Measurements:
+def measurements_of(
+    prepared: PreparedRerun, weights: Mapping[str, float], say: Say
+) -> Measurements:
     """Return the measurements for these tasks; they are made once and kept in the work folder.
 
     `weights` has the tasks drawn, or before the draw all that may be drawn, each with its chance:
     their data are read, so that what is missing is found before a draw is spent. Raises
     NothingChecked for missing data, and what the sandbox raises for an extractor that fails.
     """
-    earlier = here.work.read_as(SAMPLED, Measurements)
+    earlier = prepared.work.read_as(SAMPLED, Measurements)
     if earlier is not None and weights.keys() <= earlier.sizes.keys():
         return earlier
     say(f"reading the data of {len(weights)} tasks")
     started = time.monotonic()
     sizes, samples = {}, {}
     for task in weights:
-        sizes[task], samples[task] = _size_and_sample(here, task)
+        sizes[task], samples[task] = _size_and_sample(prepared, task)
     reading = (time.monotonic() - started) / len(weights)
     chosen = _sampled_sequences(sizes, samples)
     say(f"timing the extractor on {len(chosen)} sequences")
-    timed = _timed(here, chosen, _expected_work(sizes, weights))
+    timed = _timed(prepared, chosen, _expected_work(sizes, weights))
     values = timed.values
     smallest = min(sizes, key=lambda task: (sizes[task].sequences, task))
     say(f"timing the scoring on {smallest}")
@@ -145,20 +147,22 @@ def measurements_of(here: Ready, weights: Mapping[str, float], say: Say) -> Meas
         peak=timed.peak,
         reading=reading,
         scored=sizes[smallest].sequences,
-        scoring=_scoring(here, smallest, values),
+        scoring=_scoring(prepared, smallest, values),
     )
-    here.work.keep(SAMPLED, measurements.model_dump_json(indent=1) + "\n")
+    prepared.work.keep(SAMPLED, measurements.model_dump_json(indent=1) + "\n")
     return measurements
 
 
-def _size_and_sample(here: Ready, task: str) -> tuple[TaskSize, list[str]]:
+def _size_and_sample(prepared: PreparedRerun, task: str) -> tuple[TaskSize, list[str]]:
     """Return the size of a task and up to `SAMPLE` of its sequences."""
-    file = sequences_of([task], here.source, here.runner.sandbox.scratch, here.runner.harness)
+    file = sequences_of(
+        [task], prepared.source, prepared.runner.sandbox.scratch, prepared.runner.harness
+    )
     sequences = file.read_text(encoding="ascii").splitlines()
     if not sequences:
         raise NothingChecked(f"task {task} has no sequence", "pull its data again")
     some = random.Random(_SAMPLE_SEED).sample(sequences, min(SAMPLE, len(sequences)))  # noqa: S311
-    known = here.subject.benchmark.by_id[task].n_test
+    known = prepared.subject.benchmark.by_id[task].n_test
     size = TaskSize(sequences=len(sequences), letters=sum(map(len, sequences)), test=known)
     return size, some
 
@@ -210,19 +214,22 @@ def _expected_work(sizes: Mapping[str, TaskSize], weights: Mapping[str, float]) 
     return ExpectedWork(RUNS * tasks, max(mean, *letters.values()))
 
 
-def _timed(here: Ready, sequences: list[str], ahead: ExpectedWork) -> Rate:
+def _timed(prepared: PreparedRerun, sequences: list[str], expected_work: ExpectedWork) -> Rate:
     """Time the extractor in the sandbox. Raises what the sandbox does."""
 
     def run(sequences: list[str]) -> TimedRun:
         started = time.monotonic()
-        ran = here.runner.embed(sequences, here.spec, here.machine.limits)
+        ran = prepared.runner.embed(sequences, prepared.spec, prepared.machine.limits)
         return TimedRun(time.monotonic() - started, ran.values, ran.peak)
 
-    return rate_of(run, sequences, ahead, here.machine.limits.seconds / 2)
+    return rate_of(run, sequences, expected_work, prepared.machine.limits.seconds / 2)
 
 
 def rate_of(
-    run: Callable[[list[str]], TimedRun], sequences: list[str], ahead: ExpectedWork, allowed: float
+    run: Callable[[list[str]], TimedRun],
+    sequences: list[str],
+    expected_work: ExpectedWork,
+    allowed: float,
 ) -> Rate:
     """Return the rate at which `run` embeds; no run may take more than about `allowed` seconds.
 
@@ -239,7 +246,7 @@ def rate_of(
     while (
         sample.seconds - start < max(TIMED_MIN, start)
         and times < REPEATS_MAX
-        and letters * times < ahead.letters
+        and letters * times < expected_work.letters
         and start + GROWTH * (sample.seconds - start) < allowed
     ):
         times *= GROWTH
@@ -248,7 +255,7 @@ def rate_of(
         peak = max(peak, sample.peak)
     starts, differences = [start], [sample.seconds - start]
     over = max(1, letters * times - fewest)
-    expected = ahead.runs * start + ahead.letters * differences[0] / over
+    expected = expected_work.runs * start + expected_work.letters * differences[0] / over
     if start + sample.seconds < QUICK and sum(spent) < expected:
         for _ in range(MORE_PAIRS):
             starts.append(run(few).seconds)
@@ -258,12 +265,12 @@ def rate_of(
     return Rate(start, per_letter, values, peak)
 
 
-def _scoring(here: Ready, task: str, values: "np.ndarray") -> float:
+def _scoring(prepared: PreparedRerun, task: str, values: "np.ndarray") -> float:
     """Return the seconds of scoring a task, with rows made of the sample's."""
     import numpy as np  # slow to import, and only needed here
 
-    folder = here.runner.sandbox.scratch
-    file = sequences_of([task], here.source, folder, here.runner.harness)
+    folder = prepared.runner.sandbox.scratch
+    file = sequences_of([task], prepared.source, folder, prepared.runner.harness)
     count = len(file.read_text(encoding="ascii").splitlines())
     draw = np.random.default_rng(_SAMPLE_SEED)
     rows = values[draw.integers(len(values), size=count)]
@@ -272,26 +279,30 @@ def _scoring(here: Ready, task: str, values: "np.ndarray") -> float:
     embeddings = folder / "sample.npy"
     np.save(embeddings, mixed.astype(values.dtype), allow_pickle=False)
     started = time.monotonic()
-    here.rescored(task, file, embeddings, here.settings.noise)
+    prepared.rescored(task, file, embeddings, prepared.settings.noise)
     return time.monotonic() - started
 
 
-def cost_of(here: Ready, sampled: Measurements, weights: Mapping[str, float], setup: float) -> Cost:
+def cost_of(
+    prepared: PreparedRerun, measurements: Measurements, weights: Mapping[str, float], setup: float
+) -> Cost:
     """Return the expected cost of tasks, each with its weight: 1, or the chance to be drawn.
 
     `setup` is in seconds: what the checks before the first task took.
     """
     tasks = max(1, round(sum(weights.values())))
-    embedding = {task: _embedding(sampled, task, tasks) for task in weights}
-    sizes = sampled.sizes
+    embedding = {task: _embedding(measurements, task, tasks) for task in weights}
+    sizes = measurements.sizes
     largest = max((sizes[task].sequences for task in weights), default=0)
     scoring = {
-        task: 2 * sampled.reading
-        + max(0.0, sampled.scoring - sampled.reading) * sizes[task].sequences / sampled.scored
+        task: 2 * measurements.reading
+        + max(0.0, measurements.scoring - measurements.reading)
+        * sizes[task].sequences
+        / measurements.scored
         for task in weights
     }
     rows = sum(weight * sizes[task].sequences for task, weight in weights.items())
-    files = sum(path.stat().st_size for path in here.work.folder.glob("weights/**/*"))
+    files = sum(path.stat().st_size for path in prepared.work.folder.glob("weights/**/*"))
     return Cost(
         tasks=sum(weights.values()),
         sequences=rows,
@@ -301,8 +312,8 @@ def cost_of(here: Ready, sampled: Measurements, weights: Mapping[str, float], se
         ),
         embedding=sum(weight * embedding[task] for task, weight in weights.items()),
         scoring=sum(weight * scoring[task] for task, weight in weights.items()),
-        memory=sampled.peak + largest * sampled.embedding_bytes,
-        disk=rows * sampled.embedding_bytes + files,
+        memory=measurements.peak + largest * measurements.embedding_bytes,
+        disk=rows * measurements.embedding_bytes + files,
         slowest=max(embedding.values(), default=0.0),
         setup=setup,
     )
@@ -316,9 +327,12 @@ def variant_count(size: TaskSize, tasks: int) -> int:
     return each * min(rows, size.test) + min(rows, size.sequences)
 
 
-def _embedding(sampled: Measurements, task: str, tasks: int) -> float:
+def _embedding(measurements: Measurements, task: str, tasks: int) -> float:
     """Return the seconds that a task takes in the sandbox, in an audit of so many tasks."""
-    return RUNS * sampled.start + _letters(sampled.sizes[task], tasks) * sampled.per_letter
+    return (
+        RUNS * measurements.start
+        + _letters(measurements.sizes[task], tasks) * measurements.per_letter
+    )
 
 
 def _letters(size: TaskSize, tasks: int) -> float:
@@ -339,20 +353,24 @@ def draw_probabilities(commitment: Commitment) -> dict[str, float]:
     }
 
 
-def remaining_tasks(plan: TaskPlan, here: Ready) -> dict[str, float]:
+def remaining_tasks(plan: TaskPlan, prepared: PreparedRerun) -> dict[str, float]:
     """Return the tasks of a plan that are not embedded yet, each with weight 1."""
-    return {choice.task: 1.0 for choice in plan.chosen if here.work.embedded(choice.task) is None}
+    return {
+        choice.task: 1.0 for choice in plan.chosen if prepared.work.embedded(choice.task) is None
+    }
 
 
-def refuse_too_large(here: Ready, sampled: Measurements, tasks: Sequence[str], drawn: int) -> None:
+def refuse_too_large(
+    prepared: PreparedRerun, measurements: Measurements, tasks: Sequence[str], drawn: int
+) -> None:
     """Refuse an audit that this machine or its limits cannot carry, whatever is drawn.
 
     Raises LimitExceeded, whose fix names the option, for a task above the limit of time or memory,
     AuditRefused where the disk is too small for the largest tasks.
     """
-    limits, sizes = here.machine.limits, sampled.sizes
-    slowest = max(tasks, key=lambda task: _embedding(sampled, task, drawn))
-    seconds = _embedding(sampled, slowest, drawn)
+    limits, sizes = prepared.machine.limits, measurements.sizes
+    slowest = max(tasks, key=lambda task: _embedding(measurements, task, drawn))
+    seconds = _embedding(measurements, slowest, drawn)
     if seconds > limits.seconds:
         raise LimitExceeded(
             "seconds",
@@ -361,7 +379,7 @@ def refuse_too_large(here: Ready, sampled: Measurements, tasks: Sequence[str], d
             advice("seconds"),
         )
     largest = sorted(tasks, key=lambda task: -sizes[task].sequences)[:drawn]
-    whole = sum(_embedding(sampled, task, drawn) for task in largest)
+    whole = sum(_embedding(measurements, task, drawn) for task in largest)
     if whole > limits.total_seconds:
         raise LimitExceeded(
             "total_seconds",
@@ -369,21 +387,21 @@ def refuse_too_large(here: Ready, sampled: Measurements, tasks: Sequence[str], d
             f"{limits.total_seconds} s",
             advice("total_seconds"),
         )
-    needed = sum(sizes[task].sequences for task in largest) * sampled.embedding_bytes
-    free = shutil.disk_usage(here.work.folder).free
+    needed = sum(sizes[task].sequences for task in largest) * measurements.embedding_bytes
+    free = shutil.disk_usage(prepared.work.folder).free
     if needed > free:
         raise AuditRefused(
-            f"{here.work.folder}: embeddings of up to {needed // MIB:,} MiB are expected, and "
+            f"{prepared.work.folder}: embeddings of up to {needed // MIB:,} MiB are expected, and "
             f"{free // MIB:,} MiB are free",
             "free disk space, or name a folder on another disk: --work DIR",
         )
 
 
-def cost_text(cost: Cost, here: Ready, *, drawn: bool) -> str:
+def cost_text(cost: Cost, prepared: PreparedRerun, *, drawn: bool) -> str:
     """Return a cost as lines of text."""
     what = "what is left of the draw" if drawn else "a draw to come, in the mean"
     return (
-        f"cost of {what}, on this machine ({here.machine.device}):\n"
+        f"cost of {what}, on this machine ({prepared.machine.device}):\n"
         f"  {plural(round(cost.tasks), 'task')}, {cost.sequences:,.0f} sequences, "
         f"{cost.letters:,.0f} letters (a token has one letter or more)\n"
         f"  up to {cost.variants:,.0f} variants beside them: "
@@ -392,8 +410,8 @@ def cost_text(cost: Cost, here: Ready, *, drawn: bool) -> str:
         f"{_minutes(cost.scoring)}, checks {_minutes(cost.setup)}; the largest task "
         f"{_minutes(cost.slowest)} in the sandbox\n"
         f"  memory of the extractor {cost.memory // MIB:,} MiB, of "
-        f"{here.machine.limits.memory_mib:,} allowed; GPU memory is not measured\n"
-        f"  disk {cost.disk / MIB:,.0f} MiB in {here.work.folder}\n"
+        f"{prepared.machine.limits.memory_mib:,} allowed; GPU memory is not measured\n"
+        f"  disk {cost.disk / MIB:,.0f} MiB in {prepared.work.folder}\n"
     )
 
 

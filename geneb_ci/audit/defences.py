@@ -12,7 +12,7 @@ _WHOLE = "every sequence is scored again"
 
 
 @dataclass(frozen=True)
-class Use:
+class DefenceUse:
     """A defence at work in an audit of one kind of sample."""
 
     by: str
@@ -22,7 +22,7 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Unused:
+class DefenceUnused:
     """Why a sample runs without a defence."""
 
     why: str
@@ -33,12 +33,12 @@ class Defence:
     """One defence, and how each kind of sample uses it."""
 
     name: str
-    against: str
+    attack: str
     """The attack, in words."""
     needs: str
     """The input that it depends on."""
-    tasks: Use | Unused
-    embeddings: Use | Unused
+    tasks: DefenceUse | DefenceUnused
+    embeddings: DefenceUse | DefenceUnused
 
 
 _OUTCOME = "geneb_ci.audit.compare.outcome"
@@ -54,85 +54,85 @@ _MEMORY = "tests/adversary/test_receipt_memory.py"
 DEFENCES = (
     Defence(
         name=TOLERANCE,
-        against="scores that the embeddings of the extractor do not give",
+        attack="scores that the embeddings of the extractor do not give",
         needs="the extractor, its weights and the task data",
-        tasks=Use(
+        tasks=DefenceUse(
             f"{_OUTCOME}:task_verdict",
             "tests/audit/test_rerun.py::test_a_consistent_forgery_is_disputed",
         ),
-        embeddings=Use(
+        embeddings=DefenceUse(
             f"{_EMBEDDINGS}:reasons_of",
             f"{_EMBEDDING_AUDIT}::test_an_altered_test_row_disputes_the_row",
         ),
     ),
     Defence(
         name="recomputed cells",
-        against="scores that the published embeddings do not give",
+        attack="scores that the published embeddings do not give",
         needs="the files of the receipt",
-        tasks=Unused("no embeddings are published; every drawn cell is scored again"),
-        embeddings=Use(
+        tasks=DefenceUnused("no embeddings are published; every drawn cell is scored again"),
+        embeddings=DefenceUse(
             "geneb_ci.audit.compare.embeddings:compared_cells",
             f"{_EMBEDDING_AUDIT}::test_a_claim_that_the_rows_do_not_give_differs",
         ),
     ),
     Defence(
         name=JOINT,
-        against="small raises of many cells, each within its tolerance",
+        attack="small raises of many cells, each within its tolerance",
         needs="as many compared cells as are drawn",
-        tasks=Use(
+        tasks=DefenceUse(
             f"{_OUTCOME}:mean_biases",
             "tests/adversary/test_forger.py::test_a_raise_is_divided_within_the_tolerances",
         ),
-        embeddings=Unused("cells are compared exactly, so none has room to be raised in"),
+        embeddings=DefenceUnused("cells are compared exactly, so none has room to be raised in"),
     ),
     Defence(
         name="direction of the labels",
-        against="embeddings altered within the tolerance of an embedding, towards their labels",
+        attack="embeddings altered within the tolerance of an embedding, towards their labels",
         needs="drawn embeddings outside of the support sets",
-        tasks=Unused(_WHOLE),
-        embeddings=Use(
+        tasks=DefenceUnused(_WHOLE),
+        embeddings=DefenceUse(
             "geneb_ci.receipt.direction:direction_test",
             f"{_EMBEDDING_AUDIT}::test_what_moves_within_the_tolerance_is_found_by_its_direction",
         ),
     ),
     Defence(
         name="tolerance of each column",
-        against="a column of large values that makes room for changes elsewhere",
+        attack="a column of large values that makes room for changes elsewhere",
         needs="several drawn embeddings of a task",
-        tasks=Unused(_WHOLE),
-        embeddings=Use("geneb_ci.receipt.column_rule:tolerances", _EMBEDDING_ATTACKS),
+        tasks=DefenceUnused(_WHOLE),
+        embeddings=DefenceUse("geneb_ci.receipt.column_rule:tolerances", _EMBEDDING_ATTACKS),
     ),
     Defence(
         name="pooled rounding",
-        against="features on the borders of float16, so that many coordinates may round otherwise",
+        attack="features on the borders of float16, so that many coordinates may round otherwise",
         needs="all drawn embeddings together",
-        tasks=Unused(_WHOLE),
-        embeddings=Use("geneb_ci.receipt.embeddings:allowed_pooled", _EMBEDDING_ATTACKS),
+        tasks=DefenceUnused(_WHOLE),
+        embeddings=DefenceUse("geneb_ci.receipt.embeddings:allowed_pooled", _EMBEDDING_ATTACKS),
     ),
     Defence(
         name="rare rescue",
-        against="altered embeddings that the contributor's own code gives in float64",
+        attack="altered embeddings that the contributor's own code gives in float64",
         needs="failed sequences that are embedded again, alone",
-        tasks=Unused("no embedding is compared, so none can be rescued"),
-        embeddings=Use("geneb_ci.receipt.embeddings:allowed_rescued", _EMBEDDING_ATTACKS),
+        tasks=DefenceUnused("no embedding is compared, so none can be rescued"),
+        embeddings=DefenceUse("geneb_ci.receipt.embeddings:allowed_rescued", _EMBEDDING_ATTACKS),
     ),
     Defence(
         name="effect on the loss",
-        against="training and support embeddings altered within their tolerance so that it pays",
+        attack="training and support embeddings altered within their tolerance so that it pays",
         needs="the probe of the full regime",
-        tasks=Unused(_WHOLE),
-        embeddings=Use("geneb_ci.receipt.influence:influence_on_loss", _EMBEDDING_ATTACKS),
+        tasks=DefenceUnused(_WHOLE),
+        embeddings=DefenceUse("geneb_ci.receipt.influence:influence_on_loss", _EMBEDDING_ATTACKS),
     ),
     Defence(
         name=ORDER,
-        against="embeddings that depend on the other sequences of a batch or on their order",
+        attack="embeddings that depend on the other sequences of a batch or on their order",
         needs="a second run of some sequences",
-        tasks=Use(
+        tasks=DefenceUse(
             "geneb_ci.audit.rerun.decoys:embed_among_decoys",
             "tests/audit/test_decoys.py"
             "::test_an_extractor_is_run_on_the_whole_list_then_on_the_repeated_ones_in_order",
         ),
-        embeddings=Use(
+        embeddings=DefenceUse(
             "geneb_ci.audit.rerun.decoys:with_decoys",
             "tests/audit/test_decoys.py"
             "::test_an_extractor_is_run_on_the_whole_list_then_on_the_repeated_ones_in_order",
@@ -140,40 +140,40 @@ DEFENCES = (
     ),
     Defence(
         name=DECOYS,
-        against="published sequences that are looked up in a table",
+        attack="published sequences that are looked up in a table",
         needs="new sequences that look like published ones",
-        tasks=Use(
+        tasks=DefenceUse(
             "geneb_ci.audit.rerun.decoys:embed_among_decoys",
             "tests/audit/test_decoys.py::test_a_look_up_is_seen_under_every_dtype",
         ),
-        embeddings=Use(
+        embeddings=DefenceUse(
             "geneb_ci.audit.rerun.decoys:with_decoys",
             "tests/audit/test_decoys.py::test_a_look_up_is_seen_under_every_dtype",
         ),
     ),
     Defence(
         name=VARIANTS,
-        against="labels of published test sequences, known by a key that a small change breaks",
+        attack="labels of published test sequences, known by a key that a small change breaks",
         needs="a secret that decides sequences and changes",
-        tasks=Use(
+        tasks=DefenceUse(
             "geneb_ci.audit.rerun.tasks:memorisation_results",
             f"{_ATTACKS}::test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set",
         ),
-        embeddings=Use(
+        embeddings=DefenceUse(
             "geneb_ci.audit.rerun.receipt_variants:receipt_variant_result",
             f"{_MEMORY}::test_labels_by_a_key_that_three_letters_break_are_found",
         ),
     ),
     Defence(
         name="variants of training sequences",
-        against="training embeddings moved by a key, so that the probe learns what is not there",
+        attack="training embeddings moved by a key, so that the probe learns what is not there",
         needs="a refit of the probe with the variants",
-        tasks=Use(
+        tasks=DefenceUse(
             "geneb_ci.audit.rerun.tasks:memorisation_results",
             "tests/adversary/test_memorised.py"
             "::test_moved_training_rows_are_found_where_a_small_change_breaks_their_key",
         ),
-        embeddings=Use(
+        embeddings=DefenceUse(
             "geneb_ci.audit.rerun.receipt_variants:refit",
             f"{_MEMORY}"
             "::test_moved_training_sequences_are_found_where_a_small_change_breaks_their_key",
@@ -181,24 +181,24 @@ DEFENCES = (
     ),
     Defence(
         name="decisions of every probe",
-        against="labels in a column that the optimum ignores and the probe of record uses",
+        attack="labels in a column that the optimum ignores and the probe of record uses",
         needs="the weights of the probes of record",
-        tasks=Use(
+        tasks=DefenceUse(
             "geneb_ci.audit.rerun.tasks:memorisation_results",
             "tests/adversary/test_memorised.py"
             "::test_labels_that_the_probe_of_all_rows_ignores_are_found_by_the_one_that_uses_them",
         ),
-        embeddings=Use(
+        embeddings=DefenceUse(
             "geneb_ci.audit.rerun.receipt_variants:decision_changes",
             f"{_MEMORY}::test_labels_that_the_probe_of_record_alone_uses_are_found_by_it",
         ),
     ),
     Defence(
         name="strongest training embeddings",
-        against="few training embeddings of a receipt that are altered so that the probe moves",
+        attack="few training embeddings of a receipt that are altered so that the probe moves",
         needs="the probe of the full regime and every training embedding",
-        tasks=Unused(_WHOLE),
-        embeddings=Use(
+        tasks=DefenceUnused(_WHOLE),
+        embeddings=DefenceUse(
             "geneb_ci.receipt.influence:strongest_embeddings",
             "tests/adversary/test_receipt_embeddings.py"
             "::test_few_rows_that_move_the_probe_pass_a_draw_and_are_found_by_their_strength",
@@ -206,75 +206,77 @@ DEFENCES = (
     ),
     Defence(
         name=FRESH,
-        against="labels of published sequences, known by any key",
+        attack="labels of published sequences, known by any key",
         needs="labelled sequences that nobody has seen",
-        tasks=Use(
+        tasks=DefenceUse(
             "geneb_ci.audit.rerun.honesty:fresh_result",
             f"{_ATTACKS}::test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set",
         ),
-        embeddings=Unused("a receipt has no embeddings of fresh sequences, and no probe of theirs"),
+        embeddings=DefenceUnused(
+            "a receipt has no embeddings of fresh sequences, and no probe of theirs"
+        ),
     ),
     Defence(
         name="measured precision",
-        against="a coarse dtype that is declared for the sake of its tolerance",
+        attack="a coarse dtype that is declared for the sake of its tolerance",
         needs="sequences that are embedded twice",
-        tasks=Use(
+        tasks=DefenceUse(
             "geneb_ci.audit.rerun.honesty:precision_of",
             f"{_ATTACKS}::test_a_coarse_dtype_without_need_has_the_tolerance_of_float32",
         ),
-        embeddings=Use(
+        embeddings=DefenceUse(
             "geneb_ci.audit.sampling.embedding_draw:weakness_of",
             f"{_EMBEDDING_AUDIT}::test_a_receipt_in_bfloat16_is_never_drawn_from",
         ),
     ),
     Defence(
         name="one draw of a commitment",
-        against="drawing again until the sample suits",
+        attack="drawing again until the sample suits",
         needs="the records of the repository",
-        tasks=Use(
+        tasks=DefenceUse(
             "geneb_ci.audit.sampling.task_draw:require_one_draw",
             "tests/audit/test_verify.py::test_one_commitment_has_one_draw",
         ),
-        embeddings=Use(
+        embeddings=DefenceUse(
             "geneb_ci.audit.sampling.task_draw:require_one_draw",
             f"{_EMBEDDING_AUDIT}::test_a_second_draw_of_one_commitment_is_refused",
         ),
     ),
     Defence(
         name="earlier draws count again",
-        against="another name or another version of a submission for the sake of another draw",
+        attack="another name or another version of a submission for the sake of another draw",
         needs="the records of the repository",
-        tasks=Use(
+        tasks=DefenceUse(
             "geneb_ci.audit.sampling.task_draw:earlier_draws",
             "tests/audit/test_identity.py::test_sixteen_names_for_one_method_share_one_draw",
         ),
-        embeddings=Use(
+        embeddings=DefenceUse(
             "geneb_ci.audit.sampling.embedding_draw:earlier_embedding_draws",
             "tests/audit/test_embedding_verify.py::test_earlier_draws_of_a_method_count_under_another_name",
         ),
     ),
     Defence(
         name="near claims and receipts",
-        against="a copy with one touched weight under another name",
+        attack="a copy with one touched weight under another name",
         needs="the claims, or the receipts, of earlier audits",
-        tasks=Use(
+        tasks=DefenceUse(
             "geneb_ci.audit.commitment:same_method_reason",
             "tests/audit/test_identity.py::test_one_changed_weight_and_another_name_do_not_hide_the_claims",
         ),
-        embeddings=Use(
+        embeddings=DefenceUse(
             "geneb_ci.audit.compare.embeddings:near_roots",
             "tests/audit/test_near_receipts.py::test_a_near_receipt_inherits_the_rows_drawn_before",
         ),
     ),
     Defence(
         name="signed starts and aborts",
-        against="runs that are ended because they go badly",
+        attack="runs that are ended because they go badly",
         needs="a maintainer who commits what is written",
-        tasks=Use(
+        tasks=DefenceUse(
             "geneb_ci.audit.record.signing:sign_abort",
             "tests/audit/test_rerun_faults.py::test_a_run_that_the_extractor_ends_is_signed_as_aborted",
         ),
-        embeddings=Use(
+        embeddings=DefenceUse(
             "geneb_ci.audit.record.signing:sign_abort",
             "tests/audit/test_embedding_evidence.py::test_one_between_aborts_does_not_end_their_row",
         ),

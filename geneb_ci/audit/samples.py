@@ -24,7 +24,7 @@ from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX
 from geneb_ci.audit.rerun.embedder import rerun_cost, rerun_cost_lines
 from geneb_ci.audit.rerun.embeddings import RERUN_EMBEDDINGS, rerun_embeddings
-from geneb_ci.audit.rerun.prepare import Ready
+from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.tasks import check_outcome, outcome_of
 from geneb_ci.audit.rerun.workspace import Work
 from geneb_ci.audit.sampling.design import sample_size_of
@@ -62,7 +62,7 @@ OUTCOME = "outcome.json"
 _P = TypeVar("_P", TaskPlan, EmbeddingPlan)
 
 
-class Committed(NamedTuple):
+class CommittedSubmission(NamedTuple):
     """A commitment, the submission that it names, and the repository with earlier audits."""
 
     commitment: Commitment
@@ -104,14 +104,14 @@ class Sample(Protocol[_P]):
     def drawn_text(self, commitment: Commitment) -> str:
         """Return what will be drawn, as part of a sentence."""
 
-    def near(self, committed: Committed, say: Say) -> Mapping[str, str]:
+    def near(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
         """Return the roots of other receipts that are nearly this one: root to the reason.
 
         Draws from them count as draws for this submission.
         """
 
     def drawing(
-        self, committed: Committed, plans: Sequence[_P], near: Collection[str]
+        self, committed: CommittedSubmission, plans: Sequence[_P], near_roots: Collection[str]
     ) -> Callable[[str, Beacon], _P]:
         """Return a function from the time of the commitment and the beacon to the plan.
 
@@ -122,14 +122,16 @@ class Sample(Protocol[_P]):
     def drawn_names(self, plan: _P) -> str:
         """Return the drawn tasks, or the number of drawn embeddings, in one line."""
 
-    def cost(self, here: Ready, plan: _P | None, setup: float, say: Say) -> str:
+    def cost(self, prepared: PreparedRerun, plan: _P | None, setup: float, say: Say) -> str:
         """Return what the rerun will cost, as lines of text; "" where nothing is left to pay.
 
         `plan` is None before the draw; `setup` is in seconds. Raises what refuses a machine that
         cannot carry it.
         """
 
-    def rerun(self, plan: _P, here: Ready, clock: Callable[[], float], say: Say) -> RerunResult:
+    def rerun(
+        self, plan: _P, prepared: PreparedRerun, clock: Callable[[], float], say: Say
+    ) -> RerunResult:
         """Embed and score the sample again, compare it, and return the outcome."""
 
     def finished(self, plan: _P, subject: AuditSubject, work: Work) -> RerunResult | None:
@@ -166,12 +168,12 @@ class TaskSample:
         """Return how many tasks will be drawn."""
         return f"{commitment.policy.drawn} of {len(commitment.tasks)} tasks"
 
-    def near(self, committed: Committed, say: Say) -> Mapping[str, str]:
+    def near(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
         """Return nothing: which earlier draws of tasks count follows from the commitments."""
         return {}
 
     def drawing(
-        self, committed: Committed, plans: Sequence[TaskPlan], near: Collection[str]
+        self, committed: CommittedSubmission, plans: Sequence[TaskPlan], near_roots: Collection[str]
     ) -> Callable[[str, Beacon], TaskPlan]:
         """Return the draw of tasks, with targeted ones and those of earlier draws."""
         commitment, submission, _ = committed
@@ -194,27 +196,27 @@ class TaskSample:
         """Return the names of the tasks to rerun."""
         return ", ".join(choice.task for choice in plan.chosen)
 
-    def cost(self, here: Ready, plan: TaskPlan | None, setup: float, say: Say) -> str:
+    def cost(self, prepared: PreparedRerun, plan: TaskPlan | None, setup: float, say: Say) -> str:
         """Measure, and return as text, what is left to pay on this machine."""
-        commitment = here.commitment
+        commitment = prepared.commitment
         if plan is None:
             tasks, weights = commitment.tasks, cost.draw_probabilities(commitment)
             drawn = commitment.policy.drawn
         else:
-            weights = cost.remaining_tasks(plan, here)
+            weights = cost.remaining_tasks(plan, prepared)
             tasks, drawn = list(weights), len(weights)
         if not weights:
             return ""  # all is embedded
-        sampled = cost.measurements_of(here, weights, say)
-        expected = cost.cost_of(here, sampled, weights, setup)
-        cost.refuse_too_large(here, sampled, tasks, drawn)
-        return cost.cost_text(expected, here, drawn=plan is not None)
+        sampled = cost.measurements_of(prepared, weights, say)
+        expected = cost.cost_of(prepared, sampled, weights, setup)
+        cost.refuse_too_large(prepared, sampled, tasks, drawn)
+        return cost.cost_text(expected, prepared, drawn=plan is not None)
 
     def rerun(
-        self, plan: TaskPlan, here: Ready, clock: Callable[[], float], say: Say
+        self, plan: TaskPlan, prepared: PreparedRerun, clock: Callable[[], float], say: Say
     ) -> RerunResult:
         """Embed and score the drawn tasks again, and compare every cell of them."""
-        return RerunResult(outcome_of(plan, here, clock, say))
+        return RerunResult(outcome_of(plan, prepared, clock, say))
 
     def finished(self, plan: TaskPlan, subject: AuditSubject, work: Work) -> RerunResult | None:
         """Return the outcome of the folder, computed again from the scores beside it."""
@@ -256,7 +258,7 @@ class EmbeddingSample:
         """Return what will be drawn."""
         return "embeddings of its receipt"
 
-    def near(self, committed: Committed, say: Say) -> Mapping[str, str]:
+    def near(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
         """Return the roots of receipts that were drawn from and are nearly the same as this one."""
         repository, receipt = committed.repository, committed.with_receipt.receipt
         own = OwnReceipt(
@@ -271,7 +273,10 @@ class EmbeddingSample:
         return near
 
     def drawing(
-        self, committed: Committed, plans: Sequence[EmbeddingPlan], near: Collection[str]
+        self,
+        committed: CommittedSubmission,
+        plans: Sequence[EmbeddingPlan],
+        near_roots: Collection[str],
     ) -> Callable[[str, Beacon], EmbeddingPlan]:
         """Return the draw of embeddings, with those of earlier draws."""
         commitment, rows = committed.commitment, embedding_counts(self.size)
@@ -281,7 +286,7 @@ class EmbeddingSample:
             commitment,
             root=committed.with_receipt.receipt.root,
             rows=rows,
-            earlier=earlier_embedding_draws(plans, commitment, near),
+            earlier=earlier_embedding_draws(plans, commitment, near_roots),
         )
 
     def drawn_names(self, plan: EmbeddingPlan) -> str:
@@ -291,40 +296,42 @@ class EmbeddingSample:
             "training embeddings of each task"
         )
 
-    def cost(self, here: Ready, plan: EmbeddingPlan | None, setup: float, say: Say) -> str:
+    def cost(
+        self, prepared: PreparedRerun, plan: EmbeddingPlan | None, setup: float, say: Say
+    ) -> str:
         """Return what a draw detects and costs; "" after the draw."""
         if plan is not None:
             return ""
-        benchmark = here.subject.benchmark
-        drawn_from = receipt_of(check_structure(here.subject.document)[0], benchmark)
+        benchmark = prepared.subject.benchmark
+        drawn_from = receipt_of(check_structure(prepared.subject.document)[0], benchmark)
         with self._files(drawn_from.receipt, say) as files:
             lacking = files.lacking(list(drawn_from.receipt.tasks))
-        return self.power_and_cost(drawn_from, here.commitment, benchmark, lacking)
+        return self.power_and_cost(drawn_from, prepared.commitment, benchmark, lacking)
 
     def power_and_cost(
         self,
         drawn_from: SubmissionWithReceipt,
         commitment: Commitment,
         benchmark: Benchmark,
-        lacking: int = 0,
+        bytes_to_fetch: int = 0,
     ) -> str:
-        """Return what a draw detects and costs, as lines; `lacking` are bytes still to fetch."""
+        """Return what a draw detects and costs, as lines; `bytes_to_fetch` are not here."""
         rows, receipt = embedding_counts(self.size), drawn_from.receipt
         costs = rerun_cost(
             rows, receipt, benchmark, drawn_from.submission.meta.params, commitment.policy.drawn
         )
         lines = [
             *power_lines(drawn_from.submission, rows, benchmark, commitment.tasks),
-            *rerun_cost_lines(costs, cost_of(receipt, receipt.tasks, lacking)),
+            *rerun_cost_lines(costs, cost_of(receipt, receipt.tasks, bytes_to_fetch)),
         ]
         return "".join(f"{line}\n" for line in lines)
 
     def rerun(
-        self, plan: EmbeddingPlan, here: Ready, clock: Callable[[], float], say: Say
+        self, plan: EmbeddingPlan, prepared: PreparedRerun, clock: Callable[[], float], say: Say
     ) -> RerunResult:
         """Recompute every cell from the receipt, embed the drawn sequences again, and compare."""
         files = functools.partial(receipt_files, folder=self.receipt, say=say)
-        return rerun_embeddings(plan, here, files, clock, say)
+        return rerun_embeddings(plan, prepared, files, clock, say)
 
     def finished(
         self, plan: EmbeddingPlan, subject: AuditSubject, work: Work

@@ -50,9 +50,9 @@ from geneb_ci.audit.record.signing import (
     sign_start,
 )
 from geneb_ci.audit.record.statement import RERUN, Record, check_can_record, record_of
-from geneb_ci.audit.rerun.prepare import Machine, Ready, ready
+from geneb_ci.audit.rerun.prepare import Machine, PreparedRerun, ready
 from geneb_ci.audit.rerun.workspace import Work, open_work
-from geneb_ci.audit.samples import OUTCOME, Committed, Sample, TaskSample, sample_of
+from geneb_ci.audit.samples import OUTCOME, CommittedSubmission, Sample, TaskSample, sample_of
 from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET
 from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.sampling.embedding_draw import recompute_any
@@ -105,7 +105,7 @@ class AuditRequest:
     dry_run: bool = False
     shown_on: str | None = None
     """Commit on GitHub whose status shows the commitment, with that time."""
-    again: str = ""
+    command: str = ""
     """The command that runs this audit, without --committed-at."""
 
 
@@ -220,7 +220,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
 
 def _shown_cost(
     request: AuditRequest,
-    here: Ready,
+    prepared: PreparedRerun,
     plan: TaskPlan | EmbeddingPlan | None,
     setup: float,
     say: Say,
@@ -231,7 +231,7 @@ def _shown_cost(
 
     "" where all is embedded.
     """
-    cost: str = request.sample.cost(here, plan, setup, say)
+    cost: str = request.sample.cost(prepared, plan, setup, say)
     if cost.partition("\n")[2] != before.partition("\n")[2]:
         show(cost)
     return cost
@@ -254,7 +254,7 @@ def draw_plan(
     repository = AuditRepository(layout)
     repository.history.check_here(commitment.model_id)
     repository.history.check_undrawn(commitment)
-    committed = Committed(commitment, submission, repository)
+    committed = CommittedSubmission(commitment, submission, repository)
     near = sample.near(committed, say)
     plans = earlier_plans(sample.kind, commitment, committed_at, repository, sample.earlier, near)
     drawing = sample.drawing(committed, plans, near)
@@ -293,7 +293,7 @@ def rerun_plan(
 
 
 def rerun_drawn(
-    plan: _P, sample: Sample[_P], here: Ready, signing: Signing, advice: str = ""
+    plan: _P, sample: Sample[_P], prepared: PreparedRerun, signing: Signing, advice: str = ""
 ) -> RerunResult:
     """Rerun a drawn sample and compare it; sign its start, and an abort by the extractor.
 
@@ -301,7 +301,7 @@ def rerun_drawn(
     """
     signing.start(plan)
     try:
-        return sample.rerun(plan, here, time.time, signing.say)
+        return sample.rerun(plan, prepared, time.time, signing.say)
     except ExtractorRefused as error:
         signing.abort(error, plan)
         error.fix += advice
@@ -392,12 +392,14 @@ def commitment_of(request: AuditRequest, submission: SubmissionFile) -> Commitme
         raise
 
 
-def publish(request: AuditRequest, here: Ready, signing: Signing, show: Say) -> str | AuditProgress:
+def publish(
+    request: AuditRequest, prepared: PreparedRerun, signing: Signing, show: Say
+) -> str | AuditProgress:
     """Sign the commitment and show how the caller publishes it; return the state that asks for it.
 
     For practice nothing is published, and the result is the time of the commitment.
     """
-    commitment = here.commitment
+    commitment = prepared.commitment
     if request.source.practice:
         signing.say("practice: the digest is published nowhere, and anybody can foresee the draw")
         return practice_time()
@@ -406,12 +408,12 @@ def publish(request: AuditRequest, here: Ready, signing: Signing, show: Say) -> 
         path = sign_commitment(commitment, signing.key, signing.layout, signing.audits, signing.say)
         merge = f"merge {os.path.relpath(path)} into the main branch;\n"
         shown = " --shown-on COMMIT"
-    shown_before = here.work.read(SHOWN) is not None
-    here.work.keep(SHOWN, commitment.sha256 + "\n")
-    again = f"{request.again} --committed-at {EXAMPLE_TIME}{shown}"
+    shown_before = prepared.work.read(SHOWN) is not None
+    prepared.work.keep(SHOWN, commitment.sha256 + "\n")
+    again = f"{request.command} --committed-at {EXAMPLE_TIME}{shown}"
     state = AuditProgress(Exit.CLEAN, TO_BE_PUBLISHED, commitment.sha256, again)
     practice = (
-        f"or, for practice, at once and offline: {request.again} --practice\n"
+        f"or, for practice, at once and offline: {request.command} --practice\n"
         if is_practice(commitment.benchmark.sha256)
         else ""
     )
@@ -534,7 +536,7 @@ def _difference(first: Commitment, second: Commitment) -> str:
 def _published_and_drawn(
     request: AuditRequest,
     submission: SubmissionFile,
-    here: Ready,
+    prepared: PreparedRerun,
     signing: Signing,
     show: Say,
 ) -> TaskPlan | EmbeddingPlan | AuditProgress:
@@ -544,16 +546,16 @@ def _published_and_drawn(
     """
     committed_at = request.committed_at
     if committed_at is None:
-        published = publish(request, here, signing, show)
+        published = publish(request, prepared, signing, show)
         if isinstance(published, AuditProgress):
             return published
         committed_at = published
-    sample, work = request.sample, here.work
+    sample, work = request.sample, prepared.work
     if request.work is None:
-        plans = _plans_here(work.folder, here.commitment, sample.kind, signing.say)
+        plans = _plans_here(work.folder, prepared.commitment, sample.kind, signing.say)
         sample = sample.with_earlier(plans)
     plan: TaskPlan | EmbeddingPlan = draw_plan(
-        here.commitment,
+        prepared.commitment,
         committed_at,
         submission,
         sample,

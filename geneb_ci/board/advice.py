@@ -138,7 +138,7 @@ class AdviceFacts(NamedTuple):
     """Rows, tasks and intervals of a board or of its published files, from which advice is made."""
 
     boards: Mapping[str, "RegimeScores"]
-    drawn: Mapping[str, float]
+    draw_variances: Mapping[str, float]
     """Regime to the variance between training draws that is assumed; 0 without draws."""
     tasks: Sequence[TaskRecord]
     """In board order."""
@@ -181,43 +181,43 @@ def model_request(
     )
 
 
-def exact_need(need: ModelRequest, known: AdviceFacts) -> ModelRequest:
-    """Return a need with the names of the board: letter case does not matter.
+def exact_need(request: ModelRequest, facts: AdviceFacts) -> ModelRequest:
+    """Return a request with names as the board writes them; letter case does not matter.
 
     Raises UsageProblem when it has no such category, species or regime.
     """
-    categories = list(dict.fromkeys(task["cat"] for task in known.tasks))
+    categories = list(dict.fromkeys(task["cat"] for task in facts.tasks))
     groups = dict.fromkeys(
-        task[key] for key in ("kingdom", "species") for task in known.tasks if key in task
+        task[key] for key in ("kingdom", "species") for task in facts.tasks if key in task
     )
-    regimes = [*known.drawn, *([HUNDREDS] if len(regimes_of(HUNDREDS, known)) > 1 else [])]
-    regime = exact_name(need.regime, regimes, "regime of the benchmark")
+    regimes = [*facts.draw_variances, *([HUNDREDS] if len(regimes_of(HUNDREDS, facts)) > 1 else [])]
+    regime = exact_name(request.regime, regimes, "regime of the benchmark")
     exact: dict[str, str | None] = {"regime": regime}
-    if need.category is not None:
-        exact["category"] = exact_name(need.category, categories, "category of the benchmark")
-    if need.species is not None:
+    if request.category is not None:
+        exact["category"] = exact_name(request.category, categories, "category of the benchmark")
+    if request.species is not None:
         fix = "" if groups else "ask for none: the policy's tasks.toml names none"
         what = "species or kingdom of the tasks"
-        exact["species"] = exact_name(need.species, list(groups), what, fix)
-    return need.model_copy(update=exact)
+        exact["species"] = exact_name(request.species, list(groups), what, fix)
+    return request.model_copy(update=exact)
 
 
-def regimes_of(regime: str, known: AdviceFacts) -> list[str]:
+def regimes_of(regime: str, facts: AdviceFacts) -> list[str]:
     """Return the regimes that are shown for some number of labelled examples, the fewest first."""
     if regime != HUNDREDS:
         return [regime]
-    few = [name for name, variance in known.drawn.items() if variance > 0]
-    many = [name for name, variance in known.drawn.items() if variance == 0]
+    few = [name for name, variance in facts.draw_variances.items() if variance > 0]
+    many = [name for name, variance in facts.draw_variances.items() if variance == 0]
     return [*few[:1], *many[:1]]
 
 
-def matching(need: ModelRequest, tasks: Sequence[TaskRecord]) -> list[TaskRecord]:
+def matching(request: ModelRequest, tasks: Sequence[TaskRecord]) -> list[TaskRecord]:
     """Return the tasks of a species, or kingdom, and a category."""
     return [
         task
         for task in tasks
-        if need.category in {None, task["cat"]}
-        and need.species in {None, task.get("species"), task.get("kingdom")}
+        if request.category in {None, task["cat"]}
+        and request.species in {None, task.get("species"), task.get("kingdom")}
     ]
 
 

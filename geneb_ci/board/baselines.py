@@ -58,7 +58,7 @@ class BesideBaselines(NamedTuple):
     """A row and the baselines on the tasks that all of them have, in the full regime."""
 
     tasks: int
-    own: float
+    row: float
     baselines: dict[str, float]
 
 

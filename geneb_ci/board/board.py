@@ -66,7 +66,7 @@ EntryMaker = Callable[[BoardRow, Iterable[Finding]], Entry]
 
 
 def entry_maker(layout: Layout) -> EntryMaker:
-    """Return what decides the level of a submission, with its findings, and makes its entry.
+    """Return a function that makes the entry of a checked submission, with its trust level.
 
     Raises BadConfiguration, and BrokenRecordError where an audit record is broken.
     """
@@ -293,7 +293,7 @@ def require_apart(out: Path, layout: Layout, files: Iterable[Path] = ()) -> None
     if out.resolve() in {folder.resolve() for folder in folders}:
         raise UsageProblem(
             f"{out}: submissions are read from this folder, and the files of a board would be "
-            "taken for some",
+            "read as submissions",
             "name another folder by --output, such as build/board",
         )
 
@@ -319,7 +319,7 @@ def entries_of(
 
 def advice_of(
     folder: Path | None,
-    need: ModelRequest,
+    request: ModelRequest,
     margin: float,
     watch: Watch = lambda results, _: results,
     *,
@@ -333,7 +333,7 @@ def advice_of(
         from geneb_ci.board.recommend import advise_rows  # numpy: 0.2 s
     layout, files = files_at(folder, "geneb-ci recommend FOLDER")
     entries = entries_of(layout, files, watch, cache=cache)
-    return advise_rows(entries, benchmark_of(layout), task_notes(layout), need, margin)
+    return advise_rows(entries, benchmark_of(layout), task_notes(layout), request, margin)
 
 
 def _analyses() -> AbstractContextManager[None]:

@@ -125,7 +125,7 @@ def _disputes(decision: Decision) -> Iterator[dict[str, Any]]:
         yield {"why": [decision.reason], "scores": []}
 
 
-class InTable(NamedTuple):
+class TableDisplay(NamedTuple):
     """How the page's table of scores shows a column."""
 
     sort: str
@@ -161,7 +161,7 @@ class Column:
     """Whether every row has it."""
     is_compared: bool = True
     """Whether `geneb-ci diff` compares it: not what follows from the other rows."""
-    table: InTable | None = None
+    table: TableDisplay | None = None
     """Its place in the table of scores; None for what only the page of a model shows."""
     download: str = ""
     """Its heading in the downloads of the table; "" for what they leave out."""
@@ -237,7 +237,7 @@ COLUMNS: tuple[Column, ...] = (
         kind="name",
         label="Model",
         is_by_task=True,
-        table=InTable("name", "name", "name", "up"),
+        table=TableDisplay("name", "name", "name", "up"),
         download="display",
     ),
     Column(
@@ -261,7 +261,7 @@ COLUMNS: tuple[Column, ...] = (
         kind="size",
         label="Size",
         is_by_task=True,
-        table=InTable("params", "size", "number of parameters"),
+        table=TableDisplay("params", "size", "number of parameters"),
         download="params",
     ),
     Column(
@@ -279,7 +279,7 @@ COLUMNS: tuple[Column, ...] = (
         value=lambda entry: str(entry.authorship),
         kind="text",
         label="Authorship",
-        table=InTable("authorship", "authorship", "whose file it is", "up"),
+        table=TableDisplay("authorship", "authorship", "whose file it is", "up"),
         download="authorship",
     ),
     Column(
@@ -289,7 +289,7 @@ COLUMNS: tuple[Column, ...] = (
         value=lambda entry: str(entry.evidence),
         kind="evidence",
         label="Evidence",
-        table=InTable("evidence", "evidence", "what others did to confirm the scores"),
+        table=TableDisplay("evidence", "evidence", "what others did to confirm the scores"),
         download="evidence",
     ),
     Column(

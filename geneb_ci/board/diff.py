@@ -37,7 +37,7 @@ class Estimates:
         self._known: dict[tuple[str, str, str], Estimate] = {}
 
     def of(self, submission: Submission, regime: str, benchmark: Benchmark) -> Estimate:
-        """Return the estimate of a row; in 0.01 s, the first time."""
+        """Return the estimate of a row, which is computed once."""
         from geneb_ci.board.uncertainty import row_scores  # of the extra `build`
 
         key = (benchmark.sha256, regime, submission.model_dump_json())
@@ -141,7 +141,7 @@ def regimes_of(
 
 
 @dataclass(frozen=True)
-class Side:
+class BoardSide:
     """One of the two boards: both files as values, and how sure their scores are."""
 
     categories: dict[str, Any]
@@ -151,7 +151,7 @@ class Side:
     """None where all errors count as independent."""
 
 
-class Present(NamedTuple):
+class OneSidedRow(NamedTuple):
     """A row that only one of the boards has: where it stands there."""
 
     model: str
@@ -166,7 +166,7 @@ class ChangedFact(NamedTuple):
     after: object
 
 
-class Shift(NamedTuple):
+class RankShift(NamedTuple):
     """The change of a row in one regime; None where it was or is not ranked."""
 
     regime: str
@@ -178,12 +178,12 @@ class Shift(NamedTuple):
     """Whether macro MCC moved by less than the row's own interval is wide to one side."""
 
 
-class Changed(NamedTuple):
+class ChangedRow(NamedTuple):
     """A row that both boards have, and that differs."""
 
     model: str
     facts: tuple[ChangedFact, ...]
-    shifts: tuple[Shift, ...]
+    shifts: tuple[RankShift, ...]
 
 
 class RankMove(NamedTuple):
@@ -202,9 +202,9 @@ class RankMove(NamedTuple):
 class BoardDiff:
     """All that differs between two boards."""
 
-    added: tuple[Present, ...]
-    removed: tuple[Present, ...]
-    changed: tuple[Changed, ...]
+    added: tuple[OneSidedRow, ...]
+    removed: tuple[OneSidedRow, ...]
+    changed: tuple[ChangedRow, ...]
     moves: tuple[RankMove, ...]
     pushed: dict[str, int]
     """Regime to rows whose rank differs only because other rows came or went."""
@@ -215,7 +215,7 @@ class BoardDiff:
         return not (self.added or self.removed or self.changed)
 
 
-def board_diff(before: Side, after: Side) -> BoardDiff:
+def board_diff(before: BoardSide, after: BoardSide) -> BoardDiff:
     """Compare two boards; rows stand in the order of the boards, regimes in that of the new one."""
     old, new = _regimes(before), _regimes(after)
     models_old, models_new = _models(before), _models(after)
@@ -236,23 +236,25 @@ def board_diff(before: Side, after: Side) -> BoardDiff:
     )
 
 
-def _regimes(side: Side) -> dict[str, Regime]:
+def _regimes(side: BoardSide) -> dict[str, Regime]:
     return regimes_of(side.categories["data"], side.estimate, side.shared)
 
 
-def _models(side: Side) -> dict[str, None]:
+def _models(side: BoardSide) -> dict[str, None]:
     rows = (row for rows in side.categories["data"].values() for row in rows)
     names = {row["model"] for row in rows}
     return dict.fromkeys(sorted(names, key=lambda name: (name.lower(), name)))
 
 
-def _present(model: str, regimes: dict[str, Regime]) -> Present:
-    return Present(model, tuple(r.place_of(model) for r in regimes.values() if model in r.scores))
+def _present(model: str, regimes: dict[str, Regime]) -> OneSidedRow:
+    return OneSidedRow(
+        model, tuple(r.place_of(model) for r in regimes.values() if model in r.scores)
+    )
 
 
 def _changed(
-    model: str, before: Side, after: Side, old: dict[str, Regime], new: dict[str, Regime]
-) -> Changed | None:
+    model: str, before: BoardSide, after: BoardSide, old: dict[str, Regime], new: dict[str, Regime]
+) -> ChangedRow | None:
     facts: dict[str, ChangedFact] = {}
     shifts = []
     for name in (*new, *(name for name in old if name not in new)):
@@ -269,8 +271,8 @@ def _changed(
             if place_was is not None and place_now is not None:
                 moved = abs(place_now.score - place_was.score)
                 small = moved <= new[name].half_width(model)
-            shifts.append(Shift(name, place_was, place_now, scores, small))
-    return Changed(model, tuple(facts.values()), tuple(shifts)) if facts or shifts else None
+            shifts.append(RankShift(name, place_was, place_now, scores, small))
+    return ChangedRow(model, tuple(facts.values()), tuple(shifts)) if facts or shifts else None
 
 
 def _row(board: dict[str, Any], regime: str, model: str) -> dict[str, Any] | None:
@@ -293,12 +295,12 @@ def _scores(row: dict[str, Any] | None) -> dict[tuple[str, str], float]:
     }
 
 
-def _moves(old: Regime, new: Regime, differ: set[str]) -> Iterable[RankMove]:
+def _moves(old: Regime, new: Regime, differing: set[str]) -> Iterable[RankMove]:
     """Return the rows of both boards that passed another or were passed by one."""
     both = [model for model in new.scores if model in old.scores]
     for model in both:
         # Two rows that are what they were stand to each other as they did.
-        others = [other for other in both if other != model and differ & {model, other}]
+        others = [other for other in both if other != model and differing & {model, other}]
         passed = tuple(o for o in others if _passes(model, o, old, new))
         passed_by = tuple(o for o in others if _passes(o, model, old, new))
         if passed or passed_by:

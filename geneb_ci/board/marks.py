@@ -237,7 +237,7 @@ def properties_seen(submission: Submission) -> str | None:
 
 
 def decider(layout: Layout) -> Callable[[str, str, str], Decision]:
-    """Return what decides the level of a row, from its digest, origin and scorer and all records.
+    """Return a function from digest, origin and scorer of a row to its decision, by all records.
 
     Raises BadConfiguration, and BrokenRecordError where a record is broken.
     """

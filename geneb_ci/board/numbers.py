@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from geneb_ci.check.claims import Results, readings, two_classes
 from geneb_ci.check.rule import Context
-from geneb_ci.statistics.binary import Classes, Recovered, counts_of, recovered_cell
+from geneb_ci.statistics.binary import Classes, RecoveredCell, counts_of, recovered_cell
 from geneb_ci.statistics.metrics import RowNumbers, Triple
 from reference_harness.formats.base import Scores
 from reference_harness.formats.benchmark import Benchmark, Task
 from reference_harness.formats.submission import Submission, SubmissionV11
 
 
-def recovered_tables(context: Context, regime: str) -> Iterator[Recovered]:
+def recovered_tables(context: Context, regime: str) -> Iterator[RecoveredCell]:
     """Recover the tables of a regime's two-class cells; of a mean, those of its seeds if given."""
     for claim in context.claims:
         if claim.path[:2] == ("results", regime) and claim.classes and claim.fits == 1:
@@ -70,7 +70,7 @@ def weighted_sums(values: Sequence[float], benchmark: Benchmark, power: int = 1)
 
 
 def single_fits(benchmark: Benchmark) -> list[str]:
-    """Name the regimes of one fit."""
+    """Return the regimes in which one fit stands for all seeds."""
     return [r for r in benchmark.regimes if r not in benchmark.protocol.few_shot_k]
 
 

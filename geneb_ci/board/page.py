@@ -24,7 +24,7 @@ _NOTE = "Generated from leaderboard/src by geneb-ci: change the parts there, not
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:const|function) )", re.MULTILINE)
 _EXPORTED = re.compile(r"^export (?:const|function) (\w+)", re.MULTILINE)
-_LEFT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
+_IMPORT_LINE = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 _STYLE_IMPORT = re.compile(r'^@import "(\./[^"]+)";\n', re.MULTILINE)
 FIXED = (
     INDEX,
@@ -69,7 +69,7 @@ def _module_function(name: str, text: str) -> str:
         for names, path in _IMPORT.findall(text)
     )
     body = _EXPORT.sub("", _IMPORT.sub("", text)).strip()
-    if left := _LEFT.search(body):
+    if left := _IMPORT_LINE.search(body):
         raise _broken(name, f"has an import or export that the bundler does not know: {left[0]}")
     given = f"return {{ {', '.join(_exports(text))} }};"
     begin = f"/* {name} */\nconst {_module_variable(name)} = (() => {{\n"
@@ -89,13 +89,16 @@ def _split(names: str) -> list[str]:
 
 
 def _ordered(
-    name: str, source: Mapping[str, bytes], above: tuple[str, ...], known: dict[str, list[str]]
+    name: str,
+    source: Mapping[str, bytes],
+    importers: tuple[str, ...],
+    imports: dict[str, list[str]],
 ) -> list[str]:
-    """Return a part after the parts that it imports, each once; `known` keeps what was found."""
-    if name in above:
-        raise _broken(name, f"is imported in a circle: {' -> '.join([*above, name])}")
-    if name in known:
-        return known[name]
+    """Return a part after the parts that it imports, each once; `imports` keeps what was found."""
+    if name in importers:
+        raise _broken(name, f"is imported in a circle: {' -> '.join([*importers, name])}")
+    if name in imports:
+        return imports[name]
     parts: dict[str, None] = {}
     for names, path in _IMPORT.findall(_text(name, source)):
         imported = _path(name, path)
@@ -104,9 +107,9 @@ def _ordered(
             if export not in exported:
                 raise _broken(name, f"imports {export}, which {imported} does not export")
         if imported not in parts:
-            parts |= dict.fromkeys(_ordered(imported, source, (*above, name), known))
-    known[name] = [*parts, name]
-    return known[name]
+            parts |= dict.fromkeys(_ordered(imported, source, (*importers, name), imports))
+    imports[name] = [*parts, name]
+    return imports[name]
 
 
 def _exports(text: str) -> list[str]:

@@ -312,19 +312,23 @@ def _standings_text(columns: Iterable[Standings], ids: Ids) -> Iterator[bytes]:
     yield b"]" if before == b"," else b"null"
 
 
-def _overall(stood: Standings, model: str) -> list[float | None] | None:
+def _overall(standings: Standings, model: str) -> list[float | None] | None:
     """Return score, error and degrees of freedom of a model."""
-    return list(map(stood[model].__getitem__, _STANDING[:3])) if model in stood.places else None
+    return (
+        list(map(standings[model].__getitem__, _STANDING[:3]))
+        if model in standings.places
+        else None
+    )
 
 
 def _claims(advice: Advice, index_of: Mapping[str, int]) -> dict[str, Any]:
     """Return what the sentences of the first view rest on."""
 
-    def claim(own: Claim) -> dict[str, Any]:
+    def claim(claim: Claim) -> dict[str, Any]:
         return {
-            "at": index_of[own.model],
-            "wins": list(own.wins.values()),
-            "without": len(own.without),
+            "at": index_of[claim.model],
+            "wins": list(claim.wins.values()),
+            "without": len(claim.without),
         }
 
     return {

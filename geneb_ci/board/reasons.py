@@ -64,7 +64,7 @@ def examples_text(regime: str) -> str:
     return f"{regime} (all training examples)" if regime == "full" else regime
 
 
-def reasons_of(advice: Advice, known: AdviceFacts) -> list[str]:
+def reasons_of(advice: Advice, facts: AdviceFacts) -> list[str]:
     """Return advice as sentences; ids of models are all of a contributor's text in it.
 
     They stand in backticks, ids of rules and published defects in brackets: the page writes them
@@ -87,8 +87,8 @@ def reasons_of(advice: Advice, known: AdviceFacts) -> list[str]:
         why.append(_smaller(advice))
         named += [advice.smallest.model] if advice.smallest is not None else []
     models = list(dict.fromkeys(named))
-    why += [sentence for model in models for sentence in _doubts(model, known.rows[model])]
-    if any(known.drawn[own.regime] for own in advice.regimes):
+    why += [sentence for model in models for sentence in _doubts(model, facts.rows[model])]
+    if any(facts.draw_variances[own.regime] for own in advice.regimes):
         why.append(DRAWS)
     return why
 
@@ -99,17 +99,17 @@ DRAWS = (
 )
 
 
-def _asked(need: ModelRequest) -> str:
-    return " and ".join(filter(None, (need.species, need.category)))
+def _asked(request: ModelRequest) -> str:
+    return " and ".join(filter(None, (request.species, request.category)))
 
 
-def limits_text(need: ModelRequest) -> str:
+def limits_text(request: ModelRequest) -> str:
     """Write the limits of a need: "at most 500M parameters and evidence audited or more"."""
     parts = []
-    if need.max_params is not None:
-        parts.append(f"at most {size_text(need.max_params)} parameters")
-    if need.evidence is not None:
-        parts.append(f"evidence {need.evidence} or more")
+    if request.max_params is not None:
+        parts.append(f"at most {size_text(request.max_params)} parameters")
+    if request.evidence is not None:
+        parts.append(f"evidence {request.evidence} or more")
     return " and ".join(parts)
 
 

@@ -48,7 +48,7 @@ def known_of(
     benchmark: Benchmark,
     notes: TaskNotes,
 ) -> AdviceFacts:
-    """Return what advice is made from, of rows; `boards` has the regimes whose scores are known."""
+    """Return the facts that advice is made from; `boards` has the regimes with known scores."""
     return AdviceFacts(
         boards,
         {regime: draw_variance(regime, benchmark) for regime in benchmark.regimes},
@@ -58,7 +58,7 @@ def known_of(
 
 
 def known_of_built(values: Mapping[str, Mapping[str, Any]]) -> AdviceFacts:
-    """Return what advice is made from, of the files of a board."""
+    """Return the facts that advice is made from, of the files of a built board."""
     tasks = [task["id"] for task in values[TASKS]["tasks"]]
     ranks = values[DIAGNOSTICS]["ranks"]
     boards = {}
@@ -95,23 +95,23 @@ def _built_scores(scores: Sequence[float], numbers: Sequence[Sequence[float]]) -
     return ScoreColumn(np.array(scores, dtype=float), variance, freedom)
 
 
-def advise_built(folder: Path, need: ModelRequest, margin: float) -> Advice:
+def advise_built(folder: Path, request: ModelRequest, margin: float) -> Advice:
     """Return advice from the files of a built board. Raises UsageProblem."""
     known = known_of_built(read_built(folder, DIAGNOSTICS, LEADERBOARD, TASKS))
-    return advise(exact_need(need, known), known, margin)
+    return advise(exact_need(request, known), known, margin)
 
 
 def advise_rows(
     entries: Iterable[Entry],
     benchmark: Benchmark,
     notes: TaskNotes,
-    need: ModelRequest,
+    request: ModelRequest,
     margin: float,
 ) -> Advice:
     """Return advice from rows. Raises UsageProblem for a name that the board does not have."""
     rows = list(entries)
     known = known_of(rows, {}, benchmark, notes)
-    exact = exact_need(need, known)
+    exact = exact_need(request, known)
     boards = all_scores(rows, benchmark, regimes_of(exact.regime, known))
     return advise(exact, known._replace(boards=boards), margin)
 
@@ -146,14 +146,14 @@ class Candidates(NamedTuple):
         return int((scores[:, model] == scores.max(axis=1)).sum())
 
 
-def advise(need: ModelRequest, known: AdviceFacts, margin: float) -> Advice:
+def advise(request: ModelRequest, facts: AdviceFacts, margin: float) -> Advice:
     """Return the models that meet a need, whose names are those of the board."""
-    matched = matching(need, known.tasks)
+    matched = matching(request, facts.tasks)
     tasks = [task["id"] for task in matched]
-    regimes = regimes_of(need.regime, known)
-    models = _meeting(need, known, regimes)
+    regimes = regimes_of(request.regime, facts)
+    models = _meeting(request, facts, regimes)
     advice = Advice(
-        need=need,
+        need=request,
         margin=margin,
         tasks=tasks,
         labels=[task["label"] for task in matched],
@@ -164,33 +164,33 @@ def advise(need: ModelRequest, known: AdviceFacts, margin: float) -> Advice:
         why=[],
     )
     if models and tasks:
-        groups = [_candidates(known, regime, tasks, models) for regime in regimes]
+        groups = [_candidates(facts, regime, tasks, models) for regime in regimes]
         columns = [group.mean() for group in groups]
         smaller = _smaller(groups, columns, margin)
         shown = zip(regimes, groups, columns, strict=True)
         advice = advice.model_copy(
             update={
                 "regimes": [
-                    _in_regime(regime, group, column, margin, known)
+                    _in_regime(regime, group, column, margin, facts)
                     for regime, group, column in shown
                 ],
                 "smaller": [groups[0].models[k] for k in smaller],
                 "smallest": _smallest(groups, regimes, smaller, margin),
             }
         )
-    return advice.model_copy(update={"why": reasons_of(advice, known)})
+    return advice.model_copy(update={"why": reasons_of(advice, facts)})
 
 
-def _meeting(need: ModelRequest, known: AdviceFacts, regimes: Sequence[str]) -> list[str]:
+def _meeting(request: ModelRequest, facts: AdviceFacts, regimes: Sequence[str]) -> list[str]:
     """Return the models that meet size and evidence and are ranked in some regimes."""
-    least = None if need.evidence is None else Evidence(need.evidence)
-    ranked = [set(known.boards[regime].models) for regime in regimes]
+    least = None if request.evidence is None else Evidence(request.evidence)
+    ranked = [set(facts.boards[regime].models) for regime in regimes]
     return [
         model
-        for model in known.boards[regimes[0]].models
+        for model in facts.boards[regimes[0]].models
         if all(model in own for own in ranked)
-        and (need.max_params is None or _size(known.rows[model]) <= need.max_params)
-        and has_evidence(Evidence(known.rows[model]["evidence"]), least)
+        and (request.max_params is None or _size(facts.rows[model]) <= request.max_params)
+        and has_evidence(Evidence(facts.rows[model]["evidence"]), least)
     ]
 
 
@@ -201,13 +201,13 @@ def _size(row: Mapping[str, Any]) -> int:
 
 
 def _candidates(
-    known: AdviceFacts, regime: str, tasks: Sequence[str], models: Sequence[str]
+    facts: AdviceFacts, regime: str, tasks: Sequence[str], models: Sequence[str]
 ) -> Candidates:
-    board = known.boards[regime]
+    board = facts.boards[regime]
     index_of = {model: k for k, model in enumerate(board.models)}
     places = np.array([index_of[model] for model in models], dtype=np.intp)
     params = [board.params[k] for k in places.tolist()]
-    numbers = task_numbers(board, tasks, places, known.drawn[regime])
+    numbers = task_numbers(board, tasks, places, facts.draw_variances[regime])
     return Candidates(models, params, board.critical, tasks, numbers)
 
 
@@ -241,7 +241,7 @@ def _without(
 
 
 def _in_regime(
-    regime: str, group: Candidates, scores: ScoreColumn, margin: float, known: AdviceFacts
+    regime: str, group: Candidates, scores: ScoreColumn, margin: float, facts: AdviceFacts
 ) -> RegimeAdvice:
     order = group.best_first(scores)
     every = np.arange(len(order))
@@ -250,7 +250,7 @@ def _in_regime(
     choices = []
     for k in order:
         model, bound = group.models[k], float(bounds[k])
-        row = known.rows[model]
+        row = facts.rows[model]
         choices.append(
             Choice(
                 model=model,

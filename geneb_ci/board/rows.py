@@ -37,7 +37,7 @@ _PARTS = {
 
 @contextlib.contextmanager
 def extra_at_hand(remedy: str = "") -> Iterator[None]:
-    """Stand around imports of what only the extras `build` and `tables` bring.
+    """Wrap imports of packages that only the extras `build` and `tables` install.
 
     Raises UsageProblem, whose fix ends with the remedy, where it is not installed.
     """
@@ -179,11 +179,11 @@ def _column_text(column: Mapping[str, Any]) -> Iterable[bytes]:
     return [_standings_text(column) if isinstance(column, Standings) else json_text(column)]
 
 
-def _standings_text(stood: Standings) -> bytes:
+def _standings_text(standings: Standings) -> bytes:
     """Return the text of standings: one row that changes moves ranks of most others."""
-    facts = (f'"{name}":%s' for name in stood.columns)
-    models = (json_text(model).decode() for model in stood.models)
-    lines = zip(models, *map(number_texts, stood.columns.values()), strict=True)
+    facts = (f'"{name}":%s' for name in standings.columns)
+    models = (json_text(model).decode() for model in standings.models)
+    lines = zip(models, *map(number_texts, standings.columns.values()), strict=True)
     return ("{" + ",".join(map(f"%s:{{{','.join(facts)}}}".__mod__, lines)) + "}").encode()
 
 

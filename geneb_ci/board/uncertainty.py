@@ -126,7 +126,7 @@ def intervals(
 def all_scores(
     entries: Iterable[Entry], benchmark: Benchmark, regimes: Iterable[str] | None = None
 ) -> dict[str, RegimeScores]:
-    """Return what decisions are made from, in some or all regimes. Raises BadConfiguration."""
+    """Return scores and variances for decisions, by regime. Raises BadConfiguration."""
     listed = list(entries)
     numbers = {id(entry.submission): entry.numbers for entry in listed}
     rows = [entry.submission for entry in listed]
@@ -188,21 +188,21 @@ def spread_of(scores: ScoreColumn) -> Floats:
 
 
 def task_numbers(
-    board: RegimeScores, tasks: Sequence[str], places: Positions, drawn: float = 0.0
+    board: RegimeScores, tasks: Sequence[str], positions: Positions, drawn: float = 0.0
 ) -> Floats:
     """Return score, variance and `spread_of` of some models in some tasks: (3, T, M).
 
     `drawn` is the variance between training draws that is added for a model whose errors do not
     cover them. Variances are squares of errors, which are what is published.
     """
-    covered = [board.models[k] in board.draws_covered for k in places.tolist()]
+    covered = [board.models[k] in board.draws_covered for k in positions.tolist()]
     added = np.where(covered, 0.0, drawn)
     parts = [board.tasks[task] for task in tasks]
     return np.array(
         [
-            [part.values[places] for part in parts],
-            [np.square(np.sqrt(part.variance[places])) + added for part in parts],
-            [spread_of(part)[places] for part in parts],
+            [part.values[positions] for part in parts],
+            [np.square(np.sqrt(part.variance[positions])) + added for part in parts],
+            [spread_of(part)[positions] for part in parts],
         ]
     )
 
@@ -223,12 +223,12 @@ def regime_scores(
     rows: Iterable[Submission],
     regime: str,
     benchmark: Benchmark,
-    noted: SharedErrors | None = None,
+    shared_errors: SharedErrors | None = None,
     packed: Callable[[Submission, str, Benchmark], bytes] | None = None,
 ) -> RegimeScores:
-    """Return what decisions in a regime are made from: the rows that have every task of it.
+    """Return the scores that decisions in a regime are made from: rows with every task of it.
 
-    `noted` is what errors of rows with published predictions share, `packed` gives the
+    `shared_errors` is what errors of rows with published predictions share, `packed` gives the
     scores of a row as bytes where that is not `_packed_scores`.
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
@@ -238,8 +238,8 @@ def regime_scores(
     raw = b"".join((packed or _packed_scores)(row, regime, benchmark) for row in ranked)
     whole = np.frombuffer(raw, dtype=float).reshape(len(ranked), _width(benchmark)).T.copy()
     by_name, (has_seeds,), by_task = np.split(whole, [3 * len(names), 3 * len(names) + 1])
-    places = noted.places(ranked) if noted is not None else [None] * len(ranked)
-    triangles = noted.regimes.get(regime, {}) if noted is not None else {}
+    places = shared_errors.places(ranked) if shared_errors is not None else [None] * len(ranked)
+    triangles = shared_errors.regimes.get(regime, {}) if shared_errors is not None else {}
     return RegimeScores(
         models=tuple(row.model_id for row in ranked),
         params=tuple(row.meta.params for row in ranked),
@@ -264,22 +264,22 @@ def names_of(benchmark: Benchmark) -> tuple[str, ...]:
 
 
 def with_shared(
-    scores: ScoreColumn, triangle: Triangle, places: Sequence[int | None]
+    scores: ScoreColumn, triangle: Triangle, positions: Sequence[int | None]
 ) -> ScoreColumn:
     """Return scores with the covariances of the models that have a place in a triangle.
 
     Errors correlate as the predictions say, as far as the variance that these show is part of the
     score's: what comes from training draws is shared by nobody, so an error is never too small.
     """
-    known = [k for k, index in enumerate(places) if index is not None]
+    known = [k for k, index in enumerate(positions) if index is not None]
     if len(known) < 2 or not triangle:  # noqa: PLR2004 (a pair)
         return scores
-    own = [triangle[index] for index in places if index is not None]
+    own = [triangle[index] for index in positions if index is not None]
     size = {k: math.sqrt(min(own[n][-1], scores.variance[k])) for n, k in enumerate(known)}
-    shared = np.zeros((len(places), len(places)))
+    shared = np.zeros((len(positions), len(positions)))
     for n, i in enumerate(known):
         for m, j in enumerate(known[:n]):
-            low, high = sorted((int(places[i] or 0), int(places[j] or 0)))
+            low, high = sorted((int(positions[i] or 0), int(positions[j] or 0)))
             spread = math.sqrt(own[n][-1] * own[m][-1])
             like = max(-1.0, min(1.0, triangle[high][low] / spread)) if spread > 0 else 0.0
             shared[i, j] = shared[j, i] = float(f"{like * size[i] * size[j]:.{SHARED_DIGITS}g}")
@@ -389,6 +389,6 @@ def standings(board: RegimeScores, name: str, stood: RankRanges | None = None) -
     )
 
 
-def _interval_limits(places: Mapping[str, int], scores: ScoreColumn) -> PackedNumbers:
+def _interval_limits(positions: Mapping[str, int], scores: ScoreColumn) -> PackedNumbers:
     numbers = np.stack((*intervals_of(scores), np.sqrt(scores.variance), spread_of(scores)), axis=1)
-    return PackedNumbers(places, array.array("d", numbers.tobytes()), width=numbers.shape[1])
+    return PackedNumbers(positions, array.array("d", numbers.tobytes()), width=numbers.shape[1])

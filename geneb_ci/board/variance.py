@@ -19,7 +19,7 @@ import numpy.typing as npt
 from geneb_ci.check.claims import Results, fits_of, readings, results_of
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.statistics.binary import BinaryTable, Classes, runs, table
-from geneb_ci.statistics.metrics import Reading, Triple
+from geneb_ci.statistics.metrics import ReportedTriple, Triple
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission, SubmissionV11
 
@@ -62,12 +62,12 @@ class Cells(NamedTuple):
 class _Sizes(NamedTuple):
     """Test sets of a benchmark as arrays."""
 
-    two: npt.NDArray[np.intp]
+    two_class: npt.NDArray[np.intp]
     """Positions of the tasks of two classes whose sizes are known."""
     small: Floats
     large: Floats
     """Their class sizes."""
-    more: npt.NDArray[np.intp]
+    multi_class: npt.NDArray[np.intp]
     """Positions of the others."""
     total: Floats
     """Their numbers of sequences."""
@@ -103,12 +103,14 @@ def cells_of(
     mcc, acc, _ = columns
     fits = fits_of(benchmark, regime)
     variance = np.zeros(len(mcc))
-    means = Triple(*columns[:, sizes.two])
+    means = Triple(*columns[:, sizes.two_class])
     rights = near_mean(sizes.small, sizes.large, means)
     if fits == 1:
         rights = _whole(cells, benchmark, sizes, means, rights)
-    variance[sizes.two] = variance_of_two(sizes.small, sizes.large, *rights)
-    variance[sizes.more] = _variance_of_more(sizes.total, mcc[sizes.more], acc[sizes.more])
+    variance[sizes.two_class] = variance_of_two(sizes.small, sizes.large, *rights)
+    variance[sizes.multi_class] = _variance_of_more(
+        sizes.total, mcc[sizes.multi_class], acc[sizes.multi_class]
+    )
     seeds, known = _spread(submission, regime, benchmark)
     if fits > 1:
         # Of a mean of fits whose errors correlate, over that of one fit. What the fits do not share
@@ -142,11 +144,11 @@ def near_mean(small: FloatOrMore, large: FloatOrMore, mean: Triple) -> tuple[Flo
     return np.maximum((right - rho) / 2, 0.0), np.maximum((right + rho) / 2, 0.0)
 
 
-def _mcc(small: FloatOrMore, large: FloatOrMore, right: Floats, rho: Floats) -> Floats:
+def _mcc(small: FloatOrMore, large: FloatOrMore, correct: Floats, rho: Floats) -> Floats:
     """Return MCC of tables as `statistics.binary.scores` does, 0 where it is not defined."""
     n = small + large
     spread = small * large * (small + rho) * (large - rho)
-    top = n * right - 2 * small * large - rho * (large - small)
+    top = n * correct - 2 * small * large - rho * (large - small)
     return np.where(spread > 0, top / (2 * np.sqrt(np.where(spread > 0, spread, 1.0))), 0.0)
 
 
@@ -155,10 +157,10 @@ def _whole(
     benchmark: Benchmark,
     sizes: _Sizes,
     means: Triple,
-    rights: tuple[Floats, Floats],
+    correct_counts: tuple[Floats, Floats],
 ) -> tuple[Floats, Floats]:
     """Return the integer tables of one fit: those with its scores, or else the likeliest ones."""
-    small, large = (np.rint(part) for part in rights)
+    small, large = (np.rint(part) for part in correct_counts)
     reached = _mcc(sizes.small, sizes.large, small + large, large - small)
     n = sizes.small + sizes.large
     exact = np.abs(reached - means.mcc) <= EXACT
@@ -167,21 +169,21 @@ def _whole(
         widths = readings({task: Triple(*_SCORES(cells[task])) for task in benchmark.task_ids}, 1)
         for k in np.flatnonzero(~exact):
             classes = Classes(int(sizes.small[k]), int(sizes.large[k]))
-            table = recovered_table(classes, widths[benchmark.task_ids[int(sizes.two[k])]])
+            table = recovered_table(classes, widths[benchmark.task_ids[int(sizes.two_class[k])]])
             small[k], large[k] = table.small_right, table.large_right
     return small, large
 
 
-def recovered_table(classes: Classes, reading: Reading) -> BinaryTable:
+def recovered_table(classes: Classes, reported: ReportedTriple) -> BinaryTable:
     """Return the likeliest table that may have been printed so, or one near it where there is none.
 
     Where rounding leaves several, they differ by less than the rounding, which is far below the
     standard error.
     """
-    first = next(runs(classes, reading), None)
+    first = next(runs(classes, reported), None)
     if first is not None:
         return table(classes, first.right, first.first + (len(first) // 2) * 2)
-    near = near_mean(np.float64(classes.small), np.float64(classes.large), reading.value)
+    near = near_mean(np.float64(classes.small), np.float64(classes.large), reported.value)
     small, large = (round(float(count)) for count in near)
     return BinaryTable(small, classes.small - small, large, classes.large - large)
 

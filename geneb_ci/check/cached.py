@@ -47,12 +47,12 @@ class CachedChecker:
         self,
         rules: tuple[str, ...],
         find: Finder = find_layout,
-        against: ComparisonRows | None = None,
+        comparison_rows: ComparisonRows | None = None,
         *,
         cache: bool = False,
         jobs: int | None = 1,
     ) -> None:
-        self.rules, self.find, self.against, self.jobs = rules, find, against, jobs
+        self.rules, self.find, self.against, self.jobs = rules, find, comparison_rows, jobs
         self.cache = user_cache("check") if cache else NO_CACHE
         self.benchmarks: dict[str, str] = {}
         """Name to sha256 of each benchmark definition that was used."""
@@ -84,7 +84,7 @@ class CachedChecker:
         if raw is None:
             return None
         try:
-            value = read_json(raw, own=True)
+            value = read_json(raw, is_own=True)
             outcomes = list(map(_read_outcome, value["files"]))
             self.benchmarks = dict(value["benchmarks"])
         except (ValueError, TypeError, KeyError):

@@ -88,10 +88,10 @@ class Change:
     """In the order of their paths."""
     truncated: bool = False
     """Whether GitHub left entries out of one of the two trees."""
-    places: RepositoryFolders = field(default_factory=RepositoryFolders)
+    folders: RepositoryFolders = field(default_factory=RepositoryFolders)
     module: str = ""
     """File name of the extractor that the changed row names, or ""."""
-    is_there: bool = False
+    has_extractor: bool = False
     """Whether the row's extractor is built into the harness, or in the repository unchanged."""
     published_module: str = ""
     """File name of the extractor that the published row names, and no other row; or ""."""
@@ -99,7 +99,7 @@ class Change:
     """The card's text under "Correction", or ""."""
     outdated: tuple[str, ...] = ()
     """Files that the base branch has changed as well, since the branch was made."""
-    unsound: tuple[tuple[str, str], ...] = ()
+    invalid_records: tuple[tuple[str, str], ...] = ()
     """Audit records of the pull request that do not verify: path, and which step says what."""
     rivals: tuple[Rival, ...] = ()
     """Open pull requests that cannot be merged together with this one, or are copies of it."""
@@ -107,7 +107,7 @@ class Change:
     @functools.cached_property
     def rows(self) -> tuple[FileChange, ...]:
         """Changes of files that are rows, judged by folder and name."""
-        return tuple(f for f in self.files if self._model_of(f.path, self.places.submissions))
+        return tuple(f for f in self.files if self._model_of(f.path, self.folders.submissions))
 
     @functools.cached_property
     def model(self) -> str:
@@ -118,11 +118,11 @@ class Change:
         """
         added = [f for f in self.rows if f.before is None]
         touched = added if len(added) == 1 else self.rows
-        names = {self._model_of(f.path, self.places.submissions) for f in touched}
+        names = {self._model_of(f.path, self.folders.submissions) for f in touched}
         if self.is_evidence:
             names = {self._audited(f.path) for f in self.files}
         elif not self.rows:
-            names = {self._model_of(f.path, self.places.cards, ".md") for f in self.files} - {""}
+            names = {self._model_of(f.path, self.folders.cards, ".md") for f in self.files} - {""}
         return names.pop() if len(names) == 1 else ""
 
     @functools.cached_property
@@ -153,18 +153,18 @@ class Change:
         folder, _, name = path.rpartition("/")
         parent, _, model = folder.rpartition("/")
         # The log of all records is appended on main, by who holds its key.
-        is_one = parent == self.places.audits and name.endswith(".json") and model != "log"
+        is_one = parent == self.folders.audits and name.endswith(".json") and model != "log"
         return model if is_one and _MODEL_ID.fullmatch(model) else ""
 
     @functools.cached_property
     def row(self) -> FileChange | None:
         """The change of the model's row, or None when there is none."""
-        return self.at(f"{self.places.submissions}/{self.model}.json") if self.model else None
+        return self.at(f"{self.folders.submissions}/{self.model}.json") if self.model else None
 
     @functools.cached_property
     def card(self) -> FileChange | None:
         """The change of the model's card, or None when there is none."""
-        return self.at(f"{self.places.cards}/{self.model}.md") if self.model else None
+        return self.at(f"{self.folders.cards}/{self.model}.md") if self.model else None
 
     @functools.cached_property
     def extractor(self) -> FileChange | None:
@@ -189,7 +189,7 @@ class Change:
         """The change of the lock beside the model's extractor; that of another model's is none."""
         module = self.extractor.path if self.extractor is not None else ""
         if not module and self.module and self.module == self.published_module:
-            module = f"{self.places.extractors}/{self.module}"
+            module = f"{self.folders.extractors}/{self.module}"
         return self.at(f"{module.removesuffix('.py')}{LOCK_SUFFIX}") if module else None
 
     @property
@@ -208,14 +208,14 @@ class Change:
 
     def is_own_name(self, path: str) -> bool:
         """Whether a path is that of the row, the card or the extractor of some model."""
-        of_model = self._model_of(path, self.places.submissions) or self._model_of(
-            path, self.places.cards, ".md"
+        of_model = self._model_of(path, self.folders.submissions) or self._model_of(
+            path, self.folders.cards, ".md"
         )
         return bool(of_model) or self._is_module(path)
 
     def _is_module(self, path: str) -> bool:
         folder, _, name = path.rpartition("/")
-        return folder == self.places.extractors and bool(_MODULE.fullmatch(name))
+        return folder == self.folders.extractors and bool(_MODULE.fullmatch(name))
 
     def _model_of(self, path: str, folder: str, suffix: str = ".json") -> str:
         """Return the id of the model whose file in a folder this is, or ""."""

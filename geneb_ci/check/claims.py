@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from geneb_ci.common.finding import KeyPath
 from geneb_ci.statistics.binary import Classes, acc_limits
-from geneb_ci.statistics.metrics import Matrix, Reading, Triple, half_widths, is_mixed
+from geneb_ci.statistics.metrics import Matrix, ReportedTriple, Triple, half_widths, is_mixed
 from reference_harness.formats.benchmark import Benchmark, Task
 from reference_harness.formats.files import member_at
 
@@ -16,13 +16,13 @@ Key = TypeVar("Key", bound=Hashable)
 Tables = Mapping[str, Any]
 
 
-class Claim(NamedTuple):
+class ScoreClaim(NamedTuple):
     """One triple, claimed to be the mean over `fits` fits on one task."""
 
     path: KeyPath
     regime: str
     task: Task
-    reading: Reading
+    reading: ReportedTriple
     fits: int
     classes: Classes | None
     """Sizes of the two classes; None if the task has more classes or the sizes are unknown."""
@@ -34,7 +34,7 @@ class SeedClaims(NamedTuple):
     path: KeyPath
     regime: str
     task: Task
-    readings: tuple[Reading, ...]
+    readings: tuple[ReportedTriple, ...]
 
 
 Results = Mapping[str, Mapping[str, Mapping[str, float]]]
@@ -49,7 +49,7 @@ def results_of(submission: "Submission") -> Results:
     }
 
 
-def is_off_grid(claim: Claim) -> bool:
+def is_off_grid(claim: ScoreClaim) -> bool:
     """Whether no whole number of correct predictions gives the accuracy of a claim."""
     if claim.task.n_test is None:
         return False
@@ -87,7 +87,7 @@ def triple_of(scores: Any) -> Triple | None:
 _NUMBERS = frozenset({int, float})
 
 
-def readings(triples: Mapping[Key, Triple], fits: int) -> dict[Key, Reading]:
+def readings(triples: Mapping[Key, Triple], fits: int) -> dict[Key, ReportedTriple]:
     """Return each triple with its half-widths, inferred from the decimals of all triples."""
     mixed = is_mixed(value for triple in triples.values() for value in (triple.mcc, triple.f1))
     columns = [
@@ -98,12 +98,12 @@ def readings(triples: Mapping[Key, Triple], fits: int) -> dict[Key, Reading]:
     else:  # all of a column are the same
         widths = [Triple._make(column[0] for column in columns)] * len(triples)
     return {
-        key: Reading(triple, width)
+        key: ReportedTriple(triple, width)
         for (key, triple), width in zip(triples.items(), widths, strict=True)
     }
 
 
-def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterator[Claim]:
+def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterator[ScoreClaim]:
     """Yield the triples of known tasks and regimes: those of `results`, then of `canonical`."""
     classes = {task.id: two_classes(task) for task in benchmark.tasks}
     for regime in benchmark.regimes:
@@ -113,7 +113,7 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
         for task, reading in readings(triples, fits).items():
             where: KeyPath = ("results", regime, task)
             known = benchmark.by_id[task]
-            yield Claim(where, regime, known, reading, fits, classes[task])
+            yield ScoreClaim(where, regime, known, reading, fits, classes[task])
         cells = _known(evidence, regime, benchmark)
         triples = {
             task: t
@@ -123,7 +123,7 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
         for task, reading in readings(triples, fits).items():
             where = ("evidence", regime, task, "canonical")
             known = benchmark.by_id[task]
-            yield Claim(where, regime, known, reading, fits, classes[task])
+            yield ScoreClaim(where, regime, known, reading, fits, classes[task])
 
 
 def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaims]:
@@ -133,7 +133,7 @@ def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaim
         for task, cell in _known(evidence, regime, benchmark).items():
             rows = _seed_triples(member_at(cell, "per_seed"), len(benchmark.protocol.seeds))
             triples |= {(task, index): triple for index, triple in enumerate(rows)}
-        by_task: dict[str, list[Reading]] = {}
+        by_task: dict[str, list[ReportedTriple]] = {}
         for (task, _), reading in readings(triples, 1).items():
             by_task.setdefault(task, []).append(reading)
         for task, seed_readings in by_task.items():
@@ -148,7 +148,7 @@ class MatrixClaims(NamedTuple):
     regime: str
     task: Task
     matrices: tuple[Matrix, ...]
-    scores: tuple[Reading, ...]
+    scores: tuple[ReportedTriple, ...]
     """The claimed values: a triple for each seed, or one for the mean over all."""
 
 

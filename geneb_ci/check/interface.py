@@ -46,12 +46,17 @@ def interface_fault(raw: bytes, class_name: str) -> InterfaceFault | None:
     return InterfaceFault(1, f"the module has no class {quoted(class_name)[1:-1]}")
 
 
-def _class_fault(own: ast.ClassDef) -> InterfaceFault | None:
-    method = _method(own)
+def _class_fault(class_def: ast.ClassDef) -> InterfaceFault | None:
+    method = _method(class_def)
     if method is None:
-        may_have = own.bases or own.keywords or own.decorator_list or METHOD in _names(own)
-        message = f"{own.name} has no method {METHOD}"
-        return None if may_have else InterfaceFault(own.lineno, message)
+        may_have = (
+            class_def.bases
+            or class_def.keywords
+            or class_def.decorator_list
+            or METHOD in _names(class_def)
+        )
+        message = f"{class_def.name} has no method {METHOD}"
+        return None if may_have else InterfaceFault(class_def.lineno, message)
     signature = _signature(method.args)
     try:
         signature.bind(None, [], batch_size=1)
@@ -81,9 +86,9 @@ def _classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
     return (node for node in tree.body if isinstance(node, ast.ClassDef))
 
 
-def _method(own: ast.ClassDef) -> ast.FunctionDef | None:
+def _method(class_def: ast.ClassDef) -> ast.FunctionDef | None:
     """Return the method of a class, where it is a plain one."""
-    methods = (node for node in own.body if isinstance(node, ast.FunctionDef))
+    methods = (node for node in class_def.body if isinstance(node, ast.FunctionDef))
     named = [node for node in methods if node.name == METHOD]
     return named[-1] if named and not named[-1].decorator_list else None
 

@@ -91,13 +91,13 @@ def _doubles(text: str) -> "array.array[float]":
     return array.array("d", struct.unpack(f"<{len(raw) // 8}d", raw))
 
 
-def shipped_rows_text(former: str, submissions: Path, benchmark: Benchmark) -> str:
+def shipped_rows_text(earlier_text: str, submissions: Path, benchmark: Benchmark) -> str:
     """Return the new text of `shipped-rows.json`, from its old text and the submissions.
 
     The set of models does not change. A row is kept as it was if its submission has changed or is
     gone.
     """
-    old = json.loads(former)["rows"]
+    old = json.loads(earlier_text)["rows"]
     rows: dict[str, Any] = {}
     for model in sorted(old, key=lambda name: f"{name}.json"):
         path = submissions / f"{model}.json"
@@ -192,7 +192,9 @@ def against_of(value: str | None, find: Finder) -> ComparisonRows | None:
     return ComparisonRows(folder=layout.submissions if is_root else folder)
 
 
-def compared_folder(folder: Path, find: Finder, against: ComparisonRows | None) -> Path | None:
+def compared_folder(
+    folder: Path, find: Finder, comparison_rows: ComparisonRows | None
+) -> Path | None:
     """Return the folder of the rows that files of a folder are compared with; None without one.
 
     Raises BadConfiguration if the settings cannot be used.
@@ -200,26 +202,26 @@ def compared_folder(folder: Path, find: Finder, against: ComparisonRows | None) 
     layout = find(folder)
     if layout.submissions == folder:
         return folder
-    return None if against is None else against.folder_for(layout)
+    return None if comparison_rows is None else comparison_rows.folder_for(layout)
 
 
 def folder_context(
-    folder: Path, find: Finder, given: Iterable[Path], against: ComparisonRows | None
+    folder: Path, find: Finder, given_files: Iterable[Path], comparison_rows: ComparisonRows | None
 ) -> FolderContext:
     """Return what the files of a folder are checked against.
 
-    `given` are the files being checked; they are also compared with each other.
+    `given_files` are the files being checked; they are also compared with each other.
     Raises BadConfiguration if the settings, the benchmark or the policy cannot be used.
     """
     layout = find(folder)
     benchmark = benchmark_of(layout)
     policy = Policy(official_files(layout))
     if layout.submissions == folder:
-        outside = (path for path in given if path.parent != folder)
+        outside = (path for path in given_files if path.parent != folder)
         peers = peers_of([*files_in(folder), *outside])
     else:
-        population = against.rows(layout, benchmark) if against is not None else ()
-        peers = peers_of(given, map(_located, population))
+        population = comparison_rows.rows(layout, benchmark) if comparison_rows is not None else ()
+        peers = peers_of(given_files, map(_located, population))
     peers = replace(peers, known=rows_known_to(benchmark))
     cards = OtherCards(layout.cards, layout.submissions)
     return FolderContext(layout, benchmark, policy, ModelRegistry(layout), peers, cards)

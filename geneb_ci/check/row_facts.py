@@ -32,7 +32,7 @@ class ProposedRow:
     """File name of a module, or of the lock beside it, to its bytes."""
 
 
-NOTHING = ProposedRow(b"")
+EMPTY_ROW = ProposedRow(b"")
 """No submitted files: the row, its card and its extractor are in their folders."""
 
 
@@ -79,7 +79,7 @@ class ExtractorFile:
 
     @functools.cached_property
     def sha256(self) -> str:
-        """Its digest."""
+        """SHA-256 of the module, as hex digits."""
         return hashlib.sha256(self.raw).hexdigest()
 
     @functools.cached_property

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.check.claims import (
-    Claim,
     MatrixClaims,
+    ScoreClaim,
     SeedClaims,
     claims_of,
     is_off_grid,
@@ -48,7 +48,7 @@ class Cell(NamedTuple):
 
     @property
     def path(self) -> KeyPath:
-        """Its path in the document."""
+        """Path of the cell in the document."""
         return ("results", self.regime, self.task)
 
 
@@ -80,7 +80,7 @@ class Context:
     """The cards in the repository, and its rows."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """The model registry's facts about the model; empty where it has no entry."""
-    described: Mapping[str, Any] = field(default_factory=dict)
+    upgraded_entry: Mapping[str, Any] = field(default_factory=dict)
     """The entry as upgrading would write it; empty where the file is of another kind."""
 
     @functools.cached_property
@@ -133,7 +133,7 @@ class Context:
                     yield Cell(regime, task, numbers)
 
     @functools.cached_property
-    def claims(self) -> tuple[Claim, ...]:
+    def claims(self) -> tuple[ScoreClaim, ...]:
         """Every triple of known tasks and regimes, with its precision."""
         evidence = self.table("evidence")
         return tuple(claims_of(self.table("results"), evidence, self.benchmark))

@@ -10,7 +10,7 @@ from geneb_ci.check.place import ComparisonRows, FolderContext, folder_context, 
 from geneb_ci.check.registry import rule_of
 from geneb_ci.check.report import FileResult, Outcome, Report, files_of, named_files, outcome_of
 from geneb_ci.check.row_facts import (
-    NOTHING,
+    EMPTY_ROW,
     ProposedRow,
     card_of,
     extractor_of,
@@ -49,12 +49,12 @@ class Checker:
         rules: tuple[Rule, ...],
         engine: Engine = check_structure,
         find: Finder = find_layout,
-        against: ComparisonRows | None = None,
+        comparison_rows: ComparisonRows | None = None,
     ) -> None:
         self.rules = rules
         self.engine = engine
         self.find = find
-        self.against = against
+        self.against = comparison_rows
         self._given: tuple[Path, ...] = ()
         self._folders: dict[Path, FolderContext] = {}
         self.benchmarks: dict[str, str] = {}
@@ -120,7 +120,7 @@ class Checker:
         )
         return self.result(self.context_in(parse_document(raw, path, name), context))
 
-    def context_of(self, document: Document, proposed: ProposedRow = NOTHING) -> Context:
+    def context_of(self, document: Document, proposed: ProposedRow = EMPTY_ROW) -> Context:
         """Return the context of a document that was read already. Raises BadConfiguration."""
         return self.context_in(document, self._folder(document.path.parent), proposed)
 
@@ -154,7 +154,7 @@ class Checker:
         return self._folders[folder]
 
     def context_in(
-        self, document: Document, context: FolderContext, proposed: ProposedRow = NOTHING
+        self, document: Document, context: FolderContext, proposed: ProposedRow = EMPTY_ROW
     ) -> Context:
         """Return the context of a document among the files of a folder."""
         submission, faults = self.engine(document.value)
@@ -194,7 +194,7 @@ class Checker:
             extractor_needed=names_module(document),
             other_cards=context.cards,
             facts=_facts(document, context.registry),
-            described=_upgraded_entry(document, context.registry),
+            upgraded_entry=_upgraded_entry(document, context.registry),
         )
 
 

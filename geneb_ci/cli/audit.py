@@ -85,8 +85,8 @@ def declared_run(
     return DeclaredRun(extractor, model, revision, _pairs(weights), _pairs(options))
 
 
-def _pairs(words: tuple[str, ...]) -> dict[str, str]:
-    return dict(word.partition("=")[::2] for word in words)
+def _pairs(arguments: tuple[str, ...]) -> dict[str, str]:
+    return dict(word.partition("=")[::2] for word in arguments)
 
 
 STATUS = "geneb/audit-commit"

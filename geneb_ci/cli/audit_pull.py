@@ -76,7 +76,7 @@ def open_command(
             else row_to_audit(github, exact_name(row, rows_of_main(layout), "row of main"))
         )
         if target is None:
-            say(f"no open pull request has the label {report.ASKED}")
+            say(f"no open pull request has the label {report.AUDIT_LABEL}")
             return Exit.CLEAN
         order = open_audit(github, layout, target, relay, say)
     line = encode(order, open_again(order))
@@ -116,7 +116,7 @@ def _order() -> audits.AuditOrder:
         raise UsageProblem(
             f"there is no order: {ORDER} is empty", "pass what `geneb-ci audit open` prints"
         )
-    return decode(line, audits.AuditOrder, "the order", audits.AGAIN)
+    return decode(line, audits.AuditOrder, "the order", audits.RETRY_FIX)
 
 
 @click.command(cls=LayeredCommand, common=("--data", "--weights", "--gpu", "--level"))

@@ -31,7 +31,7 @@ TOML_MAX = 1_000_000
 """Bytes of a list: 1,000 audits have 200 kB."""
 POLL = 0.2  # seconds between two checks for Ctrl-C
 LINE_MAX = 400  # characters of a line of progress
-_OF_THE_QUEUE = frozenset({"device", "report"})
+_QUEUE_OPTIONS = frozenset({"device", "report"})
 """Options that one audit of a list cannot have: it would share the device."""
 
 
@@ -39,7 +39,7 @@ class QueuedAudit(NamedTuple):
     """One audit of a queue."""
 
     file: str
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     """Its own options, as on a command line."""
 
 
@@ -90,7 +90,7 @@ def _entry(table: Any, position: str) -> QueuedAudit:  # of a TOML file
         if key == "file":
             continue
         option = options.get(key.replace("_", "-"))
-        if option is None or option.name in _OF_THE_QUEUE:
+        if option is None or option.name in _QUEUE_OPTIONS:
             raise UsageProblem(
                 f"{position}: {key!r} is not an option of `geneb-ci audit FILE`",
                 "see `geneb-ci audit file --help`; devices are an option of the queue",
@@ -133,13 +133,18 @@ class _Queue:
     """Audits that wait, and those that run, one a device."""
 
     def __init__(
-        self, entries: Sequence[QueuedAudit], words: Sequence[str], folder: Path, *, cluster: bool
+        self,
+        entries: Sequence[QueuedAudit],
+        arguments: Sequence[str],
+        folder: Path,
+        *,
+        cluster: bool,
     ) -> None:
         self.ended: dict[int, AuditEnd] = {}
         self._waiting: queue.SimpleQueue[tuple[int, QueuedAudit]] = queue.SimpleQueue()
         for numbered in enumerate(entries):
             self._waiting.put(numbered)
-        self._words = words
+        self._words = arguments
         self._folder = folder
         self._cluster = cluster
         self._running: dict[int, subprocess.Popen[str]] = {}
@@ -160,7 +165,7 @@ class _Queue:
 
     def _run(self, number: int, entry: QueuedAudit, device: str | None) -> AuditEnd:
         report = self._folder / f"{number}.json"
-        words = [*self._words, *entry.words, *(["--device", device] if device else [])]
+        words = [*self._words, *entry.arguments, *(["--device", device] if device else [])]
         command = [sys.executable, "-m", "geneb_ci", "audit", "file", entry.file, *words]
         if self._cluster:
             gpu = ["--gpu"] if (device or "").startswith("cuda") else []
@@ -194,18 +199,18 @@ class _Queue:
 
 def run_queue(
     entries: Sequence[QueuedAudit],
-    words: Sequence[str],
+    arguments: Sequence[str],
     devices: Sequence[str],
     *,
     cluster: bool = False,
 ) -> list[AuditEnd]:
     """Run audits, one at a time on each device, and return how each ended, in their order.
 
-    `words` are options for all of them. An audit that fails does not stop the others.
+    `arguments` are options for all of them. An audit that fails does not stop the others.
     """
     shared = Path.cwd() if cluster else None  # every machine has this folder, and no other for sure
     with tempfile.TemporaryDirectory(prefix=".geneb-ci-queue-", dir=shared) as folder:
-        waiting = _Queue(entries, words, Path(folder), cluster=cluster)
+        waiting = _Queue(entries, arguments, Path(folder), cluster=cluster)
         workers = [
             threading.Thread(target=waiting.work, args=(device,)) for device in devices or (None,)
         ]
@@ -224,37 +229,39 @@ def run_queue(
     return [waiting.ended[number] for number in sorted(waiting.ended)]
 
 
-def table_of(ended: Sequence[AuditEnd]) -> str:
+def table_of(audit_ends: Sequence[AuditEnd]) -> str:
     """Return the table that ends a queue: a line for each audit, then the counts."""
-    rows = [(str(end.code), end.file, visible(end.state, LINE_MAX)) for end in ended]
+    rows = [(str(end.code), end.file, visible(end.state, LINE_MAX)) for end in audit_ends]
     lines = Table(("code", "file", ""), rows, frozenset({"code"})).text_lines()
-    clean, differ = (sum(end.code == code for end in ended) for code in (Exit.CLEAN, Exit.ERRORS))
+    clean, differ = (
+        sum(end.code == code for end in audit_ends) for code in (Exit.CLEAN, Exit.ERRORS)
+    )
     counts = (
-        f"{plural(len(ended), 'audit')}: {clean} without an error, {differ} that differ or are "
-        f"refused, {len(ended) - clean - differ} not carried out"
+        f"{plural(len(audit_ends), 'audit')}: {clean} without an error, {differ} that differ or "
+        f"are refused, {len(audit_ends) - clean - differ} not carried out"
     )
     return "\n".join([*lines, counts]) + "\n"
 
 
-def details_of(ended: Sequence[AuditEnd]) -> str:
+def details_of(audit_ends: Sequence[AuditEnd]) -> str:
     """Return what is to be read of the audits that stopped: cost, digest and next command."""
-    texts = [f"\n{end.file}:\n{end.cost}{_next(end)}" for end in ended if end.cost or end.next]
+    texts = [f"\n{end.file}:\n{end.cost}{_next(end)}" for end in audit_ends if end.cost or end.next]
     return "".join(texts)
 
 
-def _next(ended: AuditEnd) -> str:
-    if not ended.next:
+def _next(audit_end: AuditEnd) -> str:
+    if not audit_end.next:
         return ""
     return (
-        f"commitment {ended.commitment}\n"
+        f"commitment {audit_end.commitment}\n"
         "publish this digest; then continue with the time at which it became public, in UTC\n"
-        f"{next_line(ended.next)}\n"
+        f"{next_line(audit_end.next)}\n"
     )
 
 
-def exit_of(ended: Sequence[AuditEnd]) -> Exit:
+def exit_of(audit_ends: Sequence[AuditEnd]) -> Exit:
     """Return 11 where an audit differs or is refused, else 3 where one failed, else 0."""
-    codes = {end.code for end in ended}
+    codes = {end.code for end in audit_ends}
     if Exit.ERRORS in codes:
         return Exit.ERRORS
     return Exit.CLEAN if codes <= {Exit.CLEAN} else Exit.NOT_CHECKED
@@ -326,10 +333,12 @@ def queue_command(
     return exit_of(ended)
 
 
-def _check(entry: QueuedAudit, words: Sequence[str], device: str | None) -> None:
+def _check(entry: QueuedAudit, arguments: Sequence[str], device: str | None) -> None:
     """Refuse an audit whose options are wrong, before any begins. Raises UsageProblem."""
     try:
-        with file_command.make_context("file", [entry.file, *words, *entry.words]) as parsed:
+        with file_command.make_context(
+            "file", [entry.file, *arguments, *entry.arguments]
+        ) as parsed:
             given = {name: parsed.params[name] for name in _CHECKED}
         check_options(device=device, **given)
     except click.UsageError as error:

@@ -297,7 +297,7 @@ def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
     if not cells:
         raise NothingChecked(
             f'{file}: "{regime}" has no scores of single fits on two-class tasks',
-            _OF_ONE_FIT
+            _ONE_FIT_FIX
             if regime in context.benchmark.protocol.few_shot_k
             else f"see which scores it lacks or has wrong: geneb-ci check {file}",
         )
@@ -308,7 +308,7 @@ def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
     return Exit.CLEAN if all(cell.matrices for cell in cells) else Exit.ERRORS
 
 
-_OF_ONE_FIT = (
+_ONE_FIT_FIX = (
     "use `--regime full` or a file of format 1.1 with the score of each seed: a mean over seeds "
     "has no matrix"
 )

@@ -33,7 +33,7 @@ from geneb_ci.cli.shared import (
 )
 from geneb_ci.common.errors import BadConfiguration, Exit, UsageProblem
 from geneb_ci.common.parallel import MANY_FILES
-from geneb_ci.render.formats import WHOLE, beyond_files, proposal_lines, render
+from geneb_ci.render.formats import FULL_TEXT, beyond_files, proposal_lines, render
 from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
 from geneb_ci.submission.reading import BYTES_MAX
@@ -238,12 +238,12 @@ def _print_baseline(report: CheckReport, baseline: Path) -> None:
     click.echo(wrapped_text(text, width()), nl=False, err=True)
 
 
-def _is_whole(base: str | None, pr: int | None, given: Sequence[object]) -> bool:
+def _is_whole(base: str | None, pr: int | None, file_options: Sequence[object]) -> bool:
     """Whether a branch or a pull request is checked: no path is given, and no option about files.
 
     Raises UsageProblem where one is given beside --base or --pr, which exclude each other.
     """
-    is_whole = all(value is None for value in given)
+    is_whole = all(value is None for value in file_options)
     if base is not None and pr is not None:
         raise UsageProblem("--base and --pr exclude each other", "pass one of them")
     if (base is not None or pr is not None) and not is_whole:
@@ -294,7 +294,7 @@ def _tell(text: str, outputs: list[Output]) -> None:
 
 def _print_next(report: CheckReport, paths: tuple[Path, ...], outputs: list[Output]) -> None:
     """Print the command that comes next, below a report that is read in a terminal."""
-    if not {Output("text", STDOUT), Output(WHOLE, STDOUT)} & {*outputs}:
+    if not {Output("text", STDOUT), Output(FULL_TEXT, STDOUT)} & {*outputs}:
         return
     from geneb_ci.situation.after_check import command_after  # for people alone
 

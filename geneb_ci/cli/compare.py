@@ -16,7 +16,7 @@ RESAMPLES_MAX = 100_000
 
 
 @click.command(no_args_is_help=False)
-@click.argument("words", metavar="A B", nargs=-1)
+@click.argument("arguments", metavar="A B", nargs=-1)
 @click.option("--by-task", is_flag=True, help="Also a line a task, with McNemar's exact test.")
 @click.option(
     "--resamples",
@@ -33,7 +33,12 @@ RESAMPLES_MAX = 100_000
 )
 @format_option(COMPARED_WRITERS)
 def compare_command(
-    words: tuple[str, ...], resamples: int, definition: Path | None, format_: str, *, by_task: bool
+    arguments: tuple[str, ...],
+    resamples: int,
+    definition: Path | None,
+    format_: str,
+    *,
+    by_task: bool,
 ) -> int:
     """Compare A and B, two submissions or run records: differences in MCC with intervals.
 
@@ -41,12 +46,12 @@ def compare_command(
     the same for both; otherwise tasks. X.json or X is the file X.json with the files of its receipt
     in the folder X; write FILE=DIR where they are elsewhere.
     """
-    if len(words) != TWO:
+    if len(arguments) != TWO:
         raise UsageProblem(
-            f"two models are compared, found {plural(len(words), 'name')}",
+            f"two models are compared, found {plural(len(arguments), 'name')}",
             "name a submission or a run record of each: one.json two.json",
         )
-    first, second = words
+    first, second = arguments
     compared = compare(first, second, resamples=resamples, benchmark=definition)
     names = (compared.a, compared.b)
     click.echo(COMPARED_WRITERS[format_](names, compared.regimes, by_task=by_task), nl=False)

@@ -11,7 +11,7 @@ import click
 from geneb_ci import __version__
 from geneb_ci.cli.repository import space_name
 from geneb_ci.cli.shared import OLD_JSON, STDOUT, Output, format_option, width, write
-from geneb_ci.common.addresses import Reach
+from geneb_ci.common.addresses import AllowedServers
 from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import Exit, LeftOver, UsageProblem
 from geneb_ci.render.table import wrapped_text
@@ -148,7 +148,9 @@ def _version(name: str) -> str:
 
 def _beacon_state() -> str:
     try:
-        with opener(Reach(own=False)).open(BEACON, timeout=BEACON_SECONDS) as answer:
+        with opener(AllowedServers(is_user_named=False)).open(
+            BEACON, timeout=BEACON_SECONDS
+        ) as answer:
             return f"reached, status {answer.status}"
     except OSError as error:
         return f"not reached: {error}"

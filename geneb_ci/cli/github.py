@@ -125,11 +125,11 @@ def _print_result(result: SweepResult, *, is_single: bool) -> None:
         say(text)
 
 
-def _sha(given: str | None) -> str | None:
+def _sha(text: str | None) -> str | None:
     """Return a commit id; None for an empty one, as schedules and dispatches have."""
-    if given and not _SHA.fullmatch(given):
-        raise UsageProblem(f"{quoted(given)} is not the SHA of a commit", "pass all 40 hex digits")
-    return given or None
+    if text and not _SHA.fullmatch(text):
+        raise UsageProblem(f"{quoted(text)} is not the SHA of a commit", "pass all 40 hex digits")
+    return text or None
 
 
 @click.command()
@@ -155,7 +155,7 @@ def report_command(repo: str | None, author_id: int, health: str | None, run: st
     """
     if health is not None:
         with connect(repo, author=author_id) as github:
-            action = report_health(github, is_good=health == SUCCESS, run=run)
+            action = report_health(github, is_healthy=health == SUCCESS, run=run)
         say(f"issue {action}" if action else "nothing to write")
         return Exit.CLEAN
     with connect(repo, author=author_id) as github:
@@ -174,7 +174,7 @@ def report_command(repo: str | None, author_id: int, health: str | None, run: st
     return worst.exit_code
 
 
-def _print_written(result: report.Result) -> report.Result:
+def _print_written(result: report.WriteResult) -> report.WriteResult:
     """Print what was done with one pull request."""
     if result.problem is not None:
         say(f"geneb-ci: {result.what}: {visible(result.problem.message)}")
@@ -235,4 +235,4 @@ def triage_command(repo: str | None, limit: int, format_: str, author_id: int, c
     pull = waiting_pull(queue)
     if format_ == "text" and pull is not None:
         echo(next_line(pull_command(pull, github.wire.repository)))
-    return Exit.NOT_CHECKED if queue.unread else Exit.CLEAN
+    return Exit.NOT_CHECKED if queue.unreadable else Exit.CLEAN

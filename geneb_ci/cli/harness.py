@@ -14,22 +14,22 @@ from geneb_ci.common.finding import first_and_more
 from reference_harness.formats.text import plural
 
 
-def _completions(words: dict[str, str], incomplete: str) -> list[CompletionItem]:
+def _completions(subcommands: dict[str, str], incomplete: str) -> list[CompletionItem]:
     """Return the subcommands that begin so, for a shell."""
     return [
         CompletionItem(name, help=text)
-        for name, text in words.items()
+        for name, text in subcommands.items()
         if name.startswith(incomplete)
     ]
 
 
 def harness_command(
-    name: str, help_text: str, words: dict[str, str] | None = None
+    name: str, help_text: str, subcommands: dict[str, str] | None = None
 ) -> click.Command:
     """Return a command that runs `geneb-harness` with its arguments.
 
     The process is replaced (exec), so that stopping the command stops the work. Only --help runs in
-    a child process, because text may follow it. `words` are its subcommands, for a shell.
+    a child process, because text may follow it. `subcommands` are its subcommands, for a shell.
     """
 
     def completed(
@@ -37,7 +37,7 @@ def harness_command(
         param: click.Parameter,  # noqa: ARG001 (click's own signature)
         incomplete: str,
     ) -> list[CompletionItem]:
-        return [] if ctx.params.get("arguments") else _completions(words or {}, incomplete)
+        return [] if ctx.params.get("arguments") else _completions(subcommands or {}, incomplete)
 
     @click.command(
         name,
@@ -45,7 +45,10 @@ def harness_command(
         context_settings={"ignore_unknown_options": True, "help_option_names": []},
     )
     @click.argument(
-        "arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=completed if words else None
+        "arguments",
+        nargs=-1,
+        type=click.UNPROCESSED,
+        shell_complete=completed if subcommands else None,
     )
     @click.pass_context
     def run(ctx: click.Context, arguments: tuple[str, ...]) -> int:

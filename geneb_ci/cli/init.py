@@ -10,7 +10,7 @@ from geneb_ci.cli.shared import STDOUT, Output, width, write
 from geneb_ci.common.errors import Exit
 from geneb_ci.github.new_app import make_app
 from geneb_ci.github.new_board import apply_settings, has_rows, new_board, require_path
-from geneb_ci.github.new_repository import Answers, answers, first_commit, is_changed
+from geneb_ci.github.new_repository import BoardAnswers, answers, first_commit, is_changed
 from geneb_ci.github.settings import diagnosis
 from geneb_ci.github.settings.diagnosis import SettingState
 from geneb_ci.render.table import wrapped_text
@@ -85,12 +85,15 @@ def init_command(
     elif is_changed(folder):
         echo("merge the changes by pull request; none of them counts before")
     if not force and board.differs:
-        echo("  fix: compare what was kept, or overwrite it: geneb-ci init --force", err=True)
+        echo(
+            "  fix: compare your files with the new ones, or overwrite them: geneb-ci init --force",
+            err=True,
+        )
     _print_next_step(folder, given)
     return Exit.CLEAN
 
 
-def _apply(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
+def _apply(folder: Path, answers: BoardAnswers, *, dry_run: bool) -> Exit:
     """Set up GitHub and the Hub, and print what is left as a checklist."""
 
     def say_setting(line: str) -> None:
@@ -99,25 +102,25 @@ def _apply(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
     def say_error(line: str) -> None:
         echo(line, err=True)
 
-    left, able = apply_settings(folder, given, echo, say_setting, say_error, dry_run=dry_run)
+    left, able = apply_settings(folder, answers, echo, say_setting, say_error, dry_run=dry_run)
     if dry_run:
         return Exit.CLEAN
-    write(Output("text", STDOUT), diagnosis.as_text(given.repository, left, width(), able))
+    write(Output("text", STDOUT), diagnosis.as_text(answers.repository, left, width(), able))
     if any(state.state is SettingState.WRONG for state in left):
         return Exit.ERRORS
-    echo(next_line(shlex.join(["geneb-ci", "publish", "--space", str(given.space)])))
+    echo(next_line(shlex.join(["geneb-ci", "publish", "--space", str(answers.space)])))
     return Exit.CLEAN
 
 
-def _make_app(given: Answers, *, dry_run: bool) -> Exit:
+def _make_app(answers: BoardAnswers, *, dry_run: bool) -> Exit:
     """Make an App of the board, and print what comes next."""
-    made = make_app(given.repository, echo, dry_run=dry_run)
+    made = make_app(answers.repository, echo, dry_run=dry_run)
     if made is not None:
-        echo(next_line(shlex.join(["geneb-ci", "doctor", "--github", given.repository])))
+        echo(next_line(shlex.join(["geneb-ci", "doctor", "--github", answers.repository])))
     return Exit.CLEAN
 
 
-def _print_next_step(folder: Path, given: Answers) -> None:
+def _print_next_step(folder: Path, answers: BoardAnswers) -> None:
     """Print what is left to do, and the one command that comes next."""
     if is_changed(folder):
         where = [] if folder == Path() else ["-C", str(folder)]
@@ -134,8 +137,8 @@ def _print_next_step(folder: Path, given: Answers) -> None:
         "write to the Space"
     )
     lines = (
-        f"create {given.repository} on GitHub, empty, if it does not exist; then set it up, and",
-        f"publish the board: HF_TOKEN=... geneb-ci publish --space {given.space}",
+        f"create {answers.repository} on GitHub, empty, if it does not exist; then set it up, and",
+        f"publish the board: HF_TOKEN=... geneb-ci publish --space {answers.space}",
         rights,
     )
     click.echo(wrapped_text("\n".join(lines), width()), nl=False)

@@ -62,15 +62,15 @@ def required_entry(models: ModelRegistry, model_id: str) -> ReadEntry:
 
 
 @functools.cache
-def _no_extractor(named: str, layout: Layout) -> str:
+def _no_extractor(name: str, layout: Layout) -> str:
     """Return why an entry's extractor cannot be run here; empty where it can."""
-    if named.startswith(BUILTIN):
+    if name.startswith(BUILTIN):
         try:
-            built_in(named)
+            built_in(name)
         except AuditRefused as error:
             return error.message
         return ""
-    module = Path(named.rpartition(":")[0]).name
+    module = Path(name.rpartition(":")[0]).name
     folder = layout.extractors
     return "" if folder is not None and (folder / module).is_file() else f"there is no {module}"
 

@@ -236,10 +236,10 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
     )
 
 
-def _canonical(answer: object, requested: str) -> str:
+def _canonical(reply: object, requested: str) -> str:
     """Return the name that the Hub gives a repository: it answers for other letter case as well."""
-    is_name = isinstance(answer, str) and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", answer, re.ASCII)
-    return str(answer) if is_name else requested
+    is_name = isinstance(reply, str) and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", reply, re.ASCII)
+    return str(reply) if is_name else requested
 
 
 _READ = (CONFIG, TOKENIZER_CONFIG, *(listed for _, listed in FORMATS))
@@ -304,7 +304,7 @@ def _from_hub(repository: str) -> Iterator[None]:
         ) from error
 
 
-def _answers(model: HubModel, given: Mapping[str, object]) -> OwnFacts:
+def _answers(model: HubModel, options: Mapping[str, object]) -> OwnFacts:
     """Take the options, ask for the rest. Raises UsageProblem that names all missing options."""
     facts: dict[str, Any] = {
         "display": model.location.rpartition("/")[2],
@@ -314,8 +314,8 @@ def _answers(model: HubModel, given: Mapping[str, object]) -> OwnFacts:
         "licence": model.licence,
         "trust_remote_code": None if model.has_code else False,
     }
-    facts.update((name, value) for name, value in given.items() if value is not None)
-    model_id = str(given["model_id"] or model.location.rpartition("/")[2])
+    facts.update((name, value) for name, value in options.items() if value is not None)
+    model_id = str(options["model_id"] or model.location.rpartition("/")[2])
     facts["model_id"] = model_id
     if not sys.stdin.isatty():
         lacking = [question.flag for question in QUESTIONS if facts.get(question.name) is None]
@@ -365,29 +365,32 @@ COMMAND_COLUMNS = 80
 
 
 def _report(
-    model: HubModel, own: OwnFacts, extractor: str, layout: Layout, written: list[Path]
+    model: HubModel, own_facts: OwnFacts, extractor: str, layout: Layout, written: list[Path]
 ) -> str:
     """Return what was found, what was written, and what to do next."""
-    cut = "any length" if own.max_length is None else f"at most {own.max_length:,} tokens"
+    cut = (
+        "any length" if own_facts.max_length is None else f"at most {own_facts.max_length:,} tokens"
+    )
     width = "unknown width" if model.width is None else f"width {model.width:,}"
     named = extractor.removeprefix("builtin:")
-    options = own.extractor_options(model) if named != extractor else {}
+    options = own_facts.extractor_options(model) if named != extractor else {}
     where = extractor_words(extractor, model.location, options)
     facts = {
-        "model_id": own.model_id,
-        "display": own.display,
-        "params": str(own.params),
-        "zero_shot": "yes" if own.zero_shot else "no",
-        "training_data": own.training_data,
-        "submitted_by": own.submitted_by,
+        "model_id": own_facts.model_id,
+        "display": own_facts.display,
+        "params": str(own_facts.params),
+        "zero_shot": "yes" if own_facts.zero_shot else "no",
+        "training_data": own_facts.training_data,
+        "submitted_by": own_facts.submitted_by,
     }
     run = run_words(extractor, model.location, options, facts)
     last = (
         "The pull request has submission, card and extractor. The registry entry is for the "
         "maintainers, in a pull request of its own; the test stays with you."
     )
+    description = f"{model.model_class}, {width}, {cut}, {own_facts.dtype}"
     lines = [
-        f"{model.location} at {model.revision}: {model.model_class}, {width}, {cut}, {own.dtype}",
+        f"{model.location} at {model.revision}: {description}",
         *(f"  wrote {path.relative_to(layout.root).as_posix()}" for path in sorted(written)),
         last,
         "when the extractor is checked, run the evaluation:",

@@ -129,10 +129,10 @@ def _refuse_disguised(folder: Path) -> None:
 FILES_LOOKED_AT = 20
 
 
-def _require(known: dict[str, Any], folder: Path) -> None:
+def _require(options: dict[str, Any], folder: Path) -> None:
     """Raise UsageProblem for an option that is needed and that no file gives."""
     for name in ("model_id", "display", "params"):
-        if name not in known:
+        if name not in options:
             raise UsageProblem(
                 f"--{name.replace('_', '-')} is missing, and {folder} has no {MODEL_META} that "
                 "gives it",
@@ -143,7 +143,7 @@ def _require(known: dict[str, Any], folder: Path) -> None:
 def _print_gaps(packed: PackedResults) -> None:
     for regime, missing in packed.missing.items():
         echo(f"{regime}: {len(missing)} missing: {first_and_more(missing)}", err=True)
-    for regime, doubled in packed.doubled.items():
+    for regime, doubled in packed.duplicates.items():
         for task, names in doubled.items():
             echo(
                 f"{regime}: {task} has {len(names)} logs: "
@@ -160,9 +160,9 @@ def _print_unused(packed: PackedResults) -> None:
         reasons.setdefault(reason, []).append(quoted(name))
     for reason, names in reasons.items():
         echo(f"{first_and_more(names)} cannot be used: {reason}", err=True)
-    if packed.foreign:
+    if packed.unrecognised:
         echo(
             "ignored, no task id in the file name: "
-            f"{first_and_more([quoted(n) for n in packed.foreign])}",
+            f"{first_and_more([quoted(n) for n in packed.unrecognised])}",
             err=True,
         )

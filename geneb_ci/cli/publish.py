@@ -337,9 +337,9 @@ def _refuse_early(
         read_manifest(data, site)
 
 
-def _tokens(given: tuple[str, ...], format_: str) -> dict[str, str]:
+def _tokens(words: tuple[str, ...], format_: str) -> dict[str, str]:
     by_model: dict[str, str] = {}
-    for option in given:
+    for option in words:
         model, equals, token = option.partition("=")
         if not (model and equals and re.fullmatch(r"[\x21-\x7e]+", token)):
             raise UsageProblem(

@@ -67,13 +67,15 @@ def _echo(line: str, *, err: bool = False) -> None:
     echo(visible(line, len(line) * 10), err=err)
 
 
-def _names(words: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name.strip() for word in words for name in word.split(",") if name.strip())
+def _names(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.strip() for word in arguments for name in word.split(",") if name.strip())
 
 
 @click.command()
 @_FILE
-@click.option("--receipt", "folder", type=_HERE, help="Folder of its files; else they are fetched.")
+@click.option(
+    "--receipt", "folder", type=_HERE, help="Folder of the receipt's files; else they are fetched."
+)
 @_MIRROR
 @click.option(
     "--cache", type=_FOLDER, help="Keep what is fetched here; else one task at a time is held."
@@ -176,7 +178,9 @@ def pull_command(
 
 @click.command()
 @_FILE
-@click.option("--receipt", "folder", type=_HERE, required=True, help="Folder of its files.")
+@click.option(
+    "--receipt", "folder", type=_HERE, required=True, help="Folder of the receipt's files."
+)
 @click.option(
     "--repo", required=True, metavar="OWNER/NAME", help="Data set on the Hub; it has to exist."
 )
@@ -258,7 +262,7 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
         missing = missing_files(receipt)
         looked, lost = looked + 1, lost + bool(missing)
         _echo(f"{path}: {missing or 'there'}")
-        seen = updated_notes(seen, submission.model_id, receipt.root, today, there=not missing)
+        seen = updated_notes(seen, submission.model_id, receipt.root, today, is_there=not missing)
     if looked:
         echo(f"{plural(looked, 'published receipt')}, {lost} not there")
     else:

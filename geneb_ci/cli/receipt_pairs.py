@@ -75,14 +75,14 @@ def _named(word: str, definition: Path | None) -> NamedReceipt:
     return NamedReceipt(subject, folder)
 
 
-def _pair(words: tuple[str, ...], definition: Path | None) -> tuple[NamedReceipt, NamedReceipt]:
+def _pair(arguments: tuple[str, ...], definition: Path | None) -> tuple[NamedReceipt, NamedReceipt]:
     """Return two receipts. Raises UsageProblem for one and the same, and for two benchmarks."""
-    if len(words) != TWO:
+    if len(arguments) != TWO:
         raise UsageProblem(
-            f"two receipts are compared, found {plural(len(words), 'name')}",
+            f"two receipts are compared, found {plural(len(arguments), 'name')}",
             "name the submissions of both: one.json two.json",
         )
-    first, second = (_named(word, definition) for word in words)
+    first, second = (_named(word, definition) for word in arguments)
     if first.subject.path.samefile(second.subject.path) and first.folder.samefile(second.folder):
         raise UsageProblem(
             f"both files are {first.subject.path}, expected submissions of two models",
@@ -91,8 +91,8 @@ def _pair(words: tuple[str, ...], definition: Path | None) -> tuple[NamedReceipt
     digests = {each.subject.submission.run.benchmark.sha256 for each in (first, second)}
     if digests != {first.subject.benchmark.sha256}:
         raise UsageProblem(
-            f"the two are not both of {first.subject.benchmark.name}, "
-            f"{first.subject.benchmark.sha256}",
+            f"the two are for different benchmarks; the first is for "
+            f"{first.subject.benchmark.name}, {first.subject.benchmark.sha256}",
             "pass the definition that both were run with: --benchmark FILE",
         )
     return first, second

@@ -123,7 +123,7 @@ def report_options(function: Any) -> Any:
         "outputs",
         multiple=True,
         metavar="FILE",
-        help="File for the format before it.",
+        help="File for the report of the --format before it.",
     )
     descriptions = "; ".join(f"{name}: {format_.what}" for name, format_ in FORMATS.items())
     return click.option(

@@ -69,11 +69,11 @@ def public_numbers(host: str, port: int) -> list[str]:
     return numbers
 
 
-class Reach:
+class AllowedServers:
     """The servers that one download may reach, from its address through every redirect."""
 
-    def __init__(self, *, own: bool) -> None:
-        self.own = own
+    def __init__(self, *, is_user_named: bool) -> None:
+        self.own = is_user_named
         """Whether the next server may be in the network of this machine's user."""
 
     def allows(self, address: str, before: str = "") -> bool:

@@ -43,7 +43,7 @@ class Settings:
     """The content of one [tool.geneb-ci] table; paths are absolute."""
 
     path: Path
-    places: dict[str, Path]
+    paths: dict[str, Path]
     lists: dict[str, tuple[str, ...]]
     links: dict[str, str] = field(default_factory=dict)
     """Addresses, without a slash at the end."""
@@ -258,7 +258,7 @@ def _trusted(source: Path, tree: Path) -> Layout:
     rows: dict[str, Path] = {}
     for name in _ROWS:
         default = source / _FOLDERS[own.kind][name]
-        path: Path = own.settings.places.get(name, default) if own.settings else default
+        path: Path = own.settings.paths.get(name, default) if own.settings else default
         if path.is_relative_to(source):
             path = tree / path.relative_to(source)
             if os.path.realpath(path) != str(path):
@@ -310,9 +310,9 @@ def _layout(kind: LayoutKind, root: Path, settings: Settings | None) -> Layout:
     }
     if settings is None:
         return Layout(kind, root, **places)  # type: ignore[arg-type]  # keys are Layout's own
-    for key, path in settings.places.items():
+    for key, path in settings.paths.items():
         _require(settings, key, path)
-    places |= settings.places
+    places |= settings.paths
     return Layout(kind, root, **places, **settings.lists, settings=settings)  # type: ignore[arg-type]
 
 
@@ -334,7 +334,7 @@ def _require(settings: Settings, key: str, path: Path) -> None:
 
 
 def _named(settings: Settings | None, key: str) -> str:
-    if settings is None or key not in settings.places:
+    if settings is None or key not in settings.paths:
         return ""
     return f" (set by {TABLE} {key} in {settings.path})"
 

@@ -8,12 +8,12 @@ import urllib.error
 import urllib.request
 from typing import IO, Any
 
-from geneb_ci.common.addresses import Reach
+from geneb_ci.common.addresses import AllowedServers
 
 SLOWEST, PACE = 1000, 60
 """Bytes a second below which a server counts as gone, over so many seconds: a modem was seven times
 as fast."""
-AROUND_MAX = 1 << 20
+OVERHEAD_MAX = 1 << 20
 """Bytes of headers, lengths of chunks and the like beyond those of the file so far; servers send a
 few kB of them."""
 ADDRESS_MAX = 200  # characters of a server's address that a message shows
@@ -58,14 +58,16 @@ class _BoundedReader(io.BufferedReader):
 
     def __init__(self, source: io.RawIOBase) -> None:
         super().__init__(source)
-        self.allowed = AROUND_MAX
+        self.allowed = OVERHEAD_MAX
 
     def readline(self, size: int | None = -1, /) -> bytes:
         """Read a line of what stands around the file. Raises HTTPException for too much of it."""
         line = super().readline(size)
         self.allowed -= len(line)
         if self.allowed < 0:
-            raise http.client.HTTPException(f"more than {AROUND_MAX:,} bytes stand around the file")
+            raise http.client.HTTPException(
+                f"more than {OVERHEAD_MAX:,} bytes of the answer are not part of the file"
+            )
         return line
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -116,7 +118,7 @@ class _Proxies(urllib.request.ProxyHandler):
 class _CheckedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
     """Connects to where it may, and to the proxy that the user set."""
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self, reach: AllowedServers) -> None:
         super().__init__()
         self._reach = reach
 
@@ -142,7 +144,7 @@ class _CheckedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
         return self.do_open(connection, req)
 
 
-def opener(reach: Reach) -> urllib.request.OpenerDirector:
+def opener(reach: AllowedServers) -> urllib.request.OpenerDirector:
     """Return what opens addresses; a server that trickles, or falls silent, is a TimeoutError."""
     return urllib.request.build_opener(_Proxies, _CheckedHandler(reach), _SafeRedirects(reach))
 
@@ -150,7 +152,7 @@ def opener(reach: Reach) -> urllib.request.OpenerDirector:
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
     """Follows redirects to https alone, or, on this machine, from this machine."""
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self, reach: AllowedServers) -> None:
         self._reach = reach
 
     def redirect_request(

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from geneb_ci.common.addresses import Reach
+from geneb_ci.common.addresses import AllowedServers
 from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import GenebError, unwritable
 from reference_harness.formats.files import file_sha256
@@ -33,15 +33,15 @@ Refusal = Callable[[str, str], GenebError]
 class Purpose(NamedTuple):
     """The purpose of the files, as errors word it."""
 
-    undelivered: Refusal
+    not_served: Refusal
     """The server does not deliver the file."""
-    other: Refusal
+    wrong_content: Refusal
     """It has another digest or size."""
     folder: str
     """The option that names a folder of files fetched by hand."""
-    changed: str
+    changed_fix: str
     """The fix for another digest."""
-    own: bool = False
+    is_user_named: bool = False
     """Whether this machine's user named the server, which then may be in his own network."""
 
 
@@ -65,7 +65,7 @@ def download(
                 _receive(address, unfinished, 0, purpose, bytes_max)
             except _TooLong as error:
                 more = f"{error.args[0]:,} bytes or more"
-                raise purpose.other(
+                raise purpose.wrong_content(
                     f"{address}: the file is longer than expected, by {more}",
                     "check the address of the file",
                 ) from error
@@ -73,58 +73,59 @@ def download(
 
 
 @contextlib.contextmanager
-def _only_writer(unfinished: Path, path: Path, purpose: Purpose) -> Iterator[None]:
+def _only_writer(partial_file: Path, path: Path, purpose: Purpose) -> Iterator[None]:
     """Keep other processes from writing an unfinished download, which is there then.
 
     Raises what `purpose` says where another one does.
     """
     with named_write_errors(path, purpose):
-        stream = unfinished.open("ab")
+        stream = partial_file.open("ab")
     with stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             is_named = (
-                unfinished.exists() and os.fstat(stream.fileno()).st_ino == unfinished.stat().st_ino
+                partial_file.exists()
+                and os.fstat(stream.fileno()).st_ino == partial_file.stat().st_ino
             )
         except BlockingIOError:
             is_named = False
         if not is_named:  # or it was finished, and has its own name, since it was opened here
-            raise purpose.undelivered(
+            raise purpose.not_served(
                 f"{path}: another process is fetching this file",
                 "wait until that has ended, then run the command again",
             )
         try:
             yield
         finally:
-            if unfinished.exists() and not unfinished.stat().st_size:
-                unfinished.unlink()
+            if partial_file.exists() and not partial_file.stat().st_size:
+                partial_file.unlink()
 
 
 def _is_continued(
-    address: str, unfinished: Path, have: int, purpose: Purpose, sha256: str, bytes_max: int
+    address: str, partial_file: Path, size: int, purpose: Purpose, sha256: str, bytes_max: int
 ) -> bool:
     """Continue a download, and return whether that gave the right file."""
     try:
-        _receive(address, unfinished, have, purpose, bytes_max)
+        _receive(address, partial_file, size, purpose, bytes_max)
     except _TooLong:
         return False
-    return file_sha256(unfinished) == sha256
+    return file_sha256(partial_file) == sha256
 
 
 class _TooLong(Exception):  # noqa: N818 (no error of this program)
     """A file is longer than its digest is of, by that many bytes or more."""
 
 
-def _receive(address: str, unfinished: Path, have: int, purpose: Purpose, bytes_max: int) -> None:
-    """Add to a file what a server has after its first `have` bytes. Raises _TooLong."""
-    with contextlib.suppress(_NothingLeft), open_address(address, have, purpose) as response:
-        if have and response.status != HTTPStatus.PARTIAL_CONTENT:
-            have = 0  # the server sends it from the beginning
+def _receive(address: str, partial_file: Path, size: int, purpose: Purpose, bytes_max: int) -> None:
+    """Add to a file what a server has after its first `size` bytes. Raises _TooLong."""
+    with contextlib.suppress(_NothingLeft), open_address(address, size, purpose) as response:
+        if size and response.status != HTTPStatus.PARTIAL_CONTENT:
+            size = 0  # the server sends it from the beginning
         with (
-            named_write_errors(unfinished, purpose),
-            unfinished.open("ab" if have else "wb") as stream,
+            named_write_errors(partial_file, purpose),
+            partial_file.open("ab" if size else "wb") as stream,
         ):
-            _copy(response, stream, bytes_max - have, address, purpose)
+            _copy(response, stream, bytes_max - size, address, purpose)
 
 
 def length_there(address: str, purpose: Purpose) -> int:
@@ -149,9 +150,9 @@ def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "
     Raises what `purpose` says, and _AllHere.
     """
     byte_range = byte_range or (f"bytes={start}-" if start else "")
-    reach = Reach(own=purpose.own)
+    reach = AllowedServers(is_user_named=purpose.is_user_named)
     if not reach.allows(address):
-        raise purpose.undelivered(
+        raise purpose.not_served(
             f"{address} is not an https address of a public server",
             "publish the files on such a server, which has a name",
         )
@@ -164,7 +165,7 @@ def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "
         error.close()
         if start and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise _NothingLeft from error
-        raise purpose.undelivered(
+        raise purpose.not_served(
             f"{address}: the server answered {error.code} {_reason_line(error.reason)}",
             f"check that the file is public; fetch it by hand into {purpose.folder} if it is",
         ) from error
@@ -172,7 +173,7 @@ def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "
         raise delivery_error(address, error, purpose) from error
     with response:
         if response.headers.get_content_type() == "text/html":
-            raise purpose.undelivered(
+            raise purpose.not_served(
                 f"{address}: the server sent a web page instead of the file, as for a limit of "
                 "downloads or a login",
                 f"run the command again tomorrow, or fetch the file by hand into {purpose.folder}",
@@ -240,21 +241,23 @@ def require_whole(response: object) -> None:
 
 
 def keep_download(
-    unfinished: Path, path: Path, sha256: str, address: str, purpose: Purpose
+    partial_file: Path, path: Path, sha256: str, address: str, purpose: Purpose
 ) -> None:
     """Rename a finished download, if its digest is right. Raises what `purpose` says."""
-    digest = file_sha256(unfinished)
+    digest = file_sha256(partial_file)
     if digest != sha256:
-        unfinished.unlink()
-        raise purpose.other(f"{address}: sha256 {digest}, expected {sha256}", purpose.changed)
+        partial_file.unlink()
+        raise purpose.wrong_content(
+            f"{address}: sha256 {digest}, expected {sha256}", purpose.changed_fix
+        )
     with named_write_errors(path, purpose):
-        unfinished.replace(path)
+        partial_file.replace(path)
 
 
 def delivery_error(address: str, error: Exception, purpose: Purpose) -> GenebError:
     """Return the error for a download that broke off or never began."""
     reason = str(getattr(error, "reason", "") or error) or type(error).__name__
-    return purpose.undelivered(
+    return purpose.not_served(
         f"{address} cannot be fetched: {reason}",
         "run the command again: it goes on where the download broke off",
     )

@@ -126,9 +126,9 @@ NEAR = 0.6
 """Similarity (difflib ratio) from which a known name is suggested; below, it would mislead."""
 
 
-def near(name: str, known: list[str]) -> str:
+def near(name: str, known_names: list[str]) -> str:
     """Return a suggestion of the most similar known name, or ""; letter case does not matter."""
-    folded = {original.casefold(): original for original in known}
+    folded = {original.casefold(): original for original in known_names}
     similar = [name.casefold()] if name.casefold() in folded else []
     if not similar:
         import difflib  # most runs need no suggestion
@@ -137,23 +137,23 @@ def near(name: str, known: list[str]) -> str:
     return f'; did you mean "{folded[similar[0]]}"?' if similar else ""
 
 
-def known_name(name: str, known: Iterable[str]) -> str | None:
+def known_name(name: str, known_names: Iterable[str]) -> str | None:
     """Return the known name that is meant: letter case does not matter where it is one name."""
-    names = {*known}
+    names = {*known_names}
     folded = [each for each in names if each.casefold() == name.casefold()]
     return name if name in names else folded[0] if len(folded) == 1 else None
 
 
-def exact_name(name: str, known: Sequence[str], what: str, fix: str = "") -> str:
+def exact_name(name: str, known_names: Sequence[str], what: str, fix: str = "") -> str:
     """Return the known name that is meant, as `known_name` does; `what` says what it should be.
 
     Raises UsageProblem, with a suggestion, for another; its fix lists what exists, or is `fix`.
     """
-    match = known_name(name, known)
+    match = known_name(name, known_names)
     if match is None:
         raise UsageProblem(
-            f"{quoted(name)} is not a {what}{near(name, list(known))}",
-            fix or f"name one of {', '.join(known)}",
+            f"{quoted(name)} is not a {what}{near(name, list(known_names))}",
+            fix or f"name one of {', '.join(known_names)}",
         )
     return match
 

@@ -40,21 +40,21 @@ SMALL, LARGE = 1e-4, 1e15
 the other on, both write exponents."""
 
 
-def is_simple(numbers: Iterable[float], most: float = 1.0) -> bool:
-    """Whether none is farther from 0 than `most`, and Python and pydantic write the same of each.
+def is_simple(numbers: Iterable[float], maximum: float = 1.0) -> bool:
+    """Whether Python and pydantic write each number alike, none farther from 0 than `maximum`.
 
-    `most` is at most `LARGE`. An array is looked at as a whole where numpy is at work anyway.
+    `maximum` is at most `LARGE`. An array is looked at as a whole where numpy is at work anyway.
     """
     if isinstance(numbers, array.array) and sys.modules.get("numpy") is not None:
         import numpy as np
 
         sizes = np.abs(np.array(numbers))
-        return bool(((sizes <= most) & ((sizes >= SMALL) | (sizes == 0))).all())
+        return bool(((sizes <= maximum) & ((sizes >= SMALL) | (sizes == 0))).all())
     ordered = sorted(numbers)
     if not ordered:
         return True
     near = ordered[bisect.bisect_right(ordered, -SMALL) : bisect.bisect_left(ordered, SMALL)]
-    is_within = ordered[0] >= -most and ordered[-1] <= most and math.isfinite(sum(ordered))
+    is_within = ordered[0] >= -maximum and ordered[-1] <= maximum and math.isfinite(sum(ordered))
     return is_within and not any(near)
 
 

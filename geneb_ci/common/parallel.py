@@ -12,11 +12,11 @@ _forked: list[Callable[[Any], Any]] = []
 
 
 def in_processes(
-    work: Callable[[Item], Result], items: Sequence[Item], jobs: int, chunk: int
+    function: Callable[[Item], Result], items: Sequence[Item], jobs: int, chunk: int
 ) -> Iterator[Result]:
-    """Yield what `work` makes of each item, in their order, by `jobs` processes.
+    """Yield what `function` makes of each item, in their order, by `jobs` processes.
 
-    Items and results are pickled, `chunk` at once; `work` is not. With one job, without fork, or
+    Items and results are pickled, `chunk` at once; `function` is not. With one job, without fork or
     where a process is killed, this process goes on alone.
     """
     finished = 0
@@ -26,13 +26,13 @@ def in_processes(
 
         if "fork" in multiprocessing.get_all_start_methods():
             try:
-                with WorkerProcesses(jobs, "fork", _forked.append, work) as pool:
+                with WorkerProcesses(jobs, "fork", _forked.append, function) as pool:
                     for result in pool.map(_work, items, chunksize=chunk):
                         yield result
                         finished += 1
             except BrokenProcessPool:
                 pass
-    yield from map(work, items[finished:])
+    yield from map(function, items[finished:])
 
 
 MANY_FILES = 100

@@ -193,8 +193,8 @@ def _page(kind: int, member: int, head: list[tuple[int, Any]], body: bytes) -> b
     return _struct([(1, kind), (2, size), (3, size), (member, _Struct(head))]) + body
 
 
-def _levels(levels: Sequence[int], most: int) -> bytes:
-    encoded = _hybrid(levels, most.bit_length())
+def _levels(levels: Sequence[int], maximum: int) -> bytes:
+    encoded = _hybrid(levels, maximum.bit_length())
     return struct.pack("<I", len(encoded)) + encoded
 
 

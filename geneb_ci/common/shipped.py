@@ -102,7 +102,7 @@ def read_shipped(name: str, bytes_max: int, parse: Callable[[Any], T]) -> T:
     """
     path = shipped("schemas", name)
     try:
-        return parse(read_json(read_regular(path, bytes_max), own=True))
+        return parse(read_json(read_regular(path, bytes_max), is_own=True))
     except (NotReadable, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BrokenInstallation(
             f"the shipped file {path} cannot be read: {error}",

@@ -55,8 +55,8 @@ EVIDENCE_ORDER = (Evidence.NONE, Evidence.CHECKED, Evidence.AUDITED, Evidence.RE
 """From least to most; `disputed` and `stale` meet none of them."""
 
 
-def has_evidence(evidence: Evidence, least: Evidence | None) -> bool:
+def has_evidence(evidence: Evidence, minimum: Evidence | None) -> bool:
     """Whether evidence is at least the one that is asked for; None asks for any but `disputed`."""
-    if least is None:
+    if minimum is None:
         return evidence is not Evidence.DISPUTED
-    return evidence in EVIDENCE_ORDER[EVIDENCE_ORDER.index(least) :]
+    return evidence in EVIDENCE_ORDER[EVIDENCE_ORDER.index(minimum) :]

@@ -28,7 +28,7 @@ from geneb_ci.github.replies import (
     Ref,
     Status,
     Tree,
-    Unread,
+    UnreadableItem,
     parsed,
     readable_items,
 )
@@ -58,7 +58,7 @@ STATUSES_PAGES_MAX = 10  # GitHub keeps 1,000 statuses of one commit and context
 TREES_MAX = 16  # kept in memory: most pull requests of a sweep share a few merge bases
 
 
-class Talk(NamedTuple):
+class Conversation(NamedTuple):
     """The comments of a pull request, read together with those of others."""
 
     comments: list[Comment]
@@ -79,12 +79,12 @@ class OpenList(NamedTuple):
 
     pulls: list[Pull]
     """The last updated first."""
-    unread: list[Unread]
+    unreadable: list[UnreadableItem]
 
     def require_all(self, what: str) -> None:
-        """Raise UnexpectedReply where some cannot be read, so that `what` cannot be said."""
-        if self.unread:
-            first = self.unread[0]
+        """Raise UnexpectedReply where some items cannot be read, so that `what` is unknown."""
+        if self.unreadable:
+            first = self.unreadable[0]
             raise UnexpectedReply(f"{what}: pull request {first.name}: {first.reason}", REPORT_IT)
 
 
@@ -119,7 +119,7 @@ class GitHub:
         self.verdicts = verdicts
         """The App that sets the status of a verdict; None where the token does."""
         self._trees: dict[str, RecursiveTree] = {}
-        self.talks: dict[int, Talk] = {}
+        self.talks: dict[int, Conversation] = {}
         """Answers that geneb_ci.github.batch has read already, here and below."""
         self.bases: dict[tuple[str, str], Commit] = {}
         self.blobs: dict[str, BlobReply] = {}
@@ -148,7 +148,7 @@ class GitHub:
         no other.
         """
         pulls: dict[int, Pull] = {}
-        unread: dict[int | str, Unread] = {}
+        unread: dict[int | str, UnreadableItem] = {}
         parameters = {"state": "open", "sort": "updated", "direction": "desc"}
         for page in self.wire.pages("/pulls", PULLS_PAGES_MAX, **parameters):
             readable, unreadable = readable_items(Pull, page, "the list of pull requests")
@@ -220,7 +220,7 @@ class GitHub:
         parameters = {"state": "open", "sort": "created", "direction": "asc"}
         if self.author == ACTIONS_BOT:
             parameters["creator"] = "github-actions[bot]"
-        lost: list[Unread] = []
+        lost: list[UnreadableItem] = []
         for page in self.wire.pages("/issues", ISSUES_PAGES_MAX, **parameters):
             read, unread = readable_items(Issue, page, "the issues")
             yield from read
@@ -229,7 +229,7 @@ class GitHub:
             raise UnexpectedReply(lost[0].reason, REPORT_IT)
 
     def labelled(self, label: str) -> Iterator[int]:
-        """Yield the numbers of what has a label, open or closed, the newest first.
+        """Yield the numbers of issues and pull requests with a label, the newest first.
 
         One request per 100; at most 1,000.
         """

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import GitHub
-from geneb_ci.github.audits import AGAIN, AuditOrder
+from geneb_ci.github.audits import RETRY_FIX, AuditOrder
 from geneb_ci.github.replies import Comment
 from geneb_ci.github.transport import decode, encode
 from reference_harness.formats.base import StrictModel
@@ -50,7 +50,7 @@ class AttachedRecord(StrictModel):
 def attach(github: GitHub, attached: AttachedRecord) -> None:
     """Write a record into comments, unless it is there; one write for each 60,000 characters."""
     number = attached.order.number
-    line = encode(attached, AGAIN)
+    line = encode(attached, RETRY_FIX)
     digest = hashlib.sha256(line.encode()).hexdigest()
     parts = [line[start : start + PART] for start in range(0, len(line), PART)]
     present = _parts(github.comments(number), github.author).get(digest, {})
@@ -81,7 +81,7 @@ def attached_record(github: GitHub, number: int) -> AttachedRecord:
         )
     newest = complete[-1]
     line = "".join(newest[index][1] for index in sorted(newest))
-    return decode(line, AttachedRecord, f"the record in the comments on #{number}", AGAIN)
+    return decode(line, AttachedRecord, f"the record in the comments on #{number}", RETRY_FIX)
 
 
 def _parts(comments: Iterable[Comment], author: int) -> Mapping[str, dict[int, tuple[int, str]]]:

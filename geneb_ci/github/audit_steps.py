@@ -42,7 +42,7 @@ from geneb_ci.github.main_branch import Clone, changed_main, further_places, lay
 from geneb_ci.github.replies import Commit
 from geneb_ci.github.sides import Main, main_at
 from geneb_ci.github.transport import decode
-from geneb_ci.github.verdict.collect import Judge
+from geneb_ci.github.verdict.collect import PullChecker
 from geneb_ci.github.verdict.decide import BaseBranch
 from geneb_ci.github.verdict.model import FileDigest
 from geneb_ci.publish.git import GitRepository
@@ -122,10 +122,10 @@ def _drawn(
 
 
 def _row_of(
-    github: GitHub, own: Layout, main: Main, target: AuditTarget
+    github: GitHub, layout: Layout, main: Main, target: AuditTarget
 ) -> tuple[str, list[FileDigest]]:
     """Return the model of a pull request and its files. Raises AuditRefused for one with errors."""
-    judged = Judge(github, own, BaseBranch(own).modules, main).judge(target.head_sha)
+    judged = PullChecker(github, layout, BaseBranch(layout).modules, main).judge(target.head_sha)
     errors = [finding.rule for finding in judged.findings if finding.severity is Severity.ERROR]
     if errors or judged.result is None:
         raise AuditRefused(
@@ -136,10 +136,10 @@ def _row_of(
     return judged.change.model, [file for file in judged.files if "/audits/" not in file.path]
 
 
-def _row_on_main(own: Layout, main: Main, model: str) -> FileDigest:
+def _row_on_main(layout: Layout, main: Main, model: str) -> FileDigest:
     """Return the row of a model on main."""
-    file = Path(str(own.submissions)) / f"{model}.json"
-    path = file.relative_to(own.root).as_posix()
+    file = Path(str(layout.submissions)) / f"{model}.json"
+    path = file.relative_to(layout.root).as_posix()
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     return FileDigest(path=path, blob=main.files[path].sha, sha256=digest)
 
@@ -305,7 +305,7 @@ def propose_record(github: GitHub, layout: Layout, number: int) -> tuple[Attache
     with _at_head(github, layout, order, attached.signed_files) as (audited, row):
         paths = [audited.layout.root / path for path in attached.files]
         (path,) = (path for path in paths if path.stem == attached.record)
-        _verified(audited.layout, path, audits.AGAIN)
+        _verified(audited.layout, path, audits.RETRY_FIX)
     opened = _proposed(github, attached, audited.commit, row)
     _close(github, attached, is_open=True)
     return attached, opened

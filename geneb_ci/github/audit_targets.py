@@ -10,7 +10,7 @@ from geneb_ci.common.finding import first_and_more
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import HeadMoved, UnexpectedReply
 from geneb_ci.github.replies import REPORT_IT, UNREADABLE
-from geneb_ci.github.report import ASKED
+from geneb_ci.github.report import AUDIT_LABEL
 
 _MARK = "<!-- geneb-ci:audited:1 {} -->"
 _ABOUT = (
@@ -32,7 +32,7 @@ class AuditTarget(NamedTuple):
 
     @property
     def name(self) -> str:
-        """How a message calls it."""
+        """The name of the target in messages."""
         return f"row {self.model} of main" if self.model else f"pull request {self.number}"
 
     @property
@@ -40,7 +40,7 @@ class AuditTarget(NamedTuple):
         """How its audit is begun again, in Markdown."""
         if self.model:
             return f"`gh workflow run audit.yml -f row={self.model}`"
-        return f"set the label `{ASKED}` again"
+        return f"set the label `{AUDIT_LABEL}` again"
 
 
 def pull_to_audit(github: GitHub, number: int | None) -> AuditTarget | None:
@@ -56,9 +56,9 @@ def pull_to_audit(github: GitHub, number: int | None) -> AuditTarget | None:
             raise HeadMoved(f"pull request {number} is not open to main", "name an open one")
         return AuditTarget(number, pull.head.sha, locked=pull.locked)
     listed = github.open_pulls()
-    labelled = [pull for pull in listed.pulls if ASKED in pull.label_names]
+    labelled = [pull for pull in listed.pulls if AUDIT_LABEL in pull.label_names]
     if not labelled:
-        listed.require_all(f"whether one has the label {ASKED} is not known")
+        listed.require_all(f"whether one has the label {AUDIT_LABEL} is not known")
         unread = [str(pull.number) for pull in listed.pulls if UNREADABLE in pull.label_names]
         if unread:
             what = f"the labels of {first_and_more(unread)} cannot be read"

@@ -27,7 +27,7 @@ from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import own_comment
 from geneb_ci.github.errors import Tampered
 from geneb_ci.github.replies import UNREADABLE, Comment, Commit
-from geneb_ci.github.report import ASKED, AUDIT_STATES
+from geneb_ci.github.report import AUDIT_LABEL, AUDIT_STATES
 from geneb_ci.github.sides import Source, read_blob
 from geneb_ci.github.transport import decode, encode
 from geneb_ci.github.verdict.model import REPOSITORY, FileDigest, Number
@@ -44,7 +44,7 @@ ORDERS_MAX = 6
 """Draws that a comment keeps: each takes up to 8,000 of its 65,536 characters."""
 AUDITED_MAX = 500
 """Other pull requests whose draws are read: at most 24 requests and 20 queries."""
-AGAIN = "run the workflow audit again; set the label again for a new commit"
+RETRY_FIX = "run the workflow audit again; set the label again for a new commit"
 _RESTORE = "restore the first line of that comment from its edit history"
 _REASON_MAX = 300  # characters of a reason in a comment
 _NAMED = re.compile(
@@ -130,14 +130,14 @@ def files_at_head(source: Source, files: Iterable[FileDigest]) -> dict[str, byte
     for file in files:
         raw = read_blob(source, Blob(REGULAR, file.blob))
         if isinstance(raw, Fault):
-            raise Tampered(f"{file.path}: {raw.message}", AGAIN)
+            raise Tampered(f"{file.path}: {raw.message}", RETRY_FIX)
         contents[file.path] = raw
     return contents
 
 
 def mark(github: GitHub, number: int, state: str) -> None:
     """Replace the labels of an audit by one; labels set by people meanwhile are kept."""
-    own = {ASKED, *AUDIT_STATES}
+    own = {AUDIT_LABEL, *AUDIT_STATES}
     names = github.label_names(number)
     if own & set(names) != {state} or UNREADABLE in names:
         github.replace_labels(number, names, own, state)
@@ -208,7 +208,7 @@ def _audit_comment(github: GitHub, number: int) -> Comment | None:
 
 def write_comment(github: GitHub, number: int, orders: Iterable[AuditOrder], text: str) -> None:
     """Write the one comment on the audits of a pull request; it keeps their draws, hidden."""
-    encoded = {order.plan.commitment_sha256: encode(order, AGAIN) for order in orders}
+    encoded = {order.plan.commitment_sha256: encode(order, RETRY_FIX) for order in orders}
     body = f"{MARKER}{' '.join(list(encoded.values())[-ORDERS_MAX:])} -->\n{text}"
     comment = _audit_comment(github, number)
     if comment is None:
@@ -248,16 +248,16 @@ def _round(plan: TaskPlan) -> str:
 
 def failed_text(order: AuditOrder, error: GenebError, run: str) -> str:
     """Return the comment on an audit without a record, with what to do."""
-    reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or AGAIN))
+    reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
     return (
         f"{begun_text(order)}\n**No record**: {reason}. **Next step**: {fix}. Its draw "
-        f"counts for the next audit; set the label `{ASKED}` for another.{_where(run)}\n"
+        f"counts for the next audit; set the label `{AUDIT_LABEL}` for another.{_where(run)}\n"
     )
 
 
 def refused_text(name: str, error: GenebError, again: str, run: str) -> str:
     """Return the comment on an audit that did not begin, with what to do."""
-    reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or AGAIN))
+    reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
     return (
         f"### The audit of {code(name)} did not begin\n\n{reason}\n\n**Next step.** {fix}. Then "
         f"{again}.{_where(run)}\n"

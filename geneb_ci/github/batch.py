@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from geneb_ci.check.change import Blob
-from geneb_ci.github.api import STATUS_CONTEXT, GitHub, Talk
+from geneb_ci.github.api import STATUS_CONTEXT, Conversation, GitHub
 from geneb_ci.github.errors import MissingScope, NotFound, UnexpectedReply
 from geneb_ci.github.replies import (
     REPORT_IT,
@@ -169,7 +169,7 @@ class _Gone(ReplyModel):
     """Each is read on its own."""
 
 
-class _Talk(_Headed):
+class _Conversation(_Headed):
     state: Literal["OPEN", "CLOSED", "MERGED"]
     locked: bool
     labels: _Labels
@@ -184,31 +184,33 @@ def prefetch_talks(github: GitHub, numbers: Iterable[int]) -> None:
     """Read comments, labels, head and status of pull requests, 25 in each request."""
     for part in _parts(numbers, TALKS):
         fields = [f"p{number}: pullRequest(number: {number}) {{ ...Talk }}" for number in part]
-        for talk in _answers(github, fields, _TALK, _Talk).values():
+        for talk in _answers(github, fields, _TALK, _Conversation).values():
             if talk.comments.totalCount <= len(talk.comments.nodes) or _has_own_comment(
                 github, talk
             ):
                 github.talks[talk.number] = _talk(github, talk)
 
 
-def _has_own_comment(github: GitHub, talk: _Talk) -> bool:
+def _has_own_comment(github: GitHub, conversation: _Conversation) -> bool:
     authors = (
-        comment.author.databaseId for comment in talk.comments.nodes if comment.author is not None
+        comment.author.databaseId
+        for comment in conversation.comments.nodes
+        if comment.author is not None
     )
     return github.author in authors
 
 
-def _talk(github: GitHub, talk: _Talk) -> Talk:
-    comments = list(map(_comment, talk.comments.nodes))
-    return Talk(
+def _talk(github: GitHub, conversation: _Conversation) -> Conversation:
+    comments = list(map(_comment, conversation.comments.nodes))
+    return Conversation(
         comments=comments,
-        head_sha=talk.headRefOid,
-        is_open=talk.state == "OPEN",
-        locked=talk.locked,
-        labels=[label.name for label in talk.labels.nodes],
-        state=talk.status(github),
-        latest=tuple(map(_comment, talk.latest.nodes)),
-        number_of_comments=talk.comments.totalCount,
+        head_sha=conversation.headRefOid,
+        is_open=conversation.state == "OPEN",
+        locked=conversation.locked,
+        labels=[label.name for label in conversation.labels.nodes],
+        state=conversation.status(github),
+        latest=tuple(map(_comment, conversation.latest.nodes)),
+        number_of_comments=conversation.comments.totalCount,
     )
 
 
@@ -225,7 +227,7 @@ def _comment(comment: _Comment) -> Comment:
 def passing_elsewhere(
     github: GitHub, listed: Iterable[Pull], heads: Collection[str]
 ) -> Iterator[PullHead]:
-    """Yield what is closed, or `listed` and to another branch, and has a status that passes.
+    """Yield pull requests with a passing status that are closed, or to another branch.
 
     A status stays on its commit: open to main again, it would pass at once. One query, and one for
     each 25 to another branch. Of the closed, the last 50 are looked at; those that were merged are
@@ -337,7 +339,7 @@ REFUSED_MAX = 5
 
 
 def read_commands(
-    github: GitHub, numbers: Sequence[int], known: CommandState, rights: dict[str, bool]
+    github: GitHub, numbers: Sequence[int], command_state: CommandState, rights: dict[str, bool]
 ) -> tuple[CommandState, bool]:
     """Return what is asked for on pull requests of one head, with the commands since its verdict.
 
@@ -347,8 +349,11 @@ def read_commands(
     memberships from the token. `rights` keeps who may write, for the next pull request. Raises
     UnexpectedReply where there are more comments than can be read.
     """
-    state = known
-    after = max(known.seen, known.command.comment if known.command is not None else 0)
+    state = command_state
+    after = max(
+        command_state.seen,
+        command_state.command.comment if command_state.command is not None else 0,
+    )
     comments: list[Comment] = []
     is_far = False
     for number in numbers:
@@ -369,11 +374,11 @@ def read_commands(
     return state._replace(seen=after), is_far or refused > REFUSED_MAX
 
 
-def _are_many(talk: Talk, after: int) -> bool:
+def _are_many(conversation: Conversation, after: int) -> bool:
     """Whether there can be comments between the last verdict and the last comments."""
-    if talk.number_of_comments <= len(talk.latest):
+    if conversation.number_of_comments <= len(conversation.latest):
         return False
-    return not talk.latest or min(comment.id for comment in talk.latest) > after
+    return not conversation.latest or min(comment.id for comment in conversation.latest) > after
 
 
 def _command_in(comment: Comment) -> Command | None:

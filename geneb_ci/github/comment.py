@@ -157,7 +157,7 @@ def _before(standing: RowStanding) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = Table(tuple(head), rows, right=frozenset(head[1:])).markdown_lines()
+    lines = Table(tuple(head), rows, right_aligned=frozenset(head[1:])).markdown_lines()
     return "".join(f"{line}\n" for line in lines)
 
 

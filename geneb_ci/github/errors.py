@@ -107,7 +107,7 @@ class Patience:
 
 PATIENCE = Patience()
 
-AGAIN = "run the command again; nothing is written twice"
+RETRY_FIX = "run the command again; nothing is written twice"
 WHEN = "usually within two minutes; if GitHub delays, at the next sweep"
 """When an event has its effect: no event and no schedule of GitHub's has a promised time."""
 QUEUED = f"nothing was written; the new commits are queued, and are checked {WHEN}"

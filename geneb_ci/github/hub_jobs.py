@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from geneb_ci.common.actions import run_address
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
-from geneb_ci.github.audits import AGAIN, AuditOrder
+from geneb_ci.github.audits import RETRY_FIX, AuditOrder
 from geneb_ci.github.transport import encode
 from geneb_ci.render.plain import visible
 from reference_harness.formats.text import Say
@@ -50,7 +50,7 @@ _LEVEL = re.compile(r"\s*(\d)  [^:]+: yes")
 _TAIL = 20  # lines of a failed Job's log that are shown
 
 
-class Offer(NamedTuple):
+class MachineOffer(NamedTuple):
     """A machine of the Hub, for how long, and what that costs at most."""
 
     flavor: str
@@ -87,7 +87,7 @@ def api(token: str) -> Any:  # the client is imported late
     return HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token)
 
 
-def offer(client: Any, flavor: str, seconds: int) -> Offer:
+def offer(client: Any, flavor: str, seconds: int) -> MachineOffer:
     """Return what a machine costs for this long; one request.
 
     Raises UsageProblem for a machine that the Hub does not have, with those that it has.
@@ -105,7 +105,7 @@ def offer(client: Any, flavor: str, seconds: int) -> Offer:
             gpu = machine.accelerator
             chip = f", {gpu.quantity} x {gpu.model} {gpu.vram}" if gpu is not None else ""
             what = visible(f"{machine.cpu}, {machine.ram}{chip}")
-            return Offer(flavor, what, seconds, units * machine.unit_cost_usd)
+            return MachineOffer(flavor, what, seconds, units * machine.unit_cost_usd)
     names = ", ".join(
         f"{machine.name} (${machine.unit_cost_usd:.4f} a {machine.unit_label})"
         for machine in machines
@@ -137,7 +137,7 @@ def audit_request(order: AuditOrder) -> JobRequest:
     environment = {
         **given,
         **_checkout(order.repository, order.main_sha),
-        "AUDIT_ORDER": encode(order, AGAIN),
+        "AUDIT_ORDER": encode(order, RETRY_FIX),
     }
     return JobRequest(f"geneb-audit-{order.number}", SCRIPT, environment)
 
@@ -171,7 +171,7 @@ class EndedJob(NamedTuple):
 def run_job(
     client: Any,
     request: JobRequest,
-    machine: Offer,
+    machine: MachineOffer,
     image: str,
     namespace: str | None,
     say: Say,
@@ -206,7 +206,7 @@ def run_job(
 
 
 def _last_stage(
-    client: Any, where: dict[str, str], url: str, seconds: float, poll: float, say: Say
+    client: Any, job_address: dict[str, str], url: str, seconds: float, poll: float, say: Say
 ) -> str:
     """Return the stage in which a Job ended; cancel it where anything else ends this."""
     from huggingface_hub.hf_api import TERMINAL_JOB_STAGES  # a second to import
@@ -217,7 +217,7 @@ def _last_stage(
         say(f"started {url}")
         while time.monotonic() < deadline:
             with contextlib.suppress(NothingChecked):  # one answer of hours may be lost
-                reply = call_hub(client.inspect_job, **where).status.stage
+                reply = call_hub(client.inspect_job, **job_address).status.stage
                 stage = str(getattr(reply, "value", reply))
             if stage in TERMINAL_JOB_STAGES:
                 return stage
@@ -225,24 +225,24 @@ def _last_stage(
         return f"{stage or 'a stage that nobody saw'}, not in time and canceled,"
     finally:
         if stage not in TERMINAL_JOB_STAGES:
-            _cancel(client, where, say)
+            _cancel(client, job_address, say)
 
 
-def _cancel(client: Any, where: dict[str, str], say: Say) -> None:
+def _cancel(client: Any, job_address: dict[str, str], say: Say) -> None:
     try:
-        call_hub(client.cancel_job, **where)
+        call_hub(client.cancel_job, **job_address)
     except GenebError as error:
         say(
             f"the Job could not be canceled ({error.message}), and costs until its time limit: "
-            f"hf jobs cancel {where['namespace']}/{where['job_id']}"
+            f"hf jobs cancel {job_address['namespace']}/{job_address['job_id']}"
         )
 
 
-def outcome_of_job(ended: EndedJob, order: AuditOrder, say: Say) -> str:
+def outcome_of_job(ended_job: EndedJob, order: AuditOrder, say: Say) -> str:
     """Return the line of the outcome of an audit. Raises JobFailed with the end of the log."""
-    line = outcome_in(ended.lines, order.nonce)
+    line = outcome_in(ended_job.lines, order.nonce)
     if line is None:
-        raise ended.failure("an outcome", say)
+        raise ended_job.failure("an outcome", say)
     return line
 
 

@@ -108,7 +108,7 @@ def layout_of_main(
     If code differs, these rules would not be main's: raises MainMoved, or with `note` says so.
     Raises ForgeProblem if a file cannot be read.
     """
-    local = {path: _local(root, path, main.files[path]) for path in sorted(main.relevant)}
+    local = {path: _local(root, path, main.files[path]) for path in sorted(main.digested_paths)}
     lost = [path for path, raw in local.items() if raw is None]
     code = next((path for path in lost if path.startswith(_CODE)), None)
     if code is not None and note is not None:
@@ -142,7 +142,7 @@ def changed_main(layout: Layout, main: Main, changes: Mapping[str, bytes]) -> It
     """
     with tempfile.TemporaryDirectory(prefix="geneb-ci-changed-") as name:
         folder = Path(os.path.realpath(name))
-        for path in main.relevant:
+        for path in main.digested_paths:
             source = layout.root / path
             if not path.startswith(_CODE) and path not in changes and source.is_file():
                 _write(folder, path, source.read_bytes())
@@ -171,7 +171,7 @@ def _local(root: Path, path: str, blob: Blob) -> bytes | None:
 
 def _has_more(root: Path, main: Main) -> bool:
     """Whether a folder of main has further files in the checkout, such as a row deleted since."""
-    folders = {path.rsplit("/", 1)[0] for path in main.relevant if "/" in path}
+    folders = {path.rsplit("/", 1)[0] for path in main.digested_paths if "/" in path}
     for folder in sorted(folders):
         if folder == CODE or folder.startswith(_CODE):
             continue
@@ -213,6 +213,6 @@ def layout_of_settings(source: Source, files: Mapping[str, Blob]) -> Layout:
 
 def further_places(layout: Layout) -> list[str]:
     """Return the folders that the settings name, relative to the root of the repository."""
-    folders = layout.settings.places.values() if layout.settings is not None else ()
+    folders = layout.settings.paths.values() if layout.settings is not None else ()
     inside = (folder for folder in folders if folder.is_relative_to(layout.root))
     return [folder.relative_to(layout.root).as_posix() for folder in inside]

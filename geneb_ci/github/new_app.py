@@ -31,7 +31,7 @@ from geneb_ci.github.audit_ready import (
     VERDICT_ENVIRONMENT,
     VERDICT_KEY,
 )
-from geneb_ci.github.errors import AGAIN, NotFound, UnexpectedReply
+from geneb_ci.github.errors import RETRY_FIX, NotFound, UnexpectedReply
 from geneb_ci.github.replies import Id, ReplyModel, User, parsed
 from geneb_ci.github.settings.apply import verdict
 from geneb_ci.github.settings.client import SettingsClient
@@ -205,7 +205,7 @@ def _set_variable(client: SettingsClient, owner: str, name: str, value: str) -> 
 def _public_key(client: SettingsClient, path: str) -> dict[str, str]:
     key = client.get(f"{path}/secrets/public-key", "Environments: read")
     if not isinstance(key, dict) or not {"key", "key_id"} <= set(key):
-        raise UnexpectedReply(f"GitHub names no key to encrypt secrets of {path} by", AGAIN)
+        raise UnexpectedReply(f"GitHub names no key to encrypt secrets of {path} by", RETRY_FIX)
     return key
 
 

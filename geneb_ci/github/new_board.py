@@ -26,7 +26,7 @@ from geneb_ci.github.api import connect
 from geneb_ci.github.errors import Unseen
 from geneb_ci.github.new_repository import (
     PRACTICE_ROW,
-    Answers,
+    BoardAnswers,
     Placing,
     Planned,
     benchmark_bytes,
@@ -67,9 +67,9 @@ class NewBoard:
     """The files of a board that are to be written into a folder, a key and a first row included."""
 
     folder: Path
-    answers: Answers
+    answers: BoardAnswers
     plan: list[Planned]
-    left_over: list[str]
+    outdated_files: list[str]
     """Files of another version of the toolkit."""
     needs_key: bool
     needs_row: bool
@@ -80,7 +80,7 @@ class NewBoard:
             self.answers.space
         )
         yield from plan_lines(self.plan, force=force)
-        yield from (f"  not of this version, delete it  {name}" for name in self.left_over)
+        yield from (f"  not of this version, delete it  {name}" for name in self.outdated_files)
         if self.needs_key:
             yield f"  write  {KEYS}; private key in keys/, which git ignores"
         if self.needs_row:
@@ -108,17 +108,17 @@ class NewBoard:
             _write_row(self.folder)
 
 
-def new_board(folder: Path, given: Answers, benchmark: Path | None = None) -> NewBoard:
+def new_board(folder: Path, answers: BoardAnswers, benchmark: Path | None = None) -> NewBoard:
     """Return the board to be written into a folder; `benchmark` is its definition.
 
     Without one it is the folder's own, or the practice benchmark, which comes with a row. Raises
     UsageProblem for a folder or a definition that cannot be used.
     """
     definition = _definition(folder, benchmark)
-    files = files_of(given, definition)
+    files = files_of(answers, definition)
     return NewBoard(
         folder,
-        given,
+        answers,
         plan_of(folder, files),
         left_over(folder, files),
         needs_key=not (folder / KEYS).exists(),
@@ -127,7 +127,13 @@ def new_board(folder: Path, given: Answers, benchmark: Path | None = None) -> Ne
 
 
 def apply_settings(
-    folder: Path, given: Answers, say: Say, say_setting: Say, say_error: Say, *, dry_run: bool
+    folder: Path,
+    answers: BoardAnswers,
+    say: Say,
+    say_setting: Say,
+    say_error: Say,
+    *,
+    dry_run: bool,
 ) -> tuple[list[Diagnosis], list[Feature]]:
     """Push the first commit, set what the tokens allow; return the settings, and what works.
 
@@ -135,9 +141,9 @@ def apply_settings(
     """
     if not has_commit(folder):
         raise UsageProblem(f"{folder.resolve()}: there is no commit", "run geneb-ci init first")
-    with connect(given.repository) as github:
-        client = SettingsClient(github.wire, given.space, dry=dry_run)
-        _refuse_apply(client, folder, given)
+    with connect(answers.repository) as github:
+        client = SettingsClient(github.wire, answers.space, dry_run=dry_run)
+        _refuse_apply(client, folder, answers)
         _create_space(client, say, say_error)
         _apply(
             client,
@@ -147,10 +153,10 @@ def apply_settings(
         if client.has_main:
             pass
         elif dry_run:
-            say(f"would push the first commit to {given.repository}")
+            say(f"would push the first commit to {answers.repository}")
         else:
-            say(f"pushed the first commit to {push_first(folder, given.repository)}")
-        later = SettingsClient(github.wire, given.space, dry=dry_run)
+            say(f"pushed the first commit to {push_first(folder, answers.repository)}")
+        later = SettingsClient(github.wire, answers.space, dry_run=dry_run)
         _apply(
             later,
             [setting for setting in SETTINGS if setting.id.startswith(AFTER_PUSH)],
@@ -159,7 +165,7 @@ def apply_settings(
         if dry_run:
             say("nothing was changed: this was a dry run")
             return [], []
-        after = SettingsClient(github.wire, given.space)
+        after = SettingsClient(github.wire, answers.space)
         left, able = diagnosis.diagnoses_of(after), list(features_of(after))
     if not client.sent and not later.sent:
         say("no setting had to be changed")
@@ -175,7 +181,7 @@ def _line(client: SettingsClient, applied: AppliedSettings) -> str:
     names = ", ".join(applied.ids)
     if applied.error:
         return f"not set: {names}: {applied.error}"
-    return f"{'would set' if client.dry else 'set'}: {names} ({', '.join(applied.sent)})"
+    return f"{'would set' if client.dry else 'set'}: {names} ({', '.join(applied.requests)})"
 
 
 def _create_space(client: SettingsClient, say: Say, say_error: Say) -> None:
@@ -197,14 +203,14 @@ def _create_space(client: SettingsClient, say: Say, say_error: Say) -> None:
         say(f"created the Space {client.space}")
 
 
-def _refuse_apply(client: SettingsClient, folder: Path, given: Answers) -> None:
+def _refuse_apply(client: SettingsClient, folder: Path, answers: BoardAnswers) -> None:
     """Refuse what GitHub, the Hub or git would refuse later, before anything is sent.
 
     Raises NotFound without the repository, UsageProblem for another remote or a token that lacks a
     right. What a token does not say of its rights is found when it is used.
     """
     name = client.wire.repository
-    refuse_organisation(given, client.repository.get("owner") or {})
+    refuse_organisation(answers, client.repository.get("owner") or {})
     rights = client.repository.get("permissions")
     if not client.has_main:
         remote_of(folder, name)
@@ -259,13 +265,13 @@ def has_rows(folder: Path) -> bool:
     return any((folder / "submissions").glob("*.json"))
 
 
-def _write_key(folder: Path, given: Answers) -> None:
+def _write_key(folder: Path, answers: BoardAnswers) -> None:
     """Write a key of audits, and the list that names it."""
     ignored = path_inside(folder, KEYS_IGNORED)  # whatever the .gitignore of the folder says
     ignored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     ignored.write_text("*\n", encoding="utf-8")
     now = datetime.now(UTC).strftime(FORMAT)
-    owner = given.maintainers.split()[0].removeprefix("@")
+    owner = answers.maintainers.split()[0].removeprefix("@")
     entry = _key(folder, AUDIT_KEY, owner, now)
     key_file = KeyFile(note="Ed25519 keys whose signatures on audit records count.", keys=[entry])
     text = json.dumps(key_file.model_dump(mode="json", exclude_none=True), indent=1) + "\n"

@@ -61,7 +61,7 @@ _PYPROJECT = b"""\
 """
 FIRST_MESSAGE = "Set up the board"
 SECONDS_MAX = 600  # a push of 3 MB over a slow line
-_SAID_MAX = 300  # characters of git's own words in a message of ours
+_MESSAGE_MAX = 300  # characters of git's own words in a message of ours
 # A token is never an argument: git asks this helper, which reads it from the environment.
 _HELPER = (
     """!f() { test "$1" = get && """
@@ -69,7 +69,7 @@ _HELPER = (
 )
 
 
-class Answers(NamedTuple):
+class BoardAnswers(NamedTuple):
     """The answers that a new repository is made from."""
 
     repository: str
@@ -100,7 +100,7 @@ def answers(
     maintainers: Sequence[str] = (),
     *,
     is_alone: bool = False,
-) -> Answers:
+) -> BoardAnswers:
     """Return the options of the caller, completed by those of an earlier call.
 
     Raises UsageProblem for a name that GitHub or the Hub would not take, without a repository, and
@@ -114,7 +114,7 @@ def answers(
         )
     owners = " ".join(maintainers) or earlier.get("maintainers", "")
     is_alone = is_alone or (not maintainers and ALONE in earlier)
-    completed = Answers(name, space or earlier.get("space", name), owners, is_alone)
+    completed = BoardAnswers(name, space or earlier.get("space", name), owners, is_alone)
     if not _NAME.fullmatch(name):
         raise UsageProblem(
             f"--repo {name!r}: expected the form OWNER/NAME", "write --repo OWNER/NAME"
@@ -124,17 +124,17 @@ def answers(
     return completed
 
 
-def _require_approval(given: Answers) -> None:
+def _require_approval(answers: BoardAnswers) -> None:
     """Raise UsageProblem unless what one maintainer changes can be approved by another."""
-    owners = given.maintainers.split()
+    owners = answers.maintainers.split()
     for owner in owners:
         if not _OWNER.fullmatch(owner):
             raise UsageProblem(f"--maintainers {owner!r} is not a code owner", TWO)
-    if given.is_alone and len(owners) == 1 and "/" not in owners[0]:
+    if answers.is_alone and len(owners) == 1 and "/" not in owners[0]:
         return
-    if given.is_alone:
+    if answers.is_alone:
         raise UsageProblem(
-            f"--alone with {given.maintainers or 'nobody'}: it takes one account", TWO
+            f"--alone with {answers.maintainers or 'nobody'}: it takes one account", TWO
         )
     if len({owner.casefold() for owner in owners}) < PAIR and not any("/" in o for o in owners):
         who = f"{owners[0]} alone" if owners else "nobody"
@@ -143,12 +143,12 @@ def _require_approval(given: Answers) -> None:
         )
 
 
-def refuse_organisation(given: Answers, owner: Mapping[str, Any]) -> None:
+def refuse_organisation(answers: BoardAnswers, owner: Mapping[str, Any]) -> None:
     """Raise UsageProblem where the organisation of the repository itself is named as code owner."""
     if owner.get("type") != "Organization":
         return
     name = f"@{owner.get('login', '')}".casefold()
-    if name in given.maintainers.casefold().split():
+    if name in answers.maintainers.casefold().split():
         raise UsageProblem(
             f"{name} is an organisation, which GitHub takes for no code owner",
             f"geneb-ci init --force --maintainers {name}/TEAM, with a team that may write; then "
@@ -175,14 +175,14 @@ def benchmark_bytes(path: Path | None) -> bytes:
     return raw
 
 
-def files_of(given: Answers, benchmark: bytes) -> dict[str, bytes]:
+def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
     """Return every file by its path, apart from keys and rows."""
     definition = parse_benchmark(benchmark, "the benchmark")
     words = {
-        "title": given.space.partition("/")[2],
+        "title": answers.space.partition("/")[2],
         "benchmark": definition.name,
         "version": __version__,
-        **given._asdict(),
+        **answers._asdict(),
     }
     files = {path: shipped("repository", path).read_bytes() for path in copied_files()}
     files |= {path: file.read_bytes() for path, file in toolkit_files().items()}
@@ -206,9 +206,9 @@ def files_of(given: Answers, benchmark: bytes) -> dict[str, bytes]:
         "leaderboard/policy/trusted_root.json": shipped("policy", "trusted_root.json").read_bytes(),
         "leaderboard/policy/official.json": b'{\n "files": {}\n}\n',
         "leaderboard/README.md": template("space.md.in", words),
-        OWNERS: owners.replace(f"{OWNER_PLACEHOLDER}maintainers", given.maintainers).encode(),
-        f"{FORMS}/config.yml": contact.replace("OWNER/geneb-ci", given.repository).encode(),
-        ANSWERS_FILE: given.text.encode(),
+        OWNERS: owners.replace(f"{OWNER_PLACEHOLDER}maintainers", answers.maintainers).encode(),
+        f"{FORMS}/config.yml": contact.replace("OWNER/geneb-ci", answers.repository).encode(),
+        ANSWERS_FILE: answers.text.encode(),
         "README.md": template("README.md.in", words),
         "SECURITY.md": template("SECURITY.md.in", words),
         "submissions/README.md": template("submissions.md.in", words),
@@ -225,10 +225,10 @@ def copied_files() -> list[str]:
     return [*jobs, *shipped_files(FORMS), *VERBATIM, *sorted(set(_NAMED.findall(text)))]
 
 
-def template(name: str, words: dict[str, str]) -> bytes:
+def template(name: str, values: dict[str, str]) -> bytes:
     """Return a template with its words filled in."""
     text = resources.files("geneb_ci.github").joinpath("templates", name).read_text("utf-8")
-    return string.Formatter().vformat(text, (), words).encode()
+    return string.Formatter().vformat(text, (), values).encode()
 
 
 class Placing(enum.StrEnum):
@@ -360,7 +360,8 @@ def git(
     if process.returncode not in ok:
         refusal = refusal_of(process.stderr)
         raise UsageProblem(
-            f"{folder}: git {arguments[0]} failed: {visible(refusal.words, _SAID_MAX)}", refusal.fix
+            f"{folder}: git {arguments[0]} failed: {visible(refusal.message, _MESSAGE_MAX)}",
+            refusal.fix,
         )
     return process.stdout.strip()
 

@@ -11,7 +11,7 @@ from geneb_ci.github.comment import receipt_on
 from geneb_ci.github.main_branch import changed_main
 from geneb_ci.github.reconcile import OpenPulls, base_of, open_pull_at, read_board
 from geneb_ci.github.sides import read_blob
-from geneb_ci.github.verdict.collect import Judge
+from geneb_ci.github.verdict.collect import PullChecker
 from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
 from geneb_ci.github.verdict.model import CommandState, PullHead
 from geneb_ci.publish.comparison import Comparison, compare_layouts
@@ -32,10 +32,10 @@ def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
             board = OpenPulls(main, others, reserve=0)
             read_board(github, board)
             board.require_read()
-            for unread in listed.unread:
+            for unread in listed.unreadable:
                 say(f"pull request {unread.name} cannot be read, and is not compared")
             known = BaseBranch(own)
-            judge = Judge(github, own, known.modules, main)
+            judge = PullChecker(github, own, known.modules, main)
             head = PullHead(number=number, head_sha=pull.head.sha)
             decision = decide(judge, head, known, board.passing)
             receipt = receipt_on(github, pull)
@@ -52,7 +52,7 @@ def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) ->
     run. Raises UsageProblem if one changes no row.
     """
     with base_of(github, layout, note=lambda _text: None) as (main, own):
-        judge = Judge(github, own, {}, main)
+        judge = PullChecker(github, own, {}, main)
         raws: dict[str, bytes] = {}
         for number in dict.fromkeys(numbers):
             pull = open_pull_at(github, number, None)

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from geneb_ci.common.errors import Exit, GenebError
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.github.errors import RateLimited
-from geneb_ci.github.replies import Unread
+from geneb_ci.github.replies import UnreadableItem
 from geneb_ci.render.plain import visible
 from reference_harness.formats.text import plural
 
-AGAIN = "run `geneb-ci reconcile`"
+RETRY_FIX = "run `geneb-ci reconcile`"
 
 
 class PullState(enum.StrEnum):
@@ -58,7 +58,7 @@ class SweepProgress:
     """The progress of a sweep over the open pull requests, in its order."""
 
     states: dict[int, PullState] = field(default_factory=dict)
-    unread: Sequence[Unread] = ()
+    unreadable: Sequence[UnreadableItem] = ()
     stop: SweepStop | None = None
     is_group: bool = False
     """Whether a group of a merge queue was checked, and no pull request."""
@@ -78,7 +78,7 @@ class SweepProgress:
     @property
     def waiting(self) -> int:
         """Number of pull requests that this sweep was to judge, and did not."""
-        return len(self.unread) + len(self.numbers(PullState.LEFT, PullState.FAILED))
+        return len(self.unreadable) + len(self.numbers(PullState.LEFT, PullState.FAILED))
 
     @property
     def lines(self) -> list[str]:
@@ -90,10 +90,10 @@ class SweepProgress:
 
     @property
     def _counts(self) -> str:
-        count = len(self.states) + len(self.unread)
+        count = len(self.states) + len(self.unreadable)
         if not count:
             return "no pull request is open to main"
-        if set(self.states.values()) <= _DONE and not self.unread and not self.judged:
+        if set(self.states.values()) <= _DONE and not self.unreadable and not self.judged:
             return f"every open pull request has its verdict: {count}"
         parts = []
         for state in PullState:
@@ -101,8 +101,8 @@ class SweepProgress:
             if numbers:
                 which = f": {_spans(numbers)}" if state in _NAMED else ""
                 parts.append(f"{len(numbers)} {state.value}{which}")
-        if self.unread:
-            parts.append(f"{len(self.unread)} cannot be read: {_names(self.unread)}")
+        if self.unreadable:
+            parts.append(f"{len(self.unreadable)} cannot be read: {_names(self.unreadable)}")
         return f"{plural(count, 'open pull request')}: {', '.join(parts)}"
 
     def require_done(self) -> None:
@@ -111,22 +111,22 @@ class SweepProgress:
         if self.stop is not None and not self.stop.is_full and left:
             which = f"left: {_spans(left)}"
             raise self._stopped(len(left), which, self.stop.reason, _fix(self.stop))
-        if self.unread:
-            which = f"not read: {_names(self.unread)}"
+        if self.unreadable:
+            which = f"not read: {_names(self.unreadable)}"
             fix = "update geneb-ci; if that does not help, report it to its maintainers"
-            raise self._stopped(len(self.unread), which, self.unread[0].reason, fix)
+            raise self._stopped(len(self.unreadable), which, self.unreadable[0].reason, fix)
         if self.problem and set(self.states.values()) <= {PullState.FAILED, PullState.WAITING}:
             which = f"not judged: {_spans(failed)}"
-            fix = f"{AGAIN} again; each waits, twice as long after each attempt"
+            fix = f"{RETRY_FIX} again; each waits, twice as long after each attempt"
             raise self._stopped(len(failed), which, self.problem, fix)
 
     def _stopped(self, count: int, which: str, reason: str, fix: str) -> SweepStopped:
-        whole = plural(len(self.states) + len(self.unread), "open pull request")
+        whole = plural(len(self.states) + len(self.unreadable), "open pull request")
         was = "was" if count == 1 else "were"
         return SweepStopped(f"{count} of {whole} {was} {which}: {visible(reason)}", fix)
 
 
-def _names(unread: Sequence[Unread]) -> str:
+def _names(unread: Sequence[UnreadableItem]) -> str:
     numbers = [pull.number for pull in unread if pull.number is not None]
     nameless = sum(pull.number is None for pull in unread)
     names = [_spans(numbers)] if numbers else []
@@ -152,5 +152,5 @@ _NAMED = {PullState.FAILED, PullState.WAITING, PullState.LEFT}
 
 def _fix(stop: SweepStop) -> str:
     if stop.until is not None:
-        return f"{AGAIN} after {stop.until:%Y-%m-%d %H:%M:%S} UTC, when the limit resets"
-    return f"{AGAIN} again; the next sweep continues with those that are left"
+        return f"{RETRY_FIX} after {stop.until:%Y-%m-%d %H:%M:%S} UTC, when the limit resets"
+    return f"{RETRY_FIX} again; the next sweep continues with those that are left"

@@ -14,8 +14,8 @@ from geneb_ci.github.api import GitHub, numbers_by_head
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import receipt_on
 from geneb_ci.github.errors import ForgeProblem, RateLimited
-from geneb_ci.github.replies import Pull, Unread
-from geneb_ci.github.report import AGREES, ASKED, DIFFERS, FAILED, RUNNING
+from geneb_ci.github.replies import Pull, UnreadableItem
+from geneb_ci.github.report import AGREES, AUDIT_LABEL, DIFFERS, FAILED, RUNNING
 from geneb_ci.github.verdict.model import AUDIT_RECORD, PASSING, PENDING, PullOutcome, Receipt
 from geneb_ci.github.waits import Wait, known_waits
 from geneb_ci.render.plain import visible
@@ -98,13 +98,13 @@ class Queue:
     """All open pull requests to the default branch."""
 
     rows: tuple[QueueRow, ...]
-    unread: tuple[Unread, ...] = ()
+    unreadable: tuple[UnreadableItem, ...] = ()
     """Those of which GitHub's answer cannot be read."""
 
     @property
     def clock(self) -> str:
         """Return one line with numbers and longest waiting times."""
-        if not self.rows and not self.unread:
+        if not self.rows and not self.unreadable:
             return "no pull request is open"
         parts = []
         for turn, what in (
@@ -115,8 +115,8 @@ class Queue:
             rows = [row for row in self.rows if row.turn is turn]
             if rows:
                 parts.append(f"{len(rows)} {what} (longest: {largest_age(rows)})")
-        if self.unread:
-            parts.append(f"{len(self.unread)} that cannot be read")
+        if self.unreadable:
+            parts.append(f"{len(self.unreadable)} that cannot be read")
         overdue = sum(row.is_overdue for row in self.rows)
         late = f"; {overdue} overdue (over {duration(_seconds(OVERDUE_AFTER))})" if overdue else ""
         return "waiting: " + "; ".join(parts) + late
@@ -150,7 +150,7 @@ def read_queue(github: GitHub) -> Queue:
         readings.append(
             (pull, PullFacts(_receipt(github, pull), state, waits.get(pull.number), first))
         )
-    return replace(queue(readings, github.wire.now), unread=tuple(unread))
+    return replace(queue(readings, github.wire.now), unreadable=tuple(unread))
 
 
 def _receipt(github: GitHub, pull: Pull) -> Receipt | ForgeProblem | None:
@@ -258,7 +258,7 @@ _AUDITED = {
 def _audited(pull: Pull, receipt: Receipt) -> NextAction | None:
     """Return who has to act because of an audit, by its label; None without one."""
     labels = set(pull.label_names)
-    if labels & {ASKED, RUNNING}:
+    if labels & {AUDIT_LABEL, RUNNING}:
         return NextAction(Turn.PROGRAM, Step.WAIT, "wait for its audit")
     action = next((step for label, step in _AUDITED.items() if label in labels), None)
     return None if receipt.outcome not in PASSING else action

@@ -11,7 +11,7 @@ from geneb_ci.github.ages import duration
 from geneb_ci.github.queue import Queue, QueueRow, Step, Turn, largest_age
 from geneb_ci.render.markdown import cell
 from geneb_ci.render.table import Table
-from geneb_ci.render.text import Part, coloured, escape
+from geneb_ci.render.text import StyledText, coloured, escape
 
 COLUMNS: tuple[str, ...] = (
     *("PR", "model", "author", "age", "verdict", "warnings", "effect", "level", "audit"),
@@ -38,8 +38,8 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
     head, *lines = _table(rows, shown).text_lines()
     if color:
         styles = ["bold red" if row.is_overdue else _STYLES[row.turn] for row in rows]
-        head = coloured(Part(head, "bold"))
-        lines = [coloured(Part(*pair)) for pair in zip(lines, styles, strict=True)]
+        head = coloured(StyledText(head, "bold"))
+        lines = [coloured(StyledText(*pair)) for pair in zip(lines, styles, strict=True)]
     if below:
         pairs = zip(lines, rows, strict=True)
         lines = [text for line, row in pairs for text in (line, *_step(row, width))]
@@ -74,24 +74,24 @@ def _step(row: QueueRow, width: int) -> list[str]:
 
 
 def _fitting(
-    rows: tuple[QueueRow, ...], width: int, shown: tuple[str, ...]
+    rows: tuple[QueueRow, ...], width: int, columns: tuple[str, ...]
 ) -> tuple[tuple[str, ...], int]:
     """Return the columns that fit the width, and their total width."""
     for name in ("", *_EXPENDABLE):
-        shown = tuple(column for column in shown if column != name)
-        needed = max(map(cell_len, _table(rows, shown).text_lines()))
+        columns = tuple(column for column in columns if column != name)
+        needed = max(map(cell_len, _table(rows, columns).text_lines()))
         if needed <= width:
             break
-    return shown, needed
+    return columns, needed
 
 
-def _table(rows: tuple[QueueRow, ...], shown: tuple[str, ...]) -> Table:
-    return Table(shown, [_chosen(row, shown) for row in rows], _RIGHT)
+def _table(rows: tuple[QueueRow, ...], columns: tuple[str, ...]) -> Table:
+    return Table(columns, [_chosen(row, columns) for row in rows], _RIGHT)
 
 
-def _chosen(row: QueueRow, shown: tuple[str, ...]) -> tuple[str, ...]:
+def _chosen(row: QueueRow, columns: tuple[str, ...]) -> tuple[str, ...]:
     cells = zip(COLUMNS, _cells(row), strict=True)
-    return tuple(escape(cell) for name, cell in cells if name in shown)
+    return tuple(escape(cell) for name, cell in cells if name in columns)
 
 
 def markdown(queue: Queue, limit: int) -> str:
@@ -105,7 +105,7 @@ def markdown(queue: Queue, limit: int) -> str:
             # Its address is GitHub's own, and ends with the number.
             link = f"[{number}]({row.url})" if _is_plain(row.url) else number
             rows.append([link, *(cell(text) if text else "" for text in rest)])
-        lines += [*Table(COLUMNS, rows, right=_RIGHT).markdown_lines(), ""]
+        lines += [*Table(COLUMNS, rows, right_aligned=_RIGHT).markdown_lines(), ""]
     return "\n".join([*lines, *_lines(queue, limit)]) + "\n"
 
 
@@ -121,7 +121,7 @@ def as_json(queue: Queue, limit: int) -> str:
         "format_version": "1.3",
         "pulls": rows,
         "left_out": len(queue.rows) - len(rows),
-        "unread": [{"number": pull.number, "reason": pull.reason} for pull in queue.unread],
+        "unread": [{"number": pull.number, "reason": pull.reason} for pull in queue.unreadable],
         "clock": queue.clock,
     }
     return json.dumps(value, indent=2).replace("##[", "\\u0023#[") + "\n"
@@ -132,7 +132,7 @@ def _lines(queue: Queue, limit: int) -> list[str]:
     lines = []
     if left:
         lines.append(f"not shown: {len(left)} (longest waiting: {largest_age(left)})")
-    lines += [f"{pull.name} cannot be read: {escape(pull.reason)}" for pull in queue.unread]
+    lines += [f"{pull.name} cannot be read: {escape(pull.reason)}" for pull in queue.unreadable]
     lines.append(queue.clock)
     return lines
 

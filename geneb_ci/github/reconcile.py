@@ -41,9 +41,9 @@ from geneb_ci.github.errors import (
 )
 from geneb_ci.github.main_branch import further_places, layout_of_main
 from geneb_ci.github.progress import PullState, SweepProgress, SweepStop, rate_limit_stop
-from geneb_ci.github.replies import Pull, Unread
+from geneb_ci.github.replies import Pull, UnreadableItem
 from geneb_ci.github.sides import Main, main_at, numbers, rivals
-from geneb_ci.github.verdict.collect import Judge, places_of
+from geneb_ci.github.verdict.collect import PullChecker, places_of
 from geneb_ci.github.verdict.decide import BaseBranch, decide
 from geneb_ci.github.verdict.handover import shortened_verdict
 from geneb_ci.github.verdict.merge_queue import judge_group, judge_groups, waiting_groups
@@ -172,7 +172,7 @@ class OpenPulls:
     pulls: list[Pull]
     receipts: dict[int, Receipt] = field(default_factory=dict)
     """Number to the receipt on its present head."""
-    to_judge: list[Pull] = field(default_factory=list)
+    unjudged: list[Pull] = field(default_factory=list)
     stale: list[PullHead] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
     settled: list[int] = field(default_factory=list)
@@ -185,7 +185,7 @@ class OpenPulls:
     """Who may write, of those who gave a command."""
     passing: dict[int, Fingerprint] = field(default_factory=dict)
     """Fingerprints of the pull requests that pass, or passed when the run began."""
-    unread: Sequence[Unread] = ()
+    unreadable: Sequence[UnreadableItem] = ()
     waits: dict[int, Wait] = field(default_factory=dict)
     """Those that wait after an earlier failure."""
     reserve: int = RESERVE
@@ -195,7 +195,7 @@ class OpenPulls:
     def __post_init__(self) -> None:
         """Note that nothing was done yet."""
         left = dict.fromkeys((pull.number for pull in self.pulls), PullState.LEFT)
-        self.progress = SweepProgress(left, self.unread)
+        self.progress = SweepProgress(left, self.unreadable)
 
     def require_read(self, pull: Pull | None = None) -> None:
         """Raise what ended the reading of the pull requests, or of one.
@@ -263,19 +263,19 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
         pulls = [pull for pull in listed.pulls if pull.is_to_main]
         if only is not None:  # with the head that is to be checked, which may have moved since
             pulls = [*(pull for pull in pulls if pull.number != only.number), only]
-        board = OpenPulls(main, pulls, unread=listed.unread)
+        board = OpenPulls(main, pulls, unreadable=listed.unreadable)
         if only is not None:
             board.reserve = 0
             read_board(github, board)
             board.require_read(only)
-            board.to_judge, board.troubles, board.problems, queued = [only], [], [], []
+            board.unjudged, board.troubles, board.problems, queued = [only], [], [], []
             board.progress = SweepProgress({only.number: PullState.LEFT})
         else:
             queued = _read_sweep(github, board, listed)
-        if not board.to_judge and not queued:
+        if not board.unjudged and not queued:
             return _sweep_result(github, board, [], [])
         base = BaseBranch(own)
-        judge = Judge(github, own, base.modules, main)
+        judge = PullChecker(github, own, base.modules, main)
         groups, problems = judge_groups(github, judge, queued)
         board.problems += problems
         verdicts = _checked(github, judge, base, board)
@@ -305,7 +305,7 @@ def _take_back_unread(github: GitHub, board: OpenPulls) -> None:
 
     One without a number is only counted; so is one of which no head is known.
     """
-    numbered = {entry.number: entry for entry in board.unread if entry.number is not None}
+    numbered = {entry.number: entry for entry in board.unreadable if entry.number is not None}
     prefetch_talks(github, numbered)
     for number, entry in numbered.items():
         talk = github.talks.get(number)
@@ -317,7 +317,7 @@ def _take_back_unread(github: GitHub, board: OpenPulls) -> None:
 def group_verdict(github: GitHub, layout: Layout, head: str) -> SweepResult:
     """Return the verdict on one group of a merge queue. Raises ForgeProblem."""
     with base_of(github, layout) as (main, own):
-        judge = Judge(github, own, BaseBranch(own).modules, main)
+        judge = PullChecker(github, own, BaseBranch(own).modules, main)
         return result_of(github, main, groups=[judge_group(github, judge, head)])
 
 
@@ -367,8 +367,8 @@ def read_board(github: GitHub, board: OpenPulls) -> None:
     }
     board.progress.note(numbers - {pull.number for pull in firsts}, PullState.SHARED)
     board.progress.note(numbers & waits.keys() - due_numbers, PullState.WAITING)
-    if all(entry.number is not None for entry in board.unread):
-        unread = {entry.number for entry in board.unread}
+    if all(entry.number is not None for entry in board.unreadable):
+        unread = {entry.number for entry in board.unreadable}
         board.settled = sorted(waits.keys() - {pull.number for pull in firsts} - unread)
     try:
         prefetch_talks(github, [pull.number for pull in board.pulls])
@@ -386,8 +386,8 @@ def read_board(github: GitHub, board: OpenPulls) -> None:
                 board.settled.append(pull.number)
     if board.progress.stop is None:
         left = set(board.progress.numbers(PullState.LEFT))
-        board.to_judge = [pull for pull in firsts if pull.number in left]
-        board.to_judge.sort(key=lambda pull: pull.number in waits)  # what failed before comes last
+        board.unjudged = [pull for pull in firsts if pull.number in left]
+        board.unjudged.sort(key=lambda pull: pull.number in waits)  # what failed before comes last
 
 
 def _ends_reading(github: GitHub, board: OpenPulls) -> bool:
@@ -448,15 +448,17 @@ def _holds(github: GitHub, board: OpenPulls, pull: Pull, receipt: Receipt) -> bo
     return rival_numbers == receipt.rivals
 
 
-def _checked(github: GitHub, judge: Judge, base: BaseBranch, board: OpenPulls) -> list[PullVerdict]:
+def _checked(
+    github: GitHub, judge: PullChecker, base: BaseBranch, board: OpenPulls
+) -> list[PullVerdict]:
     """Check pull requests until `PULLS_MAX` have a verdict, or too many have failed."""
     verdicts: list[PullVerdict] = []
     failures = unreadable = 0
     try:
-        for start in range(0, len(board.to_judge), CHUNK):
+        for start in range(0, len(board.unjudged), CHUNK):
             if _ends_judging(board, len(verdicts), failures, unreadable) or board.is_low(github):
                 break
-            part = board.to_judge[start : start + CHUNK]
+            part = board.unjudged[start : start + CHUNK]
             failed = _prefetch(github, judge, board, part)
             for pull in part:
                 if _ends_judging(board, len(verdicts), failures, unreadable):
@@ -496,7 +498,7 @@ def _ends_judging(board: OpenPulls, count: int, failures: int, unreadable: int) 
 
 
 def _verdict(
-    judge: Judge, base: BaseBranch, board: OpenPulls, pull: Pull
+    judge: PullChecker, base: BaseBranch, board: OpenPulls, pull: Pull
 ) -> PullVerdict | GenebError:
     """Check one pull request. Raises RateLimited."""
     head = PullHead(number=pull.number, head_sha=pull.head.sha)
@@ -509,7 +511,7 @@ def _verdict(
 
 
 def _prefetch(
-    github: GitHub, judge: Judge, board: OpenPulls, pulls: Sequence[Pull]
+    github: GitHub, judge: PullChecker, board: OpenPulls, pulls: Sequence[Pull]
 ) -> dict[int, GenebError]:
     """Read together what the pull requests take; return those whose trees cannot be read."""
     if len(pulls) > 1:

@@ -30,7 +30,7 @@ REPORT_IT = "run the command again; if it fails again, report it to the maintain
 
 
 def lenient(default: Any) -> WrapValidator:
-    """Return a validator that reads what cannot be read as this value."""
+    """Return a validator that puts this value in the place of an invalid one."""
 
     def read(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:
@@ -256,7 +256,7 @@ _adapters: dict[Any, TypeAdapter[Any]] = {}
 
 
 def adapter(kind: type[T]) -> TypeAdapter[T]:
-    """Return what reads this type, made once: that takes longer than to read an answer."""
+    """Return the validator of a type, made once: that takes longer than to read an answer."""
     if kind not in _adapters:
         _adapters[kind] = TypeAdapter(kind)
     return _adapters[kind]
@@ -273,7 +273,7 @@ def parsed(kind: type[T], body: Any, what: str) -> T:
         ) from error
 
 
-class Unread(NamedTuple):
+class UnreadableItem(NamedTuple):
     """An item of a list that cannot be read; number and head as far as they can."""
 
     number: int | None
@@ -293,10 +293,12 @@ class _Named(ReplyModel):
     head: Annotated[Head | None, lenient(None)] = None
 
 
-def readable_items(kind: type[T], items: Iterable[Any], what: str) -> tuple[list[T], list[Unread]]:
+def readable_items(
+    kind: type[T], items: Iterable[Any], what: str
+) -> tuple[list[T], list[UnreadableItem]]:
     """Return the items of a list as models, each read on its own, and those that cannot be."""
     read: list[T] = []
-    unread: list[Unread] = []
+    unread: list[UnreadableItem] = []
     for item in items:
         try:
             read.append(adapter(kind).validate_python(item))
@@ -304,5 +306,5 @@ def readable_items(kind: type[T], items: Iterable[Any], what: str) -> tuple[list
             named = _Named.model_validate(item if isinstance(item, dict) else {})
             head = named.head.sha if named.head is not None else None
             reason = f"unexpected answer of GitHub in {what}, at {first_error(error, 'the top')}"
-            unread.append(Unread(named.number, head, reason))
+            unread.append(UnreadableItem(named.number, head, reason))
     return read, unread

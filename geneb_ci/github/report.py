@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import first_and_more
-from geneb_ci.github.api import NO_VERDICT, GitHub, Talk, repository_address
+from geneb_ci.github.api import NO_VERDICT, Conversation, GitHub, repository_address
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import comment, own_comment, read_receipt
 from geneb_ci.github.errors import (
@@ -45,7 +45,7 @@ LABELS = {
     PullOutcome.NOT_CHECKED: "geneb: not checked",
 }
 """The labels of verdicts; those of audits are in `geneb_ci.github.audits`."""
-ASKED = "audit"
+AUDIT_LABEL = "audit"
 """Label that asks for an audit."""
 RUNNING, AGREES, DIFFERS, FAILED = (
     *("geneb: audit running", "geneb: audit agrees"),
@@ -58,11 +58,11 @@ BATCH = 10
 _STALE = (
     f"{NO_VERDICT}that of before no longer holds; while this is open to main, it is computed again"
 )
-_AGAIN = "nothing was written; the next sweep compares with the new main"
+_RETRY_FIX = "nothing was written; the next sweep compares with the new main"
 _LABEL_FIX = 'create it once: gh label create "{}"'
 
 
-def report_health(github: GitHub, *, is_good: bool, run: str) -> str:
+def report_health(github: GitHub, *, is_healthy: bool, run: str) -> str:
     """Open or update the issue, or close it; return what was done, "" if nothing.
 
     `run` is the address of the run, or "". At most one read request per 100 issues, and one write.
@@ -74,7 +74,7 @@ def report_health(github: GitHub, *, is_good: bool, run: str) -> str:
             known = issue
             break
     text = _text(github, run)
-    if is_good:
+    if is_healthy:
         if known is None:
             return ""
         github.edit_issue(known.number, known.body, "closed")
@@ -98,7 +98,7 @@ def _text(github: GitHub, run: str) -> str:
     )
 
 
-class Written(NamedTuple):
+class WrittenParts(NamedTuple):
     """The comment, labels and status that were written to one pull request."""
 
     status: bool
@@ -106,13 +106,13 @@ class Written(NamedTuple):
     comment: bool
 
 
-class Result(NamedTuple):
+class WriteResult(NamedTuple):
     """The outcome for one pull request, or for a group of the merge queue."""
 
     what: str
     """Its number, or the commit of a group."""
     outcome: str
-    written: Written | None
+    written: WrittenParts | None
     problem: GenebError | None
 
 
@@ -120,7 +120,9 @@ class NoSuchLabel(UsageProblem):
     """A label of ours does not exist, and the token may not create it."""
 
 
-def write(github: GitHub, verdict: Verdicts, further: tuple[str, ...] = ()) -> Iterator[Result]:
+def write(
+    github: GitHub, verdict: Verdicts, more_paths: tuple[str, ...] = ()
+) -> Iterator[WriteResult]:
     """Write all that a verdict says, and yield the result of each pull request.
 
     First the statuses that no longer hold, then the verdicts, then the list of those that wait. An
@@ -140,7 +142,7 @@ def write(github: GitHub, verdict: Verdicts, further: tuple[str, ...] = ()) -> I
         for head in stale:
             yield _status(github, head, PENDING, _STALE)
             left.pop(0)
-        fresh = _is_fresh(github, verdict, further)
+        fresh = _is_fresh(github, verdict, more_paths)
         for group in verdict.groups:
             yield _group(github, group, is_fresh=fresh)
             left.pop(0)
@@ -156,40 +158,40 @@ def write(github: GitHub, verdict: Verdicts, further: tuple[str, ...] = ()) -> I
                 if problem is not None and not isinstance(problem, HeadMoved | NoSuchLabel):
                     troubles.append(_trouble_of(pull, problem))
     except RateLimited as limit:
-        yield Result(first_and_more(left), "", None, limit)
+        yield WriteResult(first_and_more(left), "", None, limit)
     if troubles or verdict.settled:
         yield from _write_waiting(github, settled, troubles)
 
 
-def _is_fresh(github: GitHub, verdict: Verdicts, further: tuple[str, ...]) -> bool:
+def _is_fresh(github: GitHub, verdict: Verdicts, more_paths: tuple[str, ...]) -> bool:
     """Whether main is still what the verdicts were compared with; at most two requests."""
     if verdict.main_sha is None or not (verdict.pulls or verdict.groups):
         return True
     commit = github.main()
     if commit.sha == verdict.main_sha:
         return True
-    return main_at(github, commit, further).digest == verdict.main_digest
+    return main_at(github, commit, more_paths).digest == verdict.main_digest
 
 
-def _result(github: GitHub, pull: PullVerdict, *, is_fresh: bool) -> Result:
+def _result(github: GitHub, pull: PullVerdict, *, is_fresh: bool) -> WriteResult:
     number = str(pull.number)
     if not is_fresh:
-        moved = MainMoved("main has changed since the verdict was computed", _AGAIN)
-        return Result(number, "", None, moved)
+        moved = MainMoved("main has changed since the verdict was computed", _RETRY_FIX)
+        return WriteResult(number, "", None, moved)
     try:
         written = publish(github, pull)
     except RateLimited:
         raise
     except NoSuchLabel as problem:
-        return Result(number, pull.outcome.value, None, problem)
+        return WriteResult(number, pull.outcome.value, None, problem)
     except GenebError as problem:
-        return Result(number, "", None, problem)
+        return WriteResult(number, "", None, problem)
     except Exception as error:  # noqa: BLE001 (a mistake about one stops no other)
-        return Result(number, "", None, our_mistake(error))
-    return Result(number, pull.outcome.value, written, None)
+        return WriteResult(number, "", None, our_mistake(error))
+    return WriteResult(number, pull.outcome.value, written, None)
 
 
-def _status(github: GitHub, head: PullHead, state: str, text: str) -> Result:
+def _status(github: GitHub, head: PullHead, state: str, text: str) -> WriteResult:
     """Take back a status that passes, or say on a head why there is no verdict."""
     number = str(head.number)
     try:
@@ -197,32 +199,34 @@ def _status(github: GitHub, head: PullHead, state: str, text: str) -> Result:
     except RateLimited:
         raise
     except GenebError as problem:
-        return Result(number, "", None, problem)
-    return Result(number, state, Written(status=True, labels=False, comment=False), None)
+        return WriteResult(number, "", None, problem)
+    return WriteResult(number, state, WrittenParts(status=True, labels=False, comment=False), None)
 
 
-def _group(github: GitHub, group: GroupVerdict, *, is_fresh: bool) -> Result:
+def _group(github: GitHub, group: GroupVerdict, *, is_fresh: bool) -> WriteResult:
     try:
         if not is_fresh:
-            raise MainMoved("main has changed since the verdict was computed", _AGAIN)
+            raise MainMoved("main has changed since the verdict was computed", _RETRY_FIX)
         github.set_status(group.head_sha, group.state, group.description)
     except RateLimited:
         raise
     except GenebError as problem:
-        return Result(group.head_sha, "", None, problem)
-    return Result(
-        group.head_sha, group.state, Written(status=True, labels=False, comment=False), None
+        return WriteResult(group.head_sha, "", None, problem)
+    return WriteResult(
+        group.head_sha, group.state, WrittenParts(status=True, labels=False, comment=False), None
     )
 
 
-def _write_waiting(github: GitHub, settled: list[int], troubles: list[Trouble]) -> Iterator[Result]:
+def _write_waiting(
+    github: GitHub, settled: list[int], troubles: list[Trouble]
+) -> Iterator[WriteResult]:
     """Write the list of the pull requests that wait."""
     try:
         known = read_waits(github)
         waits = waits_after(known.waits, troubles, settled, github.wire.now)
         save_waits(github, known, waits)
     except GenebError as problem:
-        yield Result("the list of those that wait", "", None, problem)
+        yield WriteResult("the list of those that wait", "", None, problem)
 
 
 def _trouble_of(pull: PullVerdict, problem: GenebError) -> Trouble:
@@ -230,7 +234,7 @@ def _trouble_of(pull: PullVerdict, problem: GenebError) -> Trouble:
     return Trouble(number=pull.number, head_sha=pull.head_sha, reason=reason)
 
 
-def publish(github: GitHub, verdict: PullVerdict) -> Written:
+def publish(github: GitHub, verdict: PullVerdict) -> WrittenParts:
     """Write label, comment and status where they differ: at most three writes.
 
     The status comes last, so that nothing passes whose comment could not be written. Raises
@@ -253,7 +257,7 @@ def publish(github: GitHub, verdict: PullVerdict) -> Written:
     except NoSuchLabel as problem:
         unlabelled = problem
     if _asks_for_audit(verdict, sticky):
-        github.add_label(verdict.number, ASKED)
+        github.add_label(verdict.number, AUDIT_LABEL)
     # 3. The comment: edited if it exists, else created.
     if sticky is None:
         _comment_once(github, verdict.number, text)
@@ -266,7 +270,7 @@ def publish(github: GitHub, verdict: PullVerdict) -> Written:
         github.set_status(verdict.head_sha, state, verdict.description)
     if unlabelled is not None:
         raise unlabelled
-    return Written(status=not is_set, labels=is_labelled, comment=not is_said)
+    return WrittenParts(status=not is_set, labels=is_labelled, comment=not is_said)
 
 
 def _asks_for_audit(verdict: PullVerdict, comment: Comment | None) -> bool:
@@ -283,11 +287,11 @@ def refuse_locked(number: int, *, is_locked: bool) -> None:
     if is_locked:
         raise ConversationLocked(
             f"the conversation of pull request {number} is locked",
-            f"unlock it, and set the label {ASKED} again",
+            f"unlock it, and set the label {AUDIT_LABEL} again",
         )
 
 
-def _talk(github: GitHub, number: int) -> Talk:
+def _talk(github: GitHub, number: int) -> Conversation:
     """Return comments, head and labels, as read just before; else in two requests."""
     known = github.talks.pop(number, None)
     if known is not None:
@@ -295,7 +299,7 @@ def _talk(github: GitHub, number: int) -> Talk:
     comments = list(github.comments(number))
     pull = github.pull(number)
     is_open = pull.state == "open"
-    return Talk(comments, pull.head.sha, is_open, pull.locked, pull.label_names, "")
+    return Conversation(comments, pull.head.sha, is_open, pull.locked, pull.label_names, "")
 
 
 def _label(github: GitHub, number: int, names: list[str], label: str) -> bool:

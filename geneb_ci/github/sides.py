@@ -38,7 +38,9 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import blob_id
 from reference_harness.formats.submission import Submission
 
-_AGAIN = "run the command again; if it fails again, the connection to GitHub may be tampered with"
+_RETRY_FIX = (
+    "run the command again; if it fails again, the connection to GitHub may be tampered with"
+)
 
 
 class Source(Protocol):
@@ -63,14 +65,14 @@ class Main:
     """Every path except folders."""
     digest: str
     """SHA-256 of everything on it that a verdict depends on."""
-    relevant: frozenset[str] = field(default=frozenset(), repr=False)
+    digested_paths: frozenset[str] = field(default=frozenset(), repr=False)
     """The paths that the digest covers."""
 
 
-def main_at(source: Source, commit: Commit, further: Iterable[str] = ()) -> Main:
+def main_at(source: Source, commit: Commit, more_paths: Iterable[str] = ()) -> Main:
     """Return the state of the base branch at a commit; one request, unless its tree is cached.
 
-    `further` are paths that the settings name beside the usual ones. Raises UnexpectedReply if
+    `more_paths` are paths that the settings name beside the usual ones. Raises UnexpectedReply if
     GitHub does not list all of its files.
     """
     files, is_cut = entries(source.tree(commit.commit.tree.sha))
@@ -79,7 +81,7 @@ def main_at(source: Source, commit: Commit, further: Iterable[str] = ()) -> Main
             "GitHub truncated the list of files of the base branch",
             "the repository has too many files: remove those that do not belong to it",
         )
-    roots = (*INPUTS, CODE, *further)
+    roots = (*INPUTS, CODE, *more_paths)
     relevant = frozenset(
         path for path in files if path in roots or path.startswith(tuple(f"{r}/" for r in roots))
     )
@@ -98,7 +100,7 @@ class Sides:
     """Every path of the result of the merge except folders."""
 
 
-def read_sides(source: Source, head: str, places: RepositoryFolders, main: Main) -> Sides:
+def read_sides(source: Source, head: str, folders: RepositoryFolders, main: Main) -> Sides:
     """Compare merge base, head and base branch, in at most three requests.
 
     A path counts as changed if it differs from the merge base and from the base branch: what was
@@ -116,7 +118,7 @@ def read_sides(source: Source, head: str, places: RepositoryFolders, main: Main)
     )
     files = tuple(FileChange(path, now.get(path), after.get(path)) for path in paths)
     outdated = tuple(path for path in paths if before.get(path) != now.get(path))
-    change = Change(files, truncated=base_cut or head_cut, places=places, outdated=outdated)
+    change = Change(files, truncated=base_cut or head_cut, folders=folders, outdated=outdated)
     merged = {**now, **{path: after[path] for path in paths if path in after}}
     for path in paths:
         if path not in after:
@@ -131,7 +133,7 @@ def entries(tree: RecursiveTree) -> tuple[dict[str, Blob], bool]:
         if entry.type == "tree":
             continue
         if entry.path in files:
-            raise Tampered(f"a tree has a duplicate path: {ascii(entry.path)[:80]}", _AGAIN)
+            raise Tampered(f"a tree has a duplicate path: {ascii(entry.path)[:80]}", _RETRY_FIX)
         files[entry.path] = Blob(entry.mode, entry.sha, entry.size)
     return files, tree.truncated
 
@@ -148,12 +150,12 @@ def read_blob(source: Source, blob: Blob) -> bytes | Fault:
     reply = source.blob(blob.sha)
     try:
         if reply.encoding != "base64":
-            raise Tampered(f"blob {blob.sha}: encoding {reply.encoding[:20]!a}", _AGAIN)
+            raise Tampered(f"blob {blob.sha}: encoding {reply.encoding[:20]!a}", _RETRY_FIX)
         raw = base64.b64decode(reply.content.replace("\n", ""), validate=True)
     except binascii.Error as error:
-        raise Tampered(f"blob {blob.sha}: not base64", _AGAIN) from error
+        raise Tampered(f"blob {blob.sha}: not base64", _RETRY_FIX) from error
     if blob_id(raw) != blob.sha:
-        raise Tampered(f"blob {blob.sha}: GitHub sent bytes with the id {blob_id(raw)}", _AGAIN)
+        raise Tampered(f"blob {blob.sha}: GitHub sent bytes with the id {blob_id(raw)}", _RETRY_FIX)
     return raw if len(raw) <= BYTES_MAX else too_large(len(raw))
 
 
@@ -165,30 +167,30 @@ _NEAR_STEPS = NEAR / 2 * STEPS
 RIVALS_MAX = 5
 
 
-def fingerprint(own: Submission, change: Change, benchmark: Benchmark) -> Fingerprint:
+def fingerprint(submission: Submission, change: Change, benchmark: Benchmark) -> Fingerprint:
     """Return what a row is compared by: names, files, and its scores in the primary metric."""
     cells = array.array("H")
     for regime, task in itertools.product(benchmark.regimes, benchmark.task_ids):
-        scores = own.results.get(regime, {}).get(task)
+        scores = submission.results.get(regime, {}).get(task)
         score = getattr(scores, benchmark.primary_metric, None)
         cells.append(MISSING if score is None else round((score + 1) / 2 * STEPS))
     if sys.byteorder == "big":
         cells.byteswap()
     return Fingerprint(
-        model=own.model_id,
-        display=visible(own.meta.display or "", SHORT),
+        model=submission.model_id,
+        display=visible(submission.meta.display or "", SHORT),
         paths=[visible(file.path, SHORT) for file in change.own],
         cells=base64.b64encode(cells.tobytes()).decode(),
     )
 
 
-def rivals(own: Fingerprint, others: Mapping[int, Fingerprint]) -> tuple[Rival, ...]:
+def rivals(fingerprint: Fingerprint, others: Mapping[int, Fingerprint]) -> tuple[Rival, ...]:
     """Return the pull requests that share a file, a name or the scores with a row, by number.
 
     Each rule has its own limit: a warning about copies never takes the place of a collision.
     """
     all_rivals = [
-        rival for number in sorted(others) for rival in _shared(own, number, others[number])
+        rival for number in sorted(others) for rival in _shared(fingerprint, number, others[number])
     ]
     copies = [rival for rival in all_rivals if rival.kind is RivalKind.COPY]
     collisions = [rival for rival in all_rivals if rival.kind is not RivalKind.COPY]
@@ -201,32 +203,34 @@ def numbers(rivals: Iterable[Rival]) -> list[int]:
     return sorted({rival.number for rival in rivals})
 
 
-def _shared(own: Fingerprint, number: int, other: Fingerprint) -> Iterator[Rival]:
+def _shared(fingerprint: Fingerprint, number: int, other: Fingerprint) -> Iterator[Rival]:
     """Yield what two rows share: a file, or else a name; and the scores."""
     other_paths = {path.casefold() for path in other.paths}
-    files = [path for path in own.paths if path.casefold() in other_paths]
+    files = [path for path in fingerprint.paths if path.casefold() in other_paths]
     if files:
         yield Rival(number, RivalKind.FILE, files[0])
-    elif normal_form(own.model) == normal_form(other.model):
+    elif normal_form(fingerprint.model) == normal_form(other.model):
         yield Rival(number, RivalKind.NAME, other.model)
     else:
-        alike = (name for name in (other.model, other.display) if _skeletons(name) & _of(own))
+        alike = (
+            name for name in (other.model, other.display) if _skeletons(name) & _of(fingerprint)
+        )
         yield from (Rival(number, RivalKind.NAME, name) for name in itertools.islice(alike, 1))
-    if own.model != other.model and _is_copy(own.cells, other.cells):
+    if fingerprint.model != other.model and _is_copy(fingerprint.cells, other.cells):
         yield Rival(number, RivalKind.COPY, other.model)
 
 
-def _of(own: Fingerprint) -> frozenset[str]:
-    return _skeletons(own.model) | _skeletons(own.display)
+def _of(fingerprint: Fingerprint) -> frozenset[str]:
+    return _skeletons(fingerprint.model) | _skeletons(fingerprint.display)
 
 
 def _skeletons(name: str) -> frozenset[str]:
     return skeletons(name) if name.strip() else frozenset()
 
 
-def _is_copy(own: str, other: str) -> bool:
+def _is_copy(scores: str, other: str) -> bool:
     """Whether so many cells are near as in no two real models, or all of them are."""
-    pairs = [(x, y) for x, y in zip(_cells(own), _cells(other), strict=False) if _both(x, y)]
+    pairs = [(x, y) for x, y in zip(_cells(scores), _cells(other), strict=False) if _both(x, y)]
     near = sum(abs(x - y) < _NEAR_STEPS for x, y in pairs)
     return bool(pairs) and near >= min(len(pairs), math.ceil(near_cells_of_copy(len(pairs))))
 

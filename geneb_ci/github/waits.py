@@ -116,13 +116,16 @@ def is_due(wait: Wait | None, head_sha: str, now: dt.datetime) -> bool:
 
 
 def waits_after(
-    known: dict[int, Wait], troubles: Iterable[Trouble], settled: Iterable[int], now: dt.datetime
+    earlier_waits: dict[int, Wait],
+    troubles: Iterable[Trouble],
+    settled: Iterable[int],
+    now: dt.datetime,
 ) -> dict[int, Wait]:
     """Return the list after a run: without what is settled, each trouble with its next time."""
     gone = set(settled)
-    waits = {number: wait for number, wait in known.items() if number not in gone}
+    waits = {number: wait for number, wait in earlier_waits.items() if number not in gone}
     for trouble in troubles:
-        old = known.get(trouble.number)
+        old = earlier_waits.get(trouble.number)
         tries = min(1000, old.tries + 1) if old and old.head_sha == trouble.head_sha else 1
         span = min(LONGEST, FIRST * 2 ** min(tries - 1, 10))
         waits[trouble.number] = Wait(
@@ -135,15 +138,15 @@ def waits_after(
     return dict(sorted(waits.items())[:WAITS_MAX])
 
 
-def save_waits(github: GitHub, known: KeptWaits, waits: dict[int, Wait]) -> bool:
+def save_waits(github: GitHub, kept_waits: KeptWaits, waits: dict[int, Wait]) -> bool:
     """Write the list if it has changed, in at most one write; return whether it was written."""
-    if waits == known.waits:
+    if waits == kept_waits.waits:
         return False
     text = issue_text(waits)
-    if known.issue is None:
+    if kept_waits.issue is None:
         github.open_issue(TITLE, text)
     else:
-        github.edit_issue(known.issue, text)
+        github.edit_issue(kept_waits.issue, text)
     return True
 
 

@@ -22,8 +22,8 @@ from urllib3.exceptions import MaxRetryError
 from geneb_ci import __version__
 from geneb_ci.common.errors import GenebError
 from geneb_ci.github.errors import (
-    AGAIN,
     PATIENCE,
+    RETRY_FIX,
     ConversationLocked,
     GitHubTokenRefused,
     MissingScope,
@@ -93,7 +93,7 @@ _UNKNOWN_TOKEN, _MISSING = 401, 404
 _SERVER = range(500, 600)
 _SCOPES = ("x-accepted-github-permissions", "x-accepted-oauth-scopes")
 _ALL_SCOPES = "contents: read, issues: write, pull-requests: write, statuses: write"
-_SAID_MAX = 200  # characters of GitHub's own words in a message of ours
+_MESSAGE_MAX = 200  # characters of GitHub's own words in a message of ours
 
 
 class Refusal(NamedTuple):
@@ -111,7 +111,9 @@ class Refusal(NamedTuple):
         errors = self.body.get("errors") if isinstance(self.body, dict) else None
         parts = [self.body, *(errors if isinstance(errors, list) else ())][:2]
         messages = [part.get("message") for part in parts if isinstance(part, dict)]
-        return visible(": ".join(map(str, filter(None, messages))) or "no reason given", _SAID_MAX)
+        return visible(
+            ": ".join(map(str, filter(None, messages))) or "no reason given", _MESSAGE_MAX
+        )
 
 
 def problem(refusal: Refusal, repository: str, now: dt.datetime, patience: Patience) -> GenebError:
@@ -133,8 +135,8 @@ def problem(refusal: Refusal, repository: str, now: dt.datetime, patience: Patie
             "check --repo; for a private repository the token needs read access",
         )
     if status in _SERVER:
-        return Unavailable(f"GitHub answered {status}", AGAIN)
-    return UnexpectedReply(f"GitHub answered {status}: {refusal.message}", AGAIN)
+        return Unavailable(f"GitHub answered {status}", RETRY_FIX)
+    return UnexpectedReply(f"GitHub answered {status}: {refusal.message}", RETRY_FIX)
 
 
 def _forbidden(refusal: Refusal) -> GenebError:
@@ -147,7 +149,7 @@ def _forbidden(refusal: Refusal) -> GenebError:
     needs = next((refusal.headers[name] for name in _SCOPES if refusal.headers.get(name)), "")
     return MissingScope(
         f"the token lacks a permission: {refusal.message}",
-        f"grant it {visible(needs, _SAID_MAX) or _ALL_SCOPES}",
+        f"grant it {visible(needs, _MESSAGE_MAX) or _ALL_SCOPES}",
     )
 
 
@@ -173,7 +175,7 @@ class CachedReply(NamedTuple):
 
     etag: str
     body: Any
-    following: str | None
+    next_url: str | None
 
 
 class Etags:
@@ -215,7 +217,7 @@ def _read(path: Path) -> dict[str, CachedReply]:
     try:
         if path.stat().st_size > BYTES_MAX:
             return {}
-        content = read_json(path.read_bytes(), own=True)
+        content = read_json(path.read_bytes(), is_own=True)
         if content["format"] != FORMAT:
             return {}
         return {
@@ -240,7 +242,7 @@ class Reply(NamedTuple):
     """An answer: JSON, and URL of the next page."""
 
     body: Any
-    following: str | None = None
+    next_url: str | None = None
 
 
 class Wire:
@@ -308,11 +310,11 @@ class Wire:
         reply = self.get(path, per_page=PER_PAGE, **parameters)
         for _ in range(pages_max):
             if not isinstance(reply.body, list):
-                raise UnexpectedReply(f"{path}: GitHub did not send a list", AGAIN)
+                raise UnexpectedReply(f"{path}: GitHub did not send a list", RETRY_FIX)
             yield reply.body
-            if reply.following is None:
+            if reply.next_url is None:
                 return
-            reply = self._read(reply.following, {})
+            reply = self._read(reply.next_url, {})
         raise UnexpectedReply(
             f"{path}: more than {pages_max} pages of {PER_PAGE}", "review it manually"
         )
@@ -358,8 +360,8 @@ class Wire:
         status, reply_headers, body = self._ask("GET", url, parameters, headers, None)
         if status == _NOT_MODIFIED:
             if cached is None:
-                raise UnexpectedReply("GitHub sent 304 to an unconditional request", AGAIN)
-            return Reply(cached.body, cached.following)
+                raise UnexpectedReply("GitHub sent 304 to an unconditional request", RETRY_FIX)
+            return Reply(cached.body, cached.next_url)
         following = _following(reply_headers.get("link", ""))
         if "etag" in reply_headers:
             self.etags.keep(key, CachedReply(reply_headers["etag"], body, following))
@@ -392,17 +394,17 @@ class Wire:
             self._refuse(Refusal(error.status, lower(error.headers), error.data))
         except requests.exceptions.RequestException as error:
             reason = type(error).__name__
-            raise Unavailable(f"GitHub did not answer: {reason}", AGAIN) from error
+            raise Unavailable(f"GitHub did not answer: {reason}", RETRY_FIX) from error
 
-    def _note(self, answer: Mapping[str, str]) -> None:
-        remaining = answer.get("x-ratelimit-remaining", "")
-        is_core = answer.get("x-ratelimit-resource", "core") == "core"  # GraphQL has its own limit
+    def _note(self, reply: Mapping[str, str]) -> None:
+        remaining = reply.get("x-ratelimit-remaining", "")
+        is_core = reply.get("x-ratelimit-resource", "core") == "core"  # GraphQL has its own limit
         if is_core and remaining.isascii() and remaining.isdigit():
             self.remaining = int(remaining)
-            reset = answer.get("x-ratelimit-reset", "")
+            reset = reply.get("x-ratelimit-reset", "")
             is_time = reset.isascii() and reset.isdigit() and len(reset) <= _DIGITS_MAX
             self.resets = dt.datetime.fromtimestamp(int(reset), dt.UTC) if is_time else None
-        server = date_of(answer)
+        server = date_of(reply)
         if server is not None:
             self._skew = server - dt.datetime.now(dt.UTC)
 

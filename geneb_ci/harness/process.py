@@ -221,7 +221,7 @@ class HarnessProcess:
             self._log = None
 
     def call(
-        self, words: Sequence[str], task: str = "", limits: ScoringLimits | None = None
+        self, arguments: Sequence[str], task: str = "", limits: ScoringLimits | None = None
     ) -> ResourceUse:
         """Run one command; with `limits` it scores the embeddings of `task`.
 
@@ -231,16 +231,16 @@ class HarnessProcess:
         process = self._started()
         call = _Call(process, task, limits)
         try:
-            answer = call.answer(words)
+            answer = call.answer(arguments)
         except BaseException:
             self.close(at_once=True)
             raise
         if answer is None:
             message = self._ending(process)
             self.close()
-            raise _failed(words, message)
+            raise _failed(arguments, message)
         if answer["error"] is not None:
-            raise call.error(words, answer["error"], answer["message"])
+            raise call.error(arguments, answer["error"], answer["message"])
         return call.used
 
     def _started(self) -> "subprocess.Popen[bytes]":
@@ -290,14 +290,14 @@ class _Call:
         total = sum(processes.cpu_seconds(member.pid) for member in _process_tree(self._process))
         return ResourceUse(total - self._before, self._peak)
 
-    def answer(self, words: Sequence[str]) -> dict[str, str | None] | None:
+    def answer(self, arguments: Sequence[str]) -> dict[str, str | None] | None:
         """Return the answer; None when the process ended. Raises LimitExceeded."""
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             msg = "the process has no pipe"
             raise AssertionError(msg)
         try:
-            stdin.write(json.dumps(list(words)).encode() + b"\n")
+            stdin.write(json.dumps(list(arguments)).encode() + b"\n")
             stdin.flush()
         except BrokenPipeError:
             return None
@@ -311,7 +311,7 @@ class _Call:
                     if not piece or len(raw) > ANSWER_BYTES:
                         return None
                 self._check()
-        reply: dict[str, str | None] = read_json(bytes(raw), own=True)
+        reply: dict[str, str | None] = read_json(bytes(raw), is_own=True)
         return reply
 
     def _check(self) -> None:
@@ -333,11 +333,11 @@ class _Call:
         if threads > self._limits.processes:
             raise self._stopped(PROCESSES, f"it had more than {self._limits.processes} threads")
 
-    def error(self, words: Sequence[str], kind: str, message: str | None) -> Exception:
+    def error(self, arguments: Sequence[str], kind: str, message: str | None) -> Exception:
         """Return the exception for an answer that is an error."""
         text = str(message)
         if self._limits is None:
-            return _failed(words, text)
+            return _failed(arguments, text)
         if kind == OUT_OF_MEMORY:
             return self._stopped(MEMORY, f"it needs more than {self._limits.memory_mib} MiB")
         if kind == WORKER_DIED and self.used.seconds > NEARLY * self._limits.seconds:
@@ -350,7 +350,7 @@ class _Call:
                 ),
                 self._task,
             )
-        return _failed(words, text)
+        return _failed(arguments, text)
 
     def _stopped(self, limit: str, what: str) -> ExtractorRefused:
         message = f"task {self._task}: scoring its embeddings was stopped: {what}"
@@ -384,8 +384,8 @@ def _limit(pid: int, limits: ScoringLimits) -> None:
             resource.prlimit(pid, name, (capped, hard))
 
 
-def _failed(words: Sequence[str], message: str) -> NothingChecked:
+def _failed(arguments: Sequence[str], message: str) -> NothingChecked:
     return NothingChecked(
-        f"`geneb-harness {words[0]}` failed: {message}",
+        f"`geneb-harness {arguments[0]}` failed: {message}",
         "fix what it names, then run the command again",
     )

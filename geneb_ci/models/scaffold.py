@@ -163,17 +163,17 @@ class OwnFacts:
         return options | {"revision": model.revision}
 
 
-def entry_text(model: HubModel, own: OwnFacts, extractor: str) -> str:
+def entry_text(model: HubModel, own_facts: OwnFacts, extractor: str) -> str:
     """Return the entry of the model registry; the caller parses it before it is written."""
     facts: dict[str, Any] = {
         "schema_version": "1.0",
-        "name": own.display,
-        "params": own.params,
+        "name": own_facts.display,
+        "params": own_facts.params,
         "embedding_dim": model.width,
-        "licence": own.licence,
-        "max_tokens": own.max_length,
+        "licence": own_facts.licence,
+        "max_tokens": own_facts.max_length,
     }
-    options = own.extractor_options(model)
+    options = own_facts.extractor_options(model)
     options.pop("revision")  # of the weights, to which the audit holds the options anyway
     parts: dict[str, Mapping[str, Any]] = {
         "weights": {
@@ -184,7 +184,7 @@ def entry_text(model: HubModel, own: OwnFacts, extractor: str) -> str:
         "weights.files": dict(sorted(model.files.items())),
         "run": {
             "extractor": extractor,
-            "dtype": own.dtype,
+            "dtype": own_facts.dtype,
             "exercised": "written by `geneb-ci new` from the configuration; not tried yet",
         },
         "run.options": options if extractor.startswith("builtin:") else {},
@@ -192,8 +192,8 @@ def entry_text(model: HubModel, own: OwnFacts, extractor: str) -> str:
             "class": model.model_class,
             "output": "last_hidden_state",
             "tokenizer": model.tokenizer_class,
-            "remote_code": own.trust_remote_code,
-            "quirks": ["own_repository_code"] if own.trust_remote_code else [],
+            "remote_code": own_facts.trust_remote_code,
+            "quirks": ["own_repository_code"] if own_facts.trust_remote_code else [],
         },
         "sources": {"facts": f"{CONFIG} of {model.location} at {model.revision}"},
     }
@@ -217,33 +217,35 @@ def _assignments(table: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def card_text(model: HubModel, own: OwnFacts) -> str:
+def card_text(model: HubModel, own_facts: OwnFacts) -> str:
     """Return the model card."""
     layers, width = model.number(LAYERS), model.width
     shape = [model.model_class]
     shape += [f"{layers} layers"] if layers else []
     shape += [f"width {width:,}"] if width else []
-    cut = "any length" if own.max_length is None else f"cut at {own.max_length:,} tokens"
-    return f"""# {own.display}
+    cut = (
+        "any length" if own_facts.max_length is None else f"cut at {own_facts.max_length:,} tokens"
+    )
+    return f"""# {own_facts.display}
 
-- **Display name:** {own.display}
-- **Parameters:** {own.params:,}
+- **Display name:** {own_facts.display}
+- **Parameters:** {own_facts.params:,}
 - **Architecture:** {", ".join(shape)}
 - **Weights:** <https://huggingface.co/{model.location}> at `{model.revision}`
 - **Input:** {model.tokenizer_class}, upper case, {cut}
-- **Pooling:** {_POOLED[own.pooling]}
-- **Layer:** the last hidden state, in {own.dtype}
-- **Licence:** {own.licence or "unknown"}
+- **Pooling:** {_POOLED[own_facts.pooling]}
+- **Layer:** the last hidden state, in {own_facts.dtype}
+- **Licence:** {own_facts.licence or "unknown"}
 
 ## Training data
 
-{own.training_data}
+{own_facts.training_data}
 
 ## Disclosure
 
-- **Zero-shot:** {"yes" if own.zero_shot else "no"}
-- **Known overlap:** {own.overlap}
-- **Submitted by:** {own.submitted_by}
+- **Zero-shot:** {"yes" if own_facts.zero_shot else "no"}
+- **Known overlap:** {own_facts.overlap}
+- **Submitted by:** {own_facts.submitted_by}
 """
 
 
@@ -261,23 +263,25 @@ _CODE: dict[Pooling, str] = {
 }
 
 
-def module_text(model: HubModel, own: OwnFacts) -> str:
+def module_text(model: HubModel, own_facts: OwnFacts) -> str:
     """Return an extractor of one's own, which does what the general one would do."""
     weights = {name: digest for name, digest in model.files.items() if _is_weight(name)}
     listed = "".join(
         f"            {json.dumps(name)}: {json.dumps(digest)},\n"
         for name, digest in sorted(weights.items())
     )
-    options = own.extractor_options(model)
+    options = own_facts.extractor_options(model)
     trust = (
-        f', "trust_remote_code": {own.trust_remote_code}' if "trust_remote_code" in options else ""
+        f', "trust_remote_code": {own_facts.trust_remote_code}'
+        if "trust_remote_code" in options
+        else ""
     )
-    cut = own.max_length is not None
-    limits = f'{own.max_length}, "{"right" if cut else "none"}"'
-    code = _CODE[own.pooling]
+    cut = own_facts.max_length is not None
+    limits = f'{own_facts.max_length}, "{"right" if cut else "none"}"'
+    code = _CODE[own_facts.pooling]
     mask = '            mask = tokens["attention_mask"].unsqueeze(-1)\n' if "mask" in code else ""
     call = "truncation=True, max_length=self.max_length, " if cut else ""
-    return f'''"""{own.title}: {own.pooling} of the last hidden states."""
+    return f'''"""{own_facts.title}: {own_facts.pooling} of the last hidden states."""
 
 import numpy as np
 import torch
@@ -288,8 +292,8 @@ from .base import BaseEmbeddingExtractor  # the harness provides it
 REVISION = "{model.revision}"
 
 
-class {own.class_name}(BaseEmbeddingExtractor):
-    layer, pooling, dtype = "last", "{own.pooling}", "{own.dtype}"
+class {own_facts.class_name}(BaseEmbeddingExtractor):
+    layer, pooling, dtype = "last", "{own_facts.pooling}", "{own_facts.dtype}"
     max_length, truncation = {limits}  # in tokens, special ones included
     source = {{
         "kind": "huggingface",
@@ -304,7 +308,7 @@ class {own.class_name}(BaseEmbeddingExtractor):
         pinned = {{"revision": REVISION{trust}}}
         self.tokenizer = AutoTokenizer.from_pretrained(name_model, **pinned)
         self.tokenizer.padding_side = "right"
-        model = AutoModel.from_pretrained(name_model, dtype=torch.{own.dtype}, **pinned)
+        model = AutoModel.from_pretrained(name_model, dtype=torch.{own_facts.dtype}, **pinned)
         self.model = model{".get_encoder()" if model.has_decoder else ""}.to(device).eval()
 
     def extract_embeddings(self, sequences, batch_size=1):
@@ -330,14 +334,14 @@ def _is_weight(name: str) -> bool:
     return name.endswith((".safetensors", ".bin"))
 
 
-def property_test_text(model: HubModel, own: OwnFacts, extractor: str) -> str:
+def property_test_text(model: HubModel, own_facts: OwnFacts, extractor: str) -> str:
     """Return a test of the extractor, for pytest; it downloads the weights unless told where."""
     words = [extractor.removeprefix("builtin:")]
     if extractor.startswith("builtin:"):
-        for name, value in own.extractor_options(model).items():
+        for name, value in own_facts.extractor_options(model).items():
             words += ["--option", f"{name}={value}"]
     listed = "".join(f"    {json.dumps(word)},\n" for word in words)
-    return f'''"""The properties of {own.title} that its scores depend on.
+    return f'''"""The properties of {own_facts.title} that its scores depend on.
 
 It downloads the weights, unless GENEB_MODEL names a folder that has them.
 """

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.board.board import CheckedEntries, RejectedSubmission, read_entries
-from geneb_ci.board.diff import BoardDiff, Estimate, Estimates, Side, board_diff
+from geneb_ci.board.diff import BoardDiff, BoardSide, Estimate, Estimates, board_diff
 from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.board.rows import extra_at_hand, leaderboards
 from geneb_ci.check.registry import RULES
@@ -84,7 +84,7 @@ class BoardBefore(NamedTuple):
     base: str
     """Its name."""
     commit: str
-    read: CheckedEntries
+    entries: CheckedEntries
     benchmark: Benchmark
 
 
@@ -97,21 +97,21 @@ def compare_layouts(base: str, commit: str, before: Layout, after: Layout) -> Co
     return _compared(known, read_entries(after.root, RULES), benchmark_of(after))
 
 
-def _compared(known: BoardBefore, after: CheckedEntries, benchmark: Benchmark) -> Comparison:
+def _compared(before: BoardBefore, after: CheckedEntries, benchmark: Benchmark) -> Comparison:
     estimates = Estimates()
-    old = _side(known.read, known.benchmark, estimates)
+    old = _side(before.entries, before.benchmark, estimates)
     diff = board_diff(old, _side(after, benchmark, estimates))
     unsized = tuple(unknown_sizes(benchmark))
-    refused = known.read.refused
-    return Comparison(known.base, known.commit, diff, after.refused, refused, unsized)
+    refused = before.entries.refused
+    return Comparison(before.base, before.commit, diff, after.refused, refused, unsized)
 
 
-def _side(read: CheckedEntries, benchmark: Benchmark, known: Estimates) -> Side:
+def _side(checked_entries: CheckedEntries, benchmark: Benchmark, estimates: Estimates) -> BoardSide:
     """Return a board; estimates of rows that are on both boards are computed once."""
-    categories, tasks = leaderboards(read.entries, benchmark)
+    categories, tasks = leaderboards(checked_entries.entries, benchmark)
     with extra_at_hand():
         import numpy as np  # noqa: F401 (refused before rows are read again)
-    rows = {entry.submission.model_id: entry.submission for entry in read.entries}
+    rows = {entry.submission.model_id: entry.submission for entry in checked_entries.entries}
     scores = {
         (row["model"], regime): row["macro_MCC"]
         for regime, ranked in categories["data"].items()
@@ -122,9 +122,11 @@ def _side(read: CheckedEntries, benchmark: Benchmark, known: Estimates) -> Side:
     def estimate(model: str, regime: str) -> Estimate:
         if not sized:
             return Estimate(scores[model, regime], 0.0, math.inf)
-        return known.of(rows[model], regime, benchmark)
+        return estimates.of(rows[model], regime, benchmark)
 
-    noted = next((entry.shared for entry in read.entries if entry.shared is not None), None)
+    noted = next(
+        (entry.shared for entry in checked_entries.entries if entry.shared is not None), None
+    )
 
     def shared(regime: str, models: Sequence[str], scores: "ScoreColumn") -> "ScoreColumn":
         from geneb_ci.board.uncertainty import with_shared  # of the extra `build`
@@ -134,7 +136,7 @@ def _side(read: CheckedEntries, benchmark: Benchmark, known: Estimates) -> Side:
         places = noted.places([rows[model] for model in models])
         return with_shared(scores, noted.regimes.get(regime, {}).get("macro", []), places)
 
-    return Side(categories, tasks, estimate, shared)
+    return BoardSide(categories, tasks, estimate, shared)
 
 
 # Taken from the commit; rows, cards and extractors come from the working tree.
@@ -286,9 +288,11 @@ def _gathered(findings: Iterable[tuple[str, str, str, str]]) -> FindingCounts:
     return counts
 
 
-def _only(here: FindingCounts, there: FindingCounts, severity: Severity) -> tuple[Effect, ...]:
+def _only(
+    counts: FindingCounts, other_counts: FindingCounts, severity: Severity
+) -> tuple[Effect, ...]:
     return tuple(
-        Effect(row, rule, *here[kind, row, rule])
-        for kind, row, rule in sorted(here)
-        if kind == severity and (kind, row, rule) not in there
+        Effect(row, rule, *counts[kind, row, rule])
+        for kind, row, rule in sorted(counts)
+        if kind == severity and (kind, row, rule) not in other_counts
     )

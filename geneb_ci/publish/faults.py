@@ -52,11 +52,11 @@ class HubRefused(PublishFault):
     """The Hub rejected the request; a retry would not help."""
 
 
-class Local(PublishFault):
+class LocalFailure(PublishFault):
     """This machine failed, not the Hub."""
 
 
-class Unverified(PublishFault):
+class SpaceDiffers(PublishFault):
     """The Space differs from what was published."""
 
 
@@ -72,11 +72,11 @@ class HeadChanged(Retryable):
     """The repository has a new head, with a commit by somebody else."""
 
 
-class Locked(Retryable):
+class CommitInProgress(Retryable):
     """Another commit is in progress."""
 
 
-class Limited(Retryable):
+class HubRateLimited(Retryable):
     """Too many requests; wait `wait_s` seconds, None if the Hub does not say."""
 
     def __init__(self, message: str, wait_s: float | None) -> None:
@@ -99,11 +99,11 @@ TEXT_MAX = 200  # characters of the Hub's message that are shown
 
 @contextlib.contextmanager
 def translated_errors(
-    resource: str, *, writing: bool, large: Callable[[], list[str]] = list
+    resource: str, *, writing: bool, large_files: Callable[[], list[str]] = list
 ) -> Iterator[None]:
     """Translate the client's exceptions into those of this module.
 
-    `resource` is such as "spaces/OWNER/NAME"; `large` returns the files to upload to the storage.
+    `resource` is such as "spaces/OWNER/NAME"; `large_files` returns the uploads to the storage.
     """
     from huggingface_hub.errors import (  # a second to import
         BadRequestError,
@@ -128,7 +128,7 @@ def translated_errors(
     except httpx.HTTPError as error:
         raise UnknownOutcome(f"no usable answer from the Hub ({type(error).__name__})") from error
     except (OSError, RuntimeError) as error:
-        raise _beyond_the_hub(error, resource, large()) from error
+        raise _beyond_the_hub(error, resource, large_files()) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         # The client has the Hub validate the YAML header of README.md before uploading it.
         if isinstance(error.__cause__, BadRequestError):
@@ -138,7 +138,7 @@ def translated_errors(
         raise UnknownOutcome(f"no usable answer from the Hub ({type(error).__name__})") from error
 
 
-def _beyond_the_hub(error: Exception, resource: str, large: list[str]) -> Exception:
+def _beyond_the_hub(error: Exception, resource: str, large_files: list[str]) -> Exception:
     """Translate errors of the Hub's storage and of this machine.
 
     Any other exception is returned unchanged.
@@ -153,7 +153,7 @@ def _beyond_the_hub(error: Exception, resource: str, large: list[str]) -> Except
         if isinstance(cause, OSError) and cause.errno is not None:
             failure = cause
     if isinstance(failure, StorageFailure):
-        return _storage_problem(failure, large)
+        return _storage_problem(failure, large_files)
     known = failure or error
     if isinstance(known, ConnectionError | TimeoutError):
         return UnknownOutcome(f"the connection to the Hub failed ({type(error).__name__})")
@@ -162,16 +162,16 @@ def _beyond_the_hub(error: Exception, resource: str, large: list[str]) -> Except
         return error
     from huggingface_hub.constants import HF_XET_CACHE  # a second to import
 
-    return Local(
+    return LocalFailure(
         f"{resource}: this machine failed, not the Hub: {fault.message}; the Hub's client uses the "
         f"folder {HF_XET_CACHE}",
         f"{fault.fix}; HF_HOME sets the folder of the client",
     )
 
 
-def _storage_problem(failure: StorageFailure, large: list[str]) -> Exception:
-    others = f" and {len(large) - 1} more" if len(large) > 1 else ""
-    what = f"{failure.what} (uploading {large[0]}{others})" if large else failure.what
+def _storage_problem(failure: StorageFailure, large_files: list[str]) -> Exception:
+    others = f" and {len(large_files) - 1} more" if len(large_files) > 1 else ""
+    what = f"{failure.what} (uploading {large_files[0]}{others})" if large_files else failure.what
     status = failure.status
     if failure.by_hub and status in _FAULTS:
         kind, _, fix = _FAULTS[status]
@@ -218,11 +218,11 @@ def _status_problem(
 def retryable_fault(status: int, headers: Mapping[str, str]) -> Retryable | None:
     """Return the Retryable error of a status; None if a retry would not help."""
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return Limited("too many requests (429)", _wait(headers))
+        return HubRateLimited("too many requests (429)", _wait(headers))
     if status == HTTPStatus.PRECONDITION_FAILED:
         return HeadChanged("the repository has a new commit (412)")
     if status == HTTPStatus.CONFLICT:
-        return Locked("another commit is in progress (409)")
+        return CommitInProgress("another commit is in progress (409)")
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.REQUEST_TIMEOUT:
         return UnknownOutcome(f"the Hub failed ({status:d})")
     return None

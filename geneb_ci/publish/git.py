@@ -129,7 +129,7 @@ class NoBranch(NothingChecked):
 class GitRefusal(NamedTuple):
     """Why git did not do what it was told: its own words on one line, and what to do."""
 
-    words: str
+    message: str
     fix: str
     is_known: bool
     """Whether it refuses the repository, rather than a name in it."""
@@ -195,9 +195,9 @@ class GitRepository:
         return process
 
     def _refused(self, command: str, refusal: GitRefusal) -> BadRepository:
-        if "not a git repository" in refusal.words:
+        if "not a git repository" in refusal.message:
             return NoRepository(f"{self.root}: this is not in a git repository", refusal.fix)
-        return BadRepository(f"{self.root}: git {command} failed: {refusal.words}", refusal.fix)
+        return BadRepository(f"{self.root}: git {command} failed: {refusal.message}", refusal.fix)
 
     def resolve(self, name: str) -> str:
         """Return the 40-hex id of a commit. Raises WrongRepository if there is none."""

@@ -239,7 +239,7 @@ class _Rows:
         self.policy: dict[str, str] = {}
         self.log: dict[str, str] = {}
 
-    def level(self, model: str, former: str | None) -> str | None:
+    def level(self, model: str, former_level: str | None) -> str | None:
         """Return the level of a row; the former one if no board can be built."""
         blob = self.submissions.get(model)
         if blob is None:
@@ -247,7 +247,7 @@ class _Rows:
         audits, policy = self._read(self.audits.get(model, {})), self._read(self.policy)
         log = self._read(self.log) if audits else {}
         level = self._levels(RowAtCommit(model, self.contents[blob], audits, policy, log))
-        return level or former or UNVOUCHED
+        return level or former_level or UNVOUCHED
 
     def _read(self, files: dict[str, str]) -> dict[str, bytes]:
         return {path: self.contents[blob] for path, blob in files.items()}

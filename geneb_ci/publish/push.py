@@ -17,7 +17,7 @@ from geneb_ci.audit.record.old_log import (
 )
 from geneb_ci.audit.record.published import BYTES_MAX, PATH, lost_since, statements_in
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.publish.faults import HubRefused, NotFastForward, UnknownOutcome, Unverified
+from geneb_ci.publish.faults import HubRefused, NotFastForward, SpaceDiffers, UnknownOutcome
 from geneb_ci.publish.generation import PUBLISHED_LOG, Generation
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.manifest import NAME, Manifest, Rollback
@@ -26,7 +26,7 @@ from geneb_ci.publish.space import Space, SpaceState
 from geneb_ci.receipt.cells import network_text
 from reference_harness.formats.text import Say, plural, silent
 
-SAID_BYTES = 25_000_000
+PROGRESS_BYTES = 25_000_000
 """Bytes of an upload whose time is said before: less takes under two seconds at 100 Mbit/s."""
 SHORT = 12  # hex digits of a digest in messages
 LOST_SHOWN = 10
@@ -145,7 +145,7 @@ def push(
         gone = dropped_files(state, generation)
         # 3. One commit on this head: changed files, and deletion of files published earlier.
         changed = differing_files(state, generation.published)
-        if (size := sum(map(len, changed.values()))) > SAID_BYTES:
+        if (size := sum(map(len, changed.values()))) > PROGRESS_BYTES:
             say(f"{plural(len(changed), 'file')}, {network_text(size, 'send')}")
         try:
             commit = space.commit(state.head, changed, gone, intent.message(generation))
@@ -156,7 +156,7 @@ def push(
         # 4. Read back and compare.
         after = space.state(commit)
         if wrong := _wrong(after, generation, gone):
-            raise Unverified(
+            raise SpaceDiffers(
                 f"{space.resource} at {commit} differs from the upload: {', '.join(wrong)}",
                 "check for a .gitignore on the Space and for other writers, then publish again",
             )
@@ -215,7 +215,7 @@ def published_statements(space: Space) -> dict[str, dict[str, str]]:
         try:
             lists[past.commit] = statements_in(raw)
         except ValueError as error:
-            raise Unverified(
+            raise SpaceDiffers(
                 f"{space.resource} at {past.commit}: {PATH} cannot be read: {error}",
                 "a newer geneb-ci or another program wrote it: look at who made that commit",
             ) from error
@@ -250,9 +250,9 @@ def _must_keep_log(space: Space, state: SpaceState, generation: Generation) -> N
         ) from error
 
 
-def _wrong(after: SpaceState, generation: Generation, gone: list[str]) -> list[str]:
+def _wrong(after: SpaceState, generation: Generation, deleted: list[str]) -> list[str]:
     """Return the files that differ from the upload, by the Hub's digests and the manifest."""
-    wrong = {*differing_files(after, generation.published), *after.files.keys() & set(gone)}
+    wrong = {*differing_files(after, generation.published), *after.files.keys() & set(deleted)}
     if after.manifest != generation.manifest:
         wrong.add(NAME)
     return sorted(wrong)
@@ -320,39 +320,39 @@ def find_generation(space: Space, name: str) -> PastGeneration:
     return next(iter(matches.values()))
 
 
-def must_be_of_main(held: Manifest, covers: str, repository: GitRepository) -> None:
+def must_be_of_main(manifest: Manifest, covers: str, repository: GitRepository) -> None:
     """Raise HubRefused unless the generation's commit is an ancestor of `covers`."""
-    if not repository.is_ancestor(held.source_commit, covers):
+    if not repository.is_ancestor(manifest.source_commit, covers):
         raise HubRefused(
-            f"generation {held.generation[:SHORT]} is of commit {held.source_commit}, which is not "
-            f"an ancestor of {covers}",
+            f"generation {manifest.generation[:SHORT]} is of commit "
+            f"{manifest.source_commit}, which is not an ancestor of {covers}",
             "run `git pull`; if main was rewritten, publish a commit that reverts it instead",
         )
 
 
-def as_published(space: Space, held: PastGeneration) -> Generation:
+def as_published(space: Space, past: PastGeneration) -> Generation:
     """Return a generation with its bytes from the Space's history.
 
     Raises Unverified if they do not match the manifest, and the errors of Space.
     """
     files = {}
-    for name, file in held.manifest.files.items():
-        files[name] = space.read(name, held.commit)
+    for name, file in past.manifest.files.items():
+        files[name] = space.read(name, past.commit)
         if hashlib.sha256(files[name]).hexdigest() != file.sha256:
-            raise Unverified(
-                f"{space.resource} at {held.commit}: {name} does not match its manifest",
+            raise SpaceDiffers(
+                f"{space.resource} at {past.commit}: {name} does not match its manifest",
                 "omit --as-published, so that it is rebuilt",
             )
-    return Generation(files, held.manifest.model_copy(update={"rollback": None}))
+    return Generation(files, past.manifest.model_copy(update={"rollback": None}))
 
 
-def require_same_generation(held: Manifest, generation: Generation) -> None:
+def require_same_generation(manifest: Manifest, generation: Generation) -> None:
     """Raise HubRefused if a rebuilt generation differs from the published one."""
-    if held.generation != generation.manifest.generation:
+    if manifest.generation != generation.manifest.generation:
         raise HubRefused(
-            f"generation {held.generation[:SHORT]} was built by geneb-ci {held.tool.version}; this "
-            f"version, {generation.manifest.tool.version}, builds other bytes from commit "
-            f"{held.source_commit}",
+            f"generation {manifest.generation[:SHORT]} was built by geneb-ci "
+            f"{manifest.tool.version}; this version, {generation.manifest.tool.version}, builds "
+            f"other bytes from commit {manifest.source_commit}",
             AS_PUBLISHED,
         )
 

@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeVar
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.publish.faults import (
     HeadChanged,
+    HubRateLimited,
     HubTokenRefused,
-    Limited,
     NoHubToken,
     PublishFault,
     RetriesExhausted,
@@ -54,7 +54,7 @@ class Clock(Protocol):
         """Wait."""
 
 
-def attempt(one_try: Callable[[], T], *, clock: Clock = time, say: Say = silent) -> T:
+def attempt(action: Callable[[], T], *, clock: Clock = time, say: Say = silent) -> T:
     """Call until it succeeds, at most `TRIES` times. Raises RetriesExhausted and PublishFault.
 
     Retries after 412 at once, after 429 when the Hub says, and after 409, 5xx and lost answers with
@@ -65,13 +65,13 @@ def attempt(one_try: Callable[[], T], *, clock: Clock = time, say: Say = silent)
     for number in range(1, TRIES + 1):
         began = time.monotonic()
         try:
-            return one_try()
+            return action()
         except Retryable as setback:
             last = str(setback)
             if isinstance(setback, UnknownOutcome | StorageFailed):
                 silent += time.monotonic() - began
             pause = 0.0 if isinstance(setback, HeadChanged) else wait
-            if isinstance(setback, Limited) and setback.wait_s is not None:
+            if isinstance(setback, HubRateLimited) and setback.wait_s is not None:
                 # One second more, because the Hub rounds to whole seconds.
                 pause = setback.wait_s + 1
         wait *= 2

@@ -12,8 +12,8 @@ from geneb_ci.publish import manifest
 from geneb_ci.publish.faults import (
     HubRefused,
     RepoMissing,
+    SpaceDiffers,
     UnknownOutcome,
-    Unverified,
     translated_errors,
 )
 from geneb_ci.publish.manifest import Manifest
@@ -138,7 +138,7 @@ class Remote:
             return None
 
     def commit(
-        self, parent: str, files: Mapping[str, Content], gone: Iterable[str], message: str
+        self, parent: str, files: Mapping[str, Content], deleted: Iterable[str], message: str
     ) -> str:
         """Make one commit with the parent `parent`, and return its id."""
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete
@@ -152,14 +152,14 @@ class Remote:
 
         session(self._timeout_s)
         with (
-            translated_errors(self.resource, writing=True, large=large),
+            translated_errors(self.resource, writing=True, large_files=large),
             warnings.catch_warnings(),
         ):
             # Of values.parquet: a Space is no place for data sets, and it is no data set.
             warnings.filterwarnings("ignore", "It seems that you are about to commit a data file")
             commit = self._api.create_commit(
                 self.name,
-                [*added, *(CommitOperationDelete(name, is_folder=False) for name in gone)],
+                [*added, *(CommitOperationDelete(name, is_folder=False) for name in deleted)],
                 repo_type=self._kind,
                 commit_message=title,
                 commit_description=text.strip(),
@@ -296,7 +296,7 @@ def upload(
         perhaps = True
         changed, gone = _difference(remote.listing(commit), files, folders)
         if changed or gone:
-            raise Unverified(
+            raise SpaceDiffers(
                 f"{remote.resource} at {commit} differs from the upload: "
                 f"{', '.join([*changed, *gone])}",
                 "check for a .gitignore in the repository, then push again",

@@ -42,7 +42,7 @@ class Alterations(NamedTuple):
 
     hit: Wide
     """r."""
-    gain: Wide
+    mcc_gain: Wide
     """MCC of the claim less that of the honest matrix."""
     weight: float
     """Weight of the cell in the macro MCC, and its share of the draws."""
@@ -56,11 +56,11 @@ def mcc(tn: Wide, fp: Wide, fn: Wide, tp: Wide) -> Wide:
     return values
 
 
-def grid(most: int) -> Wide:
-    """Return the numbers of altered embeddings that are tried, of `most`."""
-    if most <= GRID:
-        return np.arange(most + 1, dtype=np.float64)
-    return np.unique(np.r_[0, np.round(np.geomspace(1, most, GRID))])
+def grid(maximum: int) -> Wide:
+    """Return the numbers of altered embeddings that are tried, of `maximum`."""
+    if maximum <= GRID:
+        return np.arange(maximum + 1, dtype=np.float64)
+    return np.unique(np.r_[0, np.round(np.geomspace(1, maximum, GRID))])
 
 
 def hit_of(a: Wide, b: Wide, tn: float, tp: float) -> Wide:
@@ -84,21 +84,21 @@ def alterations_of(matrix: Sequence[Sequence[int]], weight: float) -> Alteration
     return Alterations(hit_of(a, b, tn, tp), gain, weight)
 
 
-def needed_hit(cells: Sequence[Alterations], raise_: float) -> float:
-    """Return a lower bound of the mean r of any alteration that raises the macro by `raise_`.
+def needed_hit(cells: Sequence[Alterations], mean_raise: float) -> float:
+    """Return a lower bound of the mean r of any alteration that raises the macro by `mean_raise`.
 
     Infinite where no alteration of these cells raises it so far.
     """
-    if math.fsum(cell.weight * float(cell.gain.max()) for cell in cells) < raise_:
+    if math.fsum(cell.weight * float(cell.mcc_gain.max()) for cell in cells) < mean_raise:
         return math.inf
 
     hits = np.concatenate([cell.weight * cell.hit for cell in cells])
-    gains = np.concatenate([cell.weight * cell.gain for cell in cells])
+    gains = np.concatenate([cell.weight * cell.mcc_gain for cell in cells])
     begins = np.cumsum([0, *(len(cell.hit) for cell in cells[:-1])])
 
     def dual(multiplier: float) -> float:
         least = np.minimum.reduceat(hits - multiplier * gains, begins)
-        return multiplier * raise_ + float(least.sum())
+        return multiplier * mean_raise + float(least.sum())
 
     return max(0.0, largest_of(dual))
 
@@ -118,9 +118,9 @@ def largest_of(concave: Callable[[float], float]) -> float:
     return concave((low + high) / 2)
 
 
-def found_test(cells: Sequence[Alterations], raise_: float, draws: int) -> float:
+def found_test(cells: Sequence[Alterations], mean_raise: float, draws: int) -> float:
     """Return the least probability that `draws` test embeddings of a regime hit an altered one."""
-    needed = needed_hit(cells, raise_)
+    needed = needed_hit(cells, mean_raise)
     return 1.0 if math.isinf(needed) else -math.expm1(-draws * needed)
 
 

@@ -56,25 +56,25 @@ class ReceiptCost(NamedTuple):
     tasks: int
     rows: int
     width: int
-    held: int
+    total_bytes: int
     """Bytes of the files."""
-    fetched: int
+    missing_bytes: int
     """Bytes that are not here yet."""
     seconds: float
     """Of one core, without the network."""
 
     @property
     def text(self) -> str:
-        """One line."""
+        """The cost as one line of text."""
         line = f"{plural(self.tasks, 'task')}, {self.rows:,} embeddings of {self.width:,} numbers, "
-        line += f"{size_text(self.held)}; about {duration_text(self.seconds)} of one core"
-        if not self.fetched:
+        line += f"{size_text(self.total_bytes)}; about {duration_text(self.seconds)} of one core"
+        if not self.missing_bytes:
             return line
-        return f"{line}; {network_text(self.fetched, 'fetch')}"
+        return f"{line}; {network_text(self.missing_bytes, 'fetch')}"
 
 
 def network_text(count: int, what: str) -> str:
-    """Return what bytes take that are still to go through the network: `what` is done to them."""
+    """Return how many bytes are left to send or fetch, as `what` says, and how long it takes."""
     took = f": {duration_text(count / NETWORK_BYTES)} at 100 Mbit/s" if count else ""
     return f"{size_text(count)} to {what}{took}"
 
@@ -179,13 +179,13 @@ def recompute(
     say: Say = silent,
     strata: Path | None = None,
     labels: Path | None = None,
-    each: Callable[[str, Path], None] = lambda _task, _file: None,
+    on_file: Callable[[str, Path], None] = lambda _task, _file: None,
     keep: Collection[str] = (),
 ) -> ReceiptCells:
     """Compute every cell of these tasks, task by task, and compare equal sequences.
 
     Cells of record, and canonical ones where the submission claims some. What embeddings are drawn
-    by is written to the folder `strata`, the labels of both splits to `labels`. `each` is called
+    by is written to the folder `strata`, the labels of both splits to `labels`. `on_file` is called
     with task and file when its cells are computed, before the file is released; those of the tasks
     `keep` are not. Raises what `ReceiptFiles.file` does; LimitExceeded or ResultRefused for
     embeddings that cannot be scored within the limits; NothingChecked, with what the harness said,
@@ -209,7 +209,7 @@ def recompute(
             harness.call(words, task, limits_of(receipt, task, benchmark, options))
             results.append(answer_of(output, ReceiptCells))
             _require_verified(results[-1])
-            each(task, path)
+            on_file(task, path)
             if task not in keep:
                 files.release(task)
         harness.call([

@@ -183,7 +183,8 @@ def compared_regimes(
     """
     if a.benchmark.sha256 != b.benchmark.sha256:
         raise UsageProblem(
-            f"the two are not both of {a.benchmark.name}, {a.benchmark.sha256}",
+            f"the two are for different benchmarks; the first is for {a.benchmark.name}, "
+            f"{a.benchmark.sha256}",
             "pass the definition that both were run with: --benchmark FILE",
         )
     paired: Mapping[str, PairedRegime] = {}
@@ -252,7 +253,7 @@ def _over_tasks(
 
 
 def _compared(
-    over: str,
+    resampled_unit: str,
     a: Mapping[str, float],
     b: Mapping[str, float],
     categories: _Categories,
@@ -269,7 +270,7 @@ def _compared(
     whole = score(MACRO, categories)
     by_category = [score(name, {name: own}) for name, own in categories.items()]
     tasks = [score(task, {task: (task,)}) for own in categories.values() for task in own]
-    return ComparedRegime(over, (whole, *by_category), tuple(tasks), paired)
+    return ComparedRegime(resampled_unit, (whole, *by_category), tuple(tasks), paired)
 
 
 def rows_of(compared: Mapping[str, ComparedRegime]) -> Iterator[tuple[str, str, ComparedScore]]:

@@ -76,7 +76,7 @@ class Stratum(NamedTuple):
     name: str
     values: Wide
     """(n,) e."""
-    upper: npt.NDArray[np.bool_]
+    has_upper_label: npt.NDArray[np.bool_]
     """(n,) whether the embedding has the label that e counts for."""
 
 
@@ -131,7 +131,7 @@ class _RankedStratum(NamedTuple):
     """A stratum with both labels: centred midranks, divided by its size + 1."""
 
     scores: Wide
-    upper: npt.NDArray[np.bool_]
+    has_upper_label: npt.NDArray[np.bool_]
     variance: float
     """Of the sum of the scores of the upper embeddings over all relabellings."""
 
@@ -140,7 +140,7 @@ def direction_test(strata: Iterable[Stratum], seed: str) -> DirectionTest:
     """Return the result over all strata; `seed` is that of the audit, in hex digits."""
     ranked = [stratum for stratum in map(_ranked, strata) if stratum is not None]
     variance = math.fsum(stratum.variance for stratum in ranked)
-    total = math.fsum(float(stratum.scores[stratum.upper].sum()) for stratum in ranked)
+    total = math.fsum(float(stratum.scores[stratum.has_upper_label].sum()) for stratum in ranked)
     statistic = total / math.sqrt(variance) if variance > 0 else 0.0
     p = 0.5 * math.erfc(statistic / math.sqrt(2))
     if p < LEVEL:
@@ -149,13 +149,13 @@ def direction_test(strata: Iterable[Stratum], seed: str) -> DirectionTest:
 
 
 def _ranked(stratum: Stratum) -> _RankedStratum | None:
-    count, upper = len(stratum.values), int(stratum.upper.sum())
+    count, upper = len(stratum.values), int(stratum.has_upper_label.sum())
     if not 0 < upper < count:
         return None
     scores = (midranks(stratum.values) - (count + 1) / 2) / (count + 1)
     spread = float(scores @ scores)
     variance = upper * (count - upper) * spread / (count * (count - 1))
-    return _RankedStratum(scores, stratum.upper, variance)
+    return _RankedStratum(scores, stratum.has_upper_label, variance)
 
 
 def midranks(values: Wide) -> Wide:
@@ -166,7 +166,7 @@ def midranks(values: Wide) -> Wide:
     return ranks
 
 
-def _relabelled(ranked: list[_RankedStratum], total: float, seed: str) -> float:
+def _relabelled(strata: list[_RankedStratum], total: float, seed: str) -> float:
     """Return the share of relabellings with as large a sum, the given one among them."""
     key = np.frombuffer(hashlib.sha256(bytes.fromhex(seed) + b"direction").digest(), dtype="<u4")
     # Of the generators of NumPy this one alone keeps its stream.
@@ -174,8 +174,8 @@ def _relabelled(ranked: list[_RankedStratum], total: float, seed: str) -> float:
     reached = 1
     for _ in range(RELABELLINGS // BATCH):
         sums = np.zeros(BATCH)
-        for stratum in ranked:
+        for stratum in strata:
             order = draw.random_sample((BATCH, len(stratum.scores))).argsort(axis=1)
-            sums += stratum.scores[order[:, : int(stratum.upper.sum())]].sum(axis=1)
+            sums += stratum.scores[order[:, : int(stratum.has_upper_label.sum())]].sum(axis=1)
         reached += int((sums >= total * (1 - 1e-12)).sum())
     return reached / (RELABELLINGS + 1)

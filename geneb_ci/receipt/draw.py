@@ -140,7 +140,7 @@ class TaskStrata:
         return rows
 
 
-class Turn(NamedTuple):
+class TestDraw(NamedTuple):
     """How one test embedding of a task and regime is drawn."""
 
     draw: int
@@ -151,7 +151,7 @@ class Turn(NamedTuple):
     """Whether one of their predicted classes is drawn first."""
 
 
-def turns(strata: TaskStrata, regime: str, share: TaskShare) -> list[Turn]:
+def turns(strata: TaskStrata, regime: str, share: TaskShare) -> list[TestDraw]:
     """Return how each test embedding of a regime is drawn, in the order of the draws.
 
     Where a probe predicts nothing right, no embedding can have been made right, and none is drawn.
@@ -159,7 +159,7 @@ def turns(strata: TaskStrata, regime: str, share: TaskShare) -> list[Turn]:
     probes = len(strata.predicted[regime])
     has_right = [bool(len(strata.right(regime, probe))) for probe in range(probes)]
     numbered = ((j, j + share.position) for j in range(share.test))
-    every = [Turn(j, number // 2 % probes, bool(number % 2)) for j, number in numbered]
+    every = [TestDraw(j, number // 2 % probes, bool(number % 2)) for j, number in numbered]
     return [turn for turn in every if has_right[turn.probe]]
 
 

@@ -116,8 +116,8 @@ def strongest_embeddings(
         influences[own] = np.abs((residual * moved).sum(axis=1))
         distances[own] = np.square((features - middle) / spread).sum(axis=1)
 
-    def strongest(by: Wide) -> list[int]:
-        rows: list[int] = np.argsort(-by, kind="stable")[: 2 * STRONGEST].tolist()
+    def strongest(measure: Wide) -> list[int]:
+        rows: list[int] = np.argsort(-measure, kind="stable")[: 2 * STRONGEST].tolist()
         return rows
 
     return StrongestEmbeddings(strongest(influences), strongest(distances))
@@ -221,26 +221,28 @@ def influence_of(
 
 
 def _solved(
-    own: npt.NDArray[np.float32], probabilities: Wide, gradient: Wide, free: Labels
+    own: npt.NDArray[np.float32], probabilities: Wide, gradient: Wide, free_classes: Labels
 ) -> Wide:
     """Return H^-1 of a gradient, by the whole of H, of the classes that are free."""
     size, solution = len(gradient), np.zeros_like(gradient)
-    hessian = np.zeros((len(free), size, len(free), size))
+    hessian = np.zeros((len(free_classes), size, len(free_classes), size))
     for start in range(0, len(own), BLOCK):
         block = own[start : start + BLOCK].astype(np.float64)
         features = np.hstack([block, np.ones((len(block), 1))])
         chances = probabilities[start : start + BLOCK]
-        for at, one in enumerate(free):
-            for beside, other in enumerate(free[: at + 1]):
+        for at, one in enumerate(free_classes):
+            for beside, other in enumerate(free_classes[: at + 1]):
                 bent = chances[:, one] * ((one == other) - chances[:, other])
                 part = (features * bent[:, None]).T @ features
                 hessian[at, :, beside] += part
                 if beside < at:
                     hessian[beside, :, at] += part
-    whole = hessian.reshape(len(free) * size, -1)
-    penalties = np.tile(np.r_[np.full(size - 1, PENALTY), FLAT], len(free))
+    whole = hessian.reshape(len(free_classes) * size, -1)
+    penalties = np.tile(np.r_[np.full(size - 1, PENALTY), FLAT], len(free_classes))
     whole[np.diag_indices_from(whole)] += penalties
-    solution[:, free] = np.linalg.solve(whole, gradient[:, free].T.reshape(-1)).reshape(-1, size).T
+    solution[:, free_classes] = (
+        np.linalg.solve(whole, gradient[:, free_classes].T.reshape(-1)).reshape(-1, size).T
+    )
     return solution
 
 

@@ -45,7 +45,7 @@ Place = tuple[str, int]
 class Sample(NamedTuple):
     """The embeddings of one receipt that are compared."""
 
-    places: tuple[Place, ...]
+    positions: tuple[Place, ...]
     rows: Rows
     """(n, d): the features of those embeddings."""
     predictions: Predictions | None = None
@@ -110,15 +110,17 @@ def sample_of(
     return sample._replace(predictions=predictions)
 
 
-def sample_at(files: ReceiptFiles, receipt: EmbeddingReceipt, places: tuple[Place, ...]) -> Sample:
+def sample_at(
+    files: ReceiptFiles, receipt: EmbeddingReceipt, positions: tuple[Place, ...]
+) -> Sample:
     """Return embeddings of a receipt, those of a task one after another.
 
     Every file is verified when it is opened. Raises EmbeddingsRefused for one that is not the
     receipt's, NothingChecked for one that is missing.
     """
-    rows = np.empty((len(places), receipt.dim))
+    rows = np.empty((len(positions), receipt.dim))
     task, values = "", np.empty((0, receipt.dim), dtype=np.float16)
-    for at, (name, row) in enumerate(places):
+    for at, (name, row) in enumerate(positions):
         if name != task:
             if task:
                 files.release(task)
@@ -126,7 +128,7 @@ def sample_at(files: ReceiptFiles, receipt: EmbeddingReceipt, places: tuple[Plac
         rows[at] = np.ldexp(values[row].astype(np.float64), receipt.tasks[name].scale_log2)
     if task:
         files.release(task)
-    return Sample(places, rows)
+    return Sample(positions, rows)
 
 
 def _values(path: Path, dim: int) -> npt.NDArray[np.float16]:
@@ -138,8 +140,8 @@ def near(a: Sample, b: Sample) -> Nearness:
 
     Raises NothingChecked when they have fewer than `EMBEDDINGS_MIN` embeddings in common.
     """
-    index_in_b = {key: index for index, key in enumerate(b.places)}
-    pairs = [(index, index_in_b[key]) for index, key in enumerate(a.places) if key in index_in_b]
+    index_in_b = {key: index for index, key in enumerate(b.positions)}
+    pairs = [(index, index_in_b[key]) for index, key in enumerate(a.positions) if key in index_in_b]
     if len(pairs) < EMBEDDINGS_MIN:
         raise NothingChecked(
             f"the receipts have {len(pairs)} of the compared embeddings in common, expected at "

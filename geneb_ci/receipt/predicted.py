@@ -180,7 +180,7 @@ class PairedRegime(NamedTuple):
 
 
 def paired_regimes(
-    a: Predictions, b: Predictions, benchmark: Benchmark, of: str
+    a: Predictions, b: Predictions, benchmark: Benchmark, set_name: str
 ) -> dict[str, PairedRegime]:
     """Return the comparison by regime, of the predictions of one set.
 
@@ -189,10 +189,11 @@ def paired_regimes(
     by_regime: dict[str, PairedRegime] = {}
     for regime in benchmark.regimes:
         cells = {
-            task: _cell(a, b, task, of, regime)
+            task: _cell(a, b, task, set_name, regime)
             for task in benchmark.task_ids
             if all(
-                task in predictions.tasks and regime in predictions.tasks[task].fits.get(of, {})
+                task in predictions.tasks
+                and regime in predictions.tasks[task].fits.get(set_name, {})
                 for predictions in (a, b)
             )
         }
@@ -217,7 +218,7 @@ SHOWN = 6
 
 
 def errors_shared(predictions: Mapping[str, Predictions], benchmark: Benchmark) -> SharedErrors:
-    """Return what errors of the scores of record share; `predictions` by model.
+    """Return the covariances of the errors of models, from their predictions by model.
 
     In a task, rows share errors that have the same true classes of it. Raises NothingChecked for
     more than `ROWS_MAX` rows.
@@ -277,12 +278,12 @@ def _triangle(parts: Sequence[npt.NDArray[np.float64]]) -> Triangle:
     ]
 
 
-def _cell(a: Predictions, b: Predictions, task: str, of: str, regime: str) -> PairedCell:
+def _cell(a: Predictions, b: Predictions, task: str, set_name: str, regime: str) -> PairedCell:
     first, second = a.tasks[task], b.tasks[task]
     if first.labels != second.labels or not np.array_equal(first.truth, second.truth):
         raise NothingChecked(
             f"{quoted(task)}: the true classes of its sequences differ between the two", SAME_DATA
         )
     return paired_cell(
-        first.truth, first.fits[of][regime], second.fits[of][regime], len(first.labels)
+        first.truth, first.fits[set_name][regime], second.fits[set_name][regime], len(first.labels)
     )

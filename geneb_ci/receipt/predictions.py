@@ -148,7 +148,7 @@ def _header(reader: "_Reader", benchmark: Benchmark) -> tuple[list[str], list[st
 
 
 def _task(
-    reader: "_Reader", task: Task, size: tuple[int, int], sets: list[str], fits: dict[str, int]
+    reader: "_Reader", task: Task, size: tuple[int, int], set_names: list[str], fits: dict[str, int]
 ) -> TaskPredictions:
     import numpy as np  # see Codes
 
@@ -169,7 +169,7 @@ def _task(
         all(label < following for label, following in itertools.pairwise(labels)), "labels",
         f"the labels of {name} do not ascend",
     )  # fmt: skip
-    columns = 1 + len(sets) * sum(fits.values())
+    columns = 1 + len(set_names) * sum(fits.values())
     codes = _codes(reader, columns * rows, classes, name).reshape(columns, rows)
     _refuse_other_classes(codes[0], task)
     each = iter(codes[1:])
@@ -177,7 +177,7 @@ def _task(
         name_of_set: {
             regime: np.stack([next(each) for _ in range(count)]) for regime, count in fits.items()
         }
-        for name_of_set in sets
+        for name_of_set in set_names
     }
     return TaskPredictions(tuple(labels), codes[0], by_set)
 
@@ -212,8 +212,8 @@ def _refuse_other_classes(truth: Codes, task: Task) -> None:
     )  # fmt: skip
 
 
-def _require(holds: bool, member: str, message: str) -> None:
-    if not holds:
+def _require(condition: bool, member: str, message: str) -> None:
+    if not condition:
         raise PredictionsRefused(member, message)
 
 
@@ -237,6 +237,6 @@ class _Reader:
         self._at += count
         return self._raw[self._at - count : self._at]
 
-    def unpack(self, form: struct.Struct, what: str) -> tuple[Any, ...]:
+    def unpack(self, structure: struct.Struct, what: str) -> tuple[Any, ...]:
         """Return the members of the next structure."""
-        return form.unpack(self.take(form.size, what))
+        return structure.unpack(self.take(structure.size, what))

@@ -52,28 +52,28 @@ class CellDraw(NamedTuple):
 
     matrix: npt.NDArray[np.int64]
     """(k, k) true class by predicted one."""
-    right: npt.NDArray[np.int64]
+    correct: npt.NDArray[np.int64]
     """(k,) embeddings of each class that are drawn from: those that it gets right, among others."""
     uniform: float
     """Draws among all of these."""
-    by_class: float
+    class_draws: float
     """Draws that chose the class first."""
     weight: float
     """Of the cell in the mean of the regime."""
 
 
-class Hidden(NamedTuple):
+class HiddenAlterations(NamedTuple):
     """Alterations of one cell: (n,) arrays."""
 
     hits: Wide
     """How many draws hit them at least, in the mean."""
-    gain: Wide
+    mean_raise: Wide
     """By how much they raise the mean of the regime at most."""
 
-    def within(self, limit: float) -> "Hidden":
+    def within(self, limit: float) -> "HiddenAlterations":
         """Return those that are hit no more often."""
         may_be = self.hits <= limit
-        return Hidden(self.hits[may_be], self.gain[may_be])
+        return HiddenAlterations(self.hits[may_be], self.mean_raise[may_be])
 
 
 def hits_limit(hits: int) -> float:
@@ -89,19 +89,19 @@ def hits_limit(hits: int) -> float:
     return high
 
 
-def intervals(most: int) -> tuple[Wide, Wide]:
-    """Return the lower and the upper ends of intervals that cover 0 to `most`."""
-    ends = [*range(min(EXACT, most) + 1)]
-    while ends[-1] < most:
-        ends.append(min(most, math.ceil(RATIO * ends[-1])))
+def intervals(maximum: int) -> tuple[Wide, Wide]:
+    """Return the lower and the upper ends of intervals that cover 0 to `maximum`."""
+    ends = [*range(min(EXACT, maximum) + 1)]
+    while ends[-1] < maximum:
+        ends.append(min(maximum, math.ceil(RATIO * ends[-1])))
     upper = np.array(ends, dtype=np.float64)
     return np.r_[0.0, upper[:-1] + 1], upper
 
 
-def hidden_in(cell: CellDraw) -> Hidden:
+def hidden_in(cell: CellDraw) -> HiddenAlterations:
     """Return the alterations of a cell that can raise it."""
     hidden = _two_class_bounds(cell) if len(cell.matrix) == BINARY else _many_class_bounds(cell)
-    return hidden._replace(gain=cell.weight * hidden.gain)
+    return hidden._replace(mean_raise=cell.weight * hidden.mean_raise)
 
 
 def cells_of(
@@ -124,7 +124,7 @@ def _by_one_draw(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
         return alterations_of(matrix, weight)
     counts = np.array(matrix, dtype=np.int64)
     hidden = _many_class_bounds(CellDraw(counts, np.diag(counts), 0.5, 0.5, weight))
-    return Alterations(hidden.hits, hidden.gain, weight)
+    return Alterations(hidden.hits, hidden.mean_raise, weight)
 
 
 def largest_raise(cells: Sequence[CellDraw], hits: int = 0) -> float:
@@ -134,7 +134,7 @@ def largest_raise(cells: Sequence[CellDraw], hits: int = 0) -> float:
     if not hidden:
         return 0.0
     all_hits = np.concatenate([each.hits for each in hidden])
-    gains = np.concatenate([each.gain for each in hidden])
+    gains = np.concatenate([each.mean_raise for each in hidden])
     begins = np.cumsum([0, *(len(each.hits) for each in hidden[:-1])])
 
     def below(price: float) -> float:
@@ -145,17 +145,17 @@ def largest_raise(cells: Sequence[CellDraw], hits: int = 0) -> float:
     return max(0.0, -largest_of(below))
 
 
-def _two_class_bounds(cell: CellDraw) -> Hidden:
+def _two_class_bounds(cell: CellDraw) -> HiddenAlterations:
     (tn, fp), (fn, tp) = cell.matrix.astype(np.float64)
     lower, upper = zip(intervals(int(tn)), intervals(int(tp)), strict=True)
     least = [ends.reshape(-1) for ends in np.meshgrid(*lower, indexing="ij")]
     a, b = (ends.reshape(-1) for ends in np.meshgrid(*upper, indexing="ij"))
     gain = mcc(tn, fp, fn, tp) - mcc(tn - a, fp + a, fn + b, tp - b)
-    rates = [_share(altered, right) for altered, right in zip(least, cell.right, strict=True)]
-    return Hidden(_hits(cell, least[0] + least[1], rates[0] + rates[1]), gain)
+    rates = [_share(altered, right) for altered, right in zip(least, cell.correct, strict=True)]
+    return HiddenAlterations(_hits(cell, least[0] + least[1], rates[0] + rates[1]), gain)
 
 
-def _many_class_bounds(cell: CellDraw) -> Hidden:
+def _many_class_bounds(cell: CellDraw) -> HiddenAlterations:
     """Return bounds for any division of a total of altered embeddings.
 
     They are of the classes with most embeddings to draw from, where a draw hits them least; one
@@ -165,9 +165,9 @@ def _many_class_bounds(cell: CellDraw) -> Hidden:
     size, right = matrix.sum(), np.diag(matrix)
     true, predicted = matrix.sum(axis=1), matrix.sum(axis=0)
     lower, a = intervals(int(right.sum()))
-    order = np.argsort(-cell.right, kind="stable")
+    order = np.argsort(-cell.correct, kind="stable")
     ends = np.r_[0.0, np.cumsum(right[order])]
-    rates = np.r_[0.0, np.cumsum(_share(right, cell.right)[order])]
+    rates = np.r_[0.0, np.cumsum(_share(right, cell.correct)[order])]
     rate = np.interp(lower, ends, rates)
     unequal = size**2 - (true**2).sum()
     claimed = right.sum() * size - (predicted * true).sum()
@@ -180,7 +180,7 @@ def _many_class_bounds(cell: CellDraw) -> Hidden:
         least = np.where(others * unequal > 0, honest / np.sqrt(others * unequal), -1.0)
         own = claimed / np.sqrt((size**2 - squares) * unequal)
     gain = np.where(a > 0, np.nan_to_num(own) - np.maximum(least, -1.0), 0.0)
-    return Hidden(_hits(cell, lower, rate), np.maximum.accumulate(np.maximum(gain, 0.0)))
+    return HiddenAlterations(_hits(cell, lower, rate), np.maximum.accumulate(np.maximum(gain, 0.0)))
 
 
 def _share(altered: Wide, right: npt.NDArray[np.int64] | np.int64) -> Wide:
@@ -189,6 +189,6 @@ def _share(altered: Wide, right: npt.NDArray[np.int64] | np.int64) -> Wide:
 
 
 def _hits(cell: CellDraw, altered: Wide, rate: Wide) -> Wide:
-    classes = max(1, int((cell.right > 0).sum()))
-    total = max(1, int(cell.right.sum()))
-    return cell.uniform * altered / total + cell.by_class / classes * rate
+    classes = max(1, int((cell.correct > 0).sum()))
+    total = max(1, int(cell.correct.sum()))
+    return cell.uniform * altered / total + cell.class_draws / classes * rate

@@ -120,13 +120,13 @@ def missing_files(receipt: EmbeddingReceipt) -> str:
 
 
 def updated_notes(
-    before: SeenReceipts, model: str, root: str, day: str, *, there: bool
+    before: SeenReceipts, model: str, root: str, day: str, *, is_there: bool
 ) -> SeenReceipts:
     """Return the notes after a look at the receipt of one row."""
     known = before.rows.get(model)
     if known is None or known.root != root:
         known = SeenReceipt(root=root, since=day, seen=None, looked=day)
-    now = known.model_copy(update={"looked": day, "seen": day if there else known.seen})
+    now = known.model_copy(update={"looked": day, "seen": day if is_there else known.seen})
     return before.model_copy(update={"rows": dict(sorted({**before.rows, model: now}.items()))})
 
 
@@ -157,7 +157,7 @@ def gone_since(seen: SeenReceipts, model: str, root: str, days: int) -> str:
 
 
 def place_of_notes(layout: Layout) -> Path | None:
-    """Return the file of a repository; None where it has no policy folder."""
+    """Return the path of receipts.json in a repository; None where it has no policy folder."""
     return layout.policy / FILE if layout.policy is not None else None
 
 

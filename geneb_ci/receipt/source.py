@@ -42,12 +42,12 @@ def purpose(origin: "Origin") -> "Purpose":
     from geneb_ci.common.download import Purpose  # http.client: 20 ms that a board needs not
 
     return Purpose(
-        undelivered=NothingChecked,
-        other=lambda message, fix: EmbeddingsRefused(FILES, message, fix),
+        not_served=NothingChecked,
+        wrong_content=lambda message, fix: EmbeddingsRefused(FILES, message, fix),
         folder="--receipt DIR",
-        changed="the file was changed since the submission was written: ask the contributor, or "
-        "name a mirror: --mirror URL",
-        own=origin.own,
+        changed_fix="the file was changed since the submission was written: ask the contributor, "
+        "or name a mirror: --mirror URL",
+        is_user_named=origin.is_user_named,
     )
 
 
@@ -58,7 +58,7 @@ class Origin(NamedTuple):
     """As messages name it."""
     base: str
     """Its address, with a slash at the end."""
-    own: bool = False
+    is_user_named: bool = False
     """Whether this machine's user named the server, which then may be in his own network."""
 
     def address(self, task: str) -> str:
@@ -78,7 +78,7 @@ def hub_origin(repo: str, revision: str) -> Origin:
 
     address = hf_hub_url(repo, f"x{SUFFIX}", repo_type="dataset", revision=revision)
     base = address.removesuffix(f"x{SUFFIX}")
-    return Origin(f"datasets/{repo} at {revision}", base, own="HF_ENDPOINT" in os.environ)
+    return Origin(f"datasets/{repo} at {revision}", base, is_user_named="HF_ENDPOINT" in os.environ)
 
 
 def published_at(location: ReceiptLocation | None) -> Origin:
@@ -122,7 +122,7 @@ def mirror_at(text: str) -> Origin:
     Raises UsageProblem for anything else.
     """
     if text.startswith(("https://", *LOOPBACK)):
-        return Origin(text, f"{text.rstrip('/')}/", own=True)
+        return Origin(text, f"{text.rstrip('/')}/", is_user_named=True)
     repo, _, revision = text.partition("@")
     if not REPOSITORY.fullmatch(repo):
         raise UsageProblem(

@@ -280,7 +280,7 @@ class _Verification:
             cells = recompute(
                 self.request.file, self.subject.receipt, files, source, harness, self.tasks,
                 benchmark=self.subject.benchmark, options=self.request.options,
-                say=self.request.say, labels=labels, each=keep,
+                say=self.request.say, labels=labels, on_file=keep,
             )  # fmt: skip
         return cells, truths
 
@@ -367,7 +367,7 @@ class _Verification:
         self,
         refused: ReceiptStep | None,
         cells: ReceiptCells | None,
-        differ: Sequence[CellDifference],
+        differences: Sequence[CellDifference],
     ) -> ReceiptVerification:
         names = STEPS if self.has_predictions else STEPS[:-1]
         at = names.index(refused.name) if refused is not None else len(names)
@@ -382,7 +382,7 @@ class _Verification:
             tasks=self.tasks,
             steps=tuple(steps),
             cells=cells,
-            differences=tuple(differ),
+            differences=tuple(differences),
         )
 
 

@@ -32,7 +32,7 @@ from geneb_ci.render.text import escape
 from reference_harness.formats.text import next_line, plural
 
 _STEP_MARKS = {StepState.HOLDS: "✓", StepState.DIFFERS: "✗", StepState.UNKNOWN: "?"}
-_HELD = {
+_PASSED_STEPS = {
     "envelope": "one DSSE envelope with one signature, in canonical form",
     "signer": "signed by a trusted key that was valid at that time",
     "statement": "a consistent audit record",
@@ -55,7 +55,7 @@ _HELD = {
     "harness": "the current version, unmodified",
     "sandbox": "an accepted level, and every escape attempt blocked",
 }
-_WIDTH = max(map(len, _HELD))
+_WIDTH = max(map(len, _PASSED_STEPS))
 REST_MIN = 2  # as many steps at the end that were not checked are one line
 _NOT_LOOKED_AT = "not checked, because the step above failed"
 WIDTH = 110  # columns: the table's own width, so that a pipe shows what a terminal does
@@ -64,7 +64,7 @@ POWER_WIDTH = 80  # columns
 
 
 def verification_text(
-    verifications: Sequence[Verification], rated: Sequence[RatedSubmission] = ()
+    verifications: Sequence[Verification], rated_submissions: Sequence[RatedSubmission] = ()
 ) -> str:
     """Return verifications as text for a terminal, with the evidence that they come to."""
     lines: list[str] = []
@@ -77,7 +77,7 @@ def verification_text(
         shown, left = _without_the_rest(verification)
         for step in shown:
             message = step.message or (_NOT_LOOKED_AT if step.state is StepState.UNKNOWN else "")
-            text = escape(message) if message else _HELD[step.name]
+            text = escape(message) if message else _PASSED_STEPS[step.name]
             lines.append(f"  {_STEP_MARKS[step.state]} {step.name:<{_WIDTH}}  {text}")
             if step.fix:
                 lines.append(f"      fix: {escape(step.fix)}")
@@ -89,7 +89,7 @@ def verification_text(
                 f"{escape(verification.withdrawn.signer)}: {escape(verification.withdrawn.reason)}"
             )
         lines.append("")
-    lines += [line for submission in rated for line in _rated(submission)]
+    lines += [line for submission in rated_submissions for line in _rated(submission)]
     held = sum(verification.holds for verification in verifications)
     return "\n".join([*lines, f"{plural(len(verifications), 'record')}: {held} verified"]) + "\n"
 
@@ -158,14 +158,14 @@ def _headline(verification: Verification) -> str:
 
 
 def verification_json(
-    verifications: Sequence[Verification], rated: Sequence[RatedSubmission] = ()
+    verifications: Sequence[Verification], rated_submissions: Sequence[RatedSubmission] = ()
 ) -> str:
     """Return verifications as JSON, with the evidence that was asked for."""
     value: dict[str, Any] = {
         "schema_version": "1.0",
         "records": [_record(verification) for verification in verifications],
     }
-    if rated:
+    if rated_submissions:
         value["evidence"] = [
             {
                 "model_id": submission.model_id,
@@ -176,7 +176,7 @@ def verification_json(
                 "least": submission.least,
                 "suffices": submission.suffices,
             }
-            for submission in rated
+            for submission in rated_submissions
         ]
     return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
 
@@ -283,13 +283,13 @@ def plan_text(plan: TaskPlan | EmbeddingPlan, targeted: int, name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def power_table(design: Design, marked: Mapping[int, str], power: Fraction) -> str:
+def power_table(design: Design, marks: Mapping[int, str], power: Fraction) -> str:
     """Return a table of detection probabilities, by sample size and number of fabricated tasks."""
     fabricated = [m for m in SHOWN_FABRICATED if m <= design.tasks]
     columns = ("drawn", *(f"m = {m}" for m in fabricated), "")
     rows = [
-        (str(row.drawn), *map(probability_text, row.detection), marked.get(row.drawn, ""))
-        for row in detection_table(design, [*SHOWN_DRAWN, *marked], fabricated, power)
+        (str(row.drawn), *map(probability_text, row.detection), marks.get(row.drawn, ""))
+        for row in detection_table(design, [*SHOWN_DRAWN, *marks], fabricated, power)
     ]
     table = Table(columns, rows, frozenset(columns[:-1])).fitted_rows(POWER_WIDTH)
     lines = [

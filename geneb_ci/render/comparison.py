@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from geneb_ci.board.diff import BoardDiff, Changed, Present, RegimePlace, Shift
+from geneb_ci.board.diff import BoardDiff, ChangedRow, OneSidedRow, RankShift, RegimePlace
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.publish.comparison import Comparison, Effect, Replay
 from geneb_ci.render.markdown import cell, code, prose
@@ -59,7 +59,7 @@ def as_markdown(comparison: Comparison) -> str:
 
 
 def as_json(comparison: Comparison) -> str:
-    """Return everything as JSON."""
+    """Return the whole comparison as JSON."""
     diff = comparison.diff
     return dumps(
         {
@@ -173,7 +173,7 @@ def _standing(standing: RegimePlace) -> tuple[str, ...]:
     return (standing.regime, f"{standing.score:.4f}", f"{standing.rank} of {standing.rows}", noise)
 
 
-def _shift(shift: Shift) -> tuple[str, ...]:
+def _shift(shift: RankShift) -> tuple[str, ...]:
     before, after = shift.before, shift.after
     by = "-"
     if before and after:
@@ -200,11 +200,11 @@ def _place(standing: RegimePlace | None) -> dict[str, Any] | None:
     return None if standing is None else dict(standing._asdict())
 
 
-def _present(row: Present) -> dict[str, Any]:
+def _present(row: OneSidedRow) -> dict[str, Any]:
     return {"model": row.model, "places": [_place(standing) for standing in row.places]}
 
 
-def _changed(row: Changed) -> dict[str, Any]:
+def _changed(row: ChangedRow) -> dict[str, Any]:
     return {
         "model": row.model,
         "facts": [fact._asdict() for fact in row.facts],
@@ -242,7 +242,7 @@ def replay_markdown(result: Replay) -> str:
 
 
 def replay_json(result: Replay) -> str:
-    """Return everything as JSON."""
+    """Return the whole comparison as JSON."""
     return dumps(
         {
             "format_version": REPLAY_VERSION,

@@ -66,7 +66,7 @@ def _links(site: Site) -> RepositoryLinks:
     return RepositoryLinks(site.layout, site.built.commit)
 
 
-class Described(NamedTuple):
+class Description(NamedTuple):
     """A value's description, and who answers for it."""
 
     what: str
@@ -148,7 +148,7 @@ def _mean_entries(
             for metric in site.benchmark.metrics:
                 task_id = f"{summary}.{regime}.{metric}"
                 value = row[f"{summary}_{metric}"]
-                about = Described(f"{metric}, {meant[summary]}", by, is_audited=is_audited)
+                about = Description(f"{metric}, {meant[summary]}", by, is_audited=is_audited)
                 yield _entry(entry, site, task_id, value, token, about)
 
 
@@ -158,12 +158,12 @@ def _cell_entries(entry: Entry, site: Site, token: str | None) -> "Iterator[Eval
         by = STANDING_MEANING[standing]
         for metric in site.benchmark.metrics:
             value = getattr(scores, metric)
-            about = Described(metric, by, is_audited=standing is not Standing.SUBMITTED)
+            about = Description(metric, by, is_audited=standing is not Standing.SUBMITTED)
             yield _entry(entry, site, f"{task.id}.{regime}.{metric}", value, token, about)
 
 
 def _entry(
-    entry: Entry, site: Site, task_id: str, value: float, token: str | None, about: "Described"
+    entry: Entry, site: Site, task_id: str, value: float, token: str | None, about: "Description"
 ) -> "EvalResultEntry":
     from huggingface_hub import EvalResultEntry
 

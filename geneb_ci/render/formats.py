@@ -14,7 +14,7 @@ from reference_harness.formats.text import plural
 
 _CRASHED = "check-crashed"
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}
-SAID_MIN = 12  # characters; something shorter may be in a message by chance
+TEXT_MIN = 12  # characters; something shorter may be in a message by chance
 WIDTH = 100  # columns, if the width of the terminal is unknown
 SHA_SHOWN = 12
 """Digits of a commit that are shown."""
@@ -76,7 +76,7 @@ def sentence(finding: Finding) -> str:
 
 def _says(message: str, expected: str) -> bool:
     """Whether a message already says what is expected."""
-    return f'"{expected}"' in message or (len(expected) >= SAID_MIN and expected in message)
+    return f'"{expected}"' in message or (len(expected) >= TEXT_MIN and expected in message)
 
 
 def findings_line(report: Report) -> str:
@@ -210,11 +210,11 @@ class Format(NamedTuple):
     """For whom it is, in the help of the command."""
 
 
-WHOLE = "full"
+FULL_TEXT = "full"
 """The format that sums nothing up."""
 FORMATS: dict[str, Format] = {
     "text": Format("text", "txt", "for a terminal; many files are summed up by rule"),
-    WHOLE: Format("whole_text", "txt", "the same, with every finding of every file"),
+    FULL_TEXT: Format("whole_text", "txt", "the same, with every finding of every file"),
     "json": Format("findings_json", "json", "for programs: schemas/findings-1.0.schema.json"),
     "sarif": Format("sarif", "sarif", "for code scanning and editors"),
     "github": Format("annotations", "txt", "annotations of a GitHub Actions run"),

@@ -117,15 +117,15 @@ def _blocks(report: Report, groups: list[list[Finding]]) -> Iterator[tuple[str, 
 
 
 def finding_blocks(
-    groups: list[list[Finding]], places: Mapping[str, int] | None = None
+    groups: list[list[Finding]], rule_counts: Mapping[str, int] | None = None
 ) -> Iterator[tuple[str, str]]:
     """Yield each finding of groups of one rule each, with its heading or "".
 
-    `places` has the number of findings per rule, if a group does not contain all.
+    `rule_counts` has the number of findings per rule, if a group does not contain all.
     """
     for group in groups:
         first = group[0]
-        total = (places or {}).get(first.rule, len(group))
+        total = (rule_counts or {}).get(first.rule, len(group))
         heading = f"\n### {first.severity.capitalize()}: {code(first.rule)}"
         heading += f", {plural(total, 'place')}" if total > 1 else ""
         heading += f", the first {len(group)}\n" if total > len(group) else "\n"

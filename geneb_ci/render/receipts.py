@@ -33,7 +33,7 @@ SHOWN_MAX = 20
 VALUE_MAX = 100
 """Characters of a value that are shown: a matrix of 25 classes has thousands."""
 _MARKS = {"held": "✓", "refused": "✗", "unknown": "?"}
-_HELD = {
+_PASSED_STEPS = {
     CLAIMS: "the file agrees with itself and with the benchmark",
     FILES: "every file has the size and digest that the receipt says",
     VALUES: "no -0.0, NaN or infinity",
@@ -73,7 +73,7 @@ def _step_text(step: ReceiptStep, verification: ReceiptVerification) -> str:
         return escape(step.reason)
     if step.name == CELLS and verification.filled:
         return "every claim is what the receipt gives; it fills gaps"
-    return _HELD.get(step.name, "every claim is what the receipt gives")
+    return _PASSED_STEPS.get(step.name, "every claim is what the receipt gives")
 
 
 def _short(difference: CellDifference) -> str:

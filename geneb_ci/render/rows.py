@@ -32,7 +32,7 @@ from geneb_ci.publish.push import SHORT, Published, PublishOutcome
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from geneb_ci.render.text import escape
-from geneb_ci.statistics.binary import Recovered
+from geneb_ci.statistics.binary import RecoveredCell
 from geneb_ci.submission.document import Document
 from reference_harness.formats.text import next_line, plural
 
@@ -105,7 +105,7 @@ def labels_text(rows: Sequence[LabelRow]) -> str:
 
 
 def labels_json(rows: Sequence[LabelRow]) -> str:
-    """Return JSON."""
+    """Return the rows and their evidence as JSON."""
     value = {"schema_version": "1.0", "rows": [_label_row(row) for row in rows]}
     return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
 
@@ -131,7 +131,7 @@ def _label_row(row: LabelRow) -> dict[str, Any]:
     }
 
 
-def _matrix_row(cell: Recovered) -> dict[str, Any]:
+def _matrix_row(cell: RecoveredCell) -> dict[str, Any]:
     """Return one row: a cell and the matrix nearest to its scores, if there is one."""
     small, large = cell.classes
     known = (cell.regime, cell.task, cell.seed, small + large, small, large, cell.matrices)
@@ -146,7 +146,7 @@ def formula_safe(value: object) -> object:
     return "" if value is None else value
 
 
-def matrices_csv(cells: list[Recovered]) -> str:
+def matrices_csv(cells: list[RecoveredCell]) -> str:
     """Return CSV with one line per cell."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -157,7 +157,7 @@ def matrices_csv(cells: list[Recovered]) -> str:
     return stream.getvalue()
 
 
-def matrices_json(cells: list[Recovered]) -> str:
+def matrices_json(cells: list[RecoveredCell]) -> str:
     """Return JSON with every matrix of a cell, up to a limit."""
     rows = [
         _matrix_row(cell) | {"tables": [matrix._asdict() for matrix in cell.tables]}
@@ -166,7 +166,7 @@ def matrices_json(cells: list[Recovered]) -> str:
     return json.dumps(rows, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-def matrices_text(cells: list[Recovered], width: int = sys.maxsize) -> str:
+def matrices_text(cells: list[RecoveredCell], width: int = sys.maxsize) -> str:
     """Return a table for a terminal of `width` columns: correct / total for each class."""
     columns = ("task", "seed", "matrices", "smaller class", "larger class", "MCC", "Acc", "F1")
     lines: list[tuple[str, ...]] = []
@@ -179,10 +179,10 @@ def matrices_text(cells: list[Recovered], width: int = sys.maxsize) -> str:
             if cell.table
             else ("-", "-")
         )
-        values = [f"{value:.4f}" for value in cell.printed]
+        values = [f"{value:.4f}" for value in cell.reported]
         seed = "" if cell.seed is None else str(cell.seed)
         lines.append((visible(cell.task), seed, str(cell.matrices), *right, *values))
-    rows = Table(columns, lines, right=frozenset(columns[1:])).fitted_rows(width)
+    rows = Table(columns, lines, right_aligned=frozenset(columns[1:])).fitted_rows(width)
     aligned = [line for row in rows for line in row]
     single = sum(cell.matrices == 1 for cell in cells)
     none = sum(cell.matrices == 0 for cell in cells)
@@ -190,7 +190,7 @@ def matrices_text(cells: list[Recovered], width: int = sys.maxsize) -> str:
     return "\n".join([*aligned, "", count]) + "\n"
 
 
-MATRICES_WRITERS: dict[str, Callable[[list[Recovered]], str]] = {
+MATRICES_WRITERS: dict[str, Callable[[list[RecoveredCell]], str]] = {
     "text": matrices_text,
     "csv": matrices_csv,
     "json": matrices_json,

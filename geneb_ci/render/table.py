@@ -45,7 +45,7 @@ class Table:
     columns: tuple[str, ...]
     rows: Sequence[Sequence[Any]]
     """Texts; `html` takes numbers as well."""
-    right: frozenset[str] = frozenset()
+    right_aligned: frozenset[str] = frozenset()
     """Columns whose cells are numbers, aligned on the right."""
 
     def text_lines(self, *, head: bool = True) -> list[str]:
@@ -64,14 +64,14 @@ class Table:
         cells = [*([self.columns] if head else []), *self.rows]
         if max(map(cell_len, lines), default=0) <= width:
             return [[line] for line in lines]
-        if alone or self.columns[-1] in self.right:
-            rest = Table(self.columns[1:], [row[1:] for row in self.rows], self.right)
+        if alone or self.columns[-1] in self.right_aligned:
+            rest = Table(self.columns[1:], [row[1:] for row in self.rows], self.right_aligned)
             indent = " " * INDENT
             return [
                 [*(_pieces(row[0], width) if row[0] else ()), f"{indent}{line}"]
                 for row, line in zip(cells, rest.text_lines(head=head), strict=True)
             ]
-        others = Table(self.columns[:-1], [row[:-1] for row in self.rows], self.right)
+        others = Table(self.columns[:-1], [row[:-1] for row in self.rows], self.right_aligned)
         starts = others.text_lines(head=head)
         left = max(map(cell_len, starts)) + GAP
         if width - left < ROOM_MIN:
@@ -97,7 +97,7 @@ class Table:
         cells = []
         for name, text, width in zip(self.columns, line, widths, strict=True):
             space = " " * (width - cell_len(text))
-            cells.append(space + text if name in self.right else text + space)
+            cells.append(space + text if name in self.right_aligned else text + space)
         return (" " * GAP).join(cells).rstrip()
 
     def html(self, caption: str = "") -> str:
@@ -123,7 +123,7 @@ class Table:
 
     def markdown_lines(self) -> list[str]:
         """Return head, rule and one line a row."""
-        rule = ["---:" if name in self.right else "---" for name in self.columns]
+        rule = ["---:" if name in self.right_aligned else "---" for name in self.columns]
         return [f"| {' | '.join(line)} |" for line in (self.columns, rule, *self.rows)]
 
 

@@ -11,7 +11,7 @@ from rich.cells import cell_len, chop_cells
 from geneb_ci.check.report import Report
 from geneb_ci.common.finding import Finding, Severity, first_and_more
 from geneb_ci.render.formats import (
-    WHOLE,
+    FULL_TEXT,
     WIDTH,
     by_rule,
     proposal_lines,
@@ -65,22 +65,22 @@ def frame(text: str, at: int, width: int, *, is_cut: bool) -> tuple[str, int]:
     return before + after, _columns(before)
 
 
-def _window(shown: list[str], at: int, room: int) -> tuple[int, int]:
+def _window(pieces: list[str], at: int, room: int) -> tuple[int, int]:
     """Return the largest window around a position that fits, grown to both sides."""
     start = stop = at
     grown = True
     while grown:
         grown = False
-        if stop < len(shown) and (need := _columns(shown[stop])) <= room:
+        if stop < len(pieces) and (need := _columns(pieces[stop])) <= room:
             stop, room, grown = stop + 1, room - need, True
-        if start > 0 and (need := _columns(shown[start - 1])) <= room:
+        if start > 0 and (need := _columns(pieces[start - 1])) <= room:
             start, room, grown = start - 1, room - need, True
     return start, stop
 
 
-def _plain_window(shown: list[str], at: int, room: int) -> tuple[int, int]:
+def _plain_window(pieces: list[str], at: int, room: int) -> tuple[int, int]:
     """Return what `_window` does, where each piece takes one column."""
-    after, before = len(shown) - at, at
+    after, before = len(pieces) - at, at
     right, left = min(after, (room + 1) // 2), min(before, room // 2)
     return at - min(before, room - right), at + min(after, room - left)
 
@@ -94,14 +94,14 @@ def escape(text: str) -> str:
     return visible(text).replace("::", r":\x3a")
 
 
-class Part(NamedTuple):
+class StyledText(NamedTuple):
     """A piece of a line and its style, "" for none."""
 
     text: str
     style: str = ""
 
 
-Line = tuple[Part, ...]
+Line = tuple[StyledText, ...]
 
 
 def _shown(line: Line, *, color: bool) -> str:
@@ -109,7 +109,7 @@ def _shown(line: Line, *, color: bool) -> str:
     return "".join([coloured(part) if color else part.text for part in line])
 
 
-def coloured(part: Part) -> str:
+def coloured(part: StyledText) -> str:
     """Return a piece of a line with the escape sequences of its style."""
     codes = ";".join(_CODES[word] for word in part.style.split())
     return f"\x1b[{codes}m{part.text}\x1b[0m" if codes and part.text else part.text
@@ -139,28 +139,28 @@ def _lines(report: Report, width: int, *, is_whole: bool) -> Iterator[Line]:
         lines = list(_summed_up(report, len(files), width))
     yield from lines
     if report.unreadable:
-        yield (Part("not checked", "bold"),)
+        yield (StyledText("not checked", "bold"),)
         for error in report.unreadable:
             yield ()
-            yield from _wrapped("    ", Part(escape(error.message)), width)
+            yield from _wrapped("    ", StyledText(escape(error.message)), width)
             if error.fix:
-                yield from _wrapped(_FIX, Part(escape(error.fix), "green"), width)
+                yield from _wrapped(_FIX, StyledText(escape(error.fix), "green"), width)
         yield ()
     if report.findings:
-        hint = Part("To explain a rule: `geneb-ci explain RULE`.", "dim")
+        hint = StyledText("To explain a rule: `geneb-ci explain RULE`.", "dim")
         yield from _wrapped("", hint, width)
     for unmet in skipped_rules(report):
-        yield from _wrapped("", Part(unmet.message, "dim"), width)
-    yield from _wrapped("", Part(summary_line(report), _summary_style(report)), width)
+        yield from _wrapped("", StyledText(unmet.message, "dim"), width)
+    yield from _wrapped("", StyledText(summary_line(report), _summary_style(report)), width)
     yield from _proposal(report, width)
 
 
 def _by_file(files: Mapping[str, list[Finding]], report: Report, width: int) -> Iterator[Line]:
     alike = _same_finding(files)
     for file, findings in files.items():
-        if file in alike.repeated:
+        if file in alike.later_files:
             continue
-        yield (Part(f"{escape(file)}{alike.more.get(file, '')}", "bold"),)
+        yield (StyledText(f"{escape(file)}{alike.summaries.get(file, '')}", "bold"),)
         for group in by_rule(findings):
             yield from _group(group, report, width)
         yield ()
@@ -168,41 +168,43 @@ def _by_file(files: Mapping[str, list[Finding]], report: Report, width: int) -> 
 
 def _summed_up(report: Report, files: int, width: int) -> Iterator[Line]:
     """Yield the findings of many files by rule: how many, in which files, the first, its fix."""
-    yield (Part(f"{plural(files, 'file')} with findings, by rule", "bold"),)
+    yield (StyledText(f"{plural(files, 'file')} with findings, by rule", "bold"),)
     for group in by_rule(sorted_findings(report)):
         first, names = group[0], list(dict.fromkeys(finding.file for finding in group))
         number = sum(1 + finding.unlisted for finding in group)
         yield ()
         yield (
-            Part("  "),
-            Part(f"{first.severity}:", _STYLES[first.severity]),
-            Part(f" {escape(first.rule)}", "bold"),
-            Part(f"  {plural(number, 'finding')} in {plural(len(names), 'file')}"),
+            StyledText("  "),
+            StyledText(f"{first.severity}:", _STYLES[first.severity]),
+            StyledText(f" {escape(first.rule)}", "bold"),
+            StyledText(f"  {plural(number, 'finding')} in {plural(len(names), 'file')}"),
         )
-        yield from _wrapped("    ", Part(escape(first_and_more(names, FILES_NAMED)), "dim"), width)
+        yield from _wrapped(
+            "    ", StyledText(escape(first_and_more(names, FILES_NAMED)), "dim"), width
+        )
         if first.severity is not Severity.NOTE:
-            yield from _wrapped("    first: ", Part(escape(sentence(first))), width)
+            yield from _wrapped("    first: ", StyledText(escape(sentence(first))), width)
             if first.fix:
-                yield from _wrapped(_FIX, Part(escape(first.fix), "green"), width)
+                yield from _wrapped(_FIX, StyledText(escape(first.fix), "green"), width)
     yield ()
-    hint = f"Every finding of a file: `geneb-ci check FILE`; of all files: `--format {WHOLE}`."
-    yield from _wrapped("", Part(hint, "dim"), width)
+    hint = f"Every finding of a file: `geneb-ci check FILE`; of all files: `--format {FULL_TEXT}`."
+    yield from _wrapped("", StyledText(hint, "dim"), width)
 
 
 def _proposal(report: Report, width: int) -> Iterator[Line]:
     style = "bold"
     for line in proposal_lines(report):
         text = escape(line.lstrip())
-        yield from _wrapped(" " * (len(line) - len(line.lstrip())), Part(text, style), width)
+        yield from _wrapped(" " * (len(line) - len(line.lstrip())), StyledText(text, style), width)
         style = ""
 
 
 class _SameFinding(NamedTuple):
     """Files that are refused as a whole for one reason: it is said once."""
 
-    repeated: frozenset[str]
+    later_files: frozenset[str]
     """Those after the first."""
-    more: dict[str, str]
+    summaries: dict[str, str]
     """The first file of each reason, with how many others have it."""
 
 
@@ -210,7 +212,7 @@ def _same_finding(files: Mapping[str, list[Finding]]) -> _SameFinding:
     """Return which files have nothing but the same finding of a whole file, such as logs."""
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for file, (first, *others) in files.items():
-        if first.rule in OF_WHOLE_FILES and not others:
+        if first.rule in FILE_RULES and not others:
             reasons.setdefault((first.rule, first.message, first.fix), []).append(file)
     many = [names for names in reasons.values() if len(names) >= ALIKE_MIN]
     return _SameFinding(
@@ -219,7 +221,7 @@ def _same_finding(files: Mapping[str, list[Finding]]) -> _SameFinding:
     )
 
 
-OF_WHOLE_FILES = frozenset({POINTER, ENCODING, FOREIGN})
+FILE_RULES = frozenset({POINTER, ENCODING, FOREIGN})
 ALIKE_MIN = 3
 """Files from which one stands for all."""
 
@@ -227,24 +229,24 @@ ALIKE_MIN = 3
 def _group(group: list[Finding], report: Report, width: int) -> Iterator[Line]:
     first, last, message = group[0], (0, 0), ""
     yield ()
-    severity = Part(f"{first.severity}:", _STYLES[first.severity])
-    yield (Part("  "), severity, Part(" "), Part(escape(first.rule), "bold"))
+    severity = StyledText(f"{first.severity}:", _STYLES[first.severity])
+    yield (StyledText("  "), severity, StyledText(" "), StyledText(escape(first.rule), "bold"))
     listed = group if len(group) <= SAME_RULE_MAX else group[:LISTED_OF_MANY]
     for fix, run in itertools.groupby(listed, lambda finding: finding.fix):
         for finding in run:
             position = f"    {finding.line}:{finding.column}  "
-            yield from _wrapped(position, Part(escape(finding.pointer), "dim"), width)
+            yield from _wrapped(position, StyledText(escape(finding.pointer), "dim"), width)
             if sentence(finding) != message:  # of 300 cells with the same, once
                 message = sentence(finding)
-                yield from _wrapped("      ", Part(escape(message)), width)
+                yield from _wrapped("      ", StyledText(escape(message)), width)
             if (finding.line, finding.column) != last:  # one excerpt per position
                 yield from _frame(finding, report, width)
             last = finding.line, finding.column
         if fix:
-            yield from _wrapped(_FIX, Part(escape(fix), "green"), width)
+            yield from _wrapped(_FIX, StyledText(escape(fix), "green"), width)
     if len(group) > len(listed):
         more = len(group) - len(listed) + sum(finding.unlisted for finding in group)
-        yield (Part(f"    and {more:,} more of {escape(first.rule)}", "bold"),)
+        yield (StyledText(f"    and {more:,} more of {escape(first.rule)}", "bold"),)
 
 
 def _frame(finding: Finding, report: Report, width: int) -> Iterator[Line]:
@@ -253,21 +255,21 @@ def _frame(finding: Finding, report: Report, width: int) -> Iterator[Line]:
         return
     gutter = "      | "
     line, caret = frame(text, at, width - len(gutter), is_cut=finding.column - 1 > at)
-    yield (Part(gutter, "dim"), Part(line))
-    mark = Part("^", _STYLES[finding.severity])
-    yield (Part(gutter, "dim"), Part(" " * caret), mark)
+    yield (StyledText(gutter, "dim"), StyledText(line))
+    mark = StyledText("^", _STYLES[finding.severity])
+    yield (StyledText(gutter, "dim"), StyledText(" " * caret), mark)
 
 
-def _wrapped(lead: str, part: Part, width: int) -> Iterator[Line]:
-    """Wrap text into aligned lines; the first begins with `lead`."""
-    indent = lead
-    for line in _divided(part.text, width - len(lead)):
+def _wrapped(prefix: str, part: StyledText, width: int) -> Iterator[Line]:
+    """Wrap text into aligned lines; the first begins with `prefix`."""
+    indent = prefix
+    for line in _divided(part.text, width - len(prefix)):
         shown = line.rstrip()
         yield (
-            Part(indent if shown else indent.rstrip(), "bold" if indent.strip() else ""),
-            Part(shown, part.style),
+            StyledText(indent if shown else indent.rstrip(), "bold" if indent.strip() else ""),
+            StyledText(shown, part.style),
         )
-        indent = " " * len(lead)
+        indent = " " * len(prefix)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -96,7 +96,7 @@ class Limits:
         return (self.memory_mib + MEMORY_SLACK_MIB) * MIB
 
     def as_facts(self) -> dict[str, int]:
-        """Return name and value of each, for the record."""
+        """Return the name and value of each limit, for the record."""
         return asdict(self)
 
 

@@ -19,7 +19,7 @@ from geneb_ci.situation.table import BOARD, COMMAND_MAX, NextStep, Role, at_root
 from geneb_ci.submission.reading import located
 from reference_harness.formats.recognition import FOREIGN, POINTER
 
-OF_CHANGES = frozenset(rule for rules in CHANGES.values() for rule in rules)
+CHANGE_RULES = frozenset(rule for rules in CHANGES.values() for rule in rules)
 """Rules about the files of a branch, which no editor fixes."""
 _COMMAND = re.compile(r"`((?:geneb-ci|git) [^`]+)`")
 _CHECK = ("geneb-ci", "check")
@@ -54,7 +54,7 @@ def _after_branch(report: Report, errors: Sequence[Finding], folder: Path) -> st
     """Return what comes after the server's verdict on a branch."""
     layout = find_layout(folder)
     model = report.proposal.model if report.proposal is not None else None
-    if errors and errors[0].rule not in OF_CHANGES:
+    if errors and errors[0].rule not in CHANGE_RULES:
         row = Path(str(layout.submissions), f"{model}.json").relative_to(layout.root)
         command = _fix(errors, [str(row)], layout.root)
     elif errors or is_complete(report):

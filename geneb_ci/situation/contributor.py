@@ -16,7 +16,7 @@ BACK = "brings them back"
 MISSING_CARD = "missing-card"
 
 
-class Problems(NamedTuple):
+class ProblemCounts(NamedTuple):
     """Findings of one severity about a row, its card or its extractor."""
 
     number: int = 0
@@ -31,10 +31,10 @@ class Problems(NamedTuple):
         return f"{self.number} ({first_and_more(list(self.rules))})"
 
 
-NO_PROBLEMS = Problems()
+NO_PROBLEMS = ProblemCounts()
 
 
-class Move(NamedTuple):
+class MisplacedFile(NamedTuple):
     """A file that lies in another folder than its own."""
 
     path: str
@@ -42,12 +42,12 @@ class Move(NamedTuple):
     is_tracked: bool
 
 
-class Results(NamedTuple):
+class ResultsFolder(NamedTuple):
     """A folder of results that no row was made from."""
 
     folder: str
     files: int
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     """Options of `geneb-ci pack` that say what the files do not."""
     model_id: str
 
@@ -79,10 +79,10 @@ class BranchState(CloneState):
 
     submission_file: str = ""
     """Outside of a board: a file here that may be a submission."""
-    moves: tuple[Move, ...] = ()
+    moves: tuple[MisplacedFile, ...] = ()
     models: tuple[str, ...] = ()
     """Models that the branch and the working tree have files of."""
-    of_others: tuple[str, ...] = ()
+    other_models_files: tuple[str, ...] = ()
     """Files of all models but the first, where none of them is committed."""
     row: str = ""
     """Path of the row; "" where there is none."""
@@ -90,26 +90,26 @@ class BranchState(CloneState):
     module: str = ""
     """Path of the contributor's extractor; "" where the row names none of his."""
     class_name: str = ""
-    run_words: tuple[str, ...] = ()
+    run_command: tuple[str, ...] = ()
     """Where there is no row yet: the command that makes one."""
-    results: Results | None = None
+    results: ResultsFolder | None = None
     is_fixable: bool = False
     """Whether `geneb-ci check --fix` would change the row."""
-    row_errors: Problems = NO_PROBLEMS
-    card_errors: Problems = NO_PROBLEMS
+    row_errors: ProblemCounts = NO_PROBLEMS
+    card_errors: ProblemCounts = NO_PROBLEMS
     extractor_error: str = ""
     """Why the extractor is none that the harness can call; "" where nothing is wrong."""
     is_module_missing: bool = False
-    warnings: Problems = NO_PROBLEMS
+    warnings: ProblemCounts = NO_PROBLEMS
     pending: tuple[str, ...] = ()
     """Files of the submission that are not committed."""
-    left_out: tuple[str, ...] = ()
+    other_uncommitted: tuple[str, ...] = ()
     """Other files below the folders of submissions that are not committed."""
     change: int = 0
     """Files that the commits of the branch change."""
     outdated: tuple[str, ...] = ()
     """Files that the base branch has changed as well."""
-    verdict: Problems = NO_PROBLEMS
+    verdict: ProblemCounts = NO_PROBLEMS
     """Errors of the server's verdict on the last commit."""
     receipt: ReceiptFacts | None = None
     pull: OpenPull | None = None
@@ -184,14 +184,14 @@ def _several(state: BranchState) -> Iterator[str]:
     yield state.title
     yield f"the branch has files of {plural(len(state.models), 'model')}: {_listed(state.models)}"
     yield "a pull request has one model: put the others on branches of their own"
-    if state.of_others:
+    if state.other_models_files:
         yield f"set aside what is not committed of them; on another branch, `git stash pop` {BACK}"
 
 
 def _set_aside(state: BranchState) -> str:
-    if not state.of_others:
+    if not state.other_models_files:
         return "geneb-ci check"
-    return _join("git", "stash", "push", "--include-untracked", "--", *state.of_others)
+    return _join("git", "stash", "push", "--include-untracked", "--", *state.other_models_files)
 
 
 def _results(state: BranchState) -> Iterator[str]:
@@ -206,7 +206,7 @@ def _pack(state: BranchState) -> str:
     if results is None:
         return ""
     output = f"submissions/{results.model_id or 'ID'}.json"
-    return _join("geneb-ci", "pack", results.folder, *results.words, "--output", output)
+    return _join("geneb-ci", "pack", results.folder, *results.arguments, "--output", output)
 
 
 def _template(state: BranchState) -> Iterator[str]:
@@ -220,7 +220,7 @@ def _template(state: BranchState) -> Iterator[str]:
 
 
 def _run(state: BranchState) -> str:
-    return _join(*state.run_words)
+    return _join(*state.run_command)
 
 
 def _no_base(state: BranchState) -> Iterator[str]:
@@ -350,8 +350,8 @@ def _uncommitted(state: BranchState) -> Iterator[str]:
     yield f"not committed, so that the server does not see it: {_listed(state.pending)}"
     if ignored := [path for path in state.pending if path in state.tree.ignored]:
         yield f"git ignores {_listed(ignored)}: they are added all the same"
-    if state.left_out:
-        yield f"of no submission, and left out: {_listed(state.left_out)}"
+    if state.other_uncommitted:
+        yield f"of no submission, and left out: {_listed(state.other_uncommitted)}"
 
 
 def _commit(state: BranchState) -> str:
@@ -401,8 +401,9 @@ def _warned(state: BranchState) -> Iterator[str]:
 
 
 def _strays(state: BranchState) -> Iterator[str]:
-    if state.left_out:
-        yield f"not committed, so that the server does not see it: {_listed(state.left_out)}"
+    if state.other_uncommitted:
+        listed = _listed(state.other_uncommitted)
+        yield f"not committed, so that the server does not see it: {listed}"
 
 
 def _push(state: BranchState) -> str:

@@ -95,7 +95,7 @@ class OpenAudit(NamedTuple):
     due: str = ""
     """When the round of the beacon that decides is due; "" where that is not known."""
     is_due: bool = False
-    age: int | None = None
+    age_seconds: int | None = None
     """Seconds since the draw, or since main has the commitment; None where that is not known."""
 
 
@@ -140,7 +140,7 @@ class BoardState(CloneState):
     signers: int = 1
     """Keys and workflows whose signatures count."""
     key: KeyFacts = KeyFacts()  # noqa: RUF009 (immutable)
-    lost: LostStatement | None = None
+    lost_statement: LostStatement | None = None
     broken: BrokenRecord | None = None
     pending: PendingStatement | None = None
     unmerged: tuple[str, ...] = ()
@@ -154,7 +154,7 @@ class BoardState(CloneState):
     live: LiveBoard | None = None
     """None where the Space was not looked at."""
     pull: WaitingPull | None = None
-    is_asked: bool = False
+    is_github_known: bool = False
     """Whether GitHub was asked for pull requests and statuses."""
     repository: str = ""
     """OWNER/NAME on GitHub; "" where nothing names it."""
@@ -218,20 +218,26 @@ def _row_refused(state: BoardState) -> Iterator[str]:
 
 def _lost(state: BoardState) -> Iterator[str]:
     yield state.title
-    if state.lost is not None:
-        yield f"the history of signed statements is broken: {state.lost.reason}"
-        if state.lost.number > 1:
-            yield f"{plural(state.lost.number, 'statement')} are lost in all"
-        if not state.lost.commit:
+    if state.lost_statement is not None:
+        yield f"the history of signed statements is broken: {state.lost_statement.reason}"
+        if state.lost_statement.number > 1:
+            yield f"{plural(state.lost_statement.number, 'statement')} are lost in all"
+        if not state.lost_statement.commit:
             yield "no commit here has it as it was: fetch main, and look again"
     yield "until it is restored, no level of these rows counts, and nothing is published"
 
 
 def _restore(state: BoardState) -> str:
-    if state.lost is None or not state.lost.commit:
+    if state.lost_statement is None or not state.lost_statement.commit:
         return "geneb-ci audit verify"
     return shlex.join(
-        ["git", "restore", f"--source={state.lost.commit[:DIGITS]}", "--", state.lost.path]
+        [
+            "git",
+            "restore",
+            f"--source={state.lost_statement.commit[:DIGITS]}",
+            "--",
+            state.lost_statement.path,
+        ]
     )
 
 
@@ -296,7 +302,7 @@ def _in_review(state: BoardState) -> Iterator[str]:
     yield f"pushed to {state.tree.upstream}, and not on {state.tree.base}: " + (
         _listed(state.unmerged)
     )
-    if not state.is_asked:
+    if not state.is_github_known:
         yield "whether it has a pull request: not looked at; if it has one, merge it"
 
 
@@ -359,8 +365,9 @@ def _unsigned(state: BoardState) -> Iterator[str]:
 def _overdue(state: BoardState) -> Iterator[str]:
     yield state.title
     yield (
-        f"the audit of {state.audit.model} is overdue: drawn {duration(state.audit.age)} ago, and "
-        "there is no record"
+        f"the audit of {state.audit.model} is overdue: "
+        f"drawn {duration(state.audit.age_seconds)} ago, "
+        "and there is no record"
     )
     yield "until it has one, what it drew is added to every other draw for this model"
 
@@ -404,7 +411,7 @@ def _draw(state: BoardState) -> str:
 def _unpublished(state: BoardState) -> Iterator[str]:
     yield state.title
     yield f"the commitment of {state.audit.model} is made; since when it is public is not known"
-    if not state.is_asked and not state.audit.is_practice:
+    if not state.is_github_known and not state.audit.is_practice:
         yield f"statuses on GitHub: not looked at (--repo {state.repository or 'OWNER/NAME'})"
     yield "the digest becomes a status of main (GH_TOKEN); its time decides what is drawn"
 
@@ -491,7 +498,7 @@ def _refusals(state: BoardState) -> Iterator[str]:
 
 
 def _not_looked(state: BoardState) -> Iterator[str]:
-    if not state.is_asked:
+    if not state.is_github_known:
         yield f"not looked at: pull requests (--repo {state.repository or 'OWNER/NAME'})"
     if state.live is None:
         yield f"not looked at: the published board (--space {state.space or 'OWNER/NAME'})"
@@ -519,11 +526,11 @@ def _nothing(state: BoardState) -> Iterator[str]:
 
 def _look(state: BoardState) -> str:
     words = ["geneb-ci", "next", "--as", "maintainer"]
-    if not state.is_asked:
+    if not state.is_github_known:
         words += ["--repo", state.repository or "OWNER/NAME"]
     if state.live is None:
         words += ["--space", state.space or "OWNER/NAME"]
-    return "" if state.is_asked and state.live is not None else shlex.join(words)
+    return "" if state.is_github_known and state.live is not None else shlex.join(words)
 
 
 def _begun(state: BoardState) -> OpenAudit | None:
@@ -555,7 +562,7 @@ TABLE: tuple[Situation[BoardState], ...] = (
     Situation(
         "history-broken",
         "a signed statement was changed or deleted",
-        lambda s: s.lost,
+        lambda s: s.lost_statement,
         _lost,
         _restore,
     ),
@@ -628,7 +635,7 @@ TABLE: tuple[Situation[BoardState], ...] = (
     Situation(
         "audit-overdue",
         "a sample was drawn more than a week ago, and has no record",
-        lambda s: (a := _begun(s)) and a.is_drawn and (a.age or 0) > OVERDUE,
+        lambda s: (a := _begun(s)) and a.is_drawn and (a.age_seconds or 0) > OVERDUE,
         _overdue,
         _again,
     ),

@@ -99,7 +99,7 @@ class BoardReader:
             has_answers=bool(answers),
             signers=len(self.audits.keys),
             key=self.key(),
-            lost=self.lost(),
+            lost_statement=self.lost(),
             broken=self._broken(verifications),
             pending=self._pending(),
             unmerged=self._unmerged(),
@@ -157,10 +157,10 @@ class BoardReader:
     def _lost_here(self) -> LostStatement | None:
         """Return the first statement that the working tree changes or lacks, and none names so."""
         own = f"{self.folder}/"
-        if not any(path.startswith(own) for path in self.tree.changed) or not self.tree.head:
+        if not any(path.startswith(own) for path in self.tree.changed_files) or not self.tree.head:
             return None
         known = {file.path for file in self.repository.tree(self.tree.head, (self.folder,))}
-        for path in self.tree.changed:
+        for path in self.tree.changed_files:
             name = path.removeprefix(own)
             if path not in known or self.audits.history.here.get(name) in self._named(name):
                 continue  # it is new, or what was restored
@@ -314,7 +314,7 @@ class BoardReader:
             is_practice=is_practice(commitment.benchmark.sha256),
             shown_on=commit_id,
             committed_at=shown_at.get(commitment.sha256, ""),
-            age=None if added is None else int(self.now.timestamp()) - added,
+            age_seconds=None if added is None else int(self.now.timestamp()) - added,
         )
         if not audit.committed_at:
             return audit
@@ -342,7 +342,7 @@ class BoardReader:
             is_drawn=True,
             is_practice=plan.beacon.kind == "practice",
             committed_at=plan.committed_at,
-            age=int(self.now.timestamp()) - seconds_of(plan.committed_at),
+            age_seconds=int(self.now.timestamp()) - seconds_of(plan.committed_at),
         )
 
     def _row(self, model: str) -> str:
@@ -407,7 +407,7 @@ def _together(here: OpenAudit, signed: OpenAudit) -> OpenAudit:
         due=signed.due,
         is_due=signed.is_due,
         is_drawn=here.is_drawn or signed.is_drawn,
-        age=signed.age if here.age is None else here.age,
+        age_seconds=signed.age_seconds if here.age_seconds is None else here.age_seconds,
     )
 
 
@@ -416,7 +416,7 @@ def _urgency(audit: OpenAudit) -> tuple[bool, bool, bool, int, str]:
         not audit.is_rerun,
         not audit.is_drawn,
         not audit.is_due,
-        -(audit.age or 0),
+        -(audit.age_seconds or 0),
         audit.commitment,
     )
 

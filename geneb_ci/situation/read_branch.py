@@ -33,10 +33,10 @@ from geneb_ci.situation.contributor import (
     MISSING_CARD,
     NO_PROBLEMS,
     BranchState,
-    Move,
-    Problems,
+    MisplacedFile,
+    ProblemCounts,
     ReceiptFacts,
-    Results,
+    ResultsFolder,
 )
 from geneb_ci.situation.work_tree import WorkTree, blob_here, read_work_tree
 from geneb_ci.submission.document import read_document
@@ -50,7 +50,7 @@ from reference_harness.formats.submission import SubmissionV12
 from reference_harness.formats.submission_terms import SUFFIX
 from reference_harness.formats.text import quoted
 
-OF_CARD = frozenset(FILE_RULES["card"])
+CARD_RULES = frozenset(FILE_RULES["card"])
 """Rules whose findings are about the card of a row."""
 EXTRACTOR_RULES = ("uncallable-extractor", "extractor-mismatch")
 SUBMISSIONS_LOOKED_AT = 20
@@ -101,7 +101,7 @@ class _Reader:
         self.places = places_of(layout)
         self.clone = Clone(repository)
         self.main: Main | None = None
-        self.committed = Change((), places=self.places)
+        self.committed = Change((), folders=self.places)
         if tree.base and tree.head:
             self.main = main_at(self.clone, self.clone.commit(tree.base), further_places(layout))
             sides = read_sides(self.clone, tree.head, self.places, self.main)
@@ -127,7 +127,7 @@ class _Reader:
             tree=self.tree,
             moves=tuple(self._moves()),
             models=models,
-            of_others=self._of_others(models),
+            other_models_files=self._of_others(models),
             results=self._results(),
             change=len(self.committed.files),
             outdated=self.committed.outdated,
@@ -140,7 +140,7 @@ class _Reader:
             for path in self.tree.pending
             if path not in own and path.startswith(f"{self.places.submissions}/")
         )
-        state = dataclasses.replace(state, pending=own, left_out=left_out)
+        state = dataclasses.replace(state, pending=own, other_uncommitted=left_out)
         is_whole = not (own or state.row_errors.number or state.card_errors.number)
         if is_whole and self.committed.files and not state.moves and len(models) < 2:  # noqa: PLR2004
             return dataclasses.replace(state, verdict=self._verdict())
@@ -172,11 +172,13 @@ class _Reader:
         is_row = path == f"{self.places.submissions}/{state.model}.json"
         return is_row or (not state.row and path.startswith(f"{self.places.extractors}/"))
 
-    def _moves(self) -> Iterable[Move]:
+    def _moves(self) -> Iterable[MisplacedFile]:
         for file in self.change.files:
             target = right_place(file, self.change)
-            if target and (file.path not in self.tree.untracked or self._is_mistaken(file, target)):
-                yield Move(file.path, target, file.path not in self.tree.untracked)
+            if target and (
+                file.path not in self.tree.untracked_files or self._is_mistaken(file, target)
+            ):
+                yield MisplacedFile(file.path, target, file.path not in self.tree.untracked_files)
 
     def _is_mistaken(self, file: FileChange, target: str) -> bool:
         """Whether a file that git does not know is a part of a submission: anything may lie there.
@@ -189,23 +191,23 @@ class _Reader:
         stem = PurePosixPath(target).stem
         return any(PurePosixPath(row.path).stem == stem for row in self.change.rows)
 
-    def _results(self) -> Results | None:
+    def _results(self) -> ResultsFolder | None:
         """Return the first folder of results that git does not know."""
         folders: dict[str, int] = {}
-        for path in self.tree.untracked:
+        for path in self.tree.untracked_files:
             name = PurePosixPath(path).name
             if _LOG.fullmatch(name) or name == MODEL_META:
                 folder = str(PurePosixPath(path).parent)
                 folders[folder] = folders.get(folder, 0)
         for folder in sorted(folders):
-            files = [p for p in self.tree.untracked if str(PurePosixPath(p).parent) == folder]
+            files = [p for p in self.tree.untracked_files if str(PurePosixPath(p).parent) == folder]
             known = described_by(model_meta(self.layout.root / folder))
             placeholders = (("model_id", "ID"), ("display", "NAME"), ("params", "N"))
             words: list[str] = []
             for option, placeholder in placeholders:
                 if option not in known:
                     words += [f"--{option.replace('_', '-')}", placeholder]
-            return Results(folder, len(files), tuple(words), str(known.get("model_id", "")))
+            return ResultsFolder(folder, len(files), tuple(words), str(known.get("model_id", "")))
         return None
 
     def _of_model(self, state: BranchState, model: str) -> BranchState:
@@ -223,12 +225,12 @@ class _Reader:
                 class_name=_class_in(self.layout.root / module) if module else "",
             )
             words = self._run_words(state, model, card)
-            return dataclasses.replace(state, run_words=words, card_errors=_placeholders(card))
+            return dataclasses.replace(state, run_command=words, card_errors=_placeholders(card))
         document = read_document(self.layout.root / row, spans=False)
         value = document.value
         findings = self._findings(row)
         errors = [f for f in findings if f.severity is Severity.ERROR]
-        about_card = [f for f in findings if f.rule in OF_CARD]
+        about_card = [f for f in findings if f.rule in CARD_RULES]
         fatal = [f for f in about_card if f.rule == MISSING_CARD or f in errors]
         other = [f for f in errors if f not in fatal and f.rule not in EXTRACTOR_RULES]
         own_module = "" if is_built_in(value) else extractor_module(value)
@@ -309,7 +311,7 @@ class _Reader:
         folder = next(
             (
                 str(PurePosixPath(path).parent)
-                for path in self.tree.untracked
+                for path in self.tree.untracked_files
                 if PurePosixPath(path).name in names
             ),
             "",
@@ -319,7 +321,7 @@ class _Reader:
             receipt_published(submission) is not None, len(names), folder, not is_mini
         )
 
-    def _verdict(self) -> Problems:
+    def _verdict(self) -> ProblemCounts:
         """Return the errors of the server's verdict on the last commit; none where it has none."""
         if self.checked is not None:
             return NO_PROBLEMS
@@ -331,20 +333,20 @@ class _Reader:
         return problems(f for f in findings if f.severity is Severity.ERROR)
 
 
-def problems(findings: Iterable[Finding]) -> Problems:
+def problems(findings: Iterable[Finding]) -> ProblemCounts:
     """Return the number of findings, their rules, and the first message."""
     listed = list(findings)
     first = listed[0].message if listed else ""
-    return Problems(len(listed), tuple(dict.fromkeys(f.rule for f in listed)), first)
+    return ProblemCounts(len(listed), tuple(dict.fromkeys(f.rule for f in listed)), first)
 
 
-def _placeholders(card: Card | None) -> Problems:
+def _placeholders(card: Card | None) -> ProblemCounts:
     """Return the placeholders of a card whose row is not there yet."""
     from geneb_ci.check.rules.card import PLACEHOLDER_IN_CARD, placeholders_of
 
     faults = list(placeholders_of(card)) if card is not None else []
     first = f"line {faults[0].at}: {faults[0].message}" if faults else ""
-    return Problems(len(faults), (PLACEHOLDER_IN_CARD.id,) * bool(faults), first)
+    return ProblemCounts(len(faults), (PLACEHOLDER_IN_CARD.id,) * bool(faults), first)
 
 
 _NUMBER = re.compile(r"\d[\d,]*")

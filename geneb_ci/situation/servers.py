@@ -15,10 +15,10 @@ from geneb_ci.situation.contributor import OpenPull
 from geneb_ci.situation.maintainer import LiveBoard, OpenAudit, WaitingPull
 
 
-class Seen(NamedTuple):
+class ServerAnswers(NamedTuple):
     """Answers of GitHub and the Hub about a board, where they were asked."""
 
-    is_asked: bool = False
+    is_github_known: bool = False
     """Whether GitHub was asked."""
     shown_at: Mapping[str, str] = {}
     """Digest of a commitment to the time at which it became public."""
@@ -39,16 +39,16 @@ def pull_of(repository: str, head: str) -> OpenPull | None:
 
 def seen_on(
     repository: str | None, space: str | None, clone: GitRepository, audits: tuple[OpenAudit, ...]
-) -> Seen:
+) -> ServerAnswers:
     """Return what the servers say that are named: both, one or none of them.
 
     Raises ForgeProblem, PublishFault, and UsageProblem without a token or for an impossible name.
     """
-    seen = Seen()
+    seen = ServerAnswers()
     if repository is not None:
         with connect(repository) as github:
-            seen = Seen(
-                is_asked=True,
+            seen = ServerAnswers(
+                is_github_known=True,
                 shown_at=_shown_at(github, audits),
                 pull=waiting_pull(read_queue(github)),
             )

@@ -101,7 +101,7 @@ def _maintainer_step(
             audits=reader.open_audits(seen.shown_at),
             pull=seen.pull,
             live=seen.live,
-            is_asked=seen.is_asked,
+            is_github_known=seen.is_github_known,
             repository=repository or state.repository,
         )
     return decide(Role.MAINTAINER, state, maintainer.TABLE)

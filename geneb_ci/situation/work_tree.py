@@ -38,9 +38,9 @@ class WorkTree:
     """Commits that the upstream lacks."""
     behind: int = 0
     """Commits that the upstream has and this branch lacks."""
-    changed: tuple[str, ...] = ()
+    changed_files: tuple[str, ...] = ()
     """Paths of tracked files that differ from the last commit."""
-    untracked: tuple[str, ...] = ()
+    untracked_files: tuple[str, ...] = ()
     """Paths of files that git does not know and does not ignore."""
     ignored: tuple[str, ...] = ()
     """Paths of files in the folders of a board that git ignores, named like parts of it."""
@@ -54,7 +54,7 @@ class WorkTree:
     @property
     def pending(self) -> tuple[str, ...]:
         """Paths that the next commit could have, in order."""
-        return tuple(sorted({*self.changed, *self.untracked, *self.ignored}))
+        return tuple(sorted({*self.changed_files, *self.untracked_files, *self.ignored}))
 
     def add(self, *paths: str) -> list[str]:
         """Return the command that adds paths to the next commit, those too that git ignores."""
@@ -94,17 +94,17 @@ class CloneState:
     """Why git does not read the clone; "" where it does."""
     refusal_fix: str = ""
 
-    def refusal_lines(self, role: str, of: str = "") -> Iterator[str]:
-        """Yield why git does not read the clone, and what to do; `of` says what is not known."""
-        yield f"{role}: git does not read this clone, and without it nothing is known{of}"
+    def refusal_lines(self, role: str, subject: str = "") -> Iterator[str]:
+        """Yield why git does not read the clone, and what to do; `subject` is what is unknown."""
+        yield f"{role}: git does not read this clone, and without it nothing is known{subject}"
         yield self.refusal
         yield f"fix: {self.refusal_fix}"
 
 
-def read_work_tree(repository: GitRepository, places: RepositoryFolders) -> WorkTree:
+def read_work_tree(repository: GitRepository, folders: RepositoryFolders) -> WorkTree:
     """Return the state of a working tree; nothing is written, the index neither.
 
-    `places` are the folders of the board. Raises BadRepository.
+    `folders` are the folders of the board. Raises BadRepository.
     """
     status = repository.run("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")
     heads: dict[str, str] = {}
@@ -127,10 +127,10 @@ def read_work_tree(repository: GitRepository, places: RepositoryFolders) -> Work
         upstream=heads.get("branch.upstream", ""),
         ahead=ahead,
         behind=behind,
-        changed=tuple(paths[_TRACKED]),
-        untracked=tuple(paths["?"]),
+        changed_files=tuple(paths[_TRACKED]),
+        untracked_files=tuple(paths["?"]),
         conflicts=tuple(paths[_UNMERGED]),
-        ignored=tuple(_ignored(repository, places)),
+        ignored=tuple(_ignored(repository, folders)),
         base=base,
         remotes=_remotes(repository),
     )

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from geneb_ci.statistics.metrics import Reading, Triple
+from geneb_ci.statistics.metrics import ReportedTriple, Triple
 
 
 def chebyshev_integers(first: int, last: int, steps: int) -> list[int]:
@@ -74,26 +74,26 @@ class TableRun(NamedTuple):
         return (self.last - self.first) // 2 + 1
 
 
-def table(classes: Classes, right: int, rho: int) -> BinaryTable:
-    """Return the table with `right` right predictions.
+def table(classes: Classes, correct: int, rho: int) -> BinaryTable:
+    """Return the table with `correct` right predictions.
 
     The large class has `rho` more of them than the small one.
     """
-    small, large = (right - rho) // 2, (right + rho) // 2
+    small, large = (correct - rho) // 2, (correct + rho) // 2
     return BinaryTable(small, classes.small - small, large, classes.large - large)
 
 
 _triple = Triple._make
 
 
-def scores(classes: Classes, right: float, rho: float) -> Triple:
+def scores(classes: Classes, correct: float, rho: float) -> Triple:
     """Return the metrics of the table that `table` returns for the same numbers."""
     a, b = classes
     n = a + b
     square = rho * rho
     spread = a * b * (a + rho) * (b - rho)
-    mcc = (n * right - 2 * a * b - rho * (b - a)) / (2 * math.sqrt(spread)) if spread > 0 else 0.0
-    return _triple((mcc, right / n, (right * n - square) / (n * n - square)))
+    mcc = (n * correct - 2 * a * b - rho * (b - a)) / (2 * math.sqrt(spread)) if spread > 0 else 0.0
+    return _triple((mcc, correct / n, (correct * n - square) / (n * n - square)))
 
 
 def scores_of(confusion: BinaryTable) -> Triple:
@@ -105,47 +105,47 @@ def scores_of(confusion: BinaryTable) -> Triple:
     return scores(classes, right, confusion.large_right - confusion.small_right)
 
 
-def rho_limits(classes: Classes, right: int) -> tuple[int, int]:
+def rho_limits(classes: Classes, correct: int) -> tuple[int, int]:
     """Return the least and greatest rho that keep all four counts of a table at 0 or more."""
     a, b = classes
-    return max(-right, right - 2 * a), min(right, 2 * b - right)
+    return max(-correct, correct - 2 * a), min(correct, 2 * b - correct)
 
 
-def runs(classes: Classes, reading: Reading) -> Iterator[TableRun]:
+def runs(classes: Classes, reported: ReportedTriple) -> Iterator[TableRun]:
     """Yield every table whose metrics agree with the reported ones within their half-widths.
 
     The numbers of correct predictions nearest to accuracy * n come first. For classes of equal size
     only tables with rho >= 0 are returned.
     """
-    low, high = acc_limits(classes.total, reading)
-    for right in _rights(classes, low, high, reading):
-        for first, last in _f1_runs(classes, right, reading):
-            yield from _mcc_runs(classes, right, first, last, reading)
+    low, high = acc_limits(classes.total, reported)
+    for right in _rights(classes, low, high, reported):
+        for first, last in _f1_runs(classes, right, reported):
+            yield from _mcc_runs(classes, right, first, last, reported)
 
 
 # Numbers of correct predictions that are looked at singly; bounds of fewer exclude little.
 PIECE = 8
 
 
-def _rights(classes: Classes, low: int, high: int, reading: Reading) -> Iterator[int]:
+def _rights(classes: Classes, low: int, high: int, reported: ReportedTriple) -> Iterator[int]:
     """Yield the numbers of correct predictions from low to high of which a table may agree.
 
     Those nearest to accuracy * n come first. Bounds exclude whole ranges of them, so that scores of
     few decimals cost little more than others.
     """
-    middle = reading.value.acc * classes.total
+    middle = reported.value.acc * classes.total
     pieces = [(0.0, low, high)] if low <= high else []
     while pieces:
         _, first, last = heapq.heappop(pieces)
         if first == last:
             yield first
-        elif last - first < PIECE or _may_agree(classes, first, last, reading):
+        elif last - first < PIECE or _may_agree(classes, first, last, reported):
             cut = (first + last) // 2
             for start, end in ((first, cut), (cut + 1, last)):
                 heapq.heappush(pieces, (max(start - middle, middle - end, 0.0), start, end))
 
 
-def _may_agree(classes: Classes, low: int, high: int, reading: Reading) -> bool:
+def _may_agree(classes: Classes, low: int, high: int, reported: ReportedTriple) -> bool:
     """Whether a table with low to high correct predictions may agree: False is a proof.
 
     F1 grows with correct predictions and falls with |rho|, so its half-width bounds |rho|. In that
@@ -153,7 +153,7 @@ def _may_agree(classes: Classes, low: int, high: int, reading: Reading) -> bool:
     """
     a, b = classes
     n = classes.total
-    value, width = reading.value, reading.width
+    value, width = reported.value, reported.width
     inner = max(_size(n, low, value.f1 + width.f1 + ROUNDING) - SIZE_ERROR, 0)
     outer = _size(n, high, value.f1 - width.f1 - ROUNDING) + SIZE_ERROR
     least, most = max(-high, low - 2 * a), min(high, 2 * b - low)
@@ -177,51 +177,51 @@ def _may_agree(classes: Classes, low: int, high: int, reading: Reading) -> bool:
     return False
 
 
-def fits(classes: Classes, reading: Reading) -> bool:
+def fits(classes: Classes, reported: ReportedTriple) -> bool:
     """Whether any table agrees: first the one nearest to accuracy and F1, as of honest scores."""
     n = classes.total
-    low, high = acc_limits(n, reading)
-    right = round(reading.value.acc * n)
+    low, high = acc_limits(n, reported)
+    right = round(reported.value.acc * n)
     if low <= right <= high:
         least, most = rho_limits(classes, right)
-        size = _size(n, right, reading.value.f1)
+        size = _size(n, right, reported.value.f1)
         size += (size - right) % 2
         for rho in (size, -size):
-            if least <= rho <= most and reading.holds(scores(classes, right, rho)):
+            if least <= rho <= most and reported.holds(scores(classes, right, rho)):
                 return True
-    return next(runs(classes, reading), None) is not None
+    return next(runs(classes, reported), None) is not None
 
 
-def count(classes: Classes, reading: Reading, most: int) -> int:
+def count(classes: Classes, reported: ReportedTriple, most: int) -> int:
     """Return the number of such tables; counting stops above `most`."""
     matrices = 0
-    for run in runs(classes, reading):
+    for run in runs(classes, reported):
         matrices += len(run)
         if matrices > most:
             break
     return matrices
 
 
-def acc_limits(n: int, reading: Reading, repeats: int = 1) -> tuple[int, int]:
+def acc_limits(n: int, reported: ReportedTriple, repeats: int = 1) -> tuple[int, int]:
     """Return the least and greatest number of correct predictions in `repeats` runs over n."""
-    low = math.ceil((reading.value.acc - reading.width.acc) * n * repeats)
-    high = math.floor((reading.value.acc + reading.width.acc) * n * repeats)
+    low = math.ceil((reported.value.acc - reported.width.acc) * n * repeats)
+    high = math.floor((reported.value.acc + reported.width.acc) * n * repeats)
     return max(low, 0), min(high, n * repeats)
 
 
-def _f1_runs(classes: Classes, right: int, reading: Reading) -> Iterator[tuple[int, int]]:
+def _f1_runs(classes: Classes, correct: int, reported: ReportedTriple) -> Iterator[tuple[int, int]]:
     """Yield the ranges of rho whose F1 agrees: |rho| near n sqrt((accuracy - F1) / (1 - F1))."""
-    least, most = rho_limits(classes, right)
-    low = reading.value.f1 - reading.width.f1 - ROUNDING
-    high = reading.value.f1 + reading.width.f1 + ROUNDING
+    least, most = rho_limits(classes, correct)
+    low = reported.value.f1 - reported.width.f1 - ROUNDING
+    high = reported.value.f1 + reported.width.f1 + ROUNDING
     reach = max(-least, most)
-    inner = max(_size(classes.total, right, high) - SIZE_ERROR, 0)
-    outer = min(_size(classes.total, right, low) + SIZE_ERROR, reach)
-    inner += (inner - right) % 2
-    outer -= (outer - right) % 2
-    while inner <= outer and scores(classes, right, inner).f1 > high:
+    inner = max(_size(classes.total, correct, high) - SIZE_ERROR, 0)
+    outer = min(_size(classes.total, correct, low) + SIZE_ERROR, reach)
+    inner += (inner - correct) % 2
+    outer -= (outer - correct) % 2
+    while inner <= outer and scores(classes, correct, inner).f1 > high:
         inner += 2
-    while inner <= outer and scores(classes, right, outer).f1 < low:
+    while inner <= outer and scores(classes, correct, outer).f1 < low:
         outer -= 2
     if inner > outer:
         return
@@ -234,7 +234,7 @@ def _f1_runs(classes: Classes, right: int, reading: Reading) -> Iterator[tuple[i
             yield first, last
 
 
-def _size(n: int, right: int, f1: float) -> int:
+def _size(n: int, correct: int, f1: float) -> int:
     """Return |rho| of a macro-F1, rounded; its error is at most `SIZE_ERROR`.
 
     accuracy - F1 is computed from the number of errors, because near F1 = 1 the difference of the
@@ -242,25 +242,25 @@ def _size(n: int, right: int, f1: float) -> int:
     """
     if f1 >= 1:
         return 0
-    share = 1 - (n - right) / (n * (1 - f1))
+    share = 1 - (n - correct) / (n * (1 - f1))
     return round(n * math.sqrt(max(0.0, share)))
 
 
 def _mcc_runs(
-    classes: Classes, right: int, first: int, last: int, reading: Reading
+    classes: Classes, correct: int, first: int, last: int, reported: ReportedTriple
 ) -> Iterator[TableRun]:
     """Yield the parts of a range of rho in which MCC agrees."""
 
     def mcc(rho: int) -> float:
-        return scores(classes, right, rho).mcc
+        return scores(classes, correct, rho).mcc
 
-    low = reading.value.mcc - reading.width.mcc - ROUNDING
-    high = reading.value.mcc + reading.width.mcc + ROUNDING
+    low = reported.value.mcc - reported.width.mcc - ROUNDING
+    high = reported.value.mcc + reported.width.mcc + ROUNDING
     if first == last:  # nearly always, for unrounded scores
         if low <= mcc(first) <= high:
-            yield TableRun(right, first, last)
+            yield TableRun(correct, first, last)
         return
-    for start, end in _monotone(classes, right, first, last):
+    for start, end in _monotone(classes, correct, first, last):
         at_start, at_end = mcc(start), mcc(end)
         if max(at_start, at_end) < low or min(at_start, at_end) > high:
             continue
@@ -272,15 +272,15 @@ def _mcc_runs(
             start, end, (lambda rho: mcc(rho) > high) if rising else (lambda rho: mcc(rho) < low)
         )
         if inside < beyond:
-            yield TableRun(right, inside, beyond - 2)
+            yield TableRun(correct, inside, beyond - 2)
 
 
-def _monotone(classes: Classes, right: int, first: int, last: int) -> Iterator[tuple[int, int]]:
+def _monotone(classes: Classes, correct: int, first: int, last: int) -> Iterator[tuple[int, int]]:
     """Split a range of rho into parts in which MCC is monotone."""
     cuts = {first, last + 2}
-    turn = 2 * right - classes.total
+    turn = 2 * correct - classes.total
     if turn:
-        at = right * (classes.large - classes.small) / turn
+        at = correct * (classes.large - classes.small) / turn
         if first < at < last:
             cuts.add(first + 2 * (math.floor((at - first) / 2) + 1))
     places = sorted(cuts)
@@ -302,17 +302,17 @@ def _first(start: int, end: int, holds: Callable[[int], bool]) -> int:
 # The distance as a function of rho has a few local minima, narrow ones near the ends.
 LOOKS = 96
 # Values of rho tried on both sides of a local minimum, because c is an integer.
-AROUND = 24
+NEARBY_STEPS = 24
 
 
-class Nearest(NamedTuple):
+class NearestTable(NamedTuple):
     """A table that exists, and what it gives."""
 
     table: BinaryTable
     scores: Triple
 
 
-def nearest(classes: Classes, target: Triple) -> Nearest:
+def nearest(classes: Classes, target: Triple) -> NearestTable:
     """Return the table with the least distance to `target`, within 1 % of the distance.
 
     For fixed rho all metrics are linear in the number of correct predictions, so only rho is
@@ -330,7 +330,7 @@ def nearest(classes: Classes, target: Triple) -> Nearest:
     _, right, rho = best
     if classes.small == classes.large:
         rho = abs(rho)  # the same table with swapped classes
-    return Nearest(table(classes, right, rho), scores(classes, right, rho))
+    return NearestTable(table(classes, right, rho), scores(classes, right, rho))
 
 
 def _bottoms(
@@ -338,7 +338,7 @@ def _bottoms(
 ) -> Iterator[tuple[float, int, int]]:
     for low, high in valleys:
         left, right = low, high
-        while right - left > 2 * AROUND:
+        while right - left > 2 * NEARBY_STEPS:
             third = (right - left) // 3
             if _distance(classes, target, left + third) <= _distance(
                 classes, target, right - third
@@ -347,7 +347,7 @@ def _bottoms(
             else:
                 left += third
         for rho in range(
-            max(left - AROUND, -classes.small), min(right + AROUND, classes.large) + 1
+            max(left - NEARBY_STEPS, -classes.small), min(right + NEARBY_STEPS, classes.large) + 1
         ):
             yield from _at(classes, target, rho)
 
@@ -385,7 +385,7 @@ LISTED_MAX = 100
 COUNT_MAX = 70_000**2
 
 
-class Recovered(NamedTuple):
+class RecoveredCell(NamedTuple):
     """The known facts of one cell, or of one seed of it."""
 
     regime: str
@@ -393,7 +393,7 @@ class Recovered(NamedTuple):
     seed: int | None
     """None for a regime of one fit."""
     classes: Classes
-    printed: Triple
+    reported: Triple
     matrices: int
     """Number of tables whose scores are the printed ones; 0 where the scores are impossible."""
     table: BinaryTable | None
@@ -408,12 +408,12 @@ class Recovered(NamedTuple):
 
 
 def recovered_cell(
-    regime: str, task: str, seed: int | None, classes: Classes, reading: Reading
-) -> Recovered:
+    regime: str, task: str, seed: int | None, classes: Classes, reported: ReportedTriple
+) -> RecoveredCell:
     """Recover the tables of one cell, or of one seed of it."""
     cell_runs: list[TableRun] = []
     matrices = 0
-    for run in runs(classes, reading):
+    for run in runs(classes, reported):
         cell_runs.append(run)
         matrices += len(run)
         if matrices > COUNT_MAX:
@@ -426,15 +426,15 @@ def recovered_cell(
     tables = tuple(listed) if matrices <= LISTED_MAX else ()
     best = tables[0] if matrices == 1 else None
     if matrices > 1:
-        best = nearest(classes, reading.value).table
-    return Recovered(regime, task, seed, classes, reading.value, matrices, best, tables)
+        best = nearest(classes, reported.value).table
+    return RecoveredCell(regime, task, seed, classes, reported.value, matrices, best, tables)
 
 
-def counts_of(classes: Classes, reading: Reading) -> list[int]:
+def counts_of(classes: Classes, reported: ReportedTriple) -> list[int]:
     """Return how many tables a cell can have, and the right predictions of the nearest, 0 of none.
 
     The small class comes first.
     """
-    cell = recovered_cell("", "", None, classes, reading)
+    cell = recovered_cell("", "", None, classes, reported)
     right = (cell.table.small_right, cell.table.large_right) if cell.table else (0, 0)
     return [cell.matrices, *right]

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from geneb_ci.statistics.binary import Classes, chebyshev_integers, scores
-from geneb_ci.statistics.metrics import Reading, Triple
+from geneb_ci.statistics.metrics import ReportedTriple, Triple
 
 # Tables sampled along each arc in advance; enough to settle all published cells without a search.
 ARC_LOOKS = 12
@@ -34,7 +34,7 @@ class Plane(NamedTuple):
     f1: float
 
     def at(self, triple: Triple) -> float:
-        """Return its value."""
+        """Return the value of the function at a triple."""
         return self.mcc * triple.mcc + self.acc * triple.acc + self.f1 * triple.f1
 
 
@@ -155,7 +155,7 @@ AREA_MIN = 1e-14
 SEEN_MAX = 12
 
 
-class Outside(NamedTuple):
+class ImpossibleMetric(NamedTuple):
     """A metric that is impossible, and its approximate limits given the other metrics.
 
     The limits are attained by means of sampled tables, and are nearly the widest possible.
@@ -190,19 +190,19 @@ class _Face(NamedTuple):
     f1_slope: float
 
 
-def outside(hull: Hull, reading: Reading) -> Outside | None:
+def outside(hull: Hull, reported: ReportedTriple) -> ImpossibleMetric | None:
     """Return the metric that no mean of tables can have, or None if the means are possible."""
-    value, width = reading
+    value, width = reported
     # (c n - rho^2) / (n^2 - rho^2) <= c / n: macro-F1 of two classes is at most the accuracy.
     if value.f1 - width.f1 > value.acc + width.acc + TOLERANCE:
-        return Outside("f1", _line(hull, value.acc)[0], value.acc)
+        return ImpossibleMetric("f1", _line(hull, value.acc)[0], value.acc)
     if _was_seen(hull, value, 1, value.mcc - width.mcc) and _was_seen(
         hull, value, -1, -value.mcc - width.mcc
     ):
         return None  # some means are above, and others below
-    if _is_below(hull, reading):
-        return Outside("f1", _line(hull, value.acc)[0], value.acc)
-    mean = _place(hull, reading)
+    if _is_below(hull, reported):
+        return ImpossibleMetric("f1", _line(hull, value.acc)[0], value.acc)
+    mean = _place(hull, reported)
     corners = _start(hull, mean)
     # The mean of the corners is possible, so only the direction towards the reported MCC matters.
     sign = (
@@ -214,7 +214,7 @@ def outside(hull: Hull, reading: Reading) -> Outside | None:
         return None
     exact = mean._replace(acc_width=0.0, f1_width=0.0)
     low, high = _climb(hull, exact, corners, -1), _climb(hull, exact, corners, 1)
-    return Outside("mcc", -1.0 if low is None else -low, 1.0 if high is None else high)
+    return ImpossibleMetric("mcc", -1.0 if low is None else -low, 1.0 if high is None else high)
 
 
 def _was_seen(hull: Hull, mean: "_MeanPlace | Triple", sign: int, level: float) -> bool:
@@ -234,10 +234,10 @@ def _was_seen(hull: Hull, mean: "_MeanPlace | Triple", sign: int, level: float) 
     return False
 
 
-def _is_below(hull: Hull, reading: Reading) -> bool:
+def _is_below(hull: Hull, reported: ReportedTriple) -> bool:
     """Whether macro-F1 is provably lower than that of any mean of tables of this accuracy."""
-    at, slope = _line(hull, reading.value.acc)
-    reach = abs(slope) * reading.width.acc + reading.value.f1 + reading.width.f1
+    at, slope = _line(hull, reported.value.acc)
+    reach = abs(slope) * reported.width.acc + reported.value.f1 + reported.width.f1
     return at - reach > TOLERANCE * (1 + abs(slope))
 
 
@@ -249,9 +249,9 @@ def _line(hull: Hull, acc: float) -> tuple[float, float]:
     return start.f1 + slope * (acc - start.acc), slope
 
 
-def _place(hull: Hull, reading: Reading) -> _MeanPlace:
+def _place(hull: Hull, reported: ReportedTriple) -> _MeanPlace:
     """Move F1 to the nearest that means of this accuracy can have, and widen it accordingly."""
-    value, width = reading
+    value, width = reported
     f1 = min(max(value.f1, _line(hull, value.acc)[0]), value.acc)
     return _MeanPlace(value.acc, f1, width.acc, width.f1 + abs(f1 - value.f1))
 

@@ -29,7 +29,7 @@ class Triple(NamedTuple):
         return f"MCC {mcc}, accuracy {acc}, F1 {f1}"
 
 
-class Reading(NamedTuple):
+class ReportedTriple(NamedTuple):
     """A reported triple: the true value of each metric is within `width` of `value`."""
 
     value: Triple
@@ -138,26 +138,26 @@ class Bounds(NamedTuple):
     f1_high: float
 
 
-def single(n: int, right: int) -> Bounds:
-    """Return the bounds of one matrix on n sequences with `right` correct predictions."""
-    errors = n - right
+def single(n: int, correct: int) -> Bounds:
+    """Return the bounds of one matrix on n sequences with `correct` correct predictions."""
+    errors = n - correct
     if not errors:
         return Bounds(1.0, 1.0, 1.0, 1.0)
-    if not right:
+    if not correct:
         return Bounds(-1.0, 0.0, 0.0, 0.0)
     classes = n + errors
     return Bounds(
-        -errors / n, n / (n + errors), right / n / classes, 1.0 - 2 * errors / (classes * n)
+        -errors / n, n / (n + errors), correct / n / classes, 1.0 - 2 * errors / (classes * n)
     )
 
 
-def mean(n: int, right: int, repeats: int) -> Bounds:
-    """Return the bounds of a mean over `repeats` matrices with `right` correct in total."""
+def mean(n: int, correct: int, repeats: int) -> Bounds:
+    """Return the bounds of a mean over `repeats` matrices with `correct` correct in total."""
     total = n * repeats
-    errors = total - right
-    if not errors or not right:
-        return single(n, right // repeats)
-    acc = right / total
+    errors = total - correct
+    if not errors or not correct:
+        return single(n, correct // repeats)
+    acc = correct / total
     return Bounds(acc - 1.0, (1.0 + acc) / 2, acc / (n * (2.0 - acc)), 1.0 - (1.0 - acc) / n)
 
 
@@ -253,9 +253,9 @@ def _mcc(sums: _Sums) -> float:
     return (sums.right * sums.total - sums.chance) / math.sqrt(spread) if spread else 0.0
 
 
-def _f1(right: int, both: int) -> float | None:
+def _f1(correct: int, margin_sum: int) -> float | None:
     """Return F1 of a class from its right predictions and the sum of its two margins."""
-    return 2 * right / both if both else None
+    return 2 * correct / margin_sum if margin_sum else None
 
 
 def _mean_f1(terms: Sequence[float | None]) -> float:

@@ -34,7 +34,7 @@ class Resemblance(NamedTuple):
 
     number: int
     cells: int
-    near: int
+    near_cells: int
     equal: int
 
 
@@ -52,7 +52,7 @@ def resemblances(view: RowView) -> list[Resemblance]:
     """Return the similarity to the other rows, the most similar first."""
     counts = _near_counts(view)
     similar = [_resemblance(view.row, i, row, counts[i]) for i, row in view.others]
-    return sorted(similar, key=lambda near: (-near.near, near.number))
+    return sorted(similar, key=lambda near: (-near.near_cells, near.number))
 
 
 def _near_counts(view: RowView) -> "Counter[int]":
@@ -90,10 +90,10 @@ def copies(view: RowView) -> list[Resemblance]:
         _resemblance(view.row, i, view.table.vectors[i], near)
         for i, near in counts.items()
         # At least so many cells are compared, and more cells need more that are near.
-        if i != view.own and near >= near_cells_of_copy(own + present[i] - len(view.row))
+        if i != view.own_index and near >= near_cells_of_copy(own + present[i] - len(view.row))
     ]
-    alike = [row for row in similar if row.near >= near_cells_of_copy(row.cells)]
-    return sorted(alike, key=lambda near: (-near.near, near.number))
+    alike = [row for row in similar if row.near_cells >= near_cells_of_copy(row.cells)]
+    return sorted(alike, key=lambda near: (-near.near_cells, near.number))
 
 
 def _count(row: Vector) -> int:
@@ -110,7 +110,7 @@ def is_near_copy(view: RowView, number: int) -> bool:
     other = view.table.vectors[number]
     count = sum(map(NEAR.__gt__, map(abs, map(sub, view.row, other))))
     near = _resemblance(view.row, number, other, count)
-    return near.near >= near_cells_of_copy(near.cells)
+    return near.near_cells >= near_cells_of_copy(near.cells)
 
 
 def _resemblance(row: Vector, number: int, other: Vector, near: int) -> Resemblance:
@@ -120,14 +120,14 @@ def _resemblance(row: Vector, number: int, other: Vector, near: int) -> Resembla
     return Resemblance(number, cells, near, sum(map(eq, row, other)))
 
 
-class Affine(NamedTuple):
+class AffineFit(NamedTuple):
     """A linear fit: slope * other + offset, with root mean square residual."""
 
     number: int
     slope: float
     offset: float
     residual: float
-    moved: float
+    shift: float
     """How far the fit moves the other row; 0 for a plain copy."""
 
 
@@ -166,7 +166,7 @@ def _regimes(table: ScoreTable, start: int, stop: int) -> list[tuple[int, list[f
 
 def affine_copy(
     view: RowView, part: slice, residual_max: float, moved_min: float = -1.0
-) -> Affine | None:
+) -> AffineFit | None:
     """Return the best linear fit of this row by another, if its residual is below the limit.
 
     Rows that the fit moves by `moved_min` or less are passed over: a plain copy hides no other.
@@ -174,7 +174,7 @@ def affine_copy(
     own = _standardised(view.row[part])
     if own is None:
         return None
-    best: Affine | None = None
+    best: AffineFit | None = None
     size = part.stop - part.start
     far = residual_max * math.sqrt(size) / own.norm
     first, last, head = own.standard[0], own.standard[-1], own.standard[:_FIRST_CELLS]
@@ -184,7 +184,7 @@ def affine_copy(
     dist = math.dist
     rows = _regimes(view.table, part.start, part.stop)
     for number, _, other in [row for row in rows if dist(head, row[1]) <= apart]:
-        if number == view.own:
+        if number == view.own_index:
             continue
         # No single residual can exceed the root of the sum of squares: a cheap test first.
         scores = other.standard
@@ -202,7 +202,7 @@ def affine_copy(
             moved = abs(own.mean - other.mean) + abs(own.norm - other.norm) / math.sqrt(size)
             if moved <= moved_min:
                 continue
-            best = Affine(number, slope, offset, residual, moved)
+            best = AffineFit(number, slope, offset, residual, moved)
             if residual < EXACT:
                 break
     return best
@@ -229,7 +229,7 @@ def lead_share(view: RowView, part: slice) -> float:
     The one is the same row in all cells, whichever makes the share largest: else one row of high
     scores would end every lead.
     """
-    best, own = _best_scores(view.table)[part], view.own
+    best, own = _best_scores(view.table)[part], view.own_index
     ahead = 0
     behind: Counter[int] = Counter()
     """Cells in which only this row is not exceeded."""
@@ -268,7 +268,7 @@ class Relation(NamedTuple):
 class RelationGap(NamedTuple):
     """Median and scale of the difference of a relation, over the other rows in one regime."""
 
-    usual: float
+    median: float
     scale: float
 
 
@@ -339,11 +339,11 @@ def _split_anew(a: _TaskFacts, b: _TaskFacts) -> bool:
 
 @functools.lru_cache(maxsize=4)
 def _relation_gaps(
-    table: ScoreTable, laws: tuple[Relation, ...]
+    table: ScoreTable, relations: tuple[Relation, ...]
 ) -> dict[tuple[int, int], list[float]]:
     """Return the sorted differences of all rows, by relation and regime."""
     gaps_of = {}
-    for number, law in enumerate(laws):
+    for number, law in enumerate(relations):
         for part in table.regimes:
             gaps = (law.gap(row, part.start) for row in table.vectors)
             gaps_of[number, part.start] = sorted(g for g in gaps if g == g)  # noqa: PLR0124 (NaN)
@@ -352,30 +352,30 @@ def _relation_gaps(
 
 def usual_gap(
     table: ScoreTable,
-    laws: tuple[Relation, ...],
+    relations: tuple[Relation, ...],
     number: int,
     offset: int,
-    without: int | None,
+    excluded: int | None,
     rows_min: int,
 ) -> RelationGap | None:
     """Return median and scale over the other rows; None if they vary too much or are too few."""
-    gaps = _relation_gaps(table, laws)[number, offset]
-    if without is not None:
-        own = laws[number].gap(table.vectors[without], offset)
+    gaps = _relation_gaps(table, relations)[number, offset]
+    if excluded is not None:
+        own = relations[number].gap(table.vectors[excluded], offset)
         if own in gaps:
             gaps = gaps.copy()
             gaps.remove(own)
     elif len(gaps) >= rows_min:
-        return _usual_gaps(table, laws)[number, offset]
+        return _usual_gaps(table, relations)[number, offset]
     return _usual(gaps) if len(gaps) >= rows_min else None
 
 
 @functools.lru_cache(maxsize=4)
 def _usual_gaps(
-    table: ScoreTable, laws: tuple[Relation, ...]
+    table: ScoreTable, relations: tuple[Relation, ...]
 ) -> dict[tuple[int, int], RelationGap | None]:
     """Return the same over all rows, by relation and regime."""
-    return {key: _usual(gaps) for key, gaps in _relation_gaps(table, laws).items() if gaps}
+    return {key: _usual(gaps) for key, gaps in _relation_gaps(table, relations).items() if gaps}
 
 
 def _usual(gaps: list[float]) -> RelationGap | None:

@@ -29,7 +29,7 @@ Codes = npt.NDArray[np.integer]
 Reals = npt.NDArray[np.float64]
 
 
-class Discordant(NamedTuple):
+class DiscordantCounts(NamedTuple):
     """Test rows that one of two models alone has right, in one fit of each."""
 
     only_a: int
@@ -50,7 +50,7 @@ class PairedCell(NamedTuple):
     variance_b: float
     covariance: float
     """0 where a model has no predictions, which leaves the difference unpaired."""
-    discordant: tuple[Discordant, ...] = ()
+    discordant: tuple[DiscordantCounts, ...] = ()
     """One a fit."""
 
     @property
@@ -102,7 +102,7 @@ def paired_cell(truth: Codes, a: Codes, b: Codes, classes: int) -> PairedCell:
         variance_b=_covariance(psi_b, psi_b, within) + floor_b,
         covariance=_covariance(psi_a, psi_b, within),
         discordant=tuple(
-            Discordant(int((fit_a & ~fit_b).sum()), int((fit_b & ~fit_a).sum()))
+            DiscordantCounts(int((fit_a & ~fit_b).sum()), int((fit_b & ~fit_a).sum()))
             for fit_a, fit_b in zip(right_a, right_b, strict=True)
         ),
     )

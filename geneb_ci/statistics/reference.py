@@ -143,14 +143,14 @@ _BULK = 1.0735
 class Centre(NamedTuple):
     """Median of each cell, and the distance at which values are clipped."""
 
-    usual: list[float]
-    reach: list[float]
+    medians: list[float]
+    clip_distances: list[float]
 
     def clipped(self, row: Vector) -> list[float]:
         """Return the clipped distances to the medians; 0 for missing cells."""
         return [
             (-c if x < m - c else c if x > m + c else x - m) if x == x else 0.0  # noqa: PLR0124 (NaN)
-            for x, m, c in zip(row, self.usual, self.reach, strict=True)
+            for x, m, c in zip(row, self.medians, self.clip_distances, strict=True)
         ]
 
 
@@ -162,9 +162,9 @@ class Reference:
     rows: tuple[int, ...]
     """Indices of the table's rows that the fit uses."""
     centre: Centre
-    unit: list[float]
+    fit_scales: list[float]
     """Scale of each cell in the fit."""
-    standard: list[list[float]]
+    standardised: list[list[float]]
     """Clipped rows divided by the scale."""
     columns: list[tuple[float, ...]]
     """The same, transposed."""
@@ -184,21 +184,21 @@ class Reference:
         """Return the index in the fit of a row of the table, or None."""
         return self.rows.index(number) if number in self.rows else None
 
-    def scale(self, cell: int, regime: int, without: int | None) -> float:
-        """Return the noise scale of a cell, without the residual of row `without`."""
+    def scale(self, cell: int, regime: int, excluded: int | None) -> float:
+        """Return the noise scale of a cell, without the residual of row `excluded`."""
         numbers = self.spread[cell]
-        own = None if without is None else self.sizes[without][cell]
+        own = None if excluded is None else self.sizes[excluded][cell]
         return _shrunk(_central_mean(numbers, own) / _BULK, self.pooled[regime], len(numbers))
 
-    def scales(self, without: int | None) -> list[float]:
-        """Return the noise scale of every cell, without the residuals of row `without`."""
-        if without not in self._scales:
-            self._scales[without] = [
-                self.scale(cell, regime, without)
+    def scales(self, excluded: int | None) -> list[float]:
+        """Return the noise scale of every cell, without the residuals of row `excluded`."""
+        if excluded not in self._scales:
+            self._scales[excluded] = [
+                self.scale(cell, regime, excluded)
                 for regime, part in enumerate(self.table.regimes)
                 for cell in range(part.start, part.stop)
             ]
-        return self._scales[without]
+        return self._scales[excluded]
 
     @functools.cached_property
     def _scales(self) -> dict[int | None, list[float]]:
@@ -233,16 +233,16 @@ def _fitted(
     rows: list[Vector],
     centre: Centre,
     mads: list[float],
-    moved: list[list[float]],
+    clipped: list[list[float]],
     regimes: tuple[slice, ...],
 ) -> Fitted:
     unit: list[float] = []
     for part in regimes:
         unit += [FIRST_SCALE * median(mads[part])] * (part.stop - part.start)
-    fit = _fit(moved, unit)
-    unit = _scales(_residuals(rows, centre, moved, unit, fit), regimes, rounds=1)[0]
-    fit = _fit(moved, unit)
-    residuals = _residuals(rows, centre, moved, unit, fit)
+    fit = _fit(clipped, unit)
+    unit = _scales(_residuals(rows, centre, clipped, unit, fit), regimes, rounds=1)[0]
+    fit = _fit(clipped, unit)
+    residuals = _residuals(rows, centre, clipped, unit, fit)
     _, sizes, pooled = _scales(residuals, regimes, rounds=2)
     return unit, fit, sizes, pooled
 
@@ -269,10 +269,10 @@ def _identity(rows: Sequence[Vector], regimes: tuple[slice, ...]) -> str:
 
 
 def _known_fit(
-    identity: str, moved: list[list[float]], regimes: tuple[slice, ...]
+    identity: str, clipped: list[list[float]], regimes: tuple[slice, ...]
 ) -> Fitted | None:
     """Return the fit that ships with the package for these rows; None where it ships none."""
-    height, width = len(moved), len(moved[0])
+    height, width = len(clipped), len(clipped[0])
     shapes = [(1, width), (height, height), (height, width), (1, width), (height, width)]
     arrays = shipped.known_fit(identity, [*shapes, (1, len(regimes))])
     if arrays is None:
@@ -280,7 +280,7 @@ def _known_fit(
     (unit,), inverted, products, (leverage,), sizes, (pooled,) = arrays
     if min(unit) < SCALE_FLOOR:  # which no fit has, and a weight would be infinite
         return None
-    standard = _standard(moved, unit)
+    standard = _standard(clipped, unit)
     columns = list(zip(*standard, strict=True))
     return unit, _Fit(standard, columns, inverted, products, leverage), sizes, tuple(pooled)
 
@@ -295,15 +295,15 @@ def _centre(rows: list[Vector]) -> tuple[Centre, list[float]]:
 
 
 class _Fit(NamedTuple):
-    standard: list[list[float]]
+    standardised: list[list[float]]
     columns: list[tuple[float, ...]]
     inverse: list[list[float]]
     products: list[list[float]]
     leverage: list[float]
 
 
-def _fit(moved: list[list[float]], unit: list[float]) -> _Fit:
-    standard = _standard(moved, unit)
+def _fit(clipped: list[list[float]], unit: list[float]) -> _Fit:
+    standard = _standard(clipped, unit)
     inverted = inverse(gram(standard, RIDGE))
     columns = list(zip(*standard, strict=True))
     products = [[dot(line, column) for column in columns] for line in inverted]
@@ -311,13 +311,13 @@ def _fit(moved: list[list[float]], unit: list[float]) -> _Fit:
     return _Fit(standard, columns, inverted, products, leverage)
 
 
-def _standard(moved: list[list[float]], unit: list[float]) -> list[list[float]]:
+def _standard(clipped: list[list[float]], unit: list[float]) -> list[list[float]]:
     weights = [1.0 / s for s in unit]
-    return [[x * w for x, w in zip(row, weights, strict=True)] for row in moved]
+    return [[x * w for x, w in zip(row, weights, strict=True)] for row in clipped]
 
 
 def _residuals(
-    rows: list[Vector], centre: Centre, moved: list[list[float]], unit: list[float], fit: _Fit
+    rows: list[Vector], centre: Centre, clipped: list[list[float]], unit: list[float], fit: _Fit
 ) -> list[list[float]]:
     """Return leave-one-out residuals: each row from the others, each cell left out (from K^-1)."""
     residuals = []
@@ -327,7 +327,13 @@ def _residuals(
             [
                 s * u * own / (1.0 - q + u * u * own) + (x - m - z)
                 for s, u, q, x, m, z in zip(
-                    unit, fit.products[i], fit.leverage, row, centre.usual, moved[i], strict=True
+                    unit,
+                    fit.products[i],
+                    fit.leverage,
+                    row,
+                    centre.medians,
+                    clipped[i],
+                    strict=True,
                 )
             ]
         )
@@ -368,16 +374,16 @@ def row_spread(standardised: list[float]) -> float:
     return max(SCALE_FLOOR, MAD * median_sorted(sorted(map(abs, standardised))))
 
 
-def _central_mean(ordered: list[float], own: float | None) -> float:
-    """Return the mean of sorted numbers between the BULK quantiles, without `own`."""
-    size = len(ordered) if own is None else len(ordered) - 1
+def _central_mean(ordered: list[float], excluded: float | None) -> float:
+    """Return the mean of sorted numbers between the BULK quantiles, without `excluded`."""
+    size = len(ordered) if excluded is None else len(ordered) - 1
     low, high = (int(q * size) for q in BULK)
-    if own is None or own > ordered[high]:
+    if excluded is None or excluded > ordered[high]:
         total = math.fsum(ordered[low:high])
-    elif own < ordered[low]:
+    elif excluded < ordered[low]:
         total = math.fsum(ordered[low + 1 : high + 1])
     else:
-        total = math.fsum(ordered[low : high + 1]) - own
+        total = math.fsum(ordered[low : high + 1]) - excluded
     return total / (high - low)
 
 

@@ -47,7 +47,7 @@ class LeaveOneOut:
     """
 
     predicted: list[float]
-    distance: list[float]
+    distances: list[float]
     """In standard deviations of the residuals of real rows."""
     spread: tuple[float, ...]
     """Relative residual spread by regime: about 1 for real rows, near 0 for a blend of rows."""
@@ -56,12 +56,12 @@ class LeaveOneOut:
 
 
 def leave_one_out_of(
-    row: Vector, reference: Reference, own: int | None, nearest: int | None = None
+    row: Vector, reference: Reference, own_index: int | None, nearest: int | None = None
 ) -> LeaveOneOut | None:
-    """Predict a row from the table without `own` and `nearest`; None if it has too few cells."""
+    """Predict a row from the table without `own_index` and `nearest`; None for too few cells."""
     if len(row) < CELLS_MIN or share_present(row) < PRESENT_MIN:
         return None
-    without = reference.index_of(own)
+    without = reference.index_of(own_index)
     # 1. Weights of the other rows, A_-i Z x, and the prediction Z' A_-i Z x, where A_-i is the
     # inverse without the row's own place.
     standard, weights, fitted = _predictions(row, reference)
@@ -70,7 +70,7 @@ def leave_one_out_of(
     # 2. Prediction of each cell, leaving this cell out.
     predicted, residuals = [], []
     for x, m, s, z, f, h in zip(
-        row, reference.centre.usual, reference.unit, standard, fitted, leverage, strict=True
+        row, reference.centre.medians, reference.fit_scales, standard, fitted, leverage, strict=True
     ):
         guess = m + s * (z - (z - f) / (1.0 - h))
         predicted.append(guess)
@@ -93,9 +93,9 @@ def leave_one_out_of(
 def _predictions(row: Vector, reference: Reference) -> tuple[list[float], list[float], list[float]]:
     """Return a row standardised, its weights and its fitted values, for both of its predictions."""
     moved = reference.centre.clipped(row)
-    standard = [x / s for x, s in zip(moved, reference.unit, strict=True)]
+    standard = [x / s for x, s in zip(moved, reference.fit_scales, strict=True)]
     squares, by_column = _squares(reference)
-    right = _dots(reference.standard, squares, standard)
+    right = _dots(reference.standardised, squares, standard)
     weights = [dot(line, right) for line in reference.inverse]
     return standard, weights, _dots(reference.columns, by_column, weights)
 
@@ -103,7 +103,9 @@ def _predictions(row: Vector, reference: Reference) -> tuple[list[float], list[f
 @functools.lru_cache(maxsize=4)
 def _squares(fit: Reference) -> tuple[list[float], list[float]]:
     """Return the sums of squares of the standardised rows, and of their columns."""
-    return [dot(row, row) for row in fit.standard], [dot(column, column) for column in fit.columns]
+    return [dot(row, row) for row in fit.standardised], [
+        dot(column, column) for column in fit.columns
+    ]
 
 
 def _dots(
@@ -162,7 +164,7 @@ class RowView:
     benchmark: Benchmark
     table: ScoreTable
     row: Vector
-    own: int | None
+    own_index: int | None
     """The row's own index in the table, which is excluded from comparisons."""
 
     def cell(self, number: int) -> tuple[str, str]:
@@ -173,12 +175,12 @@ class RowView:
     @property
     def others(self) -> Iterator[tuple[int, Vector]]:
         """Each other row with its index."""
-        return ((i, row) for i, row in enumerate(self.table.vectors) if i != self.own)
+        return ((i, row) for i, row in enumerate(self.table.vectors) if i != self.own_index)
 
     @property
     def others_count(self) -> int:
         """Number of other rows."""
-        return len(self.table.vectors) - (self.own is not None)
+        return len(self.table.vectors) - (self.own_index is not None)
 
     @functools.cached_property
     def shots(self) -> tuple[float, ...]:
@@ -194,7 +196,7 @@ class RowView:
     def standing(self) -> LeaveOneOut | None:
         """The leave-one-out prediction; None without a fit or with too few cells."""
         reference = self.reference
-        return None if reference is None else leave_one_out_of(self.row, reference, self.own)
+        return None if reference is None else leave_one_out_of(self.row, reference, self.own_index)
 
     @functools.cached_property
     def standing_alone(self) -> LeaveOneOut | None:
@@ -203,7 +205,7 @@ class RowView:
         if reference is None or standing is None or not standing.weights:
             return standing
         nearest = max(standing.weights, key=lambda i: abs(standing.weights[i]))
-        return leave_one_out_of(self.row, reference, self.own, nearest)
+        return leave_one_out_of(self.row, reference, self.own_index, nearest)
 
     @functools.cached_property
     def distances(self) -> list[float]:
@@ -216,23 +218,23 @@ class RowView:
         if standing is None or alone is None:
             return [0.0] * len(self.row)
         if max(map(abs, standing.weights.values()), default=0.0) > TWIN:
-            return alone.distance
+            return alone.distances
         size = len(self.benchmark.task_ids)
         return [
             far if far > max(near, 0.0) and self.shots[number // size] == math.inf else near
             for number, (near, far) in enumerate(
-                zip(standing.distance, alone.distance, strict=True)
+                zip(standing.distances, alone.distances, strict=True)
             )
         ]
 
 
-def view_of(row: Vector, own: Path, peers: Peers, benchmark: Benchmark) -> RowView:
+def view_of(row: Vector, own_path: Path, peers: Peers, benchmark: Benchmark) -> RowView:
     """Return the view of a row, as from `own_vector`, among the other rows."""
     key = ("table", benchmark.name, benchmark.sha256)
     table = peers.derived.get(key)
     if table is None:
         table = peers.derived[key] = table_of(peers.rows, benchmark)
-    return RowView(benchmark, table, row, table.index.get(own))
+    return RowView(benchmark, table, row, table.index.get(own_path))
 
 
 def shots_of(benchmark: Benchmark) -> tuple[float, ...]:
@@ -256,7 +258,7 @@ _MAD = 1.4826  # makes a median absolute deviation a standard deviation, for nor
 Parts = tuple[tuple[str, tuple[int, ...]], ...]
 
 
-class Crown(NamedTuple):
+class LedCategory(NamedTuple):
     """A category in which a row leads."""
 
     category: str
@@ -277,43 +279,43 @@ class _CategoryMeans:
     rows: tuple[int, ...]
     means: list[list[float]]
     """One list a row."""
-    usual: list[float]
+    medians: list[float]
     spread: list[float]
-    standard: list[list[float]]
+    standardised: list[list[float]]
     precision: list[list[float]]
     """Inverse of the Gram matrix of the categories."""
 
     @functools.cached_property
     def residuals(self) -> list[list[float]]:
-        """Of each row from a fit without it."""
+        """The residuals of each row, from a fit without it."""
         return [self.of(row, i) for i, row in enumerate(self.means)]
 
-    def of(self, means: Sequence[float], without: int | None) -> list[float]:
-        """Return the residuals of a row's means, by a fit without row `without`.
+    def of(self, means: Sequence[float], excluded: int | None) -> list[float]:
+        """Return the residuals of a row's means, by a fit without row `excluded`.
 
         Each is the mean minus its prediction from the others, by the precision matrix K^-1; without
         a row z it is K^-1 + h h' / (1 - z'h), for h = K^-1 z (Sherman and Morrison 1950).
         """
-        clipped = _standardised(means, self.usual, self.spread, CLIP)
+        clipped = _standardised(means, self.medians, self.spread, CLIP)
         products = [dot(line, clipped) for line in self.precision]
         own = [line[k] for k, line in enumerate(self.precision)]
-        if without is not None:
-            gone = self.standard[without]
+        if excluded is not None:
+            gone = self.standardised[excluded]
             moved = [dot(line, gone) for line in self.precision]
             rest = 1.0 - dot(gone, moved)
             share = dot(moved, clipped) / rest
             products = [x + share * h for x, h in zip(products, moved, strict=True)]
             own = [x + h * h / rest for x, h in zip(own, moved, strict=True)]
-        lines = zip(means, self.usual, self.spread, clipped, products, own, strict=True)
+        lines = zip(means, self.medians, self.spread, clipped, products, own, strict=True)
         return [x - m - s * (z - r / d) for x, m, s, z, r, d in lines]
 
-    def scale(self, category: int, without: int | None) -> float:
+    def scale(self, category: int, excluded: int | None) -> float:
         """Return the scale of a category's residuals, without those of a row."""
-        sizes = sorted(abs(r[category]) for i, r in enumerate(self.residuals) if i != without)
+        sizes = sorted(abs(r[category]) for i, r in enumerate(self.residuals) if i != excluded)
         return max(SCALE_FLOOR, sizes[int(TAIL * (len(sizes) - 1))] / NORMAL_TAIL)
 
 
-def crowns(view: RowView) -> list[Crown]:
+def crowns(view: RowView) -> list[LedCategory]:
     """Return the categories in which a row is first, or second to one row; the oddest first."""
     if math.inf not in view.shots or len(view.benchmark.categories) < 2:  # noqa: PLR2004
         return []
@@ -329,14 +331,16 @@ def crowns(view: RowView) -> list[Crown]:
     led = [k for k, mean in enumerate(means) if _above(view, parts, k, mean) <= ABOVE_MAX]
     if not led:
         return []
-    without = profiles.rows.index(view.own) if view.own in profiles.rows else None
+    without = profiles.rows.index(view.own_index) if view.own_index in profiles.rows else None
     residuals = profiles.of(means, without)
     result = []
     for number in led:
         category, cells = parts[number]
         size = residuals[number] / profiles.scale(number, without)
         expected = means[number] - residuals[number]
-        result.append(Crown(category, means[number], expected, size, _by_distance(view, cells)))
+        result.append(
+            LedCategory(category, means[number], expected, size, _by_distance(view, cells))
+        )
     return sorted(result, key=lambda crown: -crown.size)
 
 
@@ -344,7 +348,7 @@ def _above(view: RowView, parts: Parts, category: int, mean: float) -> int:
     """Return how many other rows have at least this mean in a category."""
     by_row, ranked = _ranked(view.table, parts)[category]
     count = len(ranked) - bisect.bisect_left(ranked, mean)
-    return count - (view.own is not None and by_row[view.own] >= mean)
+    return count - (view.own_index is not None and by_row[view.own_index] >= mean)
 
 
 @functools.lru_cache(maxsize=4)
@@ -395,6 +399,8 @@ def _profiles(table: ScoreTable, parts: Parts) -> _CategoryMeans | None:
 
 
 def _standardised(
-    row: Sequence[float], usual: Sequence[float], spread: Sequence[float], clip: float
+    row: Sequence[float], medians: Sequence[float], spread: Sequence[float], clip: float
 ) -> list[float]:
-    return [max(-clip, min(clip, (x - m) / s)) for x, m, s in zip(row, usual, spread, strict=True)]
+    return [
+        max(-clip, min(clip, (x - m) / s)) for x, m, s in zip(row, medians, spread, strict=True)
+    ]

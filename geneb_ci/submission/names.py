@@ -94,9 +94,9 @@ def _prototypes() -> dict[str, str]:
     }
 
 
-def _stands_for(text: str, character: str, alike: dict[str, list[str]]) -> bool:
+def _stands_for(text: str, character: str, prototypes: dict[str, list[str]]) -> bool:
     """Whether `text` is the prototype, and not `character`; the table lists both directions."""
-    if len(text) > 1 or len(alike.get(text, ())) > 1:
+    if len(text) > 1 or len(prototypes.get(text, ())) > 1:
         return True
     return text < character
 

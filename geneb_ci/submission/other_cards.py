@@ -131,10 +131,10 @@ class OtherCards:
     def _paths(self) -> tuple[Path, ...]:
         return tuple(sorted(self.cards.glob("*.md"), key=BY_PARTS)) if self.cards else ()
 
-    def beside(self, own: str) -> Iterator[tuple[str, CardFacts]]:
+    def beside(self, model_id: str) -> Iterator[tuple[str, CardFacts]]:
         """Yield the id of each other model with a card that can be read, and what the card says."""
         for path in self._paths:
-            if path.stem == own:
+            if path.stem == model_id:
                 continue
             if path not in self._known:
                 self._known[path] = _read(path)

@@ -146,7 +146,7 @@ class ReadRow(NamedTuple):
     path: Path
     model_id: str
     digest: str
-    forms: tuple[tuple[str, str], ...]
+    skeletons: tuple[tuple[str, str], ...]
     """Skeletons of its names, each with the name."""
     row: PeerRow | None
 
@@ -186,10 +186,10 @@ class Peers:
         """Skeleton of a display name or an id to the files that have it, each with that name."""
         return self._read.names
 
-    def has_other(self, own: Path) -> bool:
-        """Whether there is a row besides that of the file `own`."""
+    def has_other(self, own_path: Path) -> bool:
+        """Whether there is a row besides that of the file `own_path`."""
         paths = self._read.paths if self.population else self.paths
-        return len(paths) > 1 or (bool(paths) and own not in self._own_paths)
+        return len(paths) > 1 or (bool(paths) and own_path not in self._own_paths)
 
     @functools.cached_property
     def _own_paths(self) -> frozenset[Path]:
@@ -263,7 +263,7 @@ class Peers:
 def _by_skeleton(rows: Iterable[ReadRow]) -> dict[str, list[tuple[Path, str]]]:
     names: dict[str, list[tuple[Path, str]]] = {}
     for scores in rows:
-        for form, name in scores.forms:
+        for form, name in scores.skeletons:
             names.setdefault(form, []).append((scores.path, name))
     return names
 

@@ -64,9 +64,9 @@ class PackedResults:
     results: Cells
     missing: dict[str, list[str]] = field(default_factory=dict)
     """Regime to tasks without a file."""
-    doubled: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    duplicates: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     """Regime to tasks with more than one file, with their names."""
-    foreign: list[str] = field(default_factory=list)
+    unrecognised: list[str] = field(default_factory=list)
     """Files whose name contains no task id."""
     broken: dict[str, str] = field(default_factory=dict)
     """Files that cannot be used, with the reason."""
@@ -74,7 +74,7 @@ class PackedResults:
     @property
     def is_whole(self) -> bool:
         """Whether every cell has exactly one readable file."""
-        return not (self.missing or self.doubled or self.broken)
+        return not (self.missing or self.duplicates or self.broken)
 
 
 def pack_results(
@@ -94,7 +94,7 @@ def pack_results(
             packed.broken[path.name] = file.reason
             continue
         if task is None:
-            packed.foreign.append(path.name)
+            packed.unrecognised.append(path.name)
             continue
         try:
             scores = scores_of(file.value, regime, benchmark, settings)
@@ -113,7 +113,7 @@ def _complete(
     """Leave out what several files have, put tasks in order, and list those without a file."""
     for (regime, task), names in sources.items():
         if len(names) > 1:
-            packed.doubled.setdefault(regime, {})[task] = names
+            packed.duplicates.setdefault(regime, {})[task] = names
             del packed.results[regime][task]
     for regime in benchmark.regimes:
         ordered = [task for task in benchmark.task_ids if task in packed.results[regime]]
@@ -158,8 +158,10 @@ def _read(path: Path) -> _ResultFile:
     return _ResultFile(str(value["task_name"]) if is_of_mteb(value) else path.stem, value)
 
 
-def _instead(path: Path, known: Recognition) -> _ResultFile:
-    return _ResultFile(path.stem, None, f"it {known.predicate}: {known.fix}", is_named=True)
+def _instead(path: Path, recognition: Recognition) -> _ResultFile:
+    return _ResultFile(
+        path.stem, None, f"it {recognition.predicate}: {recognition.fix}", is_named=True
+    )
 
 
 def lenient_value(raw: bytes) -> Any:

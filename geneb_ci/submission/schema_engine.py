@@ -127,21 +127,21 @@ def _lists_values(schema: Any) -> bool:  # jsonschema has no narrower type
     return "enum" in schema or "const" in schema
 
 
-def _value_fault(kind: str, path: KeyPath, value: Any, demand: Any) -> Fault:
+def _value_fault(kind: str, path: KeyPath, value: Any, keyword: Any) -> Fault:
     if kind in {"minimum", "maximum"}:
-        bound = f"{'at least' if kind == 'minimum' else 'at most'} {demand:g}"
+        bound = f"{'at least' if kind == 'minimum' else 'at most'} {keyword:g}"
         fault = structure.out_of_range(path, value, bound)
     elif kind in {"minLength", "maxLength", "minItems", "maxItems"}:
         word = "at least" if kind.startswith("min") else "at most"
-        fault = structure.wrong_length(path, value, f"{word} {demand}")
+        fault = structure.wrong_length(path, value, f"{word} {keyword}")
     elif kind == "pattern":
-        fault = structure.wrong_form(path, value, f"a string of the form {demand}")
+        fault = structure.wrong_form(path, value, f"a string of the form {keyword}")
     elif kind in {"enum", "const"}:
-        *others, last = [repr(option) for option in ([demand] if kind == "const" else demand)]
+        *others, last = [repr(option) for option in ([keyword] if kind == "const" else keyword)]
         options = f"{', '.join(others)} or {last}" if others else last
         fault = structure.wrong_form(path, value, f"one of {options}")
     else:
-        fault = structure.wrong_type(path, value, _TYPE_NAMES[str(demand)])
+        fault = structure.wrong_type(path, value, _TYPE_NAMES[str(keyword)])
     return fault
 
 

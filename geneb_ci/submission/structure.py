@@ -65,8 +65,8 @@ def fits_format_1_0(value: object) -> bool:
     )
 
 
-def _is_line(text: Any, least: int, most: int) -> bool:
-    return isinstance(text, str) and least <= len(text) <= most
+def _is_line(text: Any, least: int, maximum: int) -> bool:
+    return isinstance(text, str) and least <= len(text) <= maximum
 
 
 def _is_meta(meta: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import IO
 
 from reference_harness.extractors.base import SignatureError, UnknownOptionError
 from reference_harness.file_watch import WATCH
-from reference_harness.progress import Silent
+from reference_harness.progress import SilentListener
 
 from .registry import BY_SLUG, LOADS
 from .result import BrokenError, Outcome, PropertyResult, UnverifiedError
@@ -20,7 +20,7 @@ from .scale import scale_of
 from .subject import Subject
 
 
-class _LineListener(Silent):
+class _LineListener(SilentListener):
     """Writes the progress of a full check as lines, which also show that it is alive."""
 
     def __init__(self, results: IO[str]) -> None:

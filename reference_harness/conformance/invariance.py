@@ -10,7 +10,7 @@ import numpy as np
 from reference_harness.reach import difference
 
 from .hooks import torch_modules
-from .probes import MANY, SEED, many_sequences, mixed_lengths, random_letters
+from .probes import SEED, SEQUENCES, many_sequences, mixed_lengths, random_letters
 from .result import BrokenError
 from .subject import Subject, call
 
@@ -27,7 +27,7 @@ def batch_size(subject: Subject) -> tuple[str, float]:
     for sequences, sizes in (
         ([random_letters(12), random_letters(12, 1)], (2, 3, 8)),
         (mixed_lengths(), (2, 3, 8)),
-        (many_sequences(), (16, MANY, 64)),
+        (many_sequences(), (16, SEQUENCES, 64)),
     ):
         alone = subject.embed(sequences, 1)
         for size in sizes:
@@ -41,7 +41,7 @@ def batch_size(subject: Subject) -> tuple[str, float]:
                     f"{call(sequences, size)} against batch_size=1",
                 ),
             )
-    return f"Embeddings are the same under batches of 1, 2, 3, 8, 16, {MANY} and 64.", worst
+    return f"Embeddings are the same under batches of 1, 2, 3, 8, 16, {SEQUENCES} and 64.", worst
 
 
 def batch_neighbours(subject: Subject) -> tuple[str, float]:

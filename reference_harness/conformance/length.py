@@ -7,7 +7,7 @@ the embedding exactly if the position is within the limit: bisection finds the l
 from collections.abc import Callable, Sequence
 
 from reference_harness.extractors.base import UNDECLARED
-from reference_harness.reach import Mover, Reach
+from reference_harness.reach import Mover, ReadSpan
 
 from .probes import random_letters
 from .result import BrokenError, UnverifiedError, show
@@ -62,7 +62,7 @@ def _check(subject: Subject, text: Text) -> str:
     return _compare(reach, sequence, limit, count)
 
 
-def _compare(reach: Reach, sequence: str, limit: int, count: Callable[[str], int] | None) -> str:
+def _compare(reach: ReadSpan, sequence: str, limit: int, count: Callable[[str], int] | None) -> str:
     """Compare the letters that are read with the tokens that are declared."""
     read = reach.letters
     letters_read = sequence[reach.start : reach.stop]
@@ -168,7 +168,7 @@ def _longer_than_limit(
     return sequence
 
 
-def _reach(subject: Subject, sequence: str) -> Reach:
+def _reach(subject: Subject, sequence: str) -> ReadSpan:
     """Find which letters move the embedding."""
     return Mover(lambda sequences: subject.embed(sequences, 1), sequence).reach()
 

@@ -31,17 +31,17 @@ from .subject import Subject
 
 _ENTRIES = ("", "state_dict", "model", "model_state_dict")
 """Where a file of torch may hold its tensors."""
-_KEPT = "loads"
+_SHARED_KEY = "loads"
 _REPORT = "log_state_dict_report"
 _RESOLVE = "resolve_trust_remote_code"
 
 
 @dataclass
-class Loads:
+class LoadReports:
     """The messages reported while an extractor was built once more."""
 
-    may_miss: tuple[tuple[str, str], ...]
-    may_leave: tuple[tuple[str, str], ...]
+    allowed_missing: tuple[tuple[str, str], ...]
+    allowed_unexpected: tuple[tuple[str, str], ...]
     faults: list[str] = field(default_factory=list)
     filled: list[tuple[Any, str]] = field(default_factory=list)
     """Module and name of each of its weights that a load was reported to have filled."""
@@ -52,13 +52,13 @@ class Loads:
     code_seen: bool = True
     """False where the installed transformers does not show whether it passes code by."""
 
-    def note(self, module: Any, missing: Sequence[str], left_over: Sequence[str]) -> None:
+    def note(self, module: Any, missing: Sequence[str], unexpected: Sequence[str]) -> None:
         """Keep what one load reported of a module."""
         where = type(module).__name__
-        absent = set(unexplained(missing, self.may_miss))
+        absent = set(unexplained(missing, self.allowed_missing))
         for what, keys in (
             ("missing from", sorted(absent)),
-            ("left over in", unexplained(left_over, self.may_leave)),
+            ("left over in", unexplained(unexpected, self.allowed_unexpected)),
         ):
             if keys:
                 self.faults.append(
@@ -98,8 +98,8 @@ def weights(subject: Subject) -> str:
 
 def own_code(subject: Subject) -> str:
     """Check that the Auto classes of transformers passed no checkpoint's own code by."""
-    stored = subject.shared.get(_KEPT)
-    loads = stored if isinstance(stored, Loads) else _watched(subject)[1]
+    stored = subject.shared.get(_SHARED_KEY)
+    loads = stored if isinstance(stored, LoadReports) else _watched(subject)[1]
     if loads.ignored:
         msg = (
             f"{first_and_more(loads.ignored)} has code of its own, and the library's class "
@@ -116,14 +116,14 @@ def own_code(subject: Subject) -> str:
     return "No code that a checkpoint brings for an Auto class of transformers is passed by."
 
 
-def _watched(subject: Subject) -> tuple[Any, Loads]:
+def _watched(subject: Subject) -> tuple[Any, LoadReports]:
     """Return the extractor, built once more, and what was reported meanwhile.
 
     What is kept for other properties holds no weights, which memory may not have room for.
     """
     _ = subject.loaded  # what it imports is imported by now, and can be watched
     builtin = subject.spec.removeprefix("builtin:") == "huggingface"
-    loads = Loads(*allowed_keys(subject.options if builtin else {}))
+    loads = LoadReports(*allowed_keys(subject.options if builtin else {}))
     with contextlib.ExitStack() as stack:
         if torch := sys.modules.get("torch"):
             stack.enter_context(_replaced(torch.nn.Module, "load_state_dict", loads, _of_torch))
@@ -139,13 +139,13 @@ def _watched(subject: Subject) -> tuple[Any, Loads]:
         for module in users:
             stack.enter_context(_replaced(module, _RESOLVE, loads, _of_code))
         extractor = subject.load().extractor
-    subject.shared[_KEPT] = dataclasses.replace(loads, filled=[])
+    subject.shared[_SHARED_KEY] = dataclasses.replace(loads, filled=[])
     return extractor, loads
 
 
 @contextlib.contextmanager
 def _replaced(
-    owner: Any, name: str, loads: Loads, watch: Callable[[Any, Loads], Any]
+    owner: Any, name: str, loads: LoadReports, watch: Callable[[Any, LoadReports], Any]
 ) -> Iterator[None]:
     """Put a watch around a function of a module or class, if it has one of that name."""
     inner = getattr(owner, name, None)
@@ -159,7 +159,7 @@ def _replaced(
         setattr(owner, name, inner)
 
 
-def _of_torch(inner: Any, loads: Loads) -> Any:
+def _of_torch(inner: Any, loads: LoadReports) -> Any:
     def load_state_dict(module: Any, *args: Any, **keywords: Any) -> Any:
         report = inner(module, *args, **keywords)
         loads.note(module, report.missing_keys, report.unexpected_keys)
@@ -168,7 +168,7 @@ def _of_torch(inner: Any, loads: Loads) -> Any:
     return load_state_dict
 
 
-def _of_transformers(inner: Any, loads: Loads) -> Any:
+def _of_transformers(inner: Any, loads: LoadReports) -> Any:
     def report(*args: Any, **keywords: Any) -> None:
         info, model = keywords["loading_info"], keywords["model"]
         other_shape = {key for key, *_ in info.mismatched_keys}
@@ -179,7 +179,7 @@ def _of_transformers(inner: Any, loads: Loads) -> Any:
     return report
 
 
-def _of_code(inner: Any, loads: Loads) -> Any:
+def _of_code(inner: Any, loads: LoadReports) -> Any:
     def resolve(
         trusted: Any, name: Any, has_local: Any, has_remote: Any, *args: Any, **keywords: Any
     ) -> Any:
@@ -200,13 +200,13 @@ def _weights_of(extractor: object) -> dict[str, Any]:
     }
 
 
-def _compared(subject: Subject, held: dict[str, Any], by_hand: dict[str, Any]) -> str:
+def _compared(subject: Subject, weights: dict[str, Any], read_by_hand: dict[str, Any]) -> str:
     """Compare weights that no load was reported to have filled with the tensors of the files."""
     files = _files(subject)
     stored = {name: tensor for file in files for name, tensor in _tensors(file).items()}
-    sources = {name: _equals(weight, stored) for name, weight in held.items()}
-    lacking = [name for name in unexplained(by_hand, UNUSED) if not sources[name]]
-    other = [name for name in lacking if _namesake(name, by_hand[name], stored)]
+    sources = {name: _equals(weight, stored) for name, weight in weights.items()}
+    lacking = [name for name in unexplained(read_by_hand, UNUSED) if not sources[name]]
+    other = [name for name in lacking if _namesake(name, read_by_hand[name], stored)]
     named = first_and_more(list(dict.fromkeys(file.name for file in files))) or "no file of weights"
     if other:
         msg = (
@@ -217,7 +217,7 @@ def _compared(subject: Subject, held: dict[str, Any], by_hand: dict[str, Any]) -
         raise BrokenError(msg, f"{subject.spec}(name_model={subject.name_model!r})")
     if lacking:
         msg = (
-            f"Where {len(lacking)} of {len(held)} weights come from cannot be verified "
+            f"Where {len(lacking)} of {len(weights)} weights come from cannot be verified "
             f"({first_and_more(lacking)}): no load reports them, and {named} has no such "
             "numbers; load them with load_state_dict(tensors, strict=True)"
         )
@@ -256,12 +256,12 @@ def _tensors(file: Path) -> dict[str, Any]:
     return {}
 
 
-def _equals(weight: Any, stored: dict[str, Any]) -> list[str]:
+def _equals(weight: Any, tensors: dict[str, Any]) -> list[str]:
     """Return the names of the tensors that hold the numbers of a weight, as they are or turned."""
     own = weight.detach().cpu()
     return [
         name
-        for name, tensor in stored.items()
+        for name, tensor in tensors.items()
         for form in _orientations(tensor)
         if form.shape == own.shape and bool((form.to(own.dtype) == own).all())
     ]
@@ -271,9 +271,9 @@ def _orientations(tensor: Any) -> Iterable[Any]:
     return (tensor, tensor.T) if len(tensor.shape) == len("ij") else (tensor,)
 
 
-def _namesake(name: str, weight: Any, stored: dict[str, Any]) -> bool:
+def _namesake(name: str, weight: Any, tensors: dict[str, Any]) -> bool:
     """Whether a tensor of the same shape has the name of a weight, less what stands before."""
     return any(
         tensor.shape == weight.shape and f".{name}".endswith(f".{other}")
-        for other, tensor in stored.items()
+        for other, tensor in tensors.items()
     )

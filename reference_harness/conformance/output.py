@@ -4,7 +4,7 @@ import numpy as np
 
 from reference_harness.embed import to_numpy
 
-from .probes import MANY, many_sequences, mixed_lengths, random_letters
+from .probes import SEQUENCES, many_sequences, mixed_lengths, random_letters
 from .result import BrokenError
 from .subject import Subject, call, not_finite, other_type
 
@@ -38,7 +38,7 @@ def floating_dtype(subject: Subject) -> str:
         ([random_letters(12)], 1),
         (mixed_lengths(), 2),
         (mixed_lengths(), 8),
-        (many_sequences(), MANY),
+        (many_sequences(), SEQUENCES),
     ):
         raw = subject.raw(sequences, size)
         try:

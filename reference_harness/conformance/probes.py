@@ -7,7 +7,7 @@ IUPAC = "RYSWKMBDHVN"
 # Three, seven, ... letters: below, at and above the width of the k-mers tokenizers cut (3, 4, 6).
 LENGTHS = (7, 12, 19, 31)
 # Embeddings of one larger batch: more than 32, and a multiple of no usual batch size.
-MANY = 41
+SEQUENCES = 41
 
 
 def random_letters(length: int, salt: int = 0) -> str:
@@ -22,4 +22,4 @@ def mixed_lengths() -> list[str]:
 
 def many_sequences() -> list[str]:
     """Return MANY short sequences of mixed lengths."""
-    return [random_letters(LENGTHS[salt % len(LENGTHS)], salt) for salt in range(MANY)]
+    return [random_letters(LENGTHS[salt % len(LENGTHS)], salt) for salt in range(SEQUENCES)]

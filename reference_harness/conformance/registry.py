@@ -15,7 +15,7 @@ class Property:
     """One property that an extractor must have."""
 
     slug: str
-    says: str
+    sentence: str
     """The property, in one sentence."""
     check: Callable[[Subject], Seen] | None
     """Returns a description and a difference; raises BrokenError, or UnverifiedError where nothing

@@ -18,7 +18,7 @@ from typing import Any
 
 from reference_harness.embed import BATCHING, Batching
 from reference_harness.errors import OptionError, known_name
-from reference_harness.progress import Listener, Silent
+from reference_harness.progress import Listener, SilentListener
 
 from .registry import BY_SLUG, LOADS, PROPERTIES, QUICK
 from .result import Outcome, PropertyResult
@@ -31,7 +31,7 @@ LETTERS = 8192
 
 NO_LOAD = "Not tried, as the extractor does not load."
 NOT_TRIED = "Not tried, as another property does not hold: fix that before the full check."
-SILENT = Silent()
+SILENT = SilentListener()
 
 _ROOT = Path(__file__).resolve().parents[2]
 _POLL_SECONDS = 0.05
@@ -241,9 +241,9 @@ def _read(results_file: Path) -> tuple[dict[str, PropertyResult], str | None]:
 
 
 def _end_reason(
-    process: subprocess.Popen[bytes], output_file: Path, late: bool, seconds: float
+    process: subprocess.Popen[bytes], output_file: Path, timed_out: bool, seconds: float
 ) -> str:
-    if late:
+    if timed_out:
         return f"It did not finish within {math.ceil(seconds)} s: shorten it, or raise --seconds."
     code = process.returncode
     end = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

@@ -188,19 +188,19 @@ def no_drift(subject: Subject) -> tuple[str, float]:
     return f"{len(before)} embeddings are the same before and after all others.", worst
 
 
-def lengths_up_to(most: int) -> list[int]:
-    """Return ROWS lengths from SHORTEST to `most`, fewer of the longer ones.
+def lengths_up_to(maximum: int) -> list[int]:
+    """Return ROWS lengths from SHORTEST to `maximum`, fewer of the longer ones.
 
     Each doubling of the length has half as many sequences and a bit more (1 / sqrt(2)), at least
     ROWS_MIN, so that a doubling costs more than the one before, but not twice as much.
     """
     edges = [SHORTEST]
-    while edges[-1] < most:
-        edges.append(min(most, 2 * edges[-1]))
+    while edges[-1] < maximum:
+        edges.append(min(maximum, 2 * edges[-1]))
     buckets = list(itertools.pairwise(edges)) or [(SHORTEST, SHORTEST)]
     weights = [2 ** (-i / 2) for i in range(len(buckets))]
     draw = random.Random(SEED)  # noqa: S311 - a probe, no secret
-    lengths = [SHORTEST, max(SHORTEST, most)]
+    lengths = [SHORTEST, max(SHORTEST, maximum)]
     for (low, high), weight in list(zip(buckets, weights, strict=True))[1:]:
         count = max(SEQUENCES_MIN, int(SEQUENCES * weight / sum(weights)))
         lengths += [draw.randint(low, high) for _ in range(count)]

@@ -10,7 +10,7 @@ from reference_harness.batching import TOKEN_BUDGET
 from reference_harness.embed import FILE_BATCH, Batching, to_numpy
 from reference_harness.extractors.base import UNDECLARED
 from reference_harness.loading import LoadedExtractor, load
-from reference_harness.progress import Listener, Silent
+from reference_harness.progress import Listener, SilentListener
 from reference_harness.reach import difference
 
 from .result import TOLERANCES, BrokenError, show
@@ -34,7 +34,7 @@ class Subject:
 
     measured: bool = False
     """Whether the token budget is measured, as a run's then is."""
-    listener: Listener = field(default_factory=Silent)
+    listener: Listener = field(default_factory=SilentListener)
     """Receives the progress of the full check."""
     shared: dict[str, object] = field(default_factory=dict)
     """Results that several properties share."""
@@ -153,12 +153,12 @@ def not_finite(rows: np.ndarray) -> str | None:
     )
 
 
-def _array(given: Any) -> np.ndarray | None:
+def _array(output: Any) -> np.ndarray | None:
     """Return what a run would read; integers as they are; None for what is no array."""
     try:
-        return to_numpy(given)
+        return to_numpy(output)
     except TypeError:
-        array = given.numpy() if hasattr(given, "numpy") else given
+        array = output.numpy() if hasattr(output, "numpy") else output
         return array if isinstance(array, np.ndarray) else None
 
 

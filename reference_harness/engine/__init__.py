@@ -39,7 +39,7 @@ class Engine(Protocol):
 
     @property
     def workers(self) -> int:
-        """Probes that may run at the same time, at first."""
+        """Number of probes that may run at the same time, when the run begins."""
 
     @property
     def longest_first(self) -> bool:
@@ -47,11 +47,11 @@ class Engine(Protocol):
 
     @property
     def has_room(self) -> bool:
-        """Whether it takes another task: enough to stay busy, few enough to hold."""
+        """Whether it takes another task now: it holds enough to stay busy, and not too many."""
 
     @property
     def open(self) -> int:
-        """Jobs it was given whose result was not taken."""
+        """Number of jobs that it was given and whose result was not returned yet."""
 
     def __enter__(self) -> Self:
         """Return itself."""

@@ -42,7 +42,7 @@ class Cluster:
         """Set by Ctrl-C, which reaches the main thread alone, where each run has its own."""
 
     def size(self) -> Size:
-        """Return what the machines have that are alive."""
+        """Return the machines that are alive, and the CPUs and GPUs of these."""
         each = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         cpus = [int(resources.get("CPU", 0)) for resources in each]
         gpus = sum(int(resources.get("GPU", 0)) for resources in each)

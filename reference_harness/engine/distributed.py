@@ -21,7 +21,7 @@ from reference_harness.job import Job, ProbeFailure, ProbeResult
 
 from . import Notice
 from .cluster import Cluster, Size
-from .remote import Ready, RemoteEmbedder, probe, probe_variables, thread_variables
+from .remote import RemoteEmbedder, StartedEmbedder, probe, probe_variables, thread_variables
 
 DEATHS_MAX = 8
 """Deaths that a task may see. More than on one machine: a machine that leaves is no fault of the
@@ -113,9 +113,9 @@ class RayEngine:
         while not self._ray.wait([ref], timeout=POLL_SECONDS)[0]:
             if why := self._stalled():
                 say(why)
-        ready: Ready = self._ray.get(ref)
+        ready: StartedEmbedder = self._ray.get(ref)
         if ready.facts is None:
-            raise EmbeddingError(ready.failed)
+            raise EmbeddingError(ready.failure)
         del self._starting[ref]
         self._idle.append(actor)
         return ready.facts
@@ -138,7 +138,7 @@ class RayEngine:
 
     @property
     def has_room(self) -> bool:
-        """Whether the embedders have little waiting."""
+        """Whether few jobs wait for the embedders."""
         return len(self._queue) < JOBS_AHEAD * self._embedders_max
 
     @property
@@ -224,14 +224,14 @@ class RayEngine:
     def _started(self, ref: Any) -> None:  # Ray's own type
         actor = self._starting.pop(ref)
         try:
-            ready: Ready = self._ray.get(ref)
+            ready: StartedEmbedder = self._ray.get(ref)
         except self._ray.exceptions.RayActorError:
             return  # with its machine; another one is started
         if ready.facts == self.facts:
             self._idle.append(actor)
             return
         self._parked.append(actor)
-        why = ready.failed or _difference(self.facts, ready.facts)
+        why = ready.failure or _difference(self.facts, ready.facts)
         self._notices.append(Notice(f"an embedder on {ready.machine} is not used: {why}"))
 
     def _step(self, stream: Any) -> RunEvent | None:  # Ray's own type

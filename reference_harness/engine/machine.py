@@ -49,7 +49,7 @@ class LocalEngine:
 
     @property
     def has_room(self) -> bool:
-        """Whether the workers have little waiting."""
+        """Whether few jobs wait for the workers."""
         return not self._embedded and len(self._jobs) <= AHEAD * self._workers
 
     @property

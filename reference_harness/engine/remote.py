@@ -19,12 +19,12 @@ STEP_SECONDS = 0.5
 """Time between two reports of progress: each costs the cluster a millisecond."""
 
 
-class Ready(NamedTuple):
+class StartedEmbedder(NamedTuple):
     """An embedder that was started, on a machine."""
 
     machine: str
     facts: ExtractorFacts | None
-    failed: str = ""
+    failure: str = ""
     """Why the extractor could not be loaded there."""
 
 
@@ -37,20 +37,20 @@ class RemoteEmbedder:
         self._threads = threads_given
         self._embedder: Embedder | None = None
 
-    def load(self) -> Ready:
+    def load(self) -> StartedEmbedder:
         """Load the extractor, in the folder that the run was started in."""
         machine = socket.gethostname()
         try:
             os.chdir(self._folder)
         except OSError as error:
             why = f"{self._folder}: {error.strerror}: start the run in a folder that every machine"
-            return Ready(machine, None, f"{why} of the cluster has")
+            return StartedEmbedder(machine, None, f"{why} of the cluster has")
         try:
             self._embedder = self._spec.load()
         except HarnessError as error:
-            return Ready(machine, None, str(error))
+            return StartedEmbedder(machine, None, str(error))
         limit_threads(self._threads)
-        return Ready(machine, self._embedder.facts)
+        return StartedEmbedder(machine, self._embedder.facts)
 
     def embed(self, job: EmbedJob) -> Iterator[Step | EmbedResult]:
         """Yield what was embedded, now and then, and at the end how it went."""

@@ -46,15 +46,15 @@ class Scores(StrictModel):
 
 
 def first_error(
-    error: ValidationError, top: str = "the document", *, with_input: bool = False
+    error: ValidationError, root_name: str = "the document", *, with_input: bool = False
 ) -> str:
     """Return "place: message" of the first validation error, on one line of printable ASCII.
 
-    The place is the path of keys, joined by "/", escaped and cut; `top` names the whole value.
+    The place is the path of keys, joined by "/", escaped and cut; `root_name` is the whole value.
     With the input, "; found VALUE" follows.
     """
     first = error.errors(include_url=False)[0]
-    field = quoted("/".join(map(str, first["loc"])))[1:-1] or top
+    field = quoted("/".join(map(str, first["loc"])))[1:-1] or root_name
     end = f"; found {quoted(first['input'])}" if with_input else ""
     return f"{field}: {first['msg']}{end}"
 

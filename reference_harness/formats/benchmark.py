@@ -66,7 +66,7 @@ class _Condition(ABC):
     """A condition on a member: pydantic asks it for the validation and for the JSON Schema."""
 
     def problem(self, value: Any) -> str | None:
-        """Return what was expected of a value of the right type; None where it is that."""
+        """Return what was expected of a value of the right type; None where it is met."""
         del value
         return None
 
@@ -98,12 +98,12 @@ class Only(_Condition):
     why: str
 
     def problem(self, value: Any) -> str | None:
-        """Return the value that was expected; None where it is that."""
+        """Return the expected value; None where `value` equals it."""
         expected = f"expected {json.dumps(self.value)}: {self.why}"
         return None if value == self.value else expected
 
     def keywords(self) -> dict[str, Any]:
-        """Return the value as `const`."""
+        """Return the keyword `const` with the value."""
         return {"const": self.value}
 
 
@@ -115,11 +115,11 @@ class Written(_Condition):
     words: str
 
     def problem(self, value: Any) -> str | None:
-        """Return the words; None where the whole text fits the pattern."""
+        """Return the expected form in words; None where the whole text matches the pattern."""
         return None if re.fullmatch(self.pattern, value) else f"expected {self.words}"
 
     def keywords(self) -> dict[str, Any]:
-        """Return the pattern."""
+        """Return the keyword `pattern` with the pattern."""
         return {"pattern": f"^({self.pattern})$"}
 
 

@@ -171,18 +171,18 @@ RECURSION_MAX = 1000
 limit of depth, and ends the process of Python 3.11."""
 
 
-def read_json(raw: bytes, *, values_max: int | None = None, own: bool = False) -> Any:
+def read_json(raw: bytes, *, values_max: int | None = None, is_own: bool = False) -> Any:
     """Return the value of a JSON text, as `pydantic_core.from_json` does.
 
     That parser, which takes 20 ms to import, reads what the standard library refuses, and what the
     two read differently: escapes, which can be lone surrogates, and deep values. Where this program
-    wrote the text, `own`, escapes are read by either.
+    wrote the text, `is_own`, escapes are read by either.
     Raises ValueError, for a text of more than `values_max` values before it is parsed.
     """
     # Each value but the first follows a comma, or is the first of a list or an object.
     if values_max is not None and sum(map(raw.count, (b",", b"[", b"{"))) >= values_max:
         raise ValueError(f"it may have more than {values_max:,} values")
-    if (own or b"\\" not in raw) and sys.getrecursionlimit() <= RECURSION_MAX:
+    if (is_own or b"\\" not in raw) and sys.getrecursionlimit() <= RECURSION_MAX:
         try:
             value = json.loads(raw.decode("utf-8"))
         except (ValueError, RecursionError):

@@ -37,7 +37,7 @@ INSTALL = (
     *("--only-binary", ":all:"),
 )
 """No building: a source distribution runs its author's code outside the sandbox."""
-SAID = 2000
+STDERR_SHOWN = 2000
 """Characters of the installer's message that are shown."""
 
 
@@ -196,7 +196,7 @@ def install(lock: Lock, cache: Path, say: Say = silent) -> Path:
         )
         if completed.returncode:
             raise NotInstalled(
-                f"{lock.name} cannot be installed: {completed.stderr.strip()[-SAID:]}",
+                f"{lock.name} cannot be installed: {completed.stderr.strip()[-STDERR_SHOWN:]}",
                 "check the connection to the package index, and that the lock has the hashes of "
                 "this platform",
             )

@@ -26,7 +26,7 @@ class WorkerProcesses:
         self,
         jobs: int,
         method: Literal["fork", "spawn"],
-        begin: Callable[..., object],
+        initializer: Callable[..., object],
         *given: object,
     ) -> None:
         import multiprocessing  # 30 ms that a command without workers does not need
@@ -34,7 +34,7 @@ class WorkerProcesses:
 
         self._others = set(multiprocessing.active_children())
         self._executor = ProcessPoolExecutor(
-            jobs, multiprocessing.get_context(method), _begin, (begin, given)
+            jobs, multiprocessing.get_context(method), _begin, (initializer, given)
         )
 
     def __enter__(self) -> "ProcessPoolExecutor":
@@ -50,14 +50,14 @@ class WorkerProcesses:
         self._executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin(begin: Callable[..., object], given: tuple[object, ...]) -> None:
+def _begin(initializer: Callable[..., object], given: tuple[object, ...]) -> None:
     import signal
 
     # Ctrl-C reaches every process of the terminal: the parent alone decides what to keep.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _end_with_parent()
-    begin(*given)
+    initializer(*given)
 
 
 def _end_with_parent() -> None:

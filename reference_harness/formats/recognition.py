@@ -294,7 +294,7 @@ _IMPORT = "collect all results of the model: `geneb-ci pack FOLDER`"
 _NO_PROBE = (
     "its numbers are of another protocol: run the benchmark, `geneb-harness run --submission FILE`"
 )
-_OF_A_MODEL = "pass the results of a run; `geneb-ci new OWNER/MODEL` describes a model"
+_MODEL_FIX = "pass the results of a run; `geneb-ci new OWNER/MODEL` describes a model"
 FORMATS: tuple[ForeignFormat, ...] = (
     ForeignFormat(
         "a log of upstream's pipeline of one task",
@@ -362,9 +362,9 @@ FORMATS: tuple[ForeignFormat, ...] = (
         lambda value: (
             "model_type" in value and ("architectures" in value or "hidden_size" in value)
         ),
-        _OF_A_MODEL,
+        _MODEL_FIX,
     ),
-    ForeignFormat("a tokenizer of a model", _has("added_tokens", "model"), _OF_A_MODEL),
+    ForeignFormat("a tokenizer of a model", _has("added_tokens", "model"), _MODEL_FIX),
     ForeignFormat(
         "statistics of HELM, which prompts a model and fits no probe on embeddings",
         lambda value: isinstance(value.get("name"), dict) and "sum" in value and "count" in value,
@@ -385,7 +385,7 @@ FORMATS: tuple[ForeignFormat, ...] = (
         lambda value: "findings" in value or ("runs" in value and "version" in value),
         "pass the submission that it is about",
     ),
-    ForeignFormat("the index of a model's weights", _has("weight_map"), _OF_A_MODEL),
+    ForeignFormat("the index of a model's weights", _has("weight_map"), _MODEL_FIX),
     ForeignFormat("an answer of a web server, which has an error", _is_error, _GET),
     ForeignFormat(
         "an answer of GitHub's API, which holds a file in base64",

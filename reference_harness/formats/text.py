@@ -65,10 +65,10 @@ def command_lines(line: str, columns: int) -> Iterator[str]:
     yield lines[-1]
 
 
-def _groups(words: list[str]) -> list[str]:
+def _groups(arguments: list[str]) -> list[str]:
     """Return the words of a command, each option with what may be its value."""
     groups: list[str] = []
-    for word in words:
+    for word in arguments:
         option = groups[-1] if groups else ""
         if option.startswith("-") and option != "--" and " " not in option and word[0] != "-":
             groups[-1] += f" {word}"

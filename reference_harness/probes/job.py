@@ -18,12 +18,12 @@ from reference_harness.formats.files import file_sha256
 from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.job import metric_columns as per_seed
 from reference_harness.memory import is_out_of_memory
-from reference_harness.receipt.rounding import BLOCK_EMBEDDINGS, Widened
+from reference_harness.receipt.rounding import BLOCK_EMBEDDINGS, WidenedEmbeddings
 from reference_harness.receipt.scoring import values_of
 from reference_harness.rescore import load
 from reference_harness.tasks import Labels, TaskData
 
-from .kinds import Columns, Fitted, columns_of, is_seeded, predict
+from .kinds import ColumnStatistics, TrainingData, columns_of, is_seeded, predict
 from .report import ProbeScores
 
 
@@ -56,7 +56,7 @@ class ProbeJob:
         values = values_of(self.file, self.receipt, data)
         self._refuse_others(values)
         cut, scale = self.receipt.train, self.receipt.scale_log2
-        train, test = Widened(values[:cut], scale), Widened(values[cut:], scale)
+        train, test = WidenedEmbeddings(values[:cut], scale), WidenedEmbeddings(values[cut:], scale)
         try:
             columns = columns_of(train)
             cells = {
@@ -86,10 +86,10 @@ class ProbeJob:
         self,
         kind: str,
         regime: str,
-        train: Widened,
-        test: Widened,
+        train: WidenedEmbeddings,
+        test: WidenedEmbeddings,
         data: TaskData,
-        columns: Columns,
+        columns: ColumnStatistics,
     ) -> ProbeScores:
         started = time.perf_counter()
         labels, shots = data.train.labels, self.benchmark.protocol.few_shot_k
@@ -98,9 +98,11 @@ class ProbeJob:
             drawn *= len(self.seeds)
         predictions: list[Labels] = []
         for seed, rows in zip(self.seeds, drawn, strict=False):
-            part = Fitted(train, labels)
+            part = TrainingData(train, labels)
             if rows is not None:
-                part = Fitted(Widened(train.values[rows], train.scale_log2), labels[rows])
+                part = TrainingData(
+                    WidenedEmbeddings(train.values[rows], train.scale_log2), labels[rows]
+                )
             predictions.append(
                 predict(kind, part, test, columns, seed=seed, shot=shots.get(regime))
             )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from reference_harness import optimum
 from reference_harness.errors import ProbeError
-from reference_harness.receipt.rounding import BLOCK_EMBEDDINGS, Widened
+from reference_harness.receipt.rounding import BLOCK_EMBEDDINGS, WidenedEmbeddings
 from reference_harness.tasks import Labels
 
 NEIGHBOURS = 5
@@ -32,14 +32,14 @@ EPOCHS, STEPS_MIN = 30, 300
 Rows = npt.NDArray[np.float32]
 
 
-class Fitted(NamedTuple):
+class TrainingData(NamedTuple):
     """The data that a probe is fitted on: (n, d) embeddings, (n,) labels."""
 
-    train: Widened
+    train: WidenedEmbeddings
     labels: Labels
 
 
-class Columns(NamedTuple):
+class ColumnStatistics(NamedTuple):
     """Mean and deviation of each column over all training sequences of a task, (d,) each.
 
     Few-shot probes are prepared with them, too: two embeddings have no deviation worth the name,
@@ -50,14 +50,14 @@ class Columns(NamedTuple):
     deviation: npt.NDArray[np.float64]
     """1 where a column is constant."""
 
-    def standardised(self, rows: Widened) -> Rows:
+    def standardised(self, rows: WidenedEmbeddings) -> Rows:
         """Return embeddings of mean 0 and deviation 1 in each column."""
         standard = np.subtract(rows[:], self.mean, dtype=np.float32, casting="same_kind")
         standard /= self.deviation.astype(np.float32)
         return standard
 
 
-def columns_of(train: Widened) -> Columns:
+def columns_of(train: WidenedEmbeddings) -> ColumnStatistics:
     """Return mean and deviation of the columns, over blocks of embeddings."""
     total = np.zeros(train.shape[1])
     for start in range(0, len(train), BLOCK_EMBEDDINGS):
@@ -67,11 +67,17 @@ def columns_of(train: Widened) -> Columns:
     for start in range(0, len(train), BLOCK_EMBEDDINGS):
         squares += ((train[start : start + BLOCK_EMBEDDINGS] - mean) ** 2).sum(axis=0)
     deviation = np.sqrt(squares / len(train))
-    return Columns(mean, np.where(deviation > CONSTANT * np.abs(mean), deviation, 1.0))
+    return ColumnStatistics(mean, np.where(deviation > CONSTANT * np.abs(mean), deviation, 1.0))
 
 
 def predict(
-    kind: str, fit: Fitted, test: Widened, columns: Columns, *, seed: int, shot: int | None
+    kind: str,
+    fit: TrainingData,
+    test: WidenedEmbeddings,
+    columns: ColumnStatistics,
+    *,
+    seed: int,
+    shot: int | None,
 ) -> Labels:
     """Fit a probe of a kind on training sequences, and return the labels of (m, d) test sequences.
 

@@ -105,7 +105,7 @@ def _escaped(cell: str) -> str:
 
 
 def as_json(result: Probes) -> str:
-    """Return all of it as JSON."""
+    """Return the tables as JSON."""
     return dumps(result.model_dump()).decode()
 
 

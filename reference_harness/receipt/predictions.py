@@ -45,12 +45,12 @@ def section(classes: Labels, truth: Labels, fits: Sequence[Labels]) -> bytes:
     return head + labels + np.packbits(bits.astype(np.uint8)).tobytes()
 
 
-def task_section(problem: "Problem", scored: Iterable["ScoredRegime"]) -> bytes:
+def task_section(problem: "Problem", regimes: Iterable["ScoredRegime"]) -> bytes:
     """Return the part of a task that was scored: its fits of record.
 
     A regime has one fit a seed where embeddings are drawn, else one for all seeds.
     """
-    fits = [(part, len(part.fits)) for part in scored]
+    fits = [(part, len(part.fits)) for part in regimes]
     of_record = [labels for part, count in fits for labels in part.predictions[:count]]
     classes = np.unique(np.concatenate([problem.train_labels, problem.test_labels]))
     return section(classes, problem.test_labels, of_record)

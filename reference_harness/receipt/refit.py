@@ -18,9 +18,9 @@ from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.further import FurtherFiles, read_further_embeddings
 from reference_harness.job import problem_of
-from reference_harness.rescore import Lend, load
+from reference_harness.rescore import WorkerLender, load
 
-from .rounding import Rounded
+from .rounding import RoundedEmbeddings
 from .scoring import values_of
 
 
@@ -42,7 +42,7 @@ class RefitJob:
         Raises a HarnessError, which names task or file.
         """
         data = load(self.benchmark, self.source, self.task_id)
-        rows = Rounded(values_of(self.file, self.receipt, data), self.receipt.scale_log2)
+        rows = RoundedEmbeddings(values_of(self.file, self.receipt, data), self.receipt.scale_log2)
         problem = problem_of(rows, self.receipt.train, data.train.labels, data.test.labels)
         further = read_further_embeddings(self.further, problem, self.receipt.scale_log2)
         try:
@@ -58,15 +58,17 @@ def refit(
     receipt: TaskReceipt,
     benchmark: Benchmark,
     source: Source,
-    further: FurtherFiles,
-    lent: Lend | None = None,
+    further_files: FurtherFiles,
+    lend_workers: WorkerLender | None = None,
 ) -> ReceiptRefit:
-    """Return the decisions that change in one task, with the workers `lent`, else with a new one.
+    """Return the decisions that change in one task, by workers of `lend_workers` or a new one.
 
     Raises DataError, EmbeddingError or ProbeError, which name the task or the file.
     """
-    job = RefitJob(task_id, receipt_file(folder, task_id), receipt, benchmark, source, further)
-    with (lent or Pool)(1) as pool:
+    job = RefitJob(
+        task_id, receipt_file(folder, task_id), receipt, benchmark, source, further_files
+    )
+    with (lend_workers or Pool)(1) as pool:
         pool.submit(job)
         (training,) = pool.results(block=True)
     return ReceiptRefit(schema_version="1.0", task=task_id, training=training)

@@ -23,7 +23,7 @@ from reference_harness.rescore import load
 from reference_harness.scorer import SCORER
 
 from .predictions import task_section, write_predictions
-from .rounding import Rounded
+from .rounding import RoundedEmbeddings
 from .scoring import ReceiptProbes, values_of
 from .task_file import is_written
 
@@ -54,7 +54,7 @@ class RunJob:
     def execute(self) -> RescoredRun:
         """Return what a run says of the task. Raises a HarnessError, which names the task."""
         data = load(self.benchmark, self.source, self.task_id)
-        rows = Rounded(values_of(self.file, self.receipt, data), self.receipt.scale_log2)
+        rows = RoundedEmbeddings(values_of(self.file, self.receipt, data), self.receipt.scale_log2)
         settings = ReceiptProbes(self.benchmark.protocol)
         try:
             problem = problem_of(rows, self.receipt.train, data.train.labels, data.test.labels)
@@ -159,17 +159,19 @@ def former_of(path: Path) -> SubmissionV12:
     return former
 
 
-def resubmitted(record: RunRecord, benchmark: Benchmark, former: SubmissionV12) -> dict[str, Any]:
+def resubmitted(
+    record: RunRecord, benchmark: Benchmark, former_submission: SubmissionV12
+) -> dict[str, Any]:
     """Return the submission of a rescored record, with metadata and gaps of the former one.
 
     Where the receipt is stays as it was, unless the predictions beside it are other ones. Raises
     OptionError for a former submission that is not of this run.
     """
-    new = submission.build(record, benchmark, former.meta, "1.2")
-    was, now = former.receipt, new["receipt"]
-    if was is None or (former.model_id, was.root) != (record.model_id, now["root"]):
+    new = submission.build(record, benchmark, former_submission.meta, "1.2")
+    was, now = former_submission.receipt, new["receipt"]
+    if was is None or (former_submission.model_id, was.root) != (record.model_id, now["root"]):
         msg = "the former submission is of another run: pass that of the record"
         raise OptionError(msg)
     if was.location and was.predictions and was.predictions.model_dump() == now["predictions"]:
         now["location"] = was.location.model_dump()
-    return new | {"gaps": former.gaps}
+    return new | {"gaps": former_submission.gaps}

@@ -32,7 +32,7 @@ SCALED_VALUES = 1 << 15
 """Values rounded at once, or an embedding: 256 KiB in float64, which a processor's cache holds."""
 
 
-class Rounded(NamedTuple):
+class RoundedEmbeddings(NamedTuple):
     """The embeddings of a task as they are scored and as a receipt holds them."""
 
     values: Half
@@ -40,7 +40,7 @@ class Rounded(NamedTuple):
     scale_log2: int
 
 
-class Widened:
+class WidenedEmbeddings:
     """Rounded embeddings as the probe sees them, widened when they are read.
 
     It answers what `optimum.solve` asks of a matrix, so that a task which is mapped from its file
@@ -86,13 +86,13 @@ def scale_of(largest: float) -> int:
     return math.frexp(largest)[1] - 1 - TOP_LOG2
 
 
-def rounded(parts: list[npt.NDArray[Any]]) -> Rounded:
+def rounded(parts: list[npt.NDArray[Any]]) -> RoundedEmbeddings:
     """Return the embeddings of all parts, (n_i, d) each, one after the other.
 
     Raises ProbeError for a value that is not finite, or too large or small for any scale.
     """
     scale = scale_for(parts)
-    return Rounded(rounded_at(parts, scale), scale)
+    return RoundedEmbeddings(rounded_at(parts, scale), scale)
 
 
 def scale_for(parts: list[npt.NDArray[Any]]) -> int:

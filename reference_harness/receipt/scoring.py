@@ -31,19 +31,19 @@ from reference_harness.formats.submission import BenchmarkRef, EmbeddingReceipt
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX, receipt_file
 from reference_harness.formats.text import plural
 from reference_harness.job import ScoredRegime, metric_columns, problem_of, regime, score
-from reference_harness.rescore import Lend, load
+from reference_harness.rescore import WorkerLender, load
 from reference_harness.scorer import SCORER
 from reference_harness.tasks import DIGEST_BYTES, Labels, TaskData, sequence_digests
 from reference_harness.text import first_and_more
 
-from .rounding import Rounded
+from .rounding import RoundedEmbeddings
 from .strata import FittedRegime, write_labels, write_strata
 
 DIGESTS = ".digests"
 """Ending of a task's file of digests: of each sequence and of its embedding, 16 bytes each."""
 
 
-class Named(NamedTuple):
+class DigestPairs(NamedTuple):
     """The digests that tell whether equal sequences have equal embeddings: (n, 16) of both."""
 
     sequences: npt.NDArray[np.uint8]
@@ -68,12 +68,12 @@ class ReceiptProbes:
         return self.protocol.few_shot_k
 
 
-class Celled(NamedTuple):
+class CellsResult(NamedTuple):
     """Result of a worker."""
 
     task_id: str
     cells: TaskCells
-    named: Named
+    digests: DigestPairs
     libraries: list[Library]
     scorer: ScorerRef
 
@@ -95,7 +95,7 @@ class CellsJob:
     labels: Path | None = None
     """Folder for the labels of both splits."""
 
-    def execute(self) -> Celled:
+    def execute(self) -> CellsResult:
         """Return the cells: of record where this process has the scorer, canonical where asked for.
 
         Raises a HarnessError, which names the task.
@@ -106,7 +106,7 @@ class CellsJob:
         scorer = SCORER.in_use()
         try:
             problem = problem_of(
-                Rounded(values, self.receipt.scale_log2),
+                RoundedEmbeddings(values, self.receipt.scale_log2),
                 self.receipt.train,
                 data.train.labels,
                 data.test.labels,
@@ -132,7 +132,9 @@ class CellsJob:
             regimes={name: cell for name, (_, cell) in fitted.items() if self.canonical},
             seconds=round(time.perf_counter() - started, 6),
         )
-        return Celled(self.task_id, cells, digested_embeddings(values, data), libraries(), scorer)
+        return CellsResult(
+            self.task_id, cells, digested_embeddings(values, data), libraries(), scorer
+        )
 
     def _of_record(self, problem: probe.Problem) -> dict[str, ScoredRegime]:
         settings = ReceiptProbes(self.benchmark.protocol)
@@ -177,17 +179,19 @@ def values_of(file: Path, receipt: TaskReceipt, data: TaskData) -> npt.NDArray[n
     return np.memmap(file, dtype="<f2", mode="r", shape=(sum(counts), receipt.dim))
 
 
-def digested_embeddings(values: npt.NDArray[np.float16], data: TaskData) -> Named:
+def digested_embeddings(values: npt.NDArray[np.float16], data: TaskData) -> DigestPairs:
     """Return digests of every sequence and of its row's bytes."""
     sequences = b"".join(sequence_digests([*data.train.sequences, *data.test.sequences]))
     rows = b"".join(hashlib.sha256(row.data).digest()[:DIGEST_BYTES] for row in values)
     digests, row_digests = (
         np.frombuffer(each, np.uint8).reshape(-1, DIGEST_BYTES) for each in (sequences, rows)
     )
-    return Named(digests, row_digests)
+    return DigestPairs(digests, row_digests)
 
 
-def unequal_embeddings(digests: Mapping[str, Named], tasks: Mapping[str, TaskReceipt]) -> list[str]:
+def unequal_embeddings(
+    digests: Mapping[str, DigestPairs], tasks: Mapping[str, TaskReceipt]
+) -> list[str]:
     """Return a sentence for each scale at which equal sequences have embeddings that differ.
 
     Bytes of tasks with different scales are not compared. Takes 32 bytes an embedding, twice.
@@ -211,7 +215,7 @@ def unequal_embeddings(digests: Mapping[str, Named], tasks: Mapping[str, TaskRec
     return sentences
 
 
-def write_digests(folder: Path, task_id: str, digests: Named) -> None:
+def write_digests(folder: Path, task_id: str, digests: DigestPairs) -> None:
     """Write the digests of a task, 32 bytes an embedding."""
     write_bytes(folder / f"{task_id}{DIGESTS}", np.hstack(digests).tobytes())
 
@@ -229,7 +233,7 @@ def equal_embeddings(folder: Path, tasks: Mapping[str, TaskReceipt]) -> EqualEmb
             msg = f"{path}: expected {plural(receipt.train + receipt.test, 'digest')}: "
             raise DataError([f"{msg}run receipt-cells --digests for this task"])
         pairs = np.frombuffer(raw, np.uint8).reshape(-1, 2 * DIGEST_BYTES)
-        named_rows[name] = Named(pairs[:, :DIGEST_BYTES], pairs[:, DIGEST_BYTES:])
+        named_rows[name] = DigestPairs(pairs[:, :DIGEST_BYTES], pairs[:, DIGEST_BYTES:])
     first = [
         np.ascontiguousarray(digests.sequences).view("<u8")[:, 0] for digests in named_rows.values()
     ]
@@ -263,8 +267,8 @@ class CellsRequest:
     """Folder to write the digests of sequences and embeddings into."""
 
 
-def cells(request: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
-    """Compute every cell, with the workers `lent`, else with new ones.
+def cells(request: CellsRequest, lend_workers: WorkerLender | None = None) -> ReceiptCells:
+    """Compute every cell, with the workers `lend_workers`, else with new ones.
 
     Raises DataError, EmbeddingError or ProbeError, which name the task; ScorerError where the cells
     of record are needed and a worker cannot compute them.
@@ -273,8 +277,8 @@ def cells(request: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
     scorer = SCORER.ref
     cells_of: dict[str, TaskCells] = {}
     used: dict[tuple[str, str, str, int], LibraryRef] = {}
-    rows: dict[str, Named] = {}
-    with (lent or Pool)(min(request.workers, len(request.tasks))) as pool:
+    rows: dict[str, DigestPairs] = {}
+    with (lend_workers or Pool)(min(request.workers, len(request.tasks))) as pool:
         # Largest first, so that no worker is left with it at the end.
         order = sorted(request.tasks, key=lambda name: (-request.tasks[name].bytes, name))
         for name in order:
@@ -301,9 +305,9 @@ def cells(request: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
                 for library in result.libraries:
                     ref = LibraryRef(**library)
                     used[(ref.library, ref.version, ref.kernel, ref.threads)] = ref
-                rows[result.task_id] = result.named
+                rows[result.task_id] = result.digests
                 if request.digests is not None:
-                    write_digests(request.digests, result.task_id, result.named)
+                    write_digests(request.digests, result.task_id, result.digests)
     pin = request.benchmark.dataset
     return ReceiptCells(
         schema_version="1.0",

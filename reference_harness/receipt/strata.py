@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reference_harness.formats.files import write_bytes
-from reference_harness.optimum import Solved
+from reference_harness.optimum import SolvedProbe
 from reference_harness.probe import Fit
 from reference_harness.tasks import Labels, TaskData
 
@@ -35,7 +35,7 @@ ARRAYS, SEQUENCES = ".npz", ".txt"
 class FittedRegime(NamedTuple):
     """The probes of a regime."""
 
-    solved: list[Solved]
+    solved: list[SolvedProbe]
     rows: list[npt.NDArray[np.int64]]
     """Training sequences of each; none where all sequences are used."""
     predicted: list[Labels]

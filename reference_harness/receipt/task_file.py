@@ -15,10 +15,10 @@ from reference_harness.formats.merkle import Tree, embedding_leaf
 from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.formats.submission_terms import receipt_file
 
-from .rounding import Rounded
+from .rounding import RoundedEmbeddings
 
 
-def write_task(folder: Path, task_id: str, rows: Rounded, train: int) -> TaskReceipt:
+def write_task(folder: Path, task_id: str, rows: RoundedEmbeddings, train: int) -> TaskReceipt:
     """Write the file of a task in one step, and return what the receipt says of it.
 
     The first `train` embeddings are the training split's. Raises StateError when the folder cannot

@@ -247,14 +247,14 @@ class Forgery(NamedTuple):
 def hits_of(cell: CellDraw, forgery: Forgery) -> float:
     """Return how many draws hit an altered embedding in the mean."""
     among, of_class = rates_of(cell, forgery.altered)
-    return cell.uniform * among + cell.by_class * of_class
+    return cell.uniform * among + cell.class_draws * of_class
 
 
 def rates_of(cell: CellDraw, altered: npt.NDArray[np.int64]) -> tuple[float, float]:
     """Return the probabilities that a draw of either way is altered."""
-    drawn_from = cell.right > 0
-    of_class = (altered[drawn_from] / cell.right[drawn_from]).mean()
-    return float(altered.sum() / cell.right.sum()), float(of_class)
+    drawn_from = cell.correct > 0
+    of_class = (altered[drawn_from] / cell.correct[drawn_from]).mean()
+    return float(altered.sum() / cell.correct.sum()), float(of_class)
 
 
 def gain_of(cell: CellDraw, forgery: Forgery) -> float:
@@ -277,10 +277,10 @@ def best_forgery(cells: Sequence[CellDraw]) -> BestForgery:
         (tn, fp), (fn, tp) = cell.matrix.astype(np.float64)
         a, b = np.meshgrid(np.arange(tn + 1), np.arange(tp + 1), indexing="ij")
         gain = cell.weight * (mcc(tn, fp, fn, tp) - mcc(tn - a, fp + a, fn + b, tp - b))
-        among = (a + b) / cell.right.sum()
-        of_class = (a / cell.right[0] + b / cell.right[1]) / 2
+        among = (a + b) / cell.correct.sum()
+        of_class = (a / cell.correct[0] + b / cell.correct[1]) / 2
         with np.errstate(divide="ignore"):
-            cost = -cell.uniform * np.log1p(-among) - cell.by_class * np.log1p(-of_class)
+            cost = -cell.uniform * np.log1p(-among) - cell.class_draws * np.log1p(-of_class)
         options.append((gain.reshape(-1), cost.reshape(-1)))
     best = BestForgery(0.0, 1.0)
     for price in np.geomspace(1e-4, 1, 400):

@@ -87,7 +87,7 @@ def test_what_an_audit_says_could_be_hidden_bounds_the_forger(centre, monkeypatc
         for cell in POOL
     ]
     cells = [Difference(0.0, one.deviation, one.step, one.centre) for one in pool * 5]
-    room = joint_test(cells, TESTS).room
+    room = joint_test(cells, TESTS).hidden_raise
     # The made-up shifts have means of their own, and a rate is found with 80 trials.
     assert 0.75 * room < best_forgery(pool, TASKS).raised <= 1.15 * room
 

@@ -10,7 +10,7 @@ import pytest
 from geneb_ci.audit.rerun.fetching import WEIGHTS
 from geneb_ci.audit.sampling.beacon_source import BeaconUnavailable, fetch_round
 from geneb_ci.common import addresses
-from geneb_ci.common.addresses import NotPublicError, Reach, is_global
+from geneb_ci.common.addresses import AllowedServers, NotPublicError, is_global
 from geneb_ci.common.download import length_there
 from geneb_ci.common.errors import WeightsRefused
 from geneb_ci.common.hosts import is_public
@@ -47,7 +47,7 @@ NAMES = (
 def test_a_host_that_a_stranger_may_not_name(host: str) -> None:
     for address in (f"https://{host}/x", f"https://{host}:8443/x"):
         assert not is_public(address)
-        assert not Reach(own=False).allows(address)
+        assert not AllowedServers(is_user_named=False).allows(address)
 
 
 def test_the_systems_reader_of_numbers_knows_no_other_spelling() -> None:
@@ -90,13 +90,13 @@ def test_a_number_of_a_public_machine(number: str) -> None:
     assert is_global(number)
 
 
-Answers = dict[str, list[list[str]]]
+BoardAnswers = dict[str, list[list[str]]]
 
 
 @pytest.fixture
-def names(monkeypatch: pytest.MonkeyPatch) -> Answers:
+def names(monkeypatch: pytest.MonkeyPatch) -> BoardAnswers:
     """Return a table of names: what the resolver says of each, call by call."""
-    told: Answers = {}
+    told: BoardAnswers = {}
     real = socket.getaddrinfo
 
     def resolve(host: str, port: Any, *given: Any, **named: Any) -> Any:
@@ -125,20 +125,20 @@ def closed() -> int:
 
 
 def test_a_name_is_resolved_once(
-    monkeypatch: pytest.MonkeyPatch, names: Answers, listening: int
+    monkeypatch: pytest.MonkeyPatch, names: BoardAnswers, listening: int
 ) -> None:
     monkeypatch.setattr(addresses, "ALLOWED", frozenset({"127.0.0.1"}))
     names["rows.example.org"] = [["127.0.0.1"], ["127.0.0.2"]]
-    with Reach(own=False).connect(("rows.example.org", listening), 5) as found:
+    with AllowedServers(is_user_named=False).connect(("rows.example.org", listening), 5) as found:
         assert found.getpeername()[0] == "127.0.0.1"
     with pytest.raises(NotPublicError):
-        Reach(own=False).connect(("rows.example.org", listening), 5)
+        AllowedServers(is_user_named=False).connect(("rows.example.org", listening), 5)
 
 
-def test_every_answer_is_checked(names: Answers, listening: int) -> None:
+def test_every_answer_is_checked(names: BoardAnswers, listening: int) -> None:
     names["rows.example.org"] = [["8.8.8.8", "127.0.0.1"]]
     with pytest.raises(NotPublicError):
-        Reach(own=False).connect(("rows.example.org", listening), 5)
+        AllowedServers(is_user_named=False).connect(("rows.example.org", listening), 5)
 
 
 def message_of(address: str) -> str:
@@ -147,7 +147,9 @@ def message_of(address: str) -> str:
     return caught.value.message
 
 
-def test_nobody_learns_which_ports_are_open(names: Answers, listening: int, closed: int) -> None:
+def test_nobody_learns_which_ports_are_open(
+    names: BoardAnswers, listening: int, closed: int
+) -> None:
     names["rows.example.org"] = [["127.0.0.1"]]
     messages = [
         message_of(f"https://{host}:{port}/a").replace(str(port), "P").replace(host, "H")
@@ -161,7 +163,7 @@ def test_nobody_learns_which_ports_are_open(names: Answers, listening: int, clos
 
 @pytest.mark.usefixtures("as_public")
 @pytest.mark.parametrize("host", ["0x7f.1", "[::1]", "rows.example.org"])
-def test_nor_by_a_redirect(host: str, names: Answers, listening: int, closed: int) -> None:
+def test_nor_by_a_redirect(host: str, names: BoardAnswers, listening: int, closed: int) -> None:
     names["rows.example.org"] = [["127.0.0.2"]]
     said = set()
     for port in (listening, closed):
@@ -184,7 +186,7 @@ def test_a_redirect_to_another_scheme(address: str) -> None:
 def test_what_follows_on_a_public_server_is_a_strangers(
     monkeypatch: pytest.MonkeyPatch, listening: int
 ) -> None:
-    reach = Reach(own=True)
+    reach = AllowedServers(is_user_named=True)
     assert reach.allows("https://10.0.0.1/x")
     with reach.connect(("127.0.0.1", listening), 5):
         assert reach.allows("https://10.0.0.1/x")

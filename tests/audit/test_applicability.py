@@ -57,7 +57,7 @@ def _put(node: Any, path: tuple[str | int, ...], value: Any) -> Any:
 
 def inputs(folder: Path | None = None, **policy: Any) -> TrustInputs:
     asked = POLICY.model_copy(update=policy)
-    return TrustInputs(BENCHMARK, asked, folder, drawn=(), unreadable={})
+    return TrustInputs(BENCHMARK, asked, folder, plans=(), unreadable={})
 
 
 def here(folder: Path, change: Change = lambda _: None) -> tuple[AuditOutcome, TrustInputs]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.statement import record_files
-from geneb_ci.audit.rerun.prepare import Machine, Ready, weights_here
+from geneb_ci.audit.rerun.prepare import Machine, PreparedRerun, weights_here
 from geneb_ci.audit.rerun.task_embedding import KnownEmbedding, task_matrix
 from geneb_ci.audit.rerun.workspace import EmbeddedTask, WorkSettings, open_work
 from geneb_ci.common.errors import ResultRefused
@@ -198,7 +198,7 @@ def test_weights_are_hashed_again_at_the_end(tmp_path: Path) -> None:
         work.pin(SETTINGS)
         _, digests = weights_here(pinned, Machine(weights=folder), work, 2, print)
         work.pin_weights(digests)
-        here = Ready(
+        here = PreparedRerun(
             commitment=commitment(submission_bytes()).model_copy(update={"weights": pinned}),
             subject=unused, source=unused, machine=Machine(weights=folder), settings=SETTINGS,
             work=work, runner=unused, digests=digests,

@@ -9,7 +9,7 @@ from geneb_ci.audit.compare.outcome import AuditedTask, CellComparison, Toleranc
 from geneb_ci.audit.compare.tasks import Claims, compare, notes
 from geneb_ci.audit.sampling.plan import ChosenTask
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.statistics.metrics import Reading, Triple
+from geneb_ci.statistics.metrics import ReportedTriple, Triple
 from reference_harness.formats.base import Scores
 from reference_harness.formats.rescored import Rescored
 from tests.small import BENCHMARK, DIGEST
@@ -86,7 +86,9 @@ CHOSEN = [ChosenTask(task=TASK, reason="drawn")]
 
 def claims(*regimes: str) -> Claims:
     """Claim what the rerun gives in some regimes."""
-    reading = Reading(Triple(**dict(zip(Triple._fields, triple(45).values(), strict=True))), NONE)
+    reading = ReportedTriple(
+        Triple(**dict(zip(Triple._fields, triple(45).values(), strict=True))), NONE
+    )
     return Claims({(name, TASK): reading for name in regimes}, {})
 
 

@@ -48,8 +48,8 @@ def test_rows_come_back_in_the_callers_order(sequences, seed):
     back = real_embeddings(decoyed, numbers)[:, 0].tolist()
     assert [decoyed.sequences[place] for place in back] == sequences
     assert len(set(back)) == len(sequences)
-    assert all(decoyed.sequences[a] == decoyed.sequences[b] for a, b in decoyed.again)
-    assert decoyed.apart == [decoyed.sequences[a] for a, _ in decoyed.again]
+    assert all(decoyed.sequences[a] == decoyed.sequences[b] for a, b in decoyed.repeat_positions)
+    assert decoyed.apart == [decoyed.sequences[a] for a, _ in decoyed.repeat_positions]
     for x, y, z in decoyed.triangles:
         texts = [decoyed.sequences[place] for place in (x, y, z)]
         assert not {texts[1], texts[2]} & set(sequences)
@@ -80,14 +80,14 @@ def test_a_seed_decides_all_and_another_seed_nothing_alike():
     assert with_decoys(SEQUENCES, SEED) == with_decoys(SEQUENCES, SEED)
     one, other = (with_decoys(SEQUENCES, SEED), with_decoys(SEQUENCES, SEED[::-1]))
     assert one.sequences != other.sequences
-    assert sum(a == b for a, b in zip(one.real, other.real, strict=True)) < 10
+    assert sum(a == b for a, b in zip(one.real_positions, other.real_positions, strict=True)) < 10
 
 
 def test_fresh_sequences_have_the_letters_of_real_ones():
     decoyed = with_decoys(SEQUENCES, SEED)
     named = {
-        *decoyed.real,
-        *(b for _, b in decoyed.again),
+        *decoyed.real_positions,
+        *(b for _, b in decoyed.repeat_positions),
         *(p for t in decoyed.triangles for p in t),
     }
     fresh = [s for place, s in enumerate(decoyed.sequences) if place not in named]
@@ -226,7 +226,7 @@ def test_another_width_in_the_second_run_is_told_and_never_a_crash():
     sequences = ["".join(random.Random(k).choices("ACGT", k=60)) for k in range(80)]
     decoyed = with_decoys(sequences, bytes(32))
     values = np.array([[s.count(x) for x in "ACGT"] for s in decoyed.sequences], dtype="<f4")
-    apart = values[[place for place, _ in decoyed.again]]
+    apart = values[[place for place, _ in decoyed.repeat_positions]]
     assert not judge_decoys(decoyed, values, "float32", apart).order_dependent
     for width in (1, 3):
         assert judge_decoys(decoyed, values, "float32", apart[:, :width]).order_dependent
@@ -236,6 +236,6 @@ def test_numbers_whose_squares_overflow_are_measured():
     sequences = ["".join(random.Random(k).choices("ACGT", k=60)) for k in range(80)]
     decoyed = with_decoys(sequences, bytes(32))
     values = np.array([[1e200 * s.count(x) for x in "ACGT"] for s in decoyed.sequences])
-    apart = values[[place for place, _ in decoyed.again]]
+    apart = values[[place for place, _ in decoyed.repeat_positions]]
     assert not judge_decoys(decoyed, values, "float64", apart).order_dependent
     assert judge_decoys(decoyed, values, "float64", 2 * apart).order_dependent

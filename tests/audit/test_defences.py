@@ -14,7 +14,7 @@ import pytest
 from geneb_ci.audit.compare import outcome as outcomes
 from geneb_ci.audit.compare.embedding_outcome import RerunResult
 from geneb_ci.audit.compare.outcome import AuditOutcome, objections, overall_verdict
-from geneb_ci.audit.defences import DEFENCES, Unused, Use
+from geneb_ci.audit.defences import DEFENCES, DefenceUnused, DefenceUse
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.workflow import refuse_unknown_run
 from geneb_ci.common.config import find_layout
@@ -24,10 +24,10 @@ from tests.paths import ROOT
 RAW = submission_bytes()
 
 
-def uses() -> Iterator[tuple[str, Use]]:
+def uses() -> Iterator[tuple[str, DefenceUse]]:
     for defence in DEFENCES:
         for use in (defence.tasks, defence.embeddings):
-            if isinstance(use, Use):
+            if isinstance(use, DefenceUse):
                 yield defence.name, use
 
 
@@ -38,7 +38,7 @@ def functions_of(file: str) -> set[str]:
 
 
 @pytest.mark.parametrize(("name", "use"), list(uses()))
-def test_each_function_and_each_attack_exists(name: str, use: Use) -> None:
+def test_each_function_and_each_attack_exists(name: str, use: DefenceUse) -> None:
     module, _, function = use.by.partition(":")
     assert callable(getattr(importlib.import_module(module), function)), name
     file, _, test = use.attack.partition("::")
@@ -49,7 +49,9 @@ def test_each_defence_is_named_once_and_says_why_a_sample_lacks_it() -> None:
     names = [defence.name for defence in DEFENCES]
     assert len(set(names)) == len(names)
     for defence in DEFENCES:
-        unused = [use for use in (defence.tasks, defence.embeddings) if isinstance(use, Unused)]
+        unused = [
+            use for use in (defence.tasks, defence.embeddings) if isinstance(use, DefenceUnused)
+        ]
         assert len(unused) < 2
         assert all(use.why for use in unused)
 

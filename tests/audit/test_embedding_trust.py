@@ -36,7 +36,7 @@ DONE = (
 )
 
 
-WHOLE = dataclasses.replace(ROWS, of_record=60, refitted=True)
+WHOLE = dataclasses.replace(ROWS, cells_of_record=60, refitted=True)
 
 
 def test_a_whole_receipt_whose_shown_scores_were_compared_verifies_the_row() -> None:
@@ -54,7 +54,7 @@ def test_a_whole_receipt_whose_shown_scores_were_compared_verifies_the_row() -> 
 
 @pytest.mark.parametrize(
     ("change", "lacking"),
-    [({"of_record": 59}, UNCOMPARED), ({"refitted": False}, UNVARIED)],
+    [({"cells_of_record": 59}, UNCOMPARED), ({"refitted": False}, UNVARIED)],
 )
 def test_one_that_leaves_out_what_an_audit_of_tasks_does_adds_no_level(
     change: dict[str, Any], lacking: str
@@ -125,10 +125,13 @@ def test_an_official_row_says_it_too() -> None:
     ("change", "said"),
     [
         ({"test": 1499}, "1,499 test embeddings of each regime drawn, the policy requires 1500"),
-        ({"weak": "computed in bfloat16"}, "the receipt is weak: computed in bfloat16"),
+        ({"weakness": "computed in bfloat16"}, "the receipt is weak: computed in bfloat16"),
         ({"missing": (TASKS[0],)}, "the receipt has no cells of task-00"),
         ({"equal": 59}, "1 cell not claimed"),
-        ({"gone": "2026-09-01"}, "nobody can repeat it: the receipt was last there on 2026-09-01"),
+        (
+            {"receipt_gone_since": "2026-09-01"},
+            "nobody can repeat it: the receipt was last there on 2026-09-01",
+        ),
     ],
 )
 def test_what_is_too_small_adds_no_level(change: dict[str, object], said: str) -> None:
@@ -138,7 +141,7 @@ def test_what_is_too_small_adds_no_level(change: dict[str, object], said: str) -
 
 
 def test_an_earlier_one_without_variants_adds_no_level() -> None:
-    found = by_receipt(varied=False)
+    found = by_receipt(has_variants=False)
     assert found.level is TrustLevel.SELF_REPORTED
     assert "no variants of the sequences were embedded" in found.reason
 

@@ -468,7 +468,7 @@ def test_a_comparison_is_made_again_by_the_rule_of_its_version(version: str) -> 
         with pytest.raises(
             StepMismatch, match="embedding 4 compares otherwise when computed again"
         ):
-            check_comparisons(rows._replace(again=rerun[1:2] + 1), outcome, receipt)
+            check_comparisons(rows._replace(repeats=rerun[1:2] + 1), outcome, receipt)
     with pytest.raises(StepMismatch, match=r"compares? otherwise"):
         check_comparisons(rows._replace(rerun=rerun * np.float32(1.01)), outcome, receipt)
 
@@ -677,7 +677,7 @@ def test_a_record_of_a_second_draw_of_one_commitment_is_refused() -> None:
     again = sound().model_copy(update={"plan": row_plan(SECOND), **times})
     record = parse_record(record_of(again, key()).content, keys)
     assert not verify_record("again", record, INPUTS).broken
-    found = verify_record("again", record, dataclasses.replace(INPUTS, drawn=(row_plan(),)))
+    found = verify_record("again", record, dataclasses.replace(INPUTS, plans=(row_plan(),)))
     (step,) = found.broken
     assert step.name == "earlier"
     assert "this commitment was drawn for already" in step.message

@@ -194,7 +194,7 @@ def test_revocation_and_withdrawal_lose_no_draw(stolen):
     withdrawn(before, OTHER)
     withdrawn(after, OTHER)
     revoke(root)
-    drawn = read(root).inputs.drawn
+    drawn = read(root).inputs.plans
     assert {one.commitment_sha256 for one in drawn} == {plan_for(RAW).commitment_sha256}
     (root / f"submissions/{MODEL}.json").write_bytes(AGAIN)
     # The key is revoked, so another one signs; the earlier draw is left out.

@@ -10,7 +10,7 @@ from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.compare.outcome import HEADS_MAX
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.events import AuditStart
-from geneb_ci.audit.record.history import BY_WORD
+from geneb_ci.audit.record.history import NO_SERVER_NAMED
 from geneb_ci.audit.record.published import PATH, statements_file, statements_in
 from geneb_ci.audit.record.signing import heads_here
 from geneb_ci.audit.record.verify import StepState, Verification
@@ -71,7 +71,7 @@ def test_each_statement_of_an_audit_names_the_one_before(tmp_path):
     assert named(record) == [name_of(start)]
     found = verified(root, record)
     assert found.holds
-    assert step(found) == (StepState.HOLDS, BY_WORD)
+    assert step(found) == (StepState.HOLDS, NO_SERVER_NAMED)
     withdrawal = withdrawn(record)
     assert named(withdrawal) == [name_of(record)]
     assert heads_of(root) == [name_of(withdrawal)]
@@ -94,7 +94,7 @@ def test_two_audits_at_once_make_two_heads_and_the_next_names_both(tmp_path):
     shutil.copytree(second.parent, root / "leaderboard/audits/another")
     assert heads_of(root) == sorted([name_of(first), name_of(second)])
     for path in (first, root / "leaderboard/audits" / name_of(second)):
-        assert step(verified(root, path)) == (StepState.HOLDS, BY_WORD)
+        assert step(verified(root, path)) == (StepState.HOLDS, NO_SERVER_NAMED)
     third = committed(root, commitment(submission_bytes(" third"), model_id="third"))
     assert named(third) == sorted([name_of(first), name_of(second)])
     assert heads_of(root) == [name_of(third)]
@@ -194,7 +194,7 @@ def test_who_says_when_a_commitment_became_public_is_named(tmp_path):
     plan = plan_for(RAW)
     started(root, plan)
     path = recorded(root, outcome_of(plan, RAW))
-    assert step(verified(root, path)) == (StepState.HOLDS, BY_WORD)
+    assert step(verified(root, path)) == (StepState.HOLDS, NO_SERVER_NAMED)
     started(root, plan, shown_on=COMMIT)
     again = recorded(root, outcome_of(plan, RAW).model_copy(update={"notes": []}))
     assert step(verified(root, again)) == (
@@ -262,7 +262,7 @@ def test_what_names_nothing_counts_only_where_others_name_it(tmp_path):
     late = put(root, outcome_of(plan_for(RAW), RAW, FAILED))
     assert step(verified(root, late)) == (
         StepState.DIFFERS,
-        "it names nothing that came before, and is not among what the first linked statements name",
+        "it names no earlier statement, and is not among what the first linked statements name",
     )
 
 

@@ -116,7 +116,12 @@ def test_claims_on_both_sides_have_no_mean_bias_and_many_far_ones_are_significan
     quiet = tasks(*(measured(0.004 * (-1) ** k, 0.002, 0.002) for k in range(14)))
     assert overall_verdict(quiet, QUIET) == "agrees"
     loud = joint(tasks(*(measured(0.04 * (-1) ** k, 0.002, 0.002) for k in range(14))))
-    assert (loud.is_biased, loud.far, loud.far_limit, loud.is_significant) == (False, 14, 3, True)
+    assert (loud.is_biased, loud.far_cells, loud.far_limit, loud.is_significant) == (
+        False,
+        14,
+        3,
+        True,
+    )
 
 
 @pytest.mark.parametrize("share", [-0.5, 0.0, 0.4, 1.0, 1.5])
@@ -127,7 +132,7 @@ def test_claims_may_lie_where_rerun_or_copies_do_and_between(share):
     apart = max(0.0, -share, share - 1) * centre
     assert abs(found.difference) == pytest.approx(apart, abs=1e-12)
     assert found.is_significant == (apart > 0)
-    assert found.far == (13 if apart > 3 * 0.002 + 0.002 else 0)
+    assert found.far_cells == (13 if apart > 3 * 0.002 + 0.002 else 0)
 
 
 def test_earlier_records_keep_the_bound_that_they_were_judged_by():

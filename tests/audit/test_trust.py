@@ -10,8 +10,8 @@ from geneb_ci.audit.trust.attestation import STANDING_MEANING, WORD, Standing, a
 from geneb_ci.audit.trust.level import (
     Audit,
     Decision,
-    Demands,
     EmbeddingAuditFacts,
+    EvidenceRequirements,
     Summary,
     Versions,
     decide,
@@ -23,7 +23,7 @@ NOW = Versions("GENEB-0.1.0", "c" * 64, "d" * 40)
 BEFORE = Versions("GENEB-0.0.9", "c" * 64, "d" * 40)
 TASKS = [f"task-{number:02}" for number in range(20)]
 REGIMES = ("full", "10shot", "1shot")
-DEMANDS = Demands(
+DEMANDS = EvidenceRequirements(
     minimum_drawn=13,
     minimum_level=2,
     stratified=False,
@@ -43,7 +43,7 @@ def audit(tasks: int = 13, **changes: object) -> Audit:
         agrees=True,
         drawn=min(tasks, 13),
         stratified=False,
-        left_out=(),
+        uncompared_regimes=(),
         rerun=rerun,
         sandbox=2,
         all_refused=True,
@@ -54,7 +54,9 @@ def audit(tasks: int = 13, **changes: object) -> Audit:
     return dataclasses.replace(sound, **changes)  # type: ignore[arg-type]  # its own fields
 
 
-def level(*audits: Audit, official: bool = False, demands: Demands = DEMANDS) -> TrustLevel:
+def level(
+    *audits: Audit, official: bool = False, demands: EvidenceRequirements = DEMANDS
+) -> TrustLevel:
     return decide(OWN, audits, OFFICIAL if official else {}, demands).level
 
 
@@ -81,14 +83,14 @@ def pair(tasks: int = 13, **changes: object) -> list[Audit]:
         ([audit(all_refused=False)], "self-reported"),
         ([audit(harness_unchanged=False)], "self-reported"),
         # Noise in which too much could be hidden: 0.0112 may, where the benchmark has 20 tasks.
-        (pair(20, hidden=dict.fromkeys(REGIMES, 0.0111)), "reproduced"),
-        (pair(20, hidden=dict.fromkeys(REGIMES, 0.0113)), "verified"),
+        (pair(20, hidden_raises=dict.fromkeys(REGIMES, 0.0111)), "reproduced"),
+        (pair(20, hidden_raises=dict.fromkeys(REGIMES, 0.0113)), "verified"),
         # Enough, too little, and no more by adding up samples.
         ([audit()], "verified"),
         ([audit(sandbox=4)], "verified"),
         ([audit(12)], "self-reported"),
         ([audit(12), audit(12, audit_id="1" * 16)], "self-reported"),
-        ([audit(left_out=("1shot",))], "self-reported"),
+        ([audit(uncompared_regimes=("1shot",))], "self-reported"),
         # Where most tolerances are too wide, agreement is no evidence of that regime.
         ([audit(uninformative=("full",))], "self-reported"),
         (pair(20), "reproduced"),
@@ -185,7 +187,7 @@ def test_what_the_board_shows_of_audits():
         (pair(20), "by 2 signers or more cover each of the 20 tasks of the regime 10shot"),
         ([FAILED], "audit 0000000000000000 failed"),
         ([audit(5)], "5 tasks drawn, the policy requires 13"),
-        ([audit(left_out=("1shot",))], "it leaves out the regimes 1shot"),
+        ([audit(uncompared_regimes=("1shot",))], "it leaves out the regimes 1shot"),
         ([audit(uninformative=("full",))], "fewer than half of the cells are informative in full"),
         (
             [audit(versions=BEFORE)],
@@ -220,7 +222,7 @@ any_audit = st.builds(
     versions=st.sampled_from([NOW, BEFORE]),
     withdrawn=st.sampled_from(["", "", "", "why"]),
     submission_sha256=st.sampled_from([OWN, OWN, OWN, OTHER]),
-    left_out=st.sampled_from([(), (), ("1shot",)]),
+    uncompared_regimes=st.sampled_from([(), (), ("1shot",)]),
     uninformative=st.sampled_from([(), (), ("full",)]),
 )
 any_audits = st.lists(any_audit, max_size=5)
@@ -302,12 +304,15 @@ WHOLE = {regime: frozenset(TASKS) for regime in REGIMES}
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"absent": ("1shot of task-03",)}, "drawn tasks have no claim in 1shot of task-03"),
+        (
+            {"unclaimed_cells": ("1shot of task-03",)},
+            "drawn tasks have no claim in 1shot of task-03",
+        ),
         (
             {"undefined": ("full of task-03",)},
             "so that nothing defines the drawn cells: full of task-03",
         ),
-        ({"varied": False}, "no variants of the sequences were embedded"),
+        ({"has_variants": False}, "no variants of the sequences were embedded"),
     ],
 )
 def test_what_an_audit_did_not_compare_does_not_verify(changes, reason):
@@ -393,7 +398,7 @@ def test_who_signed_is_named_once_and_a_dispute_stands_for_nothing() -> None:
 def test_scores_that_a_receipt_gives_are_attested_by_it_and_no_others(
     of_record: int, standing: str
 ) -> None:
-    rows = EmbeddingAuditFacts(test=1, embedded=90, equal=60, cells=60, of_record=of_record)
+    rows = EmbeddingAuditFacts(test=1, embedded=90, equal=60, cells=60, cells_of_record=of_record)
     row = attestation_of(decide(OWN, [audit(0, rerun={}, rows=rows)], {}, EVERY))
     assert row.standing("full", TASKS[0]) == standing
     by = "recomputed from published embeddings (60 of 60 cells)"

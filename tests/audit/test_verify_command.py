@@ -8,12 +8,12 @@ from jsonschema import Draft202012Validator
 
 import geneb_ci
 from geneb_ci.audit.record.envelope import parse_envelope
-from geneb_ci.audit.record.recompute_embeddings import FURTHER
+from geneb_ci.audit.record.recompute_embeddings import EMBEDDING_STEPS
 from geneb_ci.audit.record.statement import record_of
 from geneb_ci.audit.record.verify import STEPS
 from geneb_ci.audit.record.verify_embeddings import CELLS
 from geneb_ci.cli.main import main
-from geneb_ci.render.audits import _HELD
+from geneb_ci.render.audits import _PASSED_STEPS
 from tests.audit.recorded import (
     entry,
     key,
@@ -176,6 +176,6 @@ def test_records_and_keys_fit_their_schemas(place):
 
 def test_each_step_says_what_it_means_that_it_holds():
     # The steps of rows stand where an audit of rows shows them: after the comparison.
-    of_rows = [*FURTHER, CELLS]
-    assert [step for step in _HELD if step not in of_rows] == list(STEPS)
-    assert [step for step in _HELD if step in of_rows] == of_rows
+    of_rows = [*EMBEDDING_STEPS, CELLS]
+    assert [step for step in _PASSED_STEPS if step not in of_rows] == list(STEPS)
+    assert [step for step in _PASSED_STEPS if step in of_rows] == of_rows

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from geneb_ci.audit.trust.level import Summary
 from geneb_ci.board.board import board_of, checked_entries
 from geneb_ci.board.columns import COLUMNS, PUBLISHED, Column, Kind, facts_of, page_columns
-from geneb_ci.board.diff import FACTS, Estimate, Side, board_diff
+from geneb_ci.board.diff import FACTS, BoardSide, Estimate, board_diff
 from geneb_ci.board.rows import encode, leaderboards
 from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -166,9 +166,9 @@ def test_the_public_rows_have_values_of_its_type(column):
             assert type_of.dump_python(read) == value, model
 
 
-def side(own: dict[str, Any]) -> Side:
+def side(own: dict[str, Any]) -> BoardSide:
     board = {"data": {"full": [own]}}
-    return Side(board, board, lambda _model, _regime: Estimate(0.5, 0.01, math.inf))
+    return BoardSide(board, board, lambda _model, _regime: Estimate(0.5, 0.01, math.inf))
 
 
 @pytest.mark.parametrize("key", FACTS)

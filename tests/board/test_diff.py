@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.board.decisions import critical_value
-from geneb_ci.board.diff import BoardDiff, Estimate, Side, board_diff, regimes_of
+from geneb_ci.board.diff import BoardDiff, BoardSide, Estimate, board_diff, regimes_of
 
 NAMES = tuple("abcdefgh")
 NOISE = 0.05
@@ -15,7 +15,7 @@ scores = st.integers(-10, 10).map(lambda tenth: tenth / 10)
 boards = st.dictionaries(st.sampled_from(NAMES), scores, min_size=1)
 
 
-def side(macro: dict[str, float], half: float = NOISE, disp: str = "x") -> Side:
+def side(macro: dict[str, float], half: float = NOISE, disp: str = "x") -> BoardSide:
     """Return a board of one regime and one task, on which every score is as sure as any other."""
     rows: list[dict[str, Any]] = [
         {
@@ -32,7 +32,7 @@ def side(macro: dict[str, float], half: float = NOISE, disp: str = "x") -> Side:
     ]
     board = {"data": {"full": rows}}
     error = half / critical_value(10)
-    return Side(board, board, lambda model, _: Estimate(macro[model], error * error, math.inf))
+    return BoardSide(board, board, lambda model, _: Estimate(macro[model], error * error, math.inf))
 
 
 def differ(before: dict[str, float], after: dict[str, float], half: float = NOISE) -> BoardDiff:

@@ -59,5 +59,5 @@ def test_what_was_verified_stands_apart_from_what_was_not_contradicted():
 
 
 def test_the_board_has_words_for_each_property_that_a_run_sees():
-    seen = {*properties.OF_EXTRACTOR, properties.LETTERS_READ, properties.NO_DRIFT}
+    seen = {*properties.EXTRACTOR_PROPERTIES, properties.LETTERS_READ, properties.NO_DRIFT}
     assert seen == {*PROPERTY_WORDS}

@@ -263,7 +263,7 @@ def test_names_that_a_board_does_not_have_are_refused():
     exact = exact_need(request, facts)
     assert (exact.category, exact.species, exact.regime) == ("Promoters", "human", HUNDREDS)
     assert (exact.max_params, exact.evidence) == (500_000_000, "audited")
-    only_full = facts._replace(drawn={"full": 0.0})
+    only_full = facts._replace(draw_variances={"full": 0.0})
     assert refusal(only_full, regime=HUNDREDS).startswith('"hundreds" is not a regime')
 
 

@@ -23,7 +23,7 @@ from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
-from geneb_ci.statistics.metrics import Reading, Triple
+from geneb_ci.statistics.metrics import ReportedTriple, Triple
 from tests.board.board import entries
 from tests.paths import SUBMISSIONS
 
@@ -179,7 +179,7 @@ def test_the_table_near_a_mean_at_the_ends(classes, mean, right):
     ],
 )
 def test_a_triple_that_no_table_has_gets_a_whole_table_near_it(classes, triple, expected):
-    found = recovered_table(classes, Reading(triple, Triple(1e-13, 1e-13, 1e-13)))
+    found = recovered_table(classes, ReportedTriple(triple, Triple(1e-13, 1e-13, 1e-13)))
     assert found == expected
 
 

@@ -52,7 +52,7 @@ def test_a_known_file_is_compared_as_if_it_were_parsed():
 
 
 def check(path: Path, against: ComparisonRows | None, rules=RULES) -> FileResult:
-    (result,) = Checker(rules, against=against).run([path])
+    (result,) = Checker(rules, comparison_rows=against).run([path])
     assert isinstance(result, FileResult)
     return result
 

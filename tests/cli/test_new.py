@@ -32,7 +32,7 @@ CARD_DATA = {
 }
 TRIED = ("loads", "weights", "padding", "maximum-length", "layer-and-pooling", "computed-dtype")
 """Properties that depend on what `new` writes; the other 16 take ten seconds more, and hold too."""
-ASKED = {
+AUDIT_LABEL = {
     "--pooling": "mean",
     "--training-data": "the human genome, GRCh38",
     "--overlap": "unknown",
@@ -91,7 +91,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def new(*more: str, repository: str = REPOSITORY, without: str = "") -> int:
-    words = [w for flag, value in ASKED.items() if flag != without for w in (flag, value)]
+    words = [w for flag, value in AUDIT_LABEL.items() if flag != without for w in (flag, value)]
     return main(["new", repository, "--no-zero-shot", *words, *more])
 
 
@@ -135,7 +135,7 @@ def test_the_card_passes_every_rule_of_cards(place, capsys):
     assert new("--model-id", "mine", "--display", "Mine 87M", "--params", "87101793") == 0
     row = json.loads((SUBMISSIONS / "GROVER.json").read_bytes()) | {"model_id": "mine"}
     row["meta"] |= {"display": "Mine 87M", "provenance": "self-reported", "params": 87101793}
-    row["meta"] |= {"submitted_by": ASKED["--submitted-by"], "zero_shot": False}
+    row["meta"] |= {"submitted_by": AUDIT_LABEL["--submitted-by"], "zero_shot": False}
     (place / "submissions/mine.json").write_text(json.dumps(row))
     capsys.readouterr()
     words = ["--select", "card", "--format", "json"]

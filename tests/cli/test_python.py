@@ -356,7 +356,10 @@ def test_an_audit_by_receipt_has_a_table_of_rows():
         (lambda: geneb_ci.recommend(max_params=-1), "max_params is -1"),
         (lambda: geneb_ci.recommend(evidence="hearsay"), "is not an evidence"),
         (lambda: geneb_ci.recommend(margin=2.0), "margin is 2"),
-        (lambda: geneb_ci.verify("x", receipt="y"), "--receipt and --data are for --cells"),
+        (
+            lambda: geneb_ci.verify("x", receipt="y"),
+            "--receipt and --data have no effect without --cells",
+        ),
         (lambda: geneb_ci.audit("x", unsigned=True, output="y"), "--unsigned writes no record"),
     ],
 )

@@ -226,7 +226,7 @@ def test_without_predictions_tasks_are_drawn_again(folder: Path, tmp_path: Path)
         (("3-mer", "elsewhere"), 3, "elsewhere.json is of the benchmark definition 0000"),
         (("3-mer", "broken"), 3, "broken.json is no submission or run record"),
         (("3-mer", "cut"), 3, "cut.json is no run record that can be read: "),
-        (("3-mer", "real"), 2, "the two are not both of GENEB-mini"),
+        (("3-mer", "real"), 2, "the two are for different benchmarks; the first is for GENEB-mini"),
         (("3-mer", "apart"), 3, "no score of one task and regime in common"),
     ],
 )

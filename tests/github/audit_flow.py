@@ -89,12 +89,12 @@ class Flow:
     def opened(self) -> audits.AuditOrder:
         code, out, err = self.run("audit", "open", "--relay", self.relay)
         assert code == 0, err
-        return decode(out, audits.AuditOrder, "the order", audits.AGAIN)
+        return decode(out, audits.AuditOrder, "the order", audits.RETRY_FIX)
 
     def delivered(self, order: audits.AuditOrder, outcome: AuditOutcome | None) -> tuple[int, str]:
-        line = encode(outcome, audits.AGAIN) if outcome is not None else ""
+        line = encode(outcome, audits.RETRY_FIX) if outcome is not None else ""
         code, _, err = self.run(
-            *("audit", "deliver"), AUDIT_ORDER=encode(order, audits.AGAIN), AUDIT_OUTCOME=line
+            *("audit", "deliver"), AUDIT_ORDER=encode(order, audits.RETRY_FIX), AUDIT_OUTCOME=line
         )
         assert "Traceback" not in err
         return code, err

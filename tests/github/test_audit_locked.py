@@ -34,7 +34,7 @@ def test_one_that_is_locked_meanwhile_has_its_label(flow):
     assert (code, "the conversation is locked" in err) == (2, True)
     assert flow.forge.labels(number) == ["by hand", report.FAILED]
     # Locked while the audit runs: the label says so where no comment can.
-    flow.forge.pulls[number]["labels"] = [{"name": report.ASKED}]
+    flow.forge.pulls[number]["labels"] = [{"name": report.AUDIT_LABEL}]
     order = flow.opened()
     flow.forge.faults.append(Fault("PATCH", "/issues/comments/", 403, message=said, times=2))
     code, err = flow.delivered(order, outcome_of(order.plan, flow.raw(order)))

@@ -44,7 +44,7 @@ def test_a_label_leads_to_a_pull_request_with_the_row_and_its_record(flow):
     flow.forge.stamp = "2023-08-24T00:00:00Z"
     code, again, _ = flow.run("audit", "open", "--pr", str(number), "--relay", flow.relay)
     assert code == 0
-    assert decode(again, audits.AuditOrder, "", audits.AGAIN).plan == order.plan
+    assert decode(again, audits.AuditOrder, "", audits.RETRY_FIX).plan == order.plan
 
     raw = flow.raw(order)
     code, err = flow.delivered(order, outcome_of(order.plan, raw))
@@ -213,7 +213,7 @@ def test_a_row_with_errors_is_not_audited(flow):
 
 def test_the_job_refuses_to_run_beside_a_token(flow, tmp_path):
     flow.propose(row.sound(flow.checkout))
-    order = encode(flow.opened(), audits.AGAIN)
+    order = encode(flow.opened(), audits.RETRY_FIX)
     home = tmp_path / "home"
     home.mkdir()
     for name in variables_of(os.environ):
@@ -241,7 +241,7 @@ SEND = ("audit", "send", "--flavor", "l4x1", "--timeout", "90m", "--namespace", 
 def test_a_job_of_the_hub_has_no_token_and_answers_in_its_log(flow, hub):
     flow.propose(row.sound(flow.checkout))
     order = flow.opened()
-    flow.patch.setenv("AUDIT_ORDER", encode(order, audits.AGAIN))
+    flow.patch.setenv("AUDIT_ORDER", encode(order, audits.RETRY_FIX))
     cost = "l4x1 (8 vCPU, 30 GB, 1 x L4 24 GB), at most 1.50 h, at most $1.20: only the time"
     code, out, err = flow.run(*SEND, "--dry-run")
     assert (code, out, err.startswith(cost), hub.shelf.jobs.specs) == (0, "", True, {})
@@ -267,14 +267,14 @@ def test_a_job_of_the_hub_has_no_token_and_answers_in_its_log(flow, hub):
     assert not {WRITER, JOB, APP_TOKEN} & set(seen.values())
     assert len(flow.forge.requests) == asked  # it asked no address that takes a token
     assert sorted(path.name for path in (log.parent / "home").iterdir()) == ["board", "seen"]
-    outcome = decode(out, AuditOutcome, "the outcome", audits.AGAIN)
+    outcome = decode(out, AuditOutcome, "the outcome", audits.RETRY_FIX)
     assert outcome.plan == order.plan
     assert flow.delivered(order, outcome)[0] == 0
 
 
 def test_what_the_hub_cannot_do_is_said_before_it_costs(flow, hub):
     flow.propose(row.sound(flow.checkout))
-    flow.patch.setenv("AUDIT_ORDER", encode(flow.opened(), audits.AGAIN))
+    flow.patch.setenv("AUDIT_ORDER", encode(flow.opened(), audits.RETRY_FIX))
     for words, said in (
         (("--max-cost", "1"), " dollars, more than --max-cost 1.00"),
         (("--flavor", "h900"), "the Hub has no machine 'h900'"),
@@ -294,7 +294,7 @@ def test_what_the_hub_cannot_do_is_said_before_it_costs(flow, hub):
 def test_a_job_that_fails_shows_the_end_of_its_log(flow):
     flow.propose(row.sound(flow.checkout))
     order = flow.opened().model_copy(update={"main_sha": "0" * 40})
-    flow.patch.setenv("AUDIT_ORDER", encode(order, audits.AGAIN))
+    flow.patch.setenv("AUDIT_ORDER", encode(order, audits.RETRY_FIX))
     code, _, err = flow.run(*SEND, "--poll", "0.05")
     assert code == 3
     assert "ended as ERROR without an outcome" in err

@@ -137,7 +137,7 @@ def test_a_row_of_main_is_audited_by_an_issue(flow):
     open_row = ("audit", "open", "--row", MODEL, "--relay", flow.relay)
     code, out, err = flow.run(*open_row)
     assert code == 0, err
-    order = decode(out, audits.AuditOrder, "the order", audits.AGAIN)
+    order = decode(out, audits.AuditOrder, "the order", audits.RETRY_FIX)
     ((number, issue),) = flow.forge.issues.items()
     assert (order.number, order.head_sha, order.is_on_main) == (number, flow.forge.main, True)
     assert issue["title"] == f"Audits of {MODEL}"
@@ -149,7 +149,7 @@ def test_a_row_of_main_is_audited_by_an_issue(flow):
     flow.forge.stamp = "2023-08-24T00:00:00Z"
     code, out, err = flow.run(*open_row)
     assert code == 0, err
-    again = decode(out, audits.AuditOrder, "the order", audits.AGAIN)
+    again = decode(out, audits.AuditOrder, "the order", audits.RETRY_FIX)
     assert (again.plan, again.published_on) == (order.plan, order.head_sha)
     code, err = flow.delivered(again, outcome_of(again.plan, flow.raw(again)))
     assert code == 0, err

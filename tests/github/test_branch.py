@@ -14,7 +14,7 @@ from geneb_ci.check.registry import CHANGE_TOPICS, CHANGES
 from geneb_ci.cli.main import main
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.github.errors import UnexpectedReply
-from geneb_ci.github.verdict.collect import Judge
+from geneb_ci.github.verdict.collect import PullChecker
 from geneb_ci.publish.git import BadRepository, WrongRepository
 from geneb_ci.render.formats import beyond_files
 from tests.check.test_layouts import upstream
@@ -222,7 +222,7 @@ def test_a_crash_is_a_verdict_that_does_not_pass(clone, capsys, monkeypatch):
     def judge(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Judge, "judge", judge)
+    monkeypatch.setattr(PullChecker, "judge", judge)
     assert clone.is_dir()
     assert main(["check", "--format", "json"]) == 3
     told = json.loads(capsys.readouterr().out)

@@ -10,7 +10,7 @@ from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.github.comment import comment
-from geneb_ci.github.verdict.collect import Judge
+from geneb_ci.github.verdict.collect import PullChecker
 from geneb_ci.github.verdict.decide import audit_estimate, standings
 from geneb_ci.github.verdict.model import DecidedStanding
 from reference_harness.formats.submission import SubmissionV10
@@ -166,14 +166,14 @@ def test_one_pull_request_that_cannot_be_read_hides_no_other(place, monkeypatch)
     ]
     tree = place.server.trees[place.server.commits[place.server.pulls[lied]["head"]["sha"]][0]]
     place.server.lies[tree["submissions/model1.json"][1]] = b"{}"
-    judge = Judge.judge
+    judge = PullChecker.judge
 
     def failing(self, head, others=None):
         if head == place.server.pulls[crashed]["head"]["sha"]:
             raise ZeroDivisionError("##[error]\n::x")
         return judge(self, head, others)
 
-    monkeypatch.setattr(Judge, "judge", failing)
+    monkeypatch.setattr(PullChecker, "judge", failing)
     code, line, err = place.run("reconcile")
     assert code == 0
     outcomes = {pull["number"]: pull["outcome"] for pull in json.loads(line)["pulls"]}

@@ -7,7 +7,7 @@ import pytest
 
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.answers import ANSWERS_FILE
-from geneb_ci.github.new_repository import Answers, refuse_organisation
+from geneb_ci.github.new_repository import BoardAnswers, refuse_organisation
 from geneb_ci.github.settings.apply import GUARD
 from geneb_ci.github.settings.diagnosis import SettingState, diagnoses_of
 from geneb_ci.github.settings.features import FeatureState, features_of, reads_of
@@ -179,7 +179,7 @@ def test_each_broken_state_is_named_with_its_cure(name, sound, files):
     if name == "no Space named":
         sound.variables[""] = HUB
     found = {one.name: one for one in features_of(observed(sound))}
-    assert (found[feature].state, because in found[feature].because) == (state, True), found
+    assert (found[feature].state, because in found[feature].reason) == (state, True), found
     assert fix in found[feature].fix
     others = {one.state for one in found.values() if one.name != feature}
     assert name == "Actions off" or others == {WORKS}
@@ -205,7 +205,7 @@ def test_what_is_left_to_do_by_hand_is_said_of_what_works(sound):
     ready(sound, AUDIT_FLAVOR="", AUDIT_RUNNER="gpu-box")
     sound.secrets["geneb-audit"] = {"AUDIT_KEY"}
     (audits,) = (one for one in features_of(observed(sound)) if one.name == "audits")
-    assert (audits.state, audits.because) == (
+    assert (audits.state, audits.reason) == (
         WORKS,
         "records are attached, and proposed by `geneb-ci audit propose`",
     )
@@ -220,7 +220,7 @@ def test_a_workflow_that_a_maintainer_disabled_stays_so(sound, capsys):
 
 def test_a_maintainer_alone_bypasses_on_pull_requests_alone(sound, files):
     """One approval, and nobody approves his own: such a board locked itself."""
-    given = Answers(REPOSITORY, SPACE, "@me", is_alone=True)
+    given = BoardAnswers(REPOSITORY, SPACE, "@me", is_alone=True)
     sound.push(files | {ANSWERS_FILE: ("100644", given.text.encode())})
     sound.rulesets.clear()
     sound.writers = ["me"]
@@ -231,7 +231,7 @@ def test_a_maintainer_alone_bypasses_on_pull_requests_alone(sound, files):
     settings = {one.setting.id: one.state for one in diagnoses_of(observed(sound))}
     assert set(settings.values()) == {SettingState.FINE}
     (merging,) = (one for one in features_of(observed(sound)) if one.name == "merging")
-    assert (merging.state, "weaker" in merging.because) == (WORKS, True)
+    assert (merging.state, "weaker" in merging.reason) == (WORKS, True)
     guard["bypass_actors"] = [actor | {"bypass_mode": "always"}]
     (wrong,) = (one for one in diagnoses_of(observed(sound)) if one.state != SettingState.FINE)
     assert wrong.setting.id == "main-no-bypass"
@@ -246,7 +246,7 @@ def test_a_maintainer_alone_bypasses_on_pull_requests_alone(sound, files):
     ],
 )
 def test_an_organisation_is_no_code_owner(owner, is_refused):
-    given = Answers("lab/board", SPACE, "@lab", is_alone=True)
+    given = BoardAnswers("lab/board", SPACE, "@lab", is_alone=True)
     if not is_refused:
         refuse_organisation(given, owner)
         return

@@ -8,7 +8,14 @@ import pytest
 from geneb_ci.cli import doctor
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.github import hub_jobs
-from geneb_ci.github.hub_jobs import EndedJob, JobRequest, Offer, levels_in, require_time, run_job
+from geneb_ci.github.hub_jobs import (
+    EndedJob,
+    JobRequest,
+    MachineOffer,
+    levels_in,
+    require_time,
+    run_job,
+)
 from geneb_ci.sandbox import levels
 from tests.house.workflow_file import FOLDER
 from tests.publish.hub import WRITER, Hub
@@ -28,7 +35,7 @@ def jobs(monkeypatch) -> Iterator[Jobs]:
 
 def ended(script: str, seconds: int = 60) -> EndedJob:
     """Run a Job, and return how it ended; what is said is printed."""
-    machine = Offer("cpu-basic", "", seconds, 0.0)
+    machine = MachineOffer("cpu-basic", "", seconds, 0.0)
     request = JobRequest("geneb-test", script, {})
     return run_job(hub_jobs.api(WRITER), request, machine, "x", "geneb", print, bool, POLL)
 

@@ -26,7 +26,7 @@ def world(tmp_path) -> World:
     return World(tmp_path / "board")
 
 
-def written_of(world: World, found: SweepResult) -> list[report.Result]:
+def written_of(world: World, found: SweepResult) -> list[report.WriteResult]:
     return list(report.write(world.github(), found.verdict))
 
 

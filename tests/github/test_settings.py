@@ -15,7 +15,7 @@ import yaml
 from geneb_ci.cli.main import main
 from geneb_ci.github import errors
 from geneb_ci.github.api import connect
-from geneb_ci.github.new_repository import Answers, benchmark_bytes, files_of
+from geneb_ci.github.new_repository import BoardAnswers, benchmark_bytes, files_of
 from geneb_ci.github.settings import apply, diagnosis
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.diagnosis import SettingState
@@ -31,7 +31,7 @@ from tests.paths import IMPORTABLE, ROOT
 from tests.publish.hub import Hub
 
 SPACE = "geneb/board"
-GIVEN = Answers(REPOSITORY, SPACE, "@org/maintainers")
+GIVEN = BoardAnswers(REPOSITORY, SPACE, "@org/maintainers")
 BY_HAND = {one.id for one in SETTINGS if not one.apply}
 
 

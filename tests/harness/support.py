@@ -101,8 +101,8 @@ class TaskEmbedder:
         facts: Any = None
         job = EmbedJob(data.id, list(self.missing(data).values()), self._folder, {})
         *_, done = Embedder(self.loaded, facts, self.batching, self.limit).embed(job)
-        if isinstance(done, EmbedResult) and done.failed:
-            raise EmbeddingError(done.failed)
+        if isinstance(done, EmbedResult) and done.failure:
+            raise EmbeddingError(done.failure)
         return len(distinct(data)), len(job.sequences)
 
     def missing(self, data: TaskData) -> dict[bytes, str]:

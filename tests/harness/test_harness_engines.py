@@ -47,7 +47,7 @@ def test_the_first_task_that_lacks_a_sequence_embeds_it(
     for (task_id, claim), letters in zip(claims(named, cache).items(), tasks, strict=True):
         lacking = sorted(letters - here - seen.keys())
         lenders = {seen[one] for one in letters - here if one in seen}
-        assert [one.tobytes() for one in claim.lacking] == sequence_digests(lacking)
+        assert [one.tobytes() for one in claim.missing] == sequence_digests(lacking)
         assert claim.lenders == lenders
         seen |= dict.fromkeys(lacking, task_id)
 

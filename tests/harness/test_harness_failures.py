@@ -258,7 +258,7 @@ def test_a_worker_says_what_it_could_not_do(
     )  # fmt: skip
     folder = Cache(tmp_path, {}).folder
     why = f"{folder}: 2 embeddings are missing or damaged: run again"
-    assert job.execute() == ProbeFailure("t", why, lost=True)
+    assert job.execute() == ProbeFailure("t", why, lost_embeddings=True)
     Cache(tmp_path, {}).add(names, np.full((4, 2), 3e4, dtype=np.float32))
     one_class = Job(**{**vars(job), "train_labels": np.array([1, 1])})
     assert one_class.execute() == ProbeFailure(

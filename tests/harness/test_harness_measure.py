@@ -14,7 +14,7 @@ from reference_harness.extractors.base import Reading
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.loading import load
 from reference_harness.measure import embedding_facts, letters_of
-from reference_harness.receipt.rounding import Widened, rounded
+from reference_harness.receipt.rounding import WidenedEmbeddings, rounded
 from tests.harness.support import Harness
 
 SEQUENCES = ["ACGTTGCAAC" * 6, "TTGACCATGA" * 5, "GGATCCTTAA" * 4]
@@ -142,7 +142,7 @@ def test_built_in_extractors_count_every_sequence():
 def facts(rows: Any, digests: Sequence[bytes] | None = None) -> Any:
     values = np.asarray(rows, dtype=np.float32)
     names = [bytes([n]) for n in range(len(values))] if digests is None else digests
-    return embedding_facts(Widened(*rounded([values])), names)
+    return embedding_facts(WidenedEmbeddings(*rounded([values])), names)
 
 
 def test_rows_are_measured_as_they_are_scored():

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from reference_harness import newton, optimum
 from reference_harness.errors import ProbeError
-from reference_harness.receipt.rounding import Widened
+from reference_harness.receipt.rounding import WidenedEmbeddings
 from tests.harness.support import REPOSITORY
 
 AGREEMENT = 1e-6
@@ -74,7 +74,7 @@ def test_it_is_the_optimum_for_any_small_problem(
 def test_blocks_of_any_size_give_the_same_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = problem(500, 20, 3)
     whole = newton.minimise(x, y, 3)
-    monkeypatch.setattr(newton, "HELD_BYTES", 0)
+    monkeypatch.setattr(newton, "CACHED_BYTES", 0)
     for name in ("BLOCK_BYTES", "PASS_BYTES"):
         monkeypatch.setattr(newton, name, 20 * 8 * 7)  # seven rows
     monkeypatch.setattr(newton, "SAMPLE_EMBEDDINGS", 50)
@@ -90,10 +90,10 @@ def test_features_of_any_kind_are_the_same_problem(monkeypatch: pytest.MonkeyPat
     half = (x * 8).astype(np.float16)
     wide = half.astype(np.float32) / 8
     plain = newton.minimise(wide, y, 2).weights
-    for same in (Widened(half, -3), wide.astype(np.float64)):
+    for same in (WidenedEmbeddings(half, -3), wide.astype(np.float64)):
         assert np.array_equal(newton.minimise(same, y, 2).weights, plain)
-    monkeypatch.setattr(newton, "HELD_BYTES", 0)
-    assert np.array_equal(newton.minimise(Widened(half, -3), y, 2).weights, plain)
+    monkeypatch.setattr(newton, "CACHED_BYTES", 0)
+    assert np.array_equal(newton.minimise(WidenedEmbeddings(half, -3), y, 2).weights, plain)
 
 
 def test_what_is_not_solved_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:

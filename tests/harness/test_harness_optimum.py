@@ -96,7 +96,7 @@ def test_solving_in_the_span_of_the_rows_is_exact() -> None:
 
 
 def test_ties_take_the_lower_label() -> None:
-    solved = optimum.Solved(
+    solved = optimum.SolvedProbe(
         np.array([[0.0, 1.0, 1.0]]), np.zeros(3), np.array([3, 5, 9]), "by hand", 0
     )
     assert solved.predict(np.array([[1.0], [-1.0], [0.0], [1e-9]])).tolist() == [5, 3, 3, 3]

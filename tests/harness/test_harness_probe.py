@@ -216,7 +216,7 @@ def test_a_full_device_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
             "a", Path("c"), {}, b"", empty, b"", empty, (), (), {}, device=device
         ).execute()
         assert isinstance(failed, job.ProbeFailure)
-        assert failed.why == f"a: the probe failed: RuntimeError: CUDA out of memory; {cure}"
+        assert failed.reason == f"a: the probe failed: RuntimeError: CUDA out of memory; {cure}"
 
 
 @pytest.mark.nightly  # the run below names one; test_harness_cli.py has one that torch has not

@@ -23,11 +23,11 @@ from reference_harness.formats.submission import BenchmarkRef
 from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.probes import KINDS, WHAT
 from reference_harness.probes.cost import TaskOfReceipt, cost, sentence
-from reference_harness.probes.kinds import Fitted, columns_of, is_seeded, predict
+from reference_harness.probes.kinds import TrainingData, columns_of, is_seeded, predict
 from reference_harness.probes.ranks import agreement, macro
 from reference_harness.probes.report import Agreement, ProbedReceipt, Probes, ProbeScores, Standing
 from reference_harness.probes.table import WIDTH, markdown, text
-from reference_harness.receipt.rounding import Widened
+from reference_harness.receipt.rounding import WidenedEmbeddings
 from reference_harness.receipt.scoring import CellsJob, receipt_in
 from tests.harness.support import Harness
 from tests.paths import ROOT
@@ -169,11 +169,11 @@ LABELS = RNG.integers(0, CLASSES, 240)
 CENTRES = RNG.normal(size=(CLASSES, 12)) * 4
 
 
-def rows(labels: np.ndarray, seed: int, constant: float = 1000.0) -> Widened:
+def rows(labels: np.ndarray, seed: int, constant: float = 1000.0) -> WidenedEmbeddings:
     """Return rows around the centre of each class, with a large constant column."""
     noise = np.random.default_rng(seed).normal(size=(len(labels), 12))
     found = np.hstack([CENTRES[labels] + noise, np.full((len(labels), 1), constant)])
-    return Widened(found.astype(np.float16), -3)
+    return WidenedEmbeddings(found.astype(np.float16), -3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -181,7 +181,7 @@ def test_each_kind_learns_and_is_a_function_of_its_seed(kind: str) -> None:
     train, test = rows(LABELS, 1, 4.0), rows(LABELS, 2, 4.0)
     columns = columns_of(train)
     first, again, other = (
-        predict(kind, Fitted(train, LABELS), test, columns, seed=seed, shot=None)
+        predict(kind, TrainingData(train, LABELS), test, columns, seed=seed, shot=None)
         for seed in (1, 1, 2)
     )
     assert (first == LABELS).mean() > 0.95
@@ -193,7 +193,7 @@ def test_each_kind_learns_and_is_a_function_of_its_seed(kind: str) -> None:
 def test_one_row_of_each_class_is_enough(kind: str) -> None:
     drawn = np.array([list(LABELS).index(label) for label in range(CLASSES)])
     train = rows(LABELS, 1, 4.0)
-    part = Fitted(Widened(train.values[drawn], train.scale_log2), LABELS[drawn])
+    part = TrainingData(WidenedEmbeddings(train.values[drawn], train.scale_log2), LABELS[drawn])
     test = rows(LABELS, 2, 4.0)
     found = predict(kind, part, test, columns_of(train), seed=1, shot=1)
     assert (found == LABELS).mean() > 0.5
@@ -212,7 +212,7 @@ def test_what_scikit_learn_refuses_names_the_kind() -> None:
     train = rows(LABELS, 1)
     with pytest.raises(ProbeError, match="ridge: the probe cannot be fitted: ValueError"):
         predict(
-            "ridge", Fitted(train, LABELS[:5]), train, columns_of(train), seed=1, shot=None
+            "ridge", TrainingData(train, LABELS[:5]), train, columns_of(train), seed=1, shot=None
         )  # fmt: skip
 
 

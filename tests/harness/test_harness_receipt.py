@@ -18,8 +18,8 @@ from reference_harness.formats import merkle
 from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.formats.submission_terms import LARGEST, SMALL
 from reference_harness.receipt import rounding
-from reference_harness.receipt.rounding import Widened, rounded, widened
-from reference_harness.receipt.scoring import Named, unequal_embeddings
+from reference_harness.receipt.rounding import WidenedEmbeddings, rounded, widened
+from reference_harness.receipt.scoring import DigestPairs, unequal_embeddings
 from tests.harness.support import COMMAND_SECONDS, Harness
 
 VECTOR = "ec627aacc4f7aaae01b58dc67db233af66888a5cc8c51a61582cd67e15b95364"
@@ -76,7 +76,7 @@ def test_rounding_is_the_nearest_half_and_never_a_negative_zero(x: Any) -> None:
     back = found.values.astype(np.float64)
     half = np.spacing(np.abs(found.values)).astype(np.float64) / 2
     assert (np.abs(exact - back) <= half).all()
-    assert np.array_equal(widened(found.values, found.scale_log2), Widened(*found)[:])
+    assert np.array_equal(widened(found.values, found.scale_log2), WidenedEmbeddings(*found)[:])
 
 
 @pytest.mark.parametrize(
@@ -195,9 +195,9 @@ def test_the_rounded_rows_are_what_is_scored(made: Harness, tmp_path: Path) -> N
 
 
 def test_equal_sequences_with_unequal_rows_are_counted() -> None:
-    def named(sequences: list[int], rows: list[int]) -> Named:
+    def named(sequences: list[int], rows: list[int]) -> DigestPairs:
         one, two = (np.array([[n] * 16 for n in each], np.uint8) for each in (sequences, rows))
-        return Named(one, two)
+        return DigestPairs(one, two)
 
     said = {
         name: TaskReceipt(

@@ -101,7 +101,9 @@ def test_a_file_that_differs_is_kept_and_named(board, capsys):
     assert "  not of this version, delete it  geneb_ci/old.py\n" in out
     assert "  write  SECURITY.md\n" in out
     assert "next: git add --all && git commit\n" in out
-    assert "fix: compare what was kept, or overwrite it: geneb-ci init --force" in err
+    assert (
+        "fix: compare your files with the new ones, or overwrite them: geneb-ci init --force" in err
+    )
     assert (board.root / "README.md").read_text(encoding="utf-8") == "mine\n"
     keys = (board.root / "leaderboard/policy/keys.json").read_bytes()
     assert main(["init", "--force"]) == 0

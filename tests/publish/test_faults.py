@@ -200,7 +200,9 @@ def test_a_commit_that_this_clone_does_not_know_is_not_overtaken(repo, space, ne
 
 def test_a_file_that_the_space_ignores_is_noticed(repo, space, newest, clock):
     repo.ignored = {"ledger.json"}
-    with pytest.raises(faults.Unverified, match=re.escape("differs from the upload: ledger.json")):
+    with pytest.raises(
+        faults.SpaceDiffers, match=re.escape("differs from the upload: ledger.json")
+    ):
         push(space, newest, clock=clock)
 
 
@@ -213,7 +215,7 @@ def test_a_manifest_that_is_served_otherwise_than_sent_is_noticed(hub, repo, spa
             hub.faults = [Fault("resolve", 200, body=before)]
 
     hub.watch = tamper
-    with pytest.raises(faults.Unverified, match=r"differs from the upload: manifest\.json$"):
+    with pytest.raises(faults.SpaceDiffers, match=r"differs from the upload: manifest\.json$"):
         push(space, newest, clock=clock)
     assert clock.waits == []
 
@@ -240,7 +242,7 @@ def test_a_file_that_is_not_deleted_is_noticed(hub, repo, space, clone, clock):
             repo.head.tree["old.css"] = b"p {}"
 
     hub.watch = keep
-    with pytest.raises(faults.Unverified, match=r"differs from the upload: old\.css$"):
+    with pytest.raises(faults.SpaceDiffers, match=r"differs from the upload: old\.css$"):
         push(space, PublishIntent(made(clone), GitRepository(clone.root)), clock=clock)
 
 

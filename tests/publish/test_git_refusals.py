@@ -206,4 +206,4 @@ SAID = {
 @pytest.mark.parametrize("text", SAID)
 def test_the_words_of_git_are_its_errors(text):
     refusal = refusal_of(text)
-    assert (refusal.words, refusal.is_known) == SAID[text]
+    assert (refusal.message, refusal.is_known) == SAID[text]

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from geneb_ci.publish.faults import NotFastForward, Unverified
+from geneb_ci.publish.faults import NotFastForward, SpaceDiffers
 from geneb_ci.publish.generation import Generation
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.manifest import Rollback, manifest_of
@@ -93,7 +93,7 @@ def test_a_generation_as_published_has_its_bytes_and_no_rollback():
 
 def test_altered_bytes_are_not_as_published():
     space = cast("Space", SimpleNamespace(read=lambda *_: b"x", resource="spaces/geneb/board"))
-    with pytest.raises(Unverified) as refusal:
+    with pytest.raises(SpaceDiffers) as refusal:
         as_published(space, PastGeneration("5" * 40, MADE.manifest))
     assert refusal.value.message == (
         f"spaces/geneb/board at {'5' * 40}: a.json does not match its manifest"

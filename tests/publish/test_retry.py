@@ -2,7 +2,7 @@
 
 import pytest
 
-from geneb_ci.publish.faults import HeadChanged, Limited, RetriesExhausted, Retryable
+from geneb_ci.publish.faults import HeadChanged, HubRateLimited, RetriesExhausted, Retryable
 from geneb_ci.publish.session import attempt
 
 
@@ -33,8 +33,8 @@ def story(*faults: Exception) -> tuple[object, list[float], list[str]]:
     return result, clock.waits, said
 
 
-def limited(wait: float | None) -> Limited:
-    return Limited("429", wait)
+def limited(wait: float | None) -> HubRateLimited:
+    return HubRateLimited("429", wait)
 
 
 def test_waits_double_and_a_moved_head_is_read_at_once():

@@ -8,7 +8,7 @@ import pytest
 from geneb_ci import __version__
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.publish.difference import LiveStatus, space_health
-from geneb_ci.publish.faults import HubRefused, NotFastForward, Unverified
+from geneb_ci.publish.faults import HubRefused, NotFastForward, SpaceDiffers
 from geneb_ci.publish.generation import Generation, generate
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.manifest import Tool, manifest_of
@@ -208,7 +208,7 @@ def test_what_was_altered_in_the_history_of_the_space_is_not_taken(space, repo, 
     commit = repo.at(held.commit)
     assert commit is not None
     commit.tree["ledger.json"] = b"{}"
-    with pytest.raises(Unverified, match=r"ledger\.json does not match its manifest"):
+    with pytest.raises(SpaceDiffers, match=r"ledger\.json does not match its manifest"):
         as_published(space, held)
 
 

@@ -8,7 +8,7 @@ import pytest
 from geneb_ci.audit.record.published import PATH, statements_in
 from geneb_ci.publish import generation
 from geneb_ci.publish import push as pushing
-from geneb_ci.publish.faults import NotFastForward, Unverified
+from geneb_ci.publish.faults import NotFastForward, SpaceDiffers
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.ledger import ledger
 from geneb_ci.publish.push import PublishIntent, PublishOutcome, RollbackIntent, push
@@ -145,7 +145,7 @@ def test_a_list_that_cannot_be_read_stops_the_next_board(space, repo, signed):
     repo.add({**repo.head.tree, PATH: b"{}"}, "by hand")
     clone.write("leaderboard/README.md", b"---\ntitle: New card\nsdk: static\n---\n")
     clone.commit("A new card")
-    with pytest.raises(Unverified, match="cannot be read: schema_version"):
+    with pytest.raises(SpaceDiffers, match="cannot be read: schema_version"):
         publish(space, clone)
 
 

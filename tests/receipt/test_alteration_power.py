@@ -26,7 +26,7 @@ def test_the_gain_of_an_alteration_is_the_difference_of_two_scores() -> None:
     at = 0
     for a, b in itertools.product(range(13), range(10)):
         honest = scores_of_matrix([[12 - a, 4 + a], [6 + b, 9 - b]]).mcc
-        assert found.gain[at] == pytest.approx(scores_of_matrix(MATRIX).mcc - honest, abs=1e-12)
+        assert found.mcc_gain[at] == pytest.approx(scores_of_matrix(MATRIX).mcc - honest, abs=1e-12)
         expected = 0.5 * (a + b) / 21 + 0.25 * a / 12 + 0.25 * b / 9
         assert found.hit[at] == pytest.approx(expected)
         at += 1
@@ -54,7 +54,7 @@ def test_the_bound_is_below_every_alteration_that_raises_so_far() -> None:
         bound = needed_hit(cells, raise_)
         for _ in range(500):
             picks = [draw.integers(len(one.hit)) for one in cells]
-            gain = sum(c.weight * c.gain[k] for c, k in zip(cells, picks, strict=True))
+            gain = sum(c.weight * c.mcc_gain[k] for c, k in zip(cells, picks, strict=True))
             hit = sum(c.weight * c.hit[k] for c, k in zip(cells, picks, strict=True))
             assert gain < raise_ or hit >= bound * (1 - 1e-9)
 

@@ -12,7 +12,7 @@ from geneb_ci.receipt.column_rule import (
     unfit,
 )
 from geneb_ci.receipt.embeddings import FLOOR, TAU_OF_COLUMN, allowed
-from reference_harness.receipt.rounding import Rounded, rounded
+from reference_harness.receipt.rounding import RoundedEmbeddings, rounded
 
 WIDTH = 512
 
@@ -31,7 +31,7 @@ def noisy(values: np.ndarray, size: float, seed: int = 1) -> np.ndarray:
     return moved
 
 
-def compared(receipt: Rounded, rerun: np.ndarray) -> EmbeddingComparison:
+def compared(receipt: RoundedEmbeddings, rerun: np.ndarray) -> EmbeddingComparison:
     limits = tolerances(rerun, receipt.scale_log2)
     return judge(receipt.values, rerun, limits, receipt.scale_log2)
 
@@ -62,7 +62,7 @@ def test_a_column_of_large_values_widens_no_other_tolerance(large: float) -> Non
     receipt = rounded([values])
     honest = np.ldexp(values.astype(np.float64), -receipt.scale_log2)
     moved = honest + np.ldexp(0.5, -receipt.scale_log2) * (np.arange(WIDTH) > 0)
-    altered = Rounded(moved.astype(np.float16), receipt.scale_log2)
+    altered = RoundedEmbeddings(moved.astype(np.float16), receipt.scale_log2)
     assert compared(altered, values).failed(WIDTH).all()
 
 
@@ -123,7 +123,7 @@ def test_what_moves_within_a_tolerance_of_a_border_breaks_the_share_that_may_dif
         middle = (other.astype(np.float64) + honest.values) / 2
         near = np.abs(middle - wide) <= 5e-5  # more than the rule lets move
         moved[near] = other[near]
-    found = compared(Rounded(moved, honest.scale_log2), values)
+    found = compared(RoundedEmbeddings(moved, honest.scale_log2), values)
     assert found.failed(WIDTH).all()
     assert found.mismatch.min() > allowed(WIDTH)
 

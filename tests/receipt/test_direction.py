@@ -82,7 +82,7 @@ def test_the_strata_of_two_classes_are_those_of_the_labels() -> None:
     difference, committed = draw.normal(size=(20, 6)), draw.normal(size=(20, 6))
     (found,) = directions_of("task", difference, committed, labels, probe)
     assert found.values == pytest.approx(difference @ probe.weights[:, 1])
-    assert found.upper.tolist() == (labels == 7).tolist()
+    assert found.has_upper_label.tolist() == (labels == 7).tolist()
 
 
 def test_many_classes_are_compared_in_pairs_of_class_and_rival() -> None:
@@ -100,7 +100,7 @@ def test_many_classes_are_compared_in_pairs_of_class_and_rival() -> None:
     (stratum,) = (one for one in found if one.name == f"task {low} {high}")
     value = difference[row] @ (probe.weights[:, high] - probe.weights[:, low])
     place = np.isclose(stratum.values, value).nonzero()[0][0]
-    assert stratum.upper[place] == (own == high)
+    assert stratum.has_upper_label[place] == (own == high)
     towards = (probe.weights[:, labels] - probe.weights.mean(axis=1, keepdims=True)).T
     assert direction_test(
         directions_of("task", towards, committed, labels, probe), SEED

@@ -18,7 +18,7 @@ from geneb_ci.receipt.embeddings import (
 )
 from reference_harness.formats.submission import EmbeddingReceipt, ReceiptTask, receipt_root
 from reference_harness.formats.submission_terms import receipt_file
-from reference_harness.receipt.rounding import Rounded, rounded
+from reference_harness.receipt.rounding import RoundedEmbeddings, rounded
 from reference_harness.receipt.task_file import write_task
 from tests.harness.test_harness_receipt import VECTOR, root_by_recursion
 
@@ -29,7 +29,7 @@ DIM = 2
 @pytest.fixture(name="written")
 def _written(tmp_path: Path) -> ReceiptTask:
     """A file as the harness writes it, of three training and two test embeddings."""
-    found = write_task(tmp_path, "task", Rounded(VALUES, 0), 3)
+    found = write_task(tmp_path, "task", RoundedEmbeddings(VALUES, 0), 3)
     return ReceiptTask(**found.model_dump(exclude={"dim"}))
 
 
@@ -49,7 +49,7 @@ def test_a_file_of_the_harness_is_read(
 
 
 def test_the_published_vector(tmp_path: Path) -> None:
-    made = write_task(tmp_path, "task", Rounded(VALUES[:3], 0), 2)
+    made = write_task(tmp_path, "task", RoundedEmbeddings(VALUES[:3], 0), 2)
     said = ReceiptTask(**made.model_dump(exclude={"dim"}))
     assert read_embeddings(receipt_file(tmp_path, "task"), said, DIM).root.hex() == VECTOR
 
@@ -58,7 +58,7 @@ def test_the_published_vector(tmp_path: Path) -> None:
 def test_files_of_every_small_size(tmp_path: Path, rows: int) -> None:
     """Both programs have a tree of their own: that of the harness grows leaf by leaf."""
     values = np.arange(1, 1 + rows * DIM, dtype=np.float16).reshape(rows, DIM)
-    made = write_task(tmp_path, "task", Rounded(values, 0), 1)
+    made = write_task(tmp_path, "task", RoundedEmbeddings(values, 0), 1)
     said = ReceiptTask(**made.model_dump(exclude={"dim"}))
     assert read_embeddings(receipt_file(tmp_path, "task"), said, DIM).root.hex() == made.root
 
@@ -66,7 +66,7 @@ def test_files_of_every_small_size(tmp_path: Path, rows: int) -> None:
 @given(st.integers(0, 8 * VALUES.nbytes - 1))
 def test_a_flipped_bit_is_refused(tmp_path_factory: pytest.TempPathFactory, bit: int) -> None:
     folder = tmp_path_factory.mktemp("flipped")
-    made = write_task(folder, "task", Rounded(VALUES, 0), 3)
+    made = write_task(folder, "task", RoundedEmbeddings(VALUES, 0), 3)
     raw = bytearray(VALUES.astype("<f2").tobytes())
     raw[bit // 8] ^= 1 << bit % 8
     receipt_file(folder, "task").write_bytes(raw)
@@ -148,7 +148,7 @@ def test_a_pipe_in_the_place_of_a_file_does_not_wait(tmp_path: Path, written: Re
 
 def test_the_root_is_over_the_tasks_in_the_benchmarks_order(tmp_path: Path) -> None:
     made = {
-        name: write_task(tmp_path, name, Rounded(VALUES[scale:], scale), 1)
+        name: write_task(tmp_path, name, RoundedEmbeddings(VALUES[scale:], scale), 1)
         for scale, name in enumerate(("b", "a", "c"), 1)
     }
     receipt = EmbeddingReceipt(

@@ -8,7 +8,7 @@ from geneb_ci.receipt.direction import Probe
 from geneb_ci.receipt.embeddings import TAU
 from geneb_ci.receipt.first_rule import judge
 from geneb_ci.receipt.rounding import recorded, rounding
-from reference_harness.optimum import Solved
+from reference_harness.optimum import SolvedProbe
 
 
 def test_records_of_version_1_measure_by_the_size_of_the_row() -> None:
@@ -45,5 +45,5 @@ def test_a_probe_decides_as_in_the_harness_ties_too(classes: int, seed: int) -> 
     weights = draw.integers(-2, 3, size=(8, classes)) / 3
     features = draw.integers(0, 3, size=(40, 8)) / 7
     found = Probe(weights, np.zeros(classes), labels).predict(features)
-    due = Solved(weights, np.zeros(classes), labels, "", 0).predict(features)
+    due = SolvedProbe(weights, np.zeros(classes), labels, "", 0).predict(features)
     assert found.tolist() == due.tolist()

@@ -22,7 +22,7 @@ from geneb_ci.receipt.influence import (
     too_large,
 )
 from geneb_ci.receipt.rounding import Wide
-from reference_harness.optimum import Solved, solve
+from reference_harness.optimum import SolvedProbe, solve
 
 TRAIN, WIDTH = 200, 12
 
@@ -35,12 +35,12 @@ def example(classes: int) -> tuple[np.ndarray, Labels]:
     return rows, (decision + draw.gumbel(size=decision.shape)).argmax(axis=1)
 
 
-def probe_of(rows: np.ndarray, labels: Labels) -> tuple[Solved, Probe]:
+def probe_of(rows: np.ndarray, labels: Labels) -> tuple[SolvedProbe, Probe]:
     solved = solve(rows[:TRAIN], labels[:TRAIN])
     return solved, Probe(solved.weights, solved.intercepts, solved.classes)
 
 
-def loss(solved: Solved, test: Wide, labels: Labels) -> float:
+def loss(solved: SolvedProbe, test: Wide, labels: Labels) -> float:
     decision = test @ solved.weights + solved.intercepts
     probabilities, _ = residuals(decision, labels, solved.classes)
     return float(-np.log(probabilities[np.arange(len(labels)), labels]).mean())

@@ -52,7 +52,7 @@ def test_no_alteration_of_a_cell_gains_more_or_is_hit_less(classes: int) -> None
     for part in np.geomspace(0.01, 1, 60):
         altered = [int(random.integers(int(part * right) + 1)) for right in np.diag(own.matrix)]
         forgery = Forgery.of(own, altered, random)
-        possible = hidden.gain[hidden.hits <= hits_of(own, forgery) + 1e-9]
+        possible = hidden.mean_raise[hidden.hits <= hits_of(own, forgery) + 1e-9]
         assert gain_of(own, forgery) <= possible.max() + 1e-12
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from reference_harness import mini
 from reference_harness.formats.submission import ReceiptTask, root_over
-from reference_harness.receipt.rounding import Rounded
+from reference_harness.receipt.rounding import RoundedEmbeddings
 from reference_harness.receipt.task_file import write_task
 from reference_harness.tasks import Split, TaskData
 from tests import forked
@@ -76,7 +76,9 @@ class Written:
         """Write the embeddings of a task, with every digest and root that follows from them."""
         document = self.document
         said = document["receipt"]["tasks"]
-        made = write_task(self.receipt, task, Rounded(rows, scale_log2), said[task]["train"])
+        made = write_task(
+            self.receipt, task, RoundedEmbeddings(rows, scale_log2), said[task]["train"]
+        )
         said[task] = made.model_dump(exclude={"dim"})
         document["receipt"]["root"] = root_over(
             {name: ReceiptTask(**one) for name, one in said.items()}, document["receipt"]["dim"]

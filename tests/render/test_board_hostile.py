@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.board.board import RejectedSubmission
-from geneb_ci.board.diff import BoardDiff, Changed, ChangedFact, Present, RankMove, RegimePlace
+from geneb_ci.board.diff import (
+    BoardDiff,
+    ChangedFact,
+    ChangedRow,
+    OneSidedRow,
+    RankMove,
+    RegimePlace,
+)
 from geneb_ci.publish.comparison import Comparison, Effect, Replay
 from geneb_ci.render import comparison
 from tests.render.hostile import texts
@@ -25,9 +32,9 @@ COMMANDS = re.compile(
 def comparisons(draw):
     one, other, text = draw(texts), draw(texts), draw(texts)
     diff = BoardDiff(
-        added=(Present(one, (PLACE,)),),
-        removed=(Present(other, (PLACE,)),),
-        changed=(Changed(one, (ChangedFact("disp", text, other),), ()),),
+        added=(OneSidedRow(one, (PLACE,)),),
+        removed=(OneSidedRow(other, (PLACE,)),),
+        changed=(ChangedRow(one, (ChangedFact("disp", text, other),), ()),),
         moves=(RankMove(text, PLACE, PLACE, (one, other, text), (), inside_noise=True),),
         pushed={"full": 3},
     )

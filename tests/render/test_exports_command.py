@@ -273,7 +273,7 @@ def test_an_entry_has_the_records_that_its_evidence_rests_on() -> None:
         agrees=True,
         drawn=13,
         stratified=True,
-        left_out=(),
+        uncompared_regimes=(),
         rerun={},
         sandbox=2,
         all_refused=True,

@@ -13,7 +13,7 @@ from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report
 from geneb_ci.cli.check import check_command
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.render.formats import FORMATS, WHOLE, Renderer, counts, render, renderer
+from geneb_ci.render.formats import FORMATS, FULL_TEXT, Renderer, counts, render, renderer
 from tests.house.tracked import python_files
 from tests.paths import outside_rows
 
@@ -34,7 +34,7 @@ def test_an_unknown_name():
     )
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if name not in {"text", WHOLE}])
+@pytest.mark.parametrize("name", [name for name in FORMATS if name not in {"text", FULL_TEXT}])
 def test_only_text_imports_rich(name):
     program = (
         "import sys\nfrom geneb_ci.check.runner import Report\n"

@@ -2,7 +2,7 @@
 
 from geneb_ci.render.table import Table, wrapped_text
 
-TABLE = Table(("model", "rank"), [("a", "10"), ("模型", "9")], right=frozenset({"rank"}))
+TABLE = Table(("model", "rank"), [("a", "10"), ("模型", "9")], right_aligned=frozenset({"rank"}))
 
 
 def test_columns_line_up_by_their_width_on_a_terminal():
@@ -28,7 +28,9 @@ def test_a_table_without_rows_is_its_head():
 
 
 RULES = Table(("rule", "what it looks for"), [("some-rule", "one two three four five six seven")])
-NUMBERS = Table(("task", "MCC"), [("a_task_with_a_long_name", "0.5")], right=frozenset({"MCC"}))
+NUMBERS = Table(
+    ("task", "MCC"), [("a_task_with_a_long_name", "0.5")], right_aligned=frozenset({"MCC"})
+)
 
 
 def test_a_table_that_fits_is_as_it_was():

@@ -56,9 +56,9 @@ def test_any_value_is_read_alike(value):
 def test_depth_is_limited_where_a_library_has_raised_the_interpreters_limit(own):
     """Python 3.11 itself reads any depth then, and ends the process with a segmentation fault."""
     sys.setrecursionlimit(10**6)  # a fixture restores it
-    assert read_json(b'{"a": [1, "\\n"]}', own=own) == {"a": [1, "\n"]}
+    assert read_json(b'{"a": [1, "\\n"]}', is_own=own) == {"a": [1, "\n"]}
     with pytest.raises(ValueError, match="recursion limit"):
-        read_json(b"[" * 10**5, own=own)
+        read_json(b"[" * 10**5, is_own=own)
 
 
 def test_values_are_counted_before_a_text_is_parsed(monkeypatch):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from cryptography.hazmat.primitives import serialization
 
 from geneb_ci.github.new_repository import template
-from geneb_ci.github.report import AGREES, ASKED
+from geneb_ci.github.report import AGREES, AUDIT_LABEL
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import FIRST, committed_at, entry, key
 from tests.audit.relay import relay, says
@@ -134,7 +134,7 @@ class Audits:
             event = Event("workflow_dispatch", "refs/heads/main", main, repository(), inputs)
         else:
             number = self.story.propose(MODEL, self.files)
-            self.forge.pulls[number]["labels"] = [{"name": ASKED}]
+            self.forge.pulls[number]["labels"] = [{"name": AUDIT_LABEL}]
             event = self._verdict_ended()
         before = len(self.forge.requests)
         with self._secrets():

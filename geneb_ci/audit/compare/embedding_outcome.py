@@ -280,7 +280,7 @@ class EmbeddingOutcome(StrictModel):
 
     @property
     def room(self) -> float:
-        """The mean over the tasks of what the tolerances permit, in nats."""
+        """By how much the test loss can fall within the tolerances, in nats; mean over tasks."""
         return math.fsum(task.room or 0.0 for task in self.tasks) / len(self.tasks)
 
     @property
@@ -305,7 +305,7 @@ def training_of(refits: Iterable[RefitTask]) -> ChangedDecisions | None:
 
 
 def not_proved(cells: ComparedCells) -> list[str]:
-    """Return what an audit by receipt leaves open."""
+    """Return a sentence for each thing that an audit by receipt does not prove."""
     return list(NOT_PROVED[:-1] if cells.of_record else NOT_PROVED)
 
 
@@ -331,7 +331,7 @@ class EmbeddingStatement(StrictModel):
 
 
 def deviation_limit(version: EmbeddingVersion) -> float:
-    """Return the largest deviation of an embedding that is the same."""
+    """Return the largest deviation at which an embedding still counts as the same."""
     return TAU if version == BY_EMBEDDING else 1.0
 
 
@@ -392,7 +392,7 @@ class EmbeddingFindings(NamedTuple):
 
     @property
     def may_end(self) -> bool:
-        """Whether no further embedding needs to be computed again: the audit differs."""
+        """Whether the audit differs already, so that no more embeddings are computed again."""
         altered = any(self.is_altered(failed) for task in self.tasks for failed in task.failed)
         return altered or (
             self.version != BY_EMBEDDING and self.rescued > allowed_rescued(self.rows)

@@ -71,7 +71,7 @@ UNFIT = (
     "divide a column of large values; then run again with --receipt"
 )
 """The fix of embeddings that float16 holds badly."""
-_AGAIN = "run `geneb-harness` of the same version as geneb-ci"
+_RETRY_FIX = "run `geneb-harness` of the same version as geneb-ci"
 
 
 class TaskFiles(NamedTuple):
@@ -148,7 +148,7 @@ def read_task(
             }
         lines = (folder / f"{task}{LINES}").read_text(encoding="ascii").split("\n")[:-1]
     except (OSError, ValueError, KeyError) as error:
-        raise NothingChecked(f"{path}: cannot be read: {error}", _AGAIN) from error
+        raise NothingChecked(f"{path}: cannot be read: {error}", _RETRY_FIX) from error
     return TaskFiles(strata, lines, train_labels, probes, deciders)
 
 
@@ -172,7 +172,7 @@ class DrawnTask(NamedTuple):
     proofs: list[list[bytes]]
     labels: "npt.NDArray[np.int64]"
     """(n,)."""
-    directed: "npt.NDArray[np.bool_]"
+    is_outside_supports: "npt.NDArray[np.bool_]"
     """(n,) whether an embedding is outside of all support sets."""
     strata: TaskStrata
     probes: dict[str, list[Probe]]
@@ -191,7 +191,7 @@ def drawn_task(
     task: str,
     receipt: EmbeddingReceipt,
     file: Path,
-    read: TaskFiles,
+    files: TaskFiles,
     drawn: DrawnEmbeddings,
     recorded: Sequence[int] | None = None,
     *,
@@ -214,8 +214,8 @@ def drawn_task(
             f"submission says {entry.root[:16]}...",
             "ask for the receipt as the harness wrote it",
         )
-    labels = np.concatenate([read.train_labels, read.strata.labels])
-    scale, probe = entry.scale_log2, read.probes[FULL][0]
+    labels = np.concatenate([files.train_labels, files.strata.labels])
+    scale, probe = entry.scale_log2, files.probes[FULL][0]
     if why := too_large(values, scale):
         raise AuditRefused(
             f"{task}: {why}",
@@ -223,7 +223,7 @@ def drawn_task(
         )
     influence = influence_of(values, scale, entry.train, labels, probe, by_steps=as_before)
     strongest = strongest_embeddings(
-        values[: entry.train], scale, read.train_labels, influence, probe
+        values[: entry.train], scale, files.train_labels, influence, probe
     )
     own = strongest.rows if recorded is None else list(recorded)
     with_strongest = drawn
@@ -232,7 +232,7 @@ def drawn_task(
     rows = with_strongest.distinct
     if why := unfit(values[rows]):
         raise AuditRefused(f"{task}: {why}", UNFIT)
-    support = np.concatenate([*read.strata.support.values(), np.empty(0, dtype=np.int64)])
+    support = np.concatenate([*files.strata.support.values(), np.empty(0, dtype=np.int64)])
     return DrawnTask(
         task,
         entry,
@@ -241,14 +241,14 @@ def drawn_task(
         rows,
         np.isin(rows, drawn.distinct),
         None if as_before else np.isin(rows, sorted(unforeseen(drawn.rows))),
-        [read.sequences[row] for row in rows],
+        [files.sequences[row] for row in rows],
         values[rows],
         [tree.proof(row) for row in rows],
         labels[rows],
         ~np.isin(rows, support),
-        read.strata,
-        read.probes,
-        read.deciders,
+        files.strata,
+        files.probes,
+        files.deciders,
         influence,
     )
 
@@ -270,14 +270,14 @@ class OwnReceipt(NamedTuple):
             or bool(same_method_reason(identity_of(other), identity_of(own)))
         )
 
-    def sample(self, places: set[tuple[str, int]], say: Say) -> "Sample":
+    def sample(self, positions: set[tuple[str, int]], say: Say) -> "Sample":
         """Return the embeddings at these places that the receipt has, and its predictions."""
         from geneb_ci.receipt.near import sample_at
 
         entries = self.receipt.tasks
         here = sorted(
             (task, row)
-            for task, row in places
+            for task, row in positions
             if task in entries and row < entries[task].train + entries[task].test
         )
         with self.files() as files:
@@ -290,9 +290,9 @@ class OwnReceipt(NamedTuple):
 
 
 def near_roots(
-    own: "OwnReceipt", repository: AuditRepository, others: Path | None, say: Say
+    own_receipt: "OwnReceipt", repository: AuditRepository, others: Path | None, say: Say
 ) -> dict[str, str]:
-    """Return the roots of other receipts that were drawn from and are near, each with why.
+    """Return the roots of receipts that were drawn from and are nearly this one, with reasons.
 
     Compared are those of other methods, since draws for the same one are inherited anyhow.
     `others` has a folder of files for each model. What cannot be compared is said and left out.
@@ -300,21 +300,21 @@ def near_roots(
     """
     reasons: dict[str, str] = {}
     samples: dict[str, tuple[str, Sample]] = {}
-    for plan in repository.inputs.drawn:
+    for plan in repository.inputs.plans:
         if not isinstance(plan, EmbeddingPlan):
             continue
         model = plan.commitment.model_id
-        if own.is_same_method(plan) or plan.root in samples or plan.root in reasons:
+        if own_receipt.is_same_method(plan) or plan.root in samples or plan.root in reasons:
             continue
-        if plan.root == own.receipt.root:
+        if plan.root == own_receipt.receipt.root:
             reasons[plan.root] = f"{model}: the same embeddings"
         elif (sample := _sample_of(plan, repository, others, say)) is not None:
             samples[plan.root] = model, sample
     if samples:
         from geneb_ci.receipt.near import near  # NumPy is slow to import
 
-        own_sample = own.sample(
-            {row_place for _, other in samples.values() for row_place in other.places}, say
+        own_sample = own_receipt.sample(
+            {row_place for _, other in samples.values() for row_place in other.positions}, say
         )
         for root, (model, sample) in samples.items():
             try:
@@ -406,7 +406,7 @@ def directions(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratu
     """Return the strata of the directional test of one task."""
     import numpy as np  # slow to import, and only needed here
 
-    rows = task.directed
+    rows = task.is_outside_supports
     committed = task.committed[rows].astype(np.float64)
     rounded = rounding(rerun[rows], task.entry.scale_log2).astype(np.float64)
     with np.errstate(invalid="ignore"):
@@ -454,7 +454,7 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
 
 
 def effect_of(tasks: Iterable[Mapping[str, EmbeddingInfluence]]) -> Effect:
-    """Return the statistics of both parts over all tasks."""
+    """Return the effect of deviating training and test embeddings, over all tasks."""
     by_task = list(tasks)
 
     def part_of(part: str) -> PartEffect:

@@ -74,11 +74,11 @@ class MeanBias(NamedTuple):
     """Mean of claimed - rescored, beyond that of the centres."""
     limit: float
     """Largest |mean| that chance explains."""
-    far: int
+    far_cells: int
     """Cells far from their rerun."""
     far_limit: int
     """Most that chance explains."""
-    room: float = 0.0
+    hidden_raise: float = 0.0
     """Mean raise over an honest claim that one forgery in twenty may hide: the limit, how far an
     honest claim may lie on the other side of the rerun, and the luck of its noise."""
 
@@ -90,15 +90,17 @@ class MeanBias(NamedTuple):
     @property
     def is_significant(self) -> bool:
         """Whether mean or tail are more than chance explains."""
-        return self.is_biased or self.far > self.far_limit
+        return self.is_biased or self.far_cells > self.far_limit
 
     @property
     def text(self) -> str:
         """The mean bias, beside what chance explains."""
         sentence = f"claims differ from rerun and copies by {self.difference:+.4f} in the mean of "
         sentence += f"{self.cells} cells, chance explains {self.limit:.4f}"
-        if self.far > self.far_limit:
-            sentence += f"; {self.far} cells are far from it, chance explains {self.far_limit}"
+        if self.far_cells > self.far_limit:
+            sentence += (
+                f"; {self.far_cells} cells are far from it, chance explains {self.far_limit}"
+            )
         return sentence
 
 
@@ -114,8 +116,8 @@ def joint_test(cells: Sequence[Difference], tests: int) -> MeanBias:
         cells=count,
         difference=distance_outside(total, centre) / count,
         limit=limit,
-        room=limit + abs(centre) / count + LUCKY_DEVIATIONS * spread,
-        far=sum(
+        hidden_raise=limit + abs(centre) / count + LUCKY_DEVIATIONS * spread,
+        far_cells=sum(
             abs(distance_outside(cell.value, cell.centre or 0.0))
             > FAR_DEVIATIONS * cell.deviation + cell.step
             for cell in cells
@@ -125,7 +127,7 @@ def joint_test(cells: Sequence[Difference], tests: int) -> MeanBias:
 
 
 def distance_outside(value: float, centre: float) -> float:
-    """Return how far a value is from 0, a centre, and all that is between them."""
+    """Return the distance of a value from the interval between 0 and a centre."""
     return value - min(max(value, min(centre, 0.0)), max(centre, 0.0))
 
 

@@ -242,7 +242,9 @@ def hidden_raises(tasks: Sequence[AuditedTask]) -> dict[str, float]:
     cells = compared_cells(tasks)
     tests = len(cells) * len(METRICS)
     return {
-        regime: joint_test([difference(cell, "MCC", tests) for cell in of_regime], tests).room
+        regime: joint_test(
+            [difference(cell, "MCC", tests) for cell in of_regime], tests
+        ).hidden_raise
         for (regime, kind), of_regime in cells.items()
         if not kind
     }
@@ -251,7 +253,7 @@ def hidden_raises(tasks: Sequence[AuditedTask]) -> dict[str, float]:
 def compared_cells(
     tasks: Sequence[AuditedTask],
 ) -> dict[tuple[str, str], list[CellComparison | CanonicalComparison]]:
-    """Return the cells of each regime, record and canonical apart: what joint tests are of."""
+    """Return the cells of each joint test: by regime, and by scores of record or canonical ones."""
     cells: dict[tuple[str, str], list[CellComparison | CanonicalComparison]] = {}
     for task in tasks:
         for regime, cell in task.regimes.items():
@@ -330,12 +332,12 @@ class InformativeCells(NamedTuple):
     """How many compared cells of a regime are informative."""
 
     cells: int
-    of: int
+    compared: int
 
     @property
     def suffices(self) -> bool:
-        """Whether at least half of them are."""
-        return 2 * self.cells >= self.of
+        """Whether at least half of the compared cells are informative."""
+        return 2 * self.cells >= self.compared
 
 
 def informative_cells(tasks: Iterable[AuditedTask]) -> dict[str, InformativeCells]:
@@ -352,4 +354,6 @@ def informative_cells(tasks: Iterable[AuditedTask]) -> dict[str, InformativeCell
 
 def informative_text(counts: dict[str, InformativeCells]) -> str:
     """Return the counts as text: `full 4 of 5, 10shot 5 of 5`."""
-    return ", ".join(f"{regime} {count.cells} of {count.of}" for regime, count in counts.items())
+    return ", ".join(
+        f"{regime} {count.cells} of {count.compared}" for regime, count in counts.items()
+    )

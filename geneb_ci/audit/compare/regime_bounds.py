@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from geneb_ci.audit.compare.embedding_outcome import RegimeBound
 from geneb_ci.receipt.direction import Decider, Labels
-from geneb_ci.receipt.draw import TaskShare, TaskStrata, Turn, turns
+from geneb_ci.receipt.draw import TaskShare, TaskStrata, TestDraw, turns
 from geneb_ci.receipt.raise_bound import CellDraw, largest_raise
 from geneb_ci.receipt.rounding import rounding
 from reference_harness.formats.benchmark import Benchmark
@@ -66,7 +66,7 @@ def _flipped(
     task: "DrawnTask",
     rerun: "npt.NDArray[np.float32]",
     regime: str,
-    own: Sequence[Turn],
+    turns: Sequence[TestDraw],
     decider: Decider,
 ) -> int:
     """Return how many draws have an embedding that is decided right, and wrong by the rerun."""
@@ -76,7 +76,7 @@ def _flipped(
     features = np.ldexp(rounded.astype(np.float64), task.entry.scale_log2)
     index_of = {row: at for at, row in enumerate(task.rows)}
     count = 0
-    for turn, row in zip(own, task.drawn.rows[f"test {regime}"], strict=True):
+    for turn, row in zip(turns, task.drawn.rows[f"test {regime}"], strict=True):
         at, probe = index_of[row], decider.probes[turn.probe]
         was_right = decider.predicted[turn.probe][row - task.entry.train] == task.labels[at]
         if was_right and differs[at]:
@@ -88,14 +88,19 @@ def _flipped(
 
 
 def cells_of(
-    strata: TaskStrata, regime: str, own: Sequence[Turn], by_record: Labels, weight: float
+    strata: TaskStrata,
+    regime: str,
+    turns: Sequence[TestDraw],
+    record_predictions: Labels,
+    weight: float,
 ) -> Iterator[CellDraw]:
     """Yield the cell of each probe of a task and regime, with its draws.
 
-    `by_record` has the (s, m) predictions of record by each probe, `weight` is that of the task.
+    `record_predictions` has the (s, m) predictions of record by each probe, `weight`
+    is that of the task.
     """
-    probes = len(by_record)
-    for probe, predicted in enumerate(by_record):
+    probes = len(record_predictions)
+    for probe, predicted in enumerate(record_predictions):
         classes = np.unique(np.concatenate([strata.labels, predicted]))
         matrix = np.zeros((len(classes), len(classes)), dtype=np.int64)
         np.add.at(
@@ -104,7 +109,7 @@ def cells_of(
             1,
         )
         right = np.searchsorted(classes, strata.labels[strata.right(regime, probe)])
-        by_class = [turn.by_class for turn in own if turn.probe == probe]
+        by_class = [turn.by_class for turn in turns if turn.probe == probe]
         yield CellDraw(
             matrix,
             np.bincount(right, minlength=len(classes)),

@@ -20,7 +20,7 @@ from geneb_ci.audit.sampling.plan import ChosenTask
 from geneb_ci.check.claims import claims_of
 from geneb_ci.common.errors import BrokenInstallation, NothingChecked
 from geneb_ci.common.shipped import shipped
-from geneb_ci.statistics.metrics import Reading
+from geneb_ci.statistics.metrics import ReportedTriple
 from geneb_ci.statistics.metrics import Triple as Values
 from reference_harness.formats.base import Scores
 from reference_harness.formats.benchmark import Benchmark
@@ -100,7 +100,7 @@ def atlas_note(claimed: str | None, rerun: str, dtype: str) -> str:
 class Claims(NamedTuple):
     """The claims of a submission about the audited tasks."""
 
-    record: Mapping[Cell, Reading]
+    record: Mapping[Cell, ReportedTriple]
     digests: Mapping[Cell, str]
     """Of the predictions, where the submission has them."""
 

@@ -113,7 +113,7 @@ def tolerance_digest() -> str:
 
 
 def alarm_of_one(comparisons: int) -> float:
-    """Return the false alarm of one metric, of so many compared, after Bonferroni."""
+    """Return the false-alarm rate of one of so many compared metrics, after Bonferroni."""
     return FALSE_ALARM / comparisons
 
 

@@ -40,7 +40,7 @@ ROOT_BYTES_MAX = 1_000_000
 # A board has one; a ledger those of many commits.
 ROOTS_KEPT = 16
 # The longest reason of the library that helps names two identities.
-SAID_MAX = 300
+MESSAGE_MAX = 300
 NOT_INSTALLED = "sigstore, which verifies what a workflow signed, is not installed"
 INSTALL = "pip install 'geneb-ci[sigstore]'"
 
@@ -67,7 +67,7 @@ class Workflow(NamedTuple):
 
     @property
     def id(self) -> str:
-        """SHA-256 of the three: the place of a key's id."""
+        """SHA-256 of issuer, workflow and repository, which stands for the id of a key."""
         return digest(self._asdict())
 
 
@@ -107,7 +107,7 @@ class BundleParts(NamedTuple):
     payload: bytes
     signature: bytes
     workflow: Workflow
-    begins: str
+    valid_from: str
     """First time at which the certificate is valid; it was signed within minutes."""
 
 
@@ -195,7 +195,7 @@ def _message_of(error: Exception) -> str:
     text = (
         first_error(cause) if isinstance(cause, ValidationError) else " ".join(str(error).split())
     )
-    return json.dumps(text.replace("\x7f", " "))[1:-1][:SAID_MAX]
+    return json.dumps(text.replace("\x7f", " "))[1:-1][:MESSAGE_MAX]
 
 
 def _stamp(root: Path) -> tuple[int, int]:

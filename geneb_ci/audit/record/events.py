@@ -146,7 +146,7 @@ class AuditEvent(NamedTuple):
     commitment: Commitment
     plan: TaskPlan | EmbeddingPlan | None = None
     aborted: AuditAbort | None = None
-    begins: str = ""
+    signed_after: str = ""
     """Of a bundle: the time from which its certificate is valid, so that it was signed later."""
     heads: Mapping[str, str] | None = None
     """The heads that it names; None in earlier events."""
@@ -232,8 +232,8 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
     ):
         raise StepMismatch(STATEMENT, f"the file is at {path}, expected {expected}", RESTORE)
     check_commitment(commitment, commitment.sha256)
-    begins = envelope.bundle[1].begins if envelope.bundle is not None else ""
-    event = AuditEvent(kind, signer, sha256, commitment, begins=begins, heads=statement.heads)
+    begins = envelope.bundle[1].valid_from if envelope.bundle is not None else ""
+    event = AuditEvent(kind, signer, sha256, commitment, signed_after=begins, heads=statement.heads)
     if isinstance(predicate, Commitment):
         return event
     if isinstance(predicate, AuditAbort):

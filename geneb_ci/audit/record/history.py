@@ -56,7 +56,7 @@ class History:
     """The signed statements of a repository, by path below the folder of audits."""
 
     files: Mapping[str, SignedFile] = field(default_factory=dict)
-    further: Mapping[str, str] = field(default_factory=dict)
+    other_facts: Mapping[str, str] = field(default_factory=dict)
     """Facts that statements name as they name files: an old log's checkpoint, revoked keys."""
     log: AuditLog | None = None
     """The old log; None where the policy names none."""
@@ -69,7 +69,7 @@ class History:
     @functools.cached_property
     def here(self) -> dict[str, str]:
         """Every statement, name to digest, in order of name."""
-        here = {name: file.sha256 for name, file in self.files.items()} | dict(self.further)
+        here = {name: file.sha256 for name, file in self.files.items()} | dict(self.other_facts)
         return dict(sorted(here.items()))
 
     @functools.cached_property
@@ -80,7 +80,7 @@ class History:
         """
         named = {name for path in self._counted for name in self.files[path].heads or {}}
         valid = {name for name, file in self.files.items() if self.is_valid(name, file)}
-        names = (valid | set(self.further)) - named
+        names = (valid | set(self.other_facts)) - named
         return {name: digest for name, digest in self.here.items() if name in names}
 
     def is_valid(self, name: str, file: SignedFile) -> bool:
@@ -283,7 +283,7 @@ def _passed_over(kind: type[StepMismatch], name: str, reason: str) -> StepMismat
     )
 
 
-BY_WORD = "no server is named that shows its commitment: the time is its signer's word"
+NO_SERVER_NAMED = "no server is named that shows its commitment: the time is its signer's word"
 UNLINKED = "it names nothing that came before: what was signed before may be lost"
 
 
@@ -331,7 +331,7 @@ def _check_time(plan: AnyPlan, before: frozenset[str], history: History) -> str:
     shown = next((event.shown_on for _, event in starts if event.shown_on), "")
     if shown:
         return f"its commitment is a status of commit {shown[:DIGITS]} on GitHub, which dates it"
-    return BY_WORD
+    return NO_SERVER_NAMED
 
 
 def _check_not_dated_back(plan: AnyPlan, name: str, event: AuditEvent, history: History) -> None:
@@ -349,11 +349,11 @@ def _check_not_dated_back(plan: AnyPlan, name: str, event: AuditEvent, history: 
                 f"comes after {path}, which has a round of the beacon of {moment_of(due)}",
                 "do not trust this draw: its commitment is dated back",
             )
-    if event.begins and seconds_of(event.begins) > at + DELAY:
+    if event.signed_after and seconds_of(event.signed_after) > at + DELAY:
         raise StepMismatch(
             LINKS,
             f"the plan says that the commitment was public at {plan.committed_at}; it was signed "
-            f"after {event.begins}, by the certificate of its workflow",
+            f"after {event.signed_after}, by the certificate of its workflow",
             "do not trust this draw: its commitment is dated back",
         )
 
@@ -366,8 +366,7 @@ def _check_unlinked(record: Record, name: str, history: History) -> None:
     if not history.counts(name, StatementKind.RESULT):
         raise StepMismatch(
             LINKS,
-            "it names nothing that came before, and is not among what the first linked statements "
-            "name",
+            "it names no earlier statement, and is not among what the first linked statements name",
             "sign it again with this version: geneb-ci audit FILE",
         )
 
@@ -388,12 +387,12 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
         is_own = event.commitment.sha256 == plan.commitment_sha256
         if (
             is_own
-            and event.begins
-            and seconds_of(event.begins) > (seconds_of(plan.committed_at) + DELAY)
+            and event.signed_after
+            and seconds_of(event.signed_after) > (seconds_of(plan.committed_at) + DELAY)
         ):
             raise StepMismatch(
                 LINKS,
-                f"its commitment was signed after {event.begins}, by the certificate of its "
+                f"its commitment was signed after {event.signed_after}, by the certificate of its "
                 f"workflow; entry {committed} has it at {plan.committed_at}",
                 "do not trust this draw: the entry is dated back",
             )

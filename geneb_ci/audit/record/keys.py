@@ -103,7 +103,7 @@ class TrustedKey(TrustedSigner):
 
     @property
     def title(self) -> str:
-        """How messages name it."""
+        """The name of this signer in messages."""
         return f"key {self.keyid[:16]}..."
 
     @model_validator(mode="after")
@@ -133,7 +133,7 @@ class TrustedWorkflow(TrustedSigner):
 
     @property
     def title(self) -> str:
-        """How messages name it."""
+        """The name of this signer in messages."""
         return f"workflow {self.workflow}"
 
     @property
@@ -249,12 +249,12 @@ def signer_of(envelope: ParsedEnvelope, keys: Keys) -> Signer:
         )
     if not is_signed_by(envelope, signer.raw):
         raise StepMismatch(
-            SIGNER, f"the signature is not that of the {signer.title} over this payload", _AGAIN
+            SIGNER, f"the signature is not that of the {signer.title} over this payload", _RETRY_FIX
         )
     return signer
 
 
-_AGAIN = "restore the file from the main branch, or sign the outcome again"
+_RETRY_FIX = "restore the file from the main branch, or sign the outcome again"
 
 
 def _listed_workflow(raw: bytes, parts: BundleParts, signer: Signer | None, keys: Keys) -> Signer:
@@ -264,7 +264,7 @@ def _listed_workflow(raw: bytes, parts: BundleParts, signer: Signer | None, keys
         raise StepMismatch(
             SIGNER,
             f"it is signed by the workflow {quoted(workflow.workflow)} in "
-            f"{quoted(workflow.repository)}, by the word of {quoted(workflow.issuer)}: not one of "
+            f"{quoted(workflow.repository)}, according to {quoted(workflow.issuer)}: not one of "
             f"the {_number(keys, TrustedWorkflow)} trusted ones",
             f"ask a maintainer to add it to `workflows` of leaderboard/policy/{KEYS_FILE}",
         )
@@ -272,14 +272,14 @@ def _listed_workflow(raw: bytes, parts: BundleParts, signer: Signer | None, keys
         verify_bundle(raw, parts, signer.root)
     except InvalidBundle as error:
         raise StepMismatch(
-            SIGNER, f"the bundle of the {signer.title} is not valid: {error}", _AGAIN
+            SIGNER, f"the bundle of the {signer.title} is not valid: {error}", _RETRY_FIX
         ) from error
-    check_validity(signer, parts.begins, "this bundle was signed")
+    check_validity(signer, parts.valid_from, "this bundle was signed")
     return signer
 
 
-def _number(keys: Keys, of: type[TrustedSigner]) -> int:
-    return sum(isinstance(signer, of) for signer in keys.values())
+def _number(keys: Keys, kind: type[TrustedSigner]) -> int:
+    return sum(isinstance(signer, kind) for signer in keys.values())
 
 
 def check_revoked(signer: Signer, index: int | None, *, is_covered: bool = False) -> None:

@@ -40,7 +40,7 @@ class LostStatement(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The two as a clause."""
+        """The name and the change as a clause."""
         return f"{self.name} {self.change}"
 
 
@@ -55,19 +55,19 @@ def statements_file(history: History) -> dict[str, bytes]:
 
 
 def statements_in(raw: bytes) -> dict[str, str]:
-    """Return the statements of such a file. Raises ValueError for another file."""
+    """Return the statements in audits/statements.json. Raises ValueError for another file."""
     try:
         return PublishedStatements.model_validate_json(raw).statements
     except ValidationError as error:
         raise ValueError(first_error(error)) from error
 
 
-def lost_since(published: Mapping[str, str], here: Mapping[str, str]) -> list[LostStatement]:
+def lost_since(published: Mapping[str, str], present: Mapping[str, str]) -> list[LostStatement]:
     """Return what was published and is not here, in order of name."""
     return [
-        LostStatement(name, "was changed" if name in here else "was deleted")
+        LostStatement(name, "was changed" if name in present else "was deleted")
         for name, sha256 in sorted(published.items())
-        if here.get(name) != sha256
+        if present.get(name) != sha256
     ]
 
 

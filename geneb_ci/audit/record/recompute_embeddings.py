@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-FURTHER = (RERUN, PROOFS, EMBEDDINGS)
+EMBEDDING_STEPS = (RERUN, PROOFS, EMBEDDINGS)
 STATISTIC_SLACK = 0.01
 """Standard deviations. The weights of another machine differ by 1e-10, which swaps two ranks of
 nearly equal embeddings now and then."""
@@ -113,7 +113,8 @@ def with_files(
     if audited is None:
         missing = "the audited submission is not here"
         steps = [
-            VerificationStep(name, StepState.UNKNOWN, missing, _SUBMISSION) for name in FURTHER
+            VerificationStep(name, StepState.UNKNOWN, missing, _SUBMISSION)
+            for name in EMBEDDING_STEPS
         ]
     else:
         rows = _rerun_of(path, outcome, steps)
@@ -165,7 +166,7 @@ def _from_receipt(
     outcome: EmbeddingOutcome,
     receipt: EmbeddingReceipt,
     inputs: TrustInputs,
-    tools: ReceiptTools,
+    receipt_tools: ReceiptTools,
 ) -> VerificationStep:
     """Compute cells, drawn embeddings, direction and effect from the receipt, and compare them."""
     current = inputs.submission(outcome.plan.commitment.model_id)
@@ -182,7 +183,7 @@ def _from_receipt(
     with (
         tempfile.TemporaryDirectory(prefix="geneb-ci-rows-") as folder,
         HarnessProcess() as harness,
-        tools.files(receipt) as files,
+        receipt_tools.files(receipt) as files,
     ):
 
         def take(task: str, file: Path) -> None:
@@ -198,7 +199,7 @@ def _from_receipt(
             if varied is not None and values is not None and len(values) == len(varied.rows):
                 refits[task] = refit(
                     task, varied, values, receipt.tasks[task].scale_log2, current.path, file,
-                    tools.source, harness, limits_of(receipt, task, benchmark, DERIVED),
+                    receipt_tools.source, harness, limits_of(receipt, task, benchmark, DERIVED),
                     Path(folder),
                 )  # fmt: skip
 
@@ -207,14 +208,14 @@ def _from_receipt(
                 plan,
                 names,
                 outcome.variants.nonce,
-                tools.source,
+                receipt_tools.source,
                 harness,
                 Path(folder),
                 with_training=outcome.schema_version not in NOT_REFITTED,
             )
         cells = recompute(
-            current.path, receipt, files, tools.source, harness, names, benchmark=benchmark,
-            say=tools.say, strata=Path(folder), each=take,
+            current.path, receipt, files, receipt_tools.source, harness, names, benchmark=benchmark,
+            say=receipt_tools.say, strata=Path(folder), on_file=take,
         )  # fmt: skip
     other = [
         audited.task
@@ -318,13 +319,15 @@ def _variants(
     return receipt_variant_result(changes, again, signed.nonce)
 
 
-def _own_values(stored: VariantEmbeddings | None, number: int) -> "npt.NDArray[np.float32] | None":
+def _own_values(
+    embeddings: VariantEmbeddings | None, number: int
+) -> "npt.NDArray[np.float32] | None":
     """Return the kept embeddings of variants of one task."""
-    return None if stored is None else stored.values[stored.task == number]
+    return None if embeddings is None else embeddings.values[embeddings.task == number]
 
 
 def _are_of(
-    stored: VariantEmbeddings | None, names: list[str], variants: Mapping[str, TaskVariants]
+    embeddings: VariantEmbeddings | None, names: list[str], variants: Mapping[str, TaskVariants]
 ) -> bool:
     """Whether kept embeddings are of these variants, task by task."""
     expected = [
@@ -333,9 +336,9 @@ def _are_of(
         if name in variants
         for row in variants[name].rows
     ]
-    if stored is None:
+    if embeddings is None:
         return not expected
-    return list(zip(stored.task.tolist(), stored.row.tolist(), strict=True)) == expected
+    return list(zip(embeddings.task.tolist(), embeddings.row.tolist(), strict=True)) == expected
 
 
 def _is_near(first: Direction, second: Direction) -> bool:
@@ -408,10 +411,15 @@ def from_receipt(layout: Layout, folder: Path | None, data: Path | None, say: Sa
 
 
 def with_embeddings(
-    repository: AuditRepository, path: Path, name: str, again: ReceiptTools | None, *, named: bool
+    repository: AuditRepository,
+    path: Path,
+    name: str,
+    again: ReceiptTools | None,
+    *,
+    is_named: bool,
 ) -> Verification:
     """Verify a record; of an audit by receipt also its embeddings, if it is named or has them."""
     verification = repository.verification(path, name)
-    if named or again is not None or path.with_name(f"{path.stem}{RERUN_SUFFIX}").exists():
+    if is_named or again is not None or path.with_name(f"{path.stem}{RERUN_SUFFIX}").exists():
         return with_files(verification, path, repository.inputs, again)
     return verification

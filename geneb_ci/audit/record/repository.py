@@ -266,7 +266,7 @@ class AuditRepository:
         Raises StepMismatch, of the step "earlier", when a record cannot be read.
         """
         self.check_readable(model_id)
-        return list(self.inputs.drawn)
+        return list(self.inputs.plans)
 
     def check_readable(self, model_id: str) -> None:
         """Raise StepMismatch, of the step "earlier", when a record of a model cannot be read."""
@@ -300,11 +300,11 @@ def earlier_plans(
     committed_at: str,
     repository: AuditRepository,
     files: Sequence[Path],
-    near: Collection[str] = (),
+    near_roots: Collection[str] = (),
 ) -> list[_P]:
     """Return the plans of earlier draws of tasks or of rows for this method, by time.
 
-    They are of the repository and of files. Those of receipts whose root is among `near` count as
+    They are of the repository and of files. Receipts whose root is among `near_roots` count as
     of this method. Raises AuditRefused when this very commitment was drawn for as of another time;
     StepMismatch when a plan does not recompute, or a record cannot be read, since its draw would be
     missing; UsageProblem for a file with the plan of another model or kind.
@@ -321,7 +321,7 @@ def earlier_plans(
             )
         candidates.append(plan)
     require_one_draw(kind, candidates, commitment, committed_at)
-    earlier = plans_of_method(kind, candidates, commitment, near)
+    earlier = plans_of_method(kind, candidates, commitment, near_roots)
     for plan in earlier:
         recompute_any(plan)
     return earlier

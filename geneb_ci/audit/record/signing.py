@@ -34,12 +34,12 @@ from reference_harness.formats.text import Say
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-OF_THE_MACHINE = "host_floor_mib"
+MACHINE_LIMIT = "host_floor_mib"
 """The limit that other programs of the machine reach: the submission is not the reason."""
 
 
 def check_moment(committed_at: str | None) -> None:
-    """Refuse a time of publication that is none. Raises UsageProblem."""
+    """Refuse a time of publication that is not a valid time. Raises UsageProblem."""
     if committed_at is None:
         return
     try:
@@ -49,7 +49,7 @@ def check_moment(committed_at: str | None) -> None:
 
 
 def check_shown_on(commit: str | None, committed_at: str | None) -> None:
-    """Refuse what is no commit, or is given without a time. Raises UsageProblem."""
+    """Refuse a --shown-on that is no commit id, or has no time. Raises UsageProblem."""
     if commit is None:
         return
     if not re.fullmatch(r"[0-9a-f]{40}", commit):
@@ -64,12 +64,12 @@ def check_shown_on(commit: str | None, committed_at: str | None) -> None:
 
 
 def audits_of(layout: Layout) -> Path:
-    """Return the folder of audits of a place, whether or not it exists."""
+    """Return the folder of audits of a repository, whether or not it exists."""
     return layout.audits or layout.root / "leaderboard" / "audits"
 
 
 def check_record_options(key: Path | None, output: Path | None, *, unsigned: bool) -> None:
-    """Refuse options of a record where none is written. Raises UsageProblem."""
+    """Refuse options about a record with --unsigned, which writes none. Raises UsageProblem."""
     named = [name for name, value in (("--key", key), ("--output", output)) if value is not None]
     if unsigned and named:
         raise UsageProblem(
@@ -91,7 +91,7 @@ def read_committed(path: Path, layout: Layout) -> Commitment:
 
 
 def heads_here(repository: AuditRepository, *names: str) -> dict[str, str]:
-    """Return what a new statement names: the heads here, and these statements where they are."""
+    """Return the statements that a new one names: the newest ones, and these if they are here."""
     history = repository.history
     return history.heads | {name: history.here[name] for name in names if name in history.here}
 
@@ -161,7 +161,7 @@ def sign_abort(
 ) -> None:
     """Write the signed abort of a run that the extractor ended, and say so in the advice."""
     at = error.at
-    if not isinstance(at, RunFacts) or getattr(error, "limit", "") == OF_THE_MACHINE:
+    if not isinstance(at, RunFacts) or getattr(error, "limit", "") == MACHINE_LIMIT:
         return
     aborted = AuditAbort.model_validate(
         {

@@ -206,7 +206,7 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Refuse a second draw of one commitment, and a plan that leaves out an earlier draw."""
     plan = outcome.plan
     model_id = plan.commitment.model_id
-    before = [other for other in inputs.drawn if _is_before(other, plan)]
+    before = [other for other in inputs.plans if _is_before(other, plan)]
     try:
         require_one_draw(type(plan), before, plan.commitment, plan.committed_at)
     except AuditRefused as error:

@@ -248,7 +248,7 @@ class RerunEmbeddings(NamedTuple):
     committed: "npt.NDArray[np.float16]"
     rerun: "npt.NDArray[np.float32]"
     proofs: list[list[bytes]]
-    again: "npt.NDArray[np.float32]"
+    repeats: "npt.NDArray[np.float32]"
     """(k, d), of the embeddings that were computed again, in the order of the record."""
     variants: "VariantEmbeddings | None" = None
     """Of test embeddings; None in earlier files."""
@@ -387,7 +387,7 @@ def check_comparisons(
             compared = (comparison.deviation.tolist(), comparison.mismatch.tolist())
         else:
             repeats = [failed for failed in task.failed if failed.again is not None]
-            again = rows.again[at : at + len(repeats)]
+            again = rows.repeats[at : at + len(repeats)]
             at += len(repeats)
             known = outcome.schema_version != BOUNDED
             compared = _by_column(task, committed, rerun, again, scale, with_foreseen=known)

@@ -51,7 +51,7 @@ SHARE_MEMORISED = 0.125
 """Share of triangles that have to jump: four of 32, so that a single outlier is not flagged."""
 ANSWERS_MAX = 8
 """Distinct embeddings that a table of labels can give: the largest task has fewer classes."""
-APART_MIN = 64
+SEQUENCES_MIN = 64
 """Distinct real sequences needed before few answers mean anything."""
 NOISE = {
     "float64": 1e-9,
@@ -76,9 +76,9 @@ class SequencesWithDecoys:
 
     sequences: list[str]
     """In the order in which they are embedded."""
-    real: list[int]
+    real_positions: list[int]
     """Place of each real sequence, in the caller's order."""
-    again: list[tuple[int, int]]
+    repeat_positions: list[tuple[int, int]]
     """Pairs of places with the same sequence."""
     triangles: list[tuple[int, int, int]]
     """Places of a real sequence and of its two mutants."""
@@ -88,7 +88,7 @@ class SequencesWithDecoys:
     @property
     def apart(self) -> list[str]:
         """Sequences for the second run, to be embedded in file order."""
-        return [self.sequences[position] for position, _ in self.again]
+        return [self.sequences[position] for position, _ in self.repeat_positions]
 
 
 def with_decoys(
@@ -139,11 +139,11 @@ class TaskEmbeddings(NamedTuple):
     values: "np.ndarray"
     """(n, d), embedding i for real sequence i."""
     decoys: Decoys
-    repeated: Repeatability
+    repeatability: Repeatability
 
 
 def embed_among_decoys(
-    decoyed: SequencesWithDecoys,
+    with_decoys: SequencesWithDecoys,
     embed: Callable[[Sequence[str]], "np.ndarray"],
     embed_in_order: Callable[[Sequence[str]], "np.ndarray"],
     dtype: str,
@@ -154,48 +154,49 @@ def embed_among_decoys(
     `embed_in_order` in batches of neighbours. `dtype` is what the model computes in.
     Raises KeyError for a dtype that is not in `NOISE`, and what the callables raise.
     """
-    values = embed(decoyed.sequences)
+    values = embed(with_decoys.sequences)
     # Again, alone and in order: an embedding that depends on its batch shows a difference.
-    apart = embed_in_order(decoyed.apart)
-    rows = zip(decoyed.again, apart, strict=True)
+    apart = embed_in_order(with_decoys.apart)
+    rows = zip(with_decoys.repeat_positions, apart, strict=True)
     pairs = [pair for (a, b), row in rows for pair in ((values[a], values[b]), (values[a], row))]
     return TaskEmbeddings(
-        real_embeddings(decoyed, values),
-        judge_decoys(decoyed, values, dtype, apart),
+        real_embeddings(with_decoys, values),
+        judge_decoys(with_decoys, values, dtype, apart),
         repeatability_of(pairs),
     )
 
 
-def real_embeddings(decoyed: SequencesWithDecoys, values: "np.ndarray") -> "np.ndarray":
+def real_embeddings(with_decoys: SequencesWithDecoys, values: "np.ndarray") -> "np.ndarray":
     """Return the (n, d) embeddings of the real sequences, in the caller's order."""
-    return values[decoyed.real]
+    return values[with_decoys.real_positions]
 
 
 def judge_decoys(
-    decoyed: SequencesWithDecoys,
+    with_decoys: SequencesWithDecoys,
     values: "np.ndarray",
     dtype: str,
-    apart: "np.ndarray | None" = None,
+    separate_values: "np.ndarray | None" = None,
 ) -> Decoys:
     """Return what the embeddings of a whole list, (n, d), show; `dtype` is the model's.
 
-    `apart` has the embeddings of `decoyed.apart` from the second run; without them a dependence on
+    `separate_values` has the embeddings of `with_decoys.apart` of the second run; without, a
+    dependence on
     the batch is detected only where the two places fell into different batches. Raises KeyError for
     a dtype that is not in `NOISE`.
     """
     noise = NOISE[dtype]
-    drift = max(_drift(values[a], values[b]) for a, b in decoyed.again)
+    drift = max(_drift(values[a], values[b]) for a, b in with_decoys.repeat_positions)
     times = "twice"
-    if apart is not None:
-        rows = zip(decoyed.again, apart, strict=True)
+    if separate_values is not None:
+        rows = zip(with_decoys.repeat_positions, separate_values, strict=True)
         drift = max(drift, *(_drift(values[a], row) for (a, _), row in rows))
         times = "three times"
-    jumps = [q for q in (_jump(values, t, noise) for t in decoyed.triangles) if q > JUMP]
-    few = _answers(decoyed, values)
-    many = len(decoyed.triangles)
+    jumps = [q for q in (_jump(values, t, noise) for t in with_decoys.triangles) if q > JUMP]
+    few = _answers(with_decoys, values)
+    many = len(with_decoys.triangles)
     jumping = many > 0 and len(jumps) >= max(1, math.ceil(SHARE_MEMORISED * many))
     detail = (
-        f"{len(decoyed.again)} sequences {times}: "
+        f"{len(with_decoys.repeat_positions)} sequences {times}: "
         f"embeddings differ by up to {drift:.1e} of their length, "
         f"{noise:.0e} is allowed for {dtype}; {many} sequences with two mutants: "
         f"{len(jumps)} are more than {JUMP:g} times farther from them than they from each other"
@@ -215,11 +216,11 @@ def _jump(values: "np.ndarray", triangle: tuple[int, int, int], noise: float) ->
     return far / near if near > 0 else 0.0
 
 
-def _answers(decoyed: SequencesWithDecoys, values: "np.ndarray") -> int:
+def _answers(with_decoys: SequencesWithDecoys, values: "np.ndarray") -> int:
     """Return the number of distinct real embeddings when there are suspiciously few, else 0."""
-    published = decoyed.real[: decoyed.published]
-    texts = {decoyed.sequences[row] for row in published}
-    if len(texts) < APART_MIN or _alike(texts):
+    published = with_decoys.real_positions[: with_decoys.published]
+    texts = {with_decoys.sequences[row] for row in published}
+    if len(texts) < SEQUENCES_MIN or _alike(texts):
         return 0
     answers: set[bytes] = set()
     for row in published:
@@ -241,7 +242,7 @@ def _alike(texts: set[str]) -> bool:
     return 2 * same > len(ordered)
 
 
-def _mutants(sequence: str, taken: set[str], draw: random.Random) -> list[str]:
+def _mutants(sequence: str, existing: set[str], draw: random.Random) -> list[str]:
     """Return two mutants at one inner place, neither of them known; none where there are none."""
     upper = sequence.upper()
     places = [i for i in range(len(upper) // 4, 3 * len(upper) // 4) if upper[i] in _LETTERS]
@@ -254,7 +255,7 @@ def _mutants(sequence: str, taken: set[str], draw: random.Random) -> list[str]:
         sequence[:at] + (letter.lower() if lower else letter) + sequence[at + 1 :]
         for letter in others
     ]
-    return [] if taken & set(mutants) else mutants
+    return [] if existing & set(mutants) else mutants
 
 
 def _fresh(sequence: str, draw: random.Random) -> str:

@@ -14,7 +14,7 @@ from geneb_ci.audit.compare.outcome import Decoys
 from geneb_ci.audit.cost import DECOYS
 from geneb_ci.audit.rerun.decoys import with_decoys
 from geneb_ci.audit.rerun.honesty import VARIED_MIN, sequences_varied
-from geneb_ci.audit.rerun.prepare import Ready
+from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.task_embedding import SandboxRuns
 from geneb_ci.audit.rerun.workspace import EmbeddedTask
 from geneb_ci.audit.sampling.embedding_draw import task_shares
@@ -38,7 +38,7 @@ SEQUENCES_A_RUN = 4096
 """Sequences of one run: a stopped audit loses so many at most, and a run starts the extractor
 twice."""
 FLOAT64 = "float64"
-ALONE = "a batch of its own"
+ALONE_BATCH = "a batch of its own"
 _ENTRY, _MATRIX, _LINES = "embedded.json", "embeddings.npy", "sequences.txt"
 FOLDER = "rows"
 
@@ -46,8 +46,8 @@ FOLDER = "rows"
 class SampleEmbedder:
     """Embeds sequences in parts, each kept in the work folder."""
 
-    def __init__(self, here: Ready, width: int, say: Say) -> None:
-        self._here = here
+    def __init__(self, prepared: PreparedRerun, width: int, say: Say) -> None:
+        self._here = prepared
         self._width = width
         self._say = say
         self.parts: list[EmbeddedTask] = []
@@ -122,7 +122,7 @@ class SampleEmbedder:
             token_budget=runs.token_budget,
             further=len(sequences) - published,
             further_sha256=None,
-            repeated=ran.repeated,
+            repeated=ran.repeatability,
         )
         work.keep_result(folder / _ENTRY, entry.model_dump_json(indent=1) + "\n")
         self.parts.append(entry)
@@ -153,7 +153,7 @@ class SampleEmbedder:
             return FLOAT64, self._checked(values)
         except ExtractorFailed:
             # An extractor without the option: its constructor refuses it.
-            return ALONE, self._checked(runs.alone(sequences, spec))
+            return ALONE_BATCH, self._checked(runs.alone(sequences, spec))
 
     @property
     def decoys(self) -> Decoys:

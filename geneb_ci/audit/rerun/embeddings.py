@@ -50,7 +50,7 @@ from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.events import RunFacts
 from geneb_ci.audit.rerun.embedder import SampleEmbedder
 from geneb_ci.audit.rerun.honesty import VariantResult, variant_text
-from geneb_ci.audit.rerun.prepare import Ready
+from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.receipt_variants import (
     SampleVariants,
     TaskVariants,
@@ -83,14 +83,14 @@ STRATA, CELLS, SUBMISSION = "strata", "cells.json", "submission.json"
 RERUN_EMBEDDINGS = "rerun.npz"
 """File of the work folder with the rerun embeddings, once all are compared: the record needs
 them."""
-AGAIN = 16
+REPEATS_AT_ONCE = 16
 """Embeddings that fail are computed again so many at a time, the worst first, until one is
 altered."""
 
 
 def rerun_embeddings(
     plan: EmbeddingPlan,
-    here: Ready,
+    prepared: PreparedRerun,
     files: Callable[[EmbeddingReceipt], ReceiptFiles],
     clock: Callable[[], float],
     say: Say,
@@ -100,12 +100,12 @@ def rerun_embeddings(
     `files` opens the files of the receipt. Raises what `workflow.rerun_plan` does, and AuditRefused
     for a receipt that is not what was committed to.
     """
-    submission, receipt = committed_receipt(plan, here.subject)
-    here = dataclasses.replace(here, spec=dataclasses.replace(here.spec, tf32=False))
+    submission, receipt = committed_receipt(plan, prepared.subject)
+    prepared = dataclasses.replace(prepared, spec=dataclasses.replace(prepared.spec, tf32=False))
     with files(receipt) as opened:
-        result = _EmbeddingRun(plan, here, submission, receipt, opened, say).result(clock)
+        result = _EmbeddingRun(plan, prepared, submission, receipt, opened, say).result(clock)
     embeddings = result.embeddings or b""
-    here.work.keep_binary(RERUN_EMBEDDINGS, lambda stream: stream.write(embeddings))
+    prepared.work.keep_binary(RERUN_EMBEDDINGS, lambda stream: stream.write(embeddings))
     return result
 
 
@@ -134,21 +134,21 @@ class _EmbeddingRun:
     def __init__(
         self,
         plan: EmbeddingPlan,
-        here: Ready,
+        prepared: PreparedRerun,
         submission: SubmissionV12,
         receipt: EmbeddingReceipt,
         files: ReceiptFiles,
         say: Say,
     ) -> None:
         self.plan = plan
-        self.here = here
+        self.here = prepared
         self.submission = submission
         self.receipt = receipt
         self.files = files
         self.say = say
-        self.names = [name for name in here.subject.benchmark.task_ids if name in receipt.tasks]
+        self.names = [name for name in prepared.subject.benchmark.task_ids if name in receipt.tasks]
         self.refitted = refit_tasks(plan, self.names)
-        self.embedder = SampleEmbedder(here, receipt.dim, say)
+        self.embedder = SampleEmbedder(prepared, receipt.dim, say)
 
     def result(self, clock: Callable[[], float]) -> RerunResult:
         stage: Literal["embedding", "scoring"] = "scoring"
@@ -243,7 +243,7 @@ class _EmbeddingRun:
             submission, self.receipt, self.files, self.here.source,
             self.here.runner.harness, self.names,
             benchmark=benchmark, options=self.here.machine.scoring, say=self.say, strata=folder,
-            each=take, keep=self.refitted,
+            on_file=take, keep=self.refitted,
         )  # fmt: skip
         for path in paths:
             work.note_result(path)
@@ -314,8 +314,8 @@ class _EmbeddingRun:
         failed.sort()
         results: dict[str, dict[int, RepeatedEmbedding]] = {}
         rescued, most = 0, allowed_rescued(sum(len(task.rows) for task in drawn))
-        for start in range(0, len(failed), AGAIN):
-            some = failed[start : start + AGAIN]
+        for start in range(0, len(failed), REPEATS_AT_ONCE):
+            some = failed[start : start + REPEATS_AT_ONCE]
             self.say(f"{len(failed)} embeddings fail: embedding {len(some)} again, each alone")
             how, values = self.embedder.again(
                 [drawn[number].sequences[index] for *_, number, index in some]

@@ -237,11 +237,11 @@ NOT_TAR = (
 ARCHIVE_MAX = 1 << 36
 """Bytes of an unpacked archive: a decompressor can make any number of them from few."""
 WEIGHTS = Purpose(
-    undelivered=WeightsRefused,
-    other=WeightsRefused,
+    not_served=WeightsRefused,
+    wrong_content=WeightsRefused,
     folder="--weights DIR",
-    changed="the file was changed since it was pinned: audit another submission, or correct the "
-    "entry of the model registry",
+    changed_fix="the file was changed since it was pinned: audit another submission, or "
+    "correct the entry of the model registry",
 )
 
 

@@ -232,14 +232,16 @@ def check_release(
     return FreshSet(commitment.sha256, rows)
 
 
-def check_used(outcome: AuditOutcome, released: FreshSet) -> None:
+def check_used(outcome: AuditOutcome, fresh_set: FreshSet) -> None:
     """Compare an audit record with a released set. Raises AuditRefused when it used another."""
     used = outcome.fresh
     again = "compare with the set that the record names"
-    if used is None or used.commitment != released.sha256:
+    if used is None or used.commitment != fresh_set.sha256:
         used_set = "no set" if used is None else f"the set {used.commitment[:16]}..."
-        raise AuditRefused(f"the record used {used_set}, expected {released.sha256[:16]}...", again)
-    counts = Counter(row.task for row in released.rows)
+        raise AuditRefused(
+            f"the record used {used_set}, expected {fresh_set.sha256[:16]}...", again
+        )
+    counts = Counter(row.task for row in fresh_set.rows)
     for audited in outcome.tasks:
         scored = used.tasks[audited.task].fresh.rows if audited.task in used.tasks else 0
         if scored != counts[audited.task]:

@@ -104,10 +104,10 @@ def repeatability_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repe
     )
 
 
-def _difference(row: "np.ndarray", repeated: "np.ndarray") -> float:
-    if row.shape != repeated.shape:
+def _difference(row: "np.ndarray", repeat: "np.ndarray") -> float:
+    if row.shape != repeat.shape:
         return math.inf
-    first_values, second_values = row.astype("<f8").tolist(), repeated.astype("<f8").tolist()
+    first_values, second_values = row.astype("<f8").tolist(), repeat.astype("<f8").tolist()
     apart = math.hypot(*(a - b for a, b in zip(first_values, second_values, strict=True)))
     share = apart / (math.hypot(*first_values) or 1.0)
     return math.inf if math.isnan(share) else share
@@ -271,7 +271,7 @@ def contradiction(result: VariantResult, expected: int) -> str:
 
 
 def summed_decisions(decisions: Iterable[ChangedDecisions]) -> ChangedDecisions:
-    """Return the sums."""
+    """Return the sum of several counts of changed decisions."""
     parts = list(decisions)
     return ChangedDecisions(
         rows=sum(part.rows for part in parts),

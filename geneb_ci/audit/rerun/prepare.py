@@ -100,7 +100,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Ready:
+class PreparedRerun:
     """The checked inputs of a rerun; the sandbox is open."""
 
     commitment: Commitment
@@ -123,10 +123,10 @@ class Ready:
         sequences: Path,
         embeddings: Path,
         noise: str,
-        further: tuple[Path, Path] | None = None,
+        further_files: tuple[Path, Path] | None = None,
     ) -> Rescored:
         """Return the scores of a task's embeddings. Raises what `scoring.rescored` does."""
-        how = dataclasses.replace(self._how, noise=noise, further=further)
+        how = dataclasses.replace(self._how, noise=noise, further_files=further_files)
         classes = self._classes(task)
         return rescored(task, self.source, sequences, embeddings, how, self.runner.harness, classes)
 
@@ -186,7 +186,7 @@ def ready(
     machine: Machine,
     work: Work | None,
     say: Say,
-) -> Iterator[Ready]:
+) -> Iterator[PreparedRerun]:
     """Check all that a rerun needs, fetch the weights and yield them with an open sandbox.
 
     Raises what `workflow.rerun_plan` does, less what the extractor causes.
@@ -231,7 +231,7 @@ def ready(
         spec = _spec(commitment, subject, sandbox, model, machine)
         if packages is not None:
             spec = dataclasses.replace(spec, packages=packages.folder)
-        yield Ready(
+        yield PreparedRerun(
             commitment,
             subject,
             source,

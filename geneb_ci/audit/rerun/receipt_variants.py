@@ -51,12 +51,12 @@ class TaskVariants(NamedTuple):
     rows: list[int]
     """Of the split, ascending."""
     sequences: list[str]
-    further: FurtherSequences
+    further_sequences: FurtherSequences
     """The same, as the harness reads them."""
 
     @classmethod
     def none(cls) -> Self:
-        """Return those of a task that has none."""
+        """Return the variants of a task that has none: empty lists."""
         return cls([], [], FurtherSequences(schema_version="1.0", rows=[]))
 
 
@@ -192,7 +192,7 @@ def refit(
     import numpy as np
 
     further, matrix, output = (folder / f"refit.{end}" for end in ("json", "npy", "out"))
-    further.write_text(variants.further.model_dump_json() + "\n", encoding="ascii")
+    further.write_text(variants.further_sequences.model_dump_json() + "\n", encoding="ascii")
     np.save(matrix, features_of(values, scale_log2).values.astype(np.float32))
     words = [
         "receipt-refit", "--submission", str(submission), "--receipt", str(file.parent),

@@ -84,13 +84,13 @@ class Scoring:
     is_rounded: bool = True
     """Whether the claim is of features rounded to float16."""
     limits: ScoringOptions = DERIVED
-    further: tuple[Path, Path] | None = None
+    further_files: tuple[Path, Path] | None = None
     """Variants and fresh sequences of the one task, and their embeddings."""
 
 
-def limits_of(shape: Shape, how: Scoring) -> ScoringLimits:
+def limits_of(shape: Shape, scoring: Scoring) -> ScoringLimits:
     """Return the limits of scoring embeddings of a shape."""
-    return scoring_limits(shape, how.copies, how.jobs or processors(), how.limits)
+    return scoring_limits(shape, scoring.copies, scoring.jobs or processors(), scoring.limits)
 
 
 def _shape(embeddings: Path, classes: int) -> Shape:
@@ -107,7 +107,7 @@ def rescored(
     source: TaskSource,
     sequences: Path,
     embeddings: Path,
-    how: Scoring,
+    scoring: Scoring,
     harness: HarnessProcess,
     classes: int = CLASSES_UNKNOWN,
 ) -> Rescored:
@@ -119,14 +119,14 @@ def rescored(
     """
     output = embeddings.with_name(RESCORED)
     words = [
-        "rescore", "--tasks", task, "--regimes", ",".join(how.regimes), *source.options,
+        "rescore", "--tasks", task, "--regimes", ",".join(scoring.regimes), *source.options,
         "--sequences", str(sequences), "--embeddings", str(embeddings),
-        "--noise", how.noise, "--seed", str(how.seed), "--copies", str(how.copies),
-        *(["--jobs", str(how.jobs)] if how.jobs else []),
-        "--rounded" if how.is_rounded else "--unrounded",
-        *_further(how.further), "--output", str(output), "--quiet",
+        "--noise", scoring.noise, "--seed", str(scoring.seed), "--copies", str(scoring.copies),
+        *(["--jobs", str(scoring.jobs)] if scoring.jobs else []),
+        "--rounded" if scoring.is_rounded else "--unrounded",
+        *_further(scoring.further_files), "--output", str(output), "--quiet",
     ]  # fmt: skip
-    harness.call(words, task, limits_of(_shape(embeddings, classes), how))
+    harness.call(words, task, limits_of(_shape(embeddings, classes), scoring))
     scores = read_rescored(output)
     if not scores.dataset.verified:
         raise NothingChecked(

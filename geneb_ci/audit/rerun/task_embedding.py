@@ -20,7 +20,7 @@ from geneb_ci.audit.rerun.decoys import (
 )
 from geneb_ci.audit.rerun.fresh import FreshSet
 from geneb_ci.audit.rerun.honesty import Repeatability, precision_of, sequences_varied
-from geneb_ci.audit.rerun.prepare import Ready
+from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.scoring import (
     RESCORED,
     merged,
@@ -31,8 +31,8 @@ from geneb_ci.audit.rerun.scoring import (
 from geneb_ci.audit.rerun.workspace import (
     EMBEDDED,
     EMBEDDINGS,
-    FURTHER,
     FURTHER_EMBEDDINGS,
+    FURTHER_FILE,
     SEQUENCES,
     EmbeddedTask,
     Work,
@@ -68,11 +68,11 @@ def further_sequences(
     *,
     reverse: bool,
 ) -> FurtherSequences:
-    """Write the sequences beside those of a task to `FURTHER` in a folder, and return them.
+    """Write the sequences beside those of a task to `FURTHER_FILE` in a folder, and return them.
 
     Raises NothingChecked, with what the harness said, when it cannot.
     """
-    path = folder / FURTHER
+    path = folder / FURTHER_FILE
     variants_of(task, source, harness, seed, rows, path, reverse=reverse)
     sequences = read_further(path)
     if fresh is not None:
@@ -109,7 +109,7 @@ def task_matrix(
     task: str,
     sequences: Sequence[str],
     values: "np.ndarray | None",
-    known: Mapping[str, KnownEmbedding],
+    kept_embeddings: Mapping[str, KnownEmbedding],
     work: Work,
 ) -> "np.ndarray":
     """Return the (n, d) embeddings of a task: from the work folder those embedded before.
@@ -122,7 +122,9 @@ def task_matrix(
     if values is not None and len(values) == len(sequences):
         return values
     # In the order in which the tasks ran, so that a refusal names the same one each time.
-    tasks = dict.fromkeys(known[sequence].task for sequence in sequences if sequence in known)
+    tasks = dict.fromkeys(
+        kept_embeddings[sequence].task for sequence in sequences if sequence in kept_embeddings
+    )
     stored = {name: np.load(work.task(name) / EMBEDDINGS, mmap_mode="r") for name in tasks}
     parts = stored if values is None else stored | {task: values}
     begun, first = next(iter(parts.items()))
@@ -136,20 +138,22 @@ def task_matrix(
             )
     matrix = np.empty((len(sequences), first.shape[1]), dtype=first.dtype)
     if values is not None:
-        matrix[[row for row, sequence in enumerate(sequences) if sequence not in known]] = values
+        matrix[
+            [row for row, sequence in enumerate(sequences) if sequence not in kept_embeddings]
+        ] = values
     for row, sequence in enumerate(sequences):
-        if sequence in known:
-            matrix[row] = stored[known[sequence].task][known[sequence].row]
+        if sequence in kept_embeddings:
+            matrix[row] = stored[kept_embeddings[sequence].task][kept_embeddings[sequence].row]
     return matrix
 
 
 class TaskRuns:
     """The tasks of one plan, each embedded and scored, or found in the work folder."""
 
-    def __init__(self, plan: TaskPlan, here: Ready, say: Say) -> None:
+    def __init__(self, plan: TaskPlan, prepared: PreparedRerun, say: Say) -> None:
         self.plan = plan
         self.names = [choice.task for choice in plan.chosen]
-        self.here = here
+        self.here = prepared
         self.say = say
         self.embedded: dict[str, EmbeddedTask] = {}
         self.known: dict[str, KnownEmbedding] = {}
@@ -239,7 +243,7 @@ class TaskRuns:
             token_budget=runs.token_budget,
             further=len(beside),
             further_sha256=file_sha256(folder / FURTHER_EMBEDDINGS) if beside else None,
-            repeated=None if embeddings is None else embeddings.repeated,
+            repeated=None if embeddings is None else embeddings.repeatability,
         )
         work.keep_result(folder / EMBEDDED, entry.model_dump_json(indent=1) + "\n")
         return entry
@@ -266,7 +270,7 @@ class TaskRuns:
             if same and scores.noise.dtype == self.noise:
                 return scores
         self.say(f"{label}: scoring the embeddings and {settings.copies} jittered copies")
-        further = (folder / FURTHER, folder / FURTHER_EMBEDDINGS) if expected.further else None
+        further = (folder / FURTHER_FILE, folder / FURTHER_EMBEDDINGS) if expected.further else None
         computed = self.here.rescored(
             task, folder / SEQUENCES, folder / EMBEDDINGS, self.noise, further
         )
@@ -277,8 +281,8 @@ class TaskRuns:
 class SandboxRuns:
     """Runs of the extractor for one task, within the limits of a run and of the whole audit."""
 
-    def __init__(self, here: Ready, used: float) -> None:
-        self._here = here
+    def __init__(self, prepared: PreparedRerun, used: float) -> None:
+        self._here = prepared
         self._used = used
         self.seconds = 0.0
         self.peak = 0
@@ -290,10 +294,10 @@ class SandboxRuns:
         """Return (n, d) embeddings of n sequences, each embedded in a batch of its own."""
         return self._run(sequences, "file", dataclasses.replace(spec, rows=1))
 
-    def embed(self, decoyed: SequencesWithDecoys) -> TaskEmbeddings:
+    def embed(self, with_decoys: SequencesWithDecoys) -> TaskEmbeddings:
         """Return the embeddings of the real sequences, in their order, and what the decoys show."""
         return embed_among_decoys(
-            decoyed,
+            with_decoys,
             functools.partial(self._run, batching="budget"),
             functools.partial(self._run, batching="file"),
             self._here.settings.noise,

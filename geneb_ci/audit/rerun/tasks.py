@@ -32,7 +32,7 @@ from geneb_ci.audit.rerun.honesty import (
     variant_result,
     variant_text,
 )
-from geneb_ci.audit.rerun.prepare import Ready
+from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.scoring import (
     RESCORED,
     merged,
@@ -51,37 +51,41 @@ from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.text import Say
 
 
-def outcome_of(plan: TaskPlan, here: Ready, clock: Callable[[], float], say: Say) -> AuditOutcome:
+def outcome_of(
+    plan: TaskPlan, prepared: PreparedRerun, clock: Callable[[], float], say: Say
+) -> AuditOutcome:
     """Rerun the tasks of a plan that recomputes, one after another, and return the outcome.
 
     Raises what `workflow.rerun_plan` does.
     """
-    started_at = here.work.begin(moment_of(int(clock())))
-    run = TaskRuns(plan, here, say)
+    started_at = prepared.work.begin(moment_of(int(clock())))
+    run = TaskRuns(plan, prepared, say)
     try:
         rescoring, embedded = run.results()
     except ExtractorRefused as error:
         error.at = RunFacts(
             *run.running,
-            here.facts(run.embedded.values()),
+            prepared.facts(run.embedded.values()),
             started_at,
             moment_of(int(clock())),
         )
         raise
-    here.check_weights()
-    benchmark = here.subject.benchmark
-    compared = _compared(plan, here.subject, rescoring)
+    prepared.check_weights()
+    benchmark = prepared.subject.benchmark
+    compared = _compared(plan, prepared.subject, rescoring)
     decoys = _all_decoys(embedded)
-    variants, fresh = memorisation_results(plan, here.work, here.subject, rescoring)
-    precision = precision_of(here.settings.noise, run.repeated)
+    variants, fresh = memorisation_results(plan, prepared.work, prepared.subject, rescoring)
+    precision = precision_of(prepared.settings.noise, run.repeated)
     notes = [
         *compare.notes(compared, rescoring),
-        compare.atlas_note(here.subject.device, here.settings.device, here.settings.noise),
+        compare.atlas_note(
+            prepared.subject.device, prepared.settings.device, prepared.settings.noise
+        ),
         *([variant_text(variants)] if variants is not None else []),
         *([fresh_text(fresh)] if fresh is not None else []),
         *([precision_text(precision)] if precision is not None else []),
-        *_weight_notes(here.digests),
-        *_run_with(here.packages, rescoring.packages),
+        *_weight_notes(prepared.digests),
+        *_run_with(prepared.packages, rescoring.packages),
         *_attempt_notes([attempt for task in embedded.values() for attempt in task.attempts]),
         _usage_note(embedded),
     ]
@@ -93,7 +97,7 @@ def outcome_of(plan: TaskPlan, here: Ready, clock: Callable[[], float], say: Say
         variants=variants,
         fresh=fresh,
         verdict=overall_verdict(compared, decoys, variants, fresh),
-        sandbox=here.facts(embedded.values(), rescoring),
+        sandbox=prepared.facts(embedded.values(), rescoring),
         noise=run.noise,
         precision=precision,
         harness=HarnessFacts(
@@ -129,7 +133,8 @@ def check_outcome(
     ]
     if lacking:
         raise AuditRefused(
-            f"{path}: made from {lacking[0]}, which is not there as this audit wrote it", again
+            f"{path}: made from {lacking[0]}, which is missing or was changed since",
+            again,
         )
     rescoring = merged([read_rescored(folder / RESCORED) for folder in folders.values()])
     read = {task: work.read_as(folder / EMBEDDED, EmbeddedTask) for task, folder in folders.items()}
@@ -176,7 +181,7 @@ def _compared(plan: TaskPlan, subject: AuditSubject, rescoring: Rescored) -> lis
     return compare.compare(claimed, rescoring, plan.chosen, subject.benchmark)
 
 
-def _run_with(packages: InstalledPackages | None, scored: Mapping[str, str]) -> list[str]:
+def _run_with(packages: InstalledPackages | None, scorer_packages: Mapping[str, str]) -> list[str]:
     """Return the lock, and the packages of it that are others than those that scored."""
     if packages is None:
         return []
@@ -184,7 +189,7 @@ def _run_with(packages: InstalledPackages | None, scored: Mapping[str, str]) -> 
     own = {
         name: version
         for name, version in packages.versions().items()
-        if scored.get(name, version) != version
+        if scorer_packages.get(name, version) != version
     }
     if not own:
         return [lock]

@@ -43,14 +43,14 @@ PICKLE_LEVEL = 2
 WEIGHT_ENDINGS = frozenset({*PICKLED, ".safetensors", ".h5", ".msgpack", ".onnx"})
 PATTERNS = ("*.json", "*.txt", "*.model", "*.vocab", "*.py")
 """Files of a Hub repository that are fetched beside the weight files that the commitment names."""
-BY_HAND = "fetch the files by hand and name their folder: --weights DIR; digests are compared"
+MANUAL_FETCH = "fetch the files by hand and name their folder: --weights DIR; digests are compared"
 CONFIG_MAX = 1 << 20
 """Bytes of a JSON file that is parsed: configurations in use have some kB."""
 VALUES_MAX = 200_000
 """Values of such a file, a third of what a file of that length can have."""
 JSON_MAX = 1 << 26
 """Bytes of any JSON file of a model: the largest vocabularies in use have half as many."""
-BESIDE_MAX = 1 << 28
+OTHER_BYTES_MAX = 1 << 28
 """Bytes of all files that the commitment does not name: vocabularies, code, configurations."""
 FILES_MAX = 1_000
 """Files of a model: the largest in use have 200, most of them parts of its weights."""
@@ -106,7 +106,7 @@ def fetch(
         reason = str(error).partition("\n")[0]
         advice = "check the network, and that the repository is public and still has that commit"
         if isinstance(error, GatedRepoError):
-            reason, advice = "it is gated", f"accept its terms there; {BY_HAND}"
+            reason, advice = "it is gated", f"accept its terms there; {MANUAL_FETCH}"
         raise WeightsRefused(
             f"{weights.location} at {weights.revision} cannot be fetched: {reason}", advice
         ) from error
@@ -147,7 +147,7 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
         raise UsageProblem(
             f"{first_and_more(unknown) or 'the weights'}: no address to fetch from "
             f"({weights.kind} {weights.location})",
-            BY_HAND,
+            MANUAL_FETCH,
         )
     archives: dict[str, dict[str, str]] = {}
     for name in lacking:
@@ -279,11 +279,11 @@ def _refuse_large(sizes: Mapping[str, int], weights: Weights) -> None:
                 f"{name} has {size:,} bytes, expected at most {limit:,}", "remove or shorten it"
             )
     beside = {name: size for name, size in sizes.items() if name not in weights.files}
-    if (total := sum(beside.values())) > BESIDE_MAX:
+    if (total := sum(beside.values())) > OTHER_BYTES_MAX:
         largest = max(beside, key=beside.__getitem__)
         raise WeightsRefused(
             f"files that the commitment does not name have {total:,} bytes in all, most of them "
-            f"{largest}; expected at most {BESIDE_MAX:,}",
+            f"{largest}; expected at most {OTHER_BYTES_MAX:,}",
             "remove what the model does not need, or name it in the submission and commit again",
         )
 

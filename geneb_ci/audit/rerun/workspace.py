@@ -38,7 +38,7 @@ BYTES_MAX = 1 << 28
 """Of one JSON file of the folder: rescorings are the largest."""
 LOCK, SETTINGS, SCRATCH, DIGESTS = "lock", "settings.json", "scratch", "digests.json"
 EMBEDDED, SEQUENCES, EMBEDDINGS = "embedded.json", "sequences.txt", "embeddings.npy"
-FURTHER, FURTHER_EMBEDDINGS = "further.json", "further.npy"
+FURTHER_FILE, FURTHER_EMBEDDINGS = "further.json", "further.npy"
 POLL_SECONDS = 0.05  # between two looks whether they have ended
 ENDING_SECONDS = 10.0
 """Time for the processes of a killed audit to end: their parent's death kills them."""

@@ -25,7 +25,7 @@ from geneb_ci.audit.sampling.beacon import (
 )
 from geneb_ci.audit.sampling.design import AuditPolicy
 from geneb_ci.audit.sampling.plan import Beacon, DrandBeacon, FallbackBeacon
-from geneb_ci.common.addresses import Reach
+from geneb_ci.common.addresses import AllowedServers
 from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.common.finding import Fault
@@ -102,7 +102,7 @@ def fetch_round(
     and UsageProblem for an address that is not https; http is allowed on the loopback interface.
     """
     for relay in relays:
-        if not Reach(own=True).allows(relay):
+        if not AllowedServers(is_user_named=True).allows(relay):
             raise UsageProblem(
                 f"--relay {relay!r} is not an https address", f"pass one such as {RELAYS[0]}"
             )
@@ -143,7 +143,7 @@ def wait_for(
 def _get(address: str, timeout: float) -> bytes:
     request = urllib.request.Request(address, headers={"Accept": "application/json"})  # noqa: S310 (fetch_round looked at the scheme)
     deadline = time.monotonic() + timeout
-    with opener(Reach(own=True)).open(request, timeout=timeout) as answer:
+    with opener(AllowedServers(is_user_named=True)).open(request, timeout=timeout) as answer:
         raw = b""
         # read1 returns what has arrived, so a slow server meets the deadline.
         while chunk := answer.read1(_CHUNK):

@@ -16,7 +16,7 @@ from pydantic import AliasChoices, Field, ValidationError, model_validator
 from geneb_ci.audit.commitment import PROTOCOL, Commitment
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.sampling.plan import Ticket
-from geneb_ci.audit.trust.level import Demands, Versions
+from geneb_ci.audit.trust.level import EvidenceRequirements, Versions
 from geneb_ci.common.config import Layout, benchmark_of, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.finding import first_and_more, percent
@@ -255,25 +255,27 @@ def tickets_of(seed: str, tasks: Sequence[str]) -> list[Ticket]:
     return sorted(tickets, key=lambda ticket: (ticket.ticket, ticket.task))
 
 
-def sample(ranked: Sequence[str], drawn: int, strata: Sequence[Sequence[str]] = ()) -> list[str]:
+def sample(
+    ordered_tasks: Sequence[str], drawn: int, strata: Sequence[Sequence[str]] = ()
+) -> list[str]:
     """Return the drawn tasks, given all tasks in order of their tickets; in that order too.
 
     Without strata, the first `drawn`; with strata, the first of each, as many as `allocation` says.
     Raises UsageProblem, as `allocation` does.
     """
     if not strata:
-        return list(ranked[:drawn])
-    parts = parts_of(ranked, strata)
+        return list(ordered_tasks[:drawn])
+    parts = parts_of(ordered_tasks, strata)
     seats = allocation([len(part) for part in parts], len(strata), drawn)
     chosen = {task for part, places in zip(parts, seats, strict=True) for task in part[:places]}
-    return [task for task in ranked if task in chosen]
+    return [task for task in ordered_tasks if task in chosen]
 
 
-def parts_of(ranked: Sequence[str], strata: Sequence[Sequence[str]]) -> list[list[str]]:
+def parts_of(ordered_tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> list[list[str]]:
     """Split tasks into the strata and, last, all others; each part keeps their order."""
     number = {task: index for index, stratum in enumerate(strata) for task in stratum}
     parts: list[list[str]] = [[] for _ in range(len(strata) + 1)]
-    for task in ranked:
+    for task in ordered_tasks:
         parts[number.get(task, len(strata))].append(task)
     return parts
 
@@ -403,7 +405,7 @@ def design_of(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Design:
     return Design(tuple(len(part) for part in parts_of(tasks, strata)), len(strata))
 
 
-def sample_size_of(commitment: Commitment, drawn: int | None, asked_for: int, before: int) -> int:
+def sample_size_of(commitment: Commitment, drawn: int | None, requested: int, before: int) -> int:
     """Return k: the largest of what is committed, wanted, and drawn before.
 
     Raises UsageProblem when `drawn`, the value of --drawn, is less.
@@ -415,7 +417,7 @@ def sample_size_of(commitment: Commitment, drawn: int | None, asked_for: int, be
             + (f", and {before} were drawn before" if before > committed else ""),
             "a sample can only be raised: pass a larger number, or leave out --drawn",
         )
-    return max(committed, drawn or 0, asked_for, before)
+    return max(committed, drawn or 0, requested, before)
 
 
 def parse_probability(text: str, option: str) -> Fraction:
@@ -434,9 +436,9 @@ def parse_probability(text: str, option: str) -> Fraction:
     return value
 
 
-def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> Demands:
+def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> EvidenceRequirements:
     """Return what a policy requires of audits of a benchmark."""
-    return Demands(
+    return EvidenceRequirements(
         minimum_drawn=policy.minimum_drawn,
         minimum_level=policy.minimum_level,
         minimum_rows=policy.minimum_rows,

@@ -116,15 +116,17 @@ def task_shares(
 
 
 def earlier_embedding_draws(
-    plans: Iterable[TaskPlan | EmbeddingPlan], commitment: Commitment, near: Collection[str] = ()
+    plans: Iterable[TaskPlan | EmbeddingPlan],
+    commitment: Commitment,
+    near_roots: Collection[str] = (),
 ) -> list[EarlierEmbeddings]:
     """Return earlier draws of embeddings for this method, and those that they list, by time.
 
-    `near` has the roots of receipts that are near this one.
+    `near_roots` has the roots of receipts that are near this one.
     """
     seeds: dict[str, str] = {}
     own = commitment.sha256
-    for plan in plans_of_method(EmbeddingPlan, plans, commitment, near):
+    for plan in plans_of_method(EmbeddingPlan, plans, commitment, near_roots):
         draws = [(draw.commitment, draw.seed) for draw in plan.earlier]
         for name, seed in (*draws, (plan.commitment_sha256, plan.seed)):
             if name != own:

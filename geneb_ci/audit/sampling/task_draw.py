@@ -61,12 +61,12 @@ def plans_of_method(
     kind: type[_P],
     plans: Iterable[TaskPlan | EmbeddingPlan],
     commitment: Commitment,
-    near: Collection[str] = (),
+    near_roots: Collection[str] = (),
 ) -> list[_P]:
     """Return the plans of a kind, of tasks or of rows, for the method of a commitment, by time.
 
     A plan is for this method if its commitment has the same model id, weights, code or claims
-    (`same_method_reason`), or if it draws from a receipt whose root is among `near`.
+    (`same_method_reason`), or if it draws from a receipt whose root is among `near_roots`.
     """
     own = identity_of(commitment)
     return sorted(
@@ -75,7 +75,7 @@ def plans_of_method(
             for plan in plans
             if isinstance(plan, kind)
             and (
-                (isinstance(plan, EmbeddingPlan) and plan.root in near)
+                (isinstance(plan, EmbeddingPlan) and plan.root in near_roots)
                 or same_method_reason(identity_of(plan.commitment), own)
             )
         ),
@@ -168,14 +168,14 @@ def beacon_value(beacon: Beacon) -> bytes:
 
 
 def earlier_tasks(
-    ranked: Sequence[str], drawn: Sequence[str], earlier: Sequence[EarlierDraw]
+    ordered_tasks: Sequence[str], drawn: Sequence[str], earlier: Sequence[EarlierDraw]
 ) -> list[str]:
     """Return the tasks of earlier draws that this one did not draw, in order of their tickets.
 
     A task that the benchmark no longer has cannot be rerun, and is left out.
     """
     again = {task for draw in earlier for task in draw.drawn} - set(drawn)
-    return [task for task in ranked if task in again]
+    return [task for task in ordered_tasks if task in again]
 
 
 def _chosen_tasks(tasks: Sequence[str], reason: Reason) -> list[ChosenTask]:
@@ -225,10 +225,12 @@ def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
         _refuse(SEED, f"it is {plan.seed}, commitment and beacon give {seed}")
 
 
-def _check_round(given: int, committed_at: str) -> None:
+def _check_round(round_number: int, committed_at: str) -> None:
     expected = _due_round(committed_at)
-    if given != expected:
-        _refuse(ROUND, f"it is {given}, expected {expected} for a commitment at {committed_at}")
+    if round_number != expected:
+        _refuse(
+            ROUND, f"it is {round_number}, expected {expected} for a commitment at {committed_at}"
+        )
 
 
 def _due_round(committed_at: str) -> int:
@@ -238,7 +240,7 @@ def _due_round(committed_at: str) -> int:
         _refuse(ROUND, error.message)
 
 
-def _sample(plan: TaskPlan, ranked: list[str]) -> None:
+def _sample(plan: TaskPlan, ordered_tasks: list[str]) -> None:
     committed, given = plan.commitment.policy, plan.drawn
     if len(given) < committed.drawn:
         _refuse(
@@ -246,13 +248,13 @@ def _sample(plan: TaskPlan, ranked: list[str]) -> None:
             f"{len(given)} tasks are drawn, expected the {committed.drawn} committed or more",
         )
     try:
-        expected = sample(ranked, len(given), committed.strata)
+        expected = sample(ordered_tasks, len(given), committed.strata)
     except UsageProblem as error:
         _refuse(SAMPLE, error.message)
     if given != expected:
         wrong = next((task for task in given if task not in expected), "their order")
         _refuse(SAMPLE, f"the drawn tasks are not those of the smallest tickets: {wrong!r}")
-    again = earlier_tasks(ranked, expected, plan.earlier)
+    again = earlier_tasks(ordered_tasks, expected, plan.earlier)
     given_again = [choice.task for choice in plan.chosen if choice.reason == "earlier"]
     if given_again != again:
         _refuse(SAMPLE, f"earlier draws add {again}, the plan has {given_again}")
@@ -260,7 +262,7 @@ def _sample(plan: TaskPlan, ranked: list[str]) -> None:
     targeted = [choice.task for choice in plan.chosen if choice.reason == "targeted"]
     if tasks != [*expected, *again, *targeted]:
         _refuse(SAMPLE, "wrong order: expected drawn tasks, then earlier ones, then targeted ones")
-    if len(set(tasks)) != len(tasks) or not set(tasks) <= set(ranked):
+    if len(set(tasks)) != len(tasks) or not set(tasks) <= set(ordered_tasks):
         _refuse(SAMPLE, "a task is listed twice, or is not in the commitment")
     if any(draw.commitment == plan.commitment_sha256 for draw in plan.earlier):
         _refuse(SAMPLE, "the plan's own draw is listed among the earlier ones")
@@ -347,7 +349,7 @@ def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
 def largest_gains(view: RowView) -> dict[str, float]:
     """Return the largest gain of each task over its neighbours; none where nobody has the cell."""
     standing = view.standing
-    sizes = standing.distance if standing is not None else _above_median(view)
+    sizes = standing.distances if standing is not None else _above_median(view)
     largest: dict[str, float] = {}
     for number, size in enumerate(sizes):
         _, task = view.cell(number)

@@ -43,7 +43,7 @@ class TrustInputs:
     benchmark: Benchmark
     policy: AuditPolicy
     submissions: Path | None
-    drawn: tuple[TaskPlan | EmbeddingPlan, ...]
+    plans: tuple[TaskPlan | EmbeddingPlan, ...]
     """The plan of each record, start and abort of the repository, withdrawn or revoked ones too."""
     unreadable: Mapping[str, str]
     """Model ids of which a record cannot be read, and its name: what it drew is not known."""
@@ -51,16 +51,18 @@ class TrustInputs:
     """The signed statements of the repository, and what each names."""
     seen: SeenReceipts = field(default_factory=SeenReceipts)
     """When published receipts were last there."""
-    read: dict[str, SubmissionNow | None] = field(default_factory=dict, compare=False, repr=False)
+    submissions_now: dict[str, SubmissionNow | None] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     """Submissions that were read, by model id: each is read once for all records of its model."""
 
     def submission(self, model_id: str) -> SubmissionNow | None:
         """Return the submission of a model, or None where there is none."""
         if self.submissions is None:
             return None
-        if model_id not in self.read:
-            self.read[model_id] = _submission(self.submissions / f"{model_id}.json")
-        return self.read[model_id]
+        if model_id not in self.submissions_now:
+            self.submissions_now[model_id] = _submission(self.submissions / f"{model_id}.json")
+        return self.submissions_now[model_id]
 
 
 def _submission(path: Path) -> SubmissionNow | None:

@@ -101,9 +101,9 @@ class FieldGroup(NamedTuple):
         return f"{self.author} from {', '.join(self.basis)}" if self.basis else str(self.author)
 
 
-def paths(form: str, names: Iterable[str] = METRICS) -> tuple[str, ...]:
-    """Return a path for each name, by default of each metric, in the place of `{}`."""
-    return tuple(form.format(name) for name in names)
+def paths(template: str, names: Iterable[str] = METRICS) -> tuple[str, ...]:
+    """Return the template with each name, by default each metric, in the place of its `{}`."""
+    return tuple(template.format(name) for name in names)
 
 
 _ROWS = ("leaderboard.json/data/*/*", "leaderboard_tasks.json/data/*/*")
@@ -331,7 +331,7 @@ class RowAttestation:
     """Regimes of the benchmark that are not among these."""
     tasks: int = 0
     """Distinct tasks that were rerun."""
-    of: int = 0
+    benchmark_tasks: int = 0
     """Tasks of the benchmark."""
     signers: tuple[str, ...] = ()
     recomputed: Recomputation | None = None
@@ -412,7 +412,7 @@ class RowAttestation:
         if self.of_record is not None:
             yield Statement("scores of the other tasks", _receipt(self.of_record))
             return
-        sampled = [r for r in self.sampled if len(self.rerun.get(r, ())) < self.of]
+        sampled = [r for r in self.sampled if len(self.rerun.get(r, ())) < self.benchmark_tasks]
         if sampled:
             meaning = STANDING_MEANING[standings.sampled]
             yield Statement(f"scores of the other tasks in {', '.join(sampled)}", meaning)
@@ -427,14 +427,14 @@ class RowAttestation:
     def _reruns(self, regimes: Sequence[str]) -> str:
         who = f" by {', '.join(self.signers)}" if self.signers else ""
         where = f"; {', '.join(regimes)}" if regimes else ""
-        extent = f"{self.tasks} of {plural(self.of, 'task')}{where}"
+        extent = f"{self.tasks} of {plural(self.benchmark_tasks, 'task')}{where}"
         if STANDINGS[self.evidence].rerun is Standing.STALE:
             return f"rerun{who} ({extent}), for another version of harness, benchmark or data"
         return f"rerun{who} ({extent}), equal within the tolerance"
 
 
-def _receipt(recomputed: Recomputation) -> str:
-    cells = f"{recomputed.rows.equal} of {recomputed.rows.cells} cells"
+def _receipt(recomputation: Recomputation) -> str:
+    cells = f"{recomputation.rows.equal} of {recomputation.rows.cells} cells"
     return f"recomputed from published embeddings ({cells})"
 
 
@@ -453,7 +453,7 @@ def attestation_of(decision: Decision) -> RowAttestation:
         sampled=decision.sampled,
         unaudited=decision.unaudited,
         tasks=decision.audit.tasks if decision.audit is not None else 0,
-        of=decision.audit.of if decision.audit is not None else 0,
+        benchmark_tasks=decision.audit.of if decision.audit is not None else 0,
         signers=decision.signers,
         recomputed=decision.recomputed,
     )

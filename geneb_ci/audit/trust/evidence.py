@@ -41,9 +41,9 @@ from geneb_ci.audit.trust.level import (
     RECOMPUTED,
     Audit,
     Decision,
-    Demands,
     DifferingScore,
     EmbeddingAuditFacts,
+    EvidenceRequirements,
     RatedSubmission,
     Versions,
     decide,
@@ -76,7 +76,7 @@ class RepositoryEvidence:
     broken: tuple[Verification, ...]
     """Records that were forged or damaged, or whose withdrawal was."""
     official: Mapping[str, str]
-    demands: Demands
+    requirements: EvidenceRequirements
     aborted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Digest of a submission to the ids of the last runs of its method, where too many of them in a
     row were aborted."""
@@ -84,7 +84,9 @@ class RepositoryEvidence:
     def decide(self, sha256: str, origin: str = "", scorer: str = "") -> Decision:
         """Return the level of a submission that passed every check; see `level.decide`."""
         aborted = self.aborted.get(sha256, ())
-        return decide(sha256, self.audits, self.official, self.demands, aborted, origin, scorer)
+        return decide(
+            sha256, self.audits, self.official, self.requirements, aborted, origin, scorer
+        )
 
     def of_model(self, model_id: str) -> list[Audit]:
         """Return the audits of every version of a model's submission, by date."""
@@ -119,7 +121,7 @@ def gather_evidence(layout: Layout, model_id: str | None = None) -> RepositoryEv
 def evidence_from(
     repository: AuditRepository, verifications: Sequence[Verification]
 ) -> RepositoryEvidence:
-    """Return what verifications of a repository's records come to.
+    """Return the evidence that follows from the verified records of a repository.
 
     Raises BadConfiguration when its policy cannot be used.
     """
@@ -136,13 +138,13 @@ def evidence_from(
             if verification.broken and verification.withdrawn is None
         ),
         official=official_files(repository.layout),
-        demands=demands_of(inputs.policy, inputs.benchmark),
+        requirements=demands_of(inputs.policy, inputs.benchmark),
         aborted=aborted_in_a_row(repository),
     )
 
 
 def rated_submissions(
-    repository: AuditRepository, verifications: Sequence[Verification], least: str
+    repository: AuditRepository, verifications: Sequence[Verification], minimum: str
 ) -> list[RatedSubmission]:
     """Return the evidence of each submission that verified records are about, in order of name.
 
@@ -163,14 +165,14 @@ def rated_submissions(
         is_same = current is not None and current.sha256 == sha256
         scorer = scorer_of(current.submission) if current is not None and is_same else ""
         decision = evidence.decide(sha256, scorer=scorer)
-        rated.append(RatedSubmission(model_id, sha256, decision, Evidence(least)))
+        rated.append(RatedSubmission(model_id, sha256, decision, Evidence(minimum)))
     return rated
 
 
 class _Run(NamedTuple):
     """A run that ended, with a record or an abort."""
 
-    at: tuple[int, int, str]
+    order: tuple[int, int, str]
     """How many statements it comes after, its entry in an old log, and when it ended."""
     audit_id: str
     is_abort: bool
@@ -187,7 +189,7 @@ def aborted_in_a_row(repository: AuditRepository) -> dict[str, tuple[str, ...]]:
     nothing and is not in an old log does not count where one was kept, nor what a revoked key
     signed.
     """
-    runs = sorted(_runs(repository), key=lambda run: (run.at, run.audit_id))
+    runs = sorted(_runs(repository), key=lambda run: (run.order, run.audit_id))
     limit = repository.inputs.policy.aborts
     by_submission: dict[str, tuple[str, ...]] = {}
     for own in {run.submission: run for run in runs if run.is_abort}.values():
@@ -224,14 +226,14 @@ def _runs(repository: AuditRepository) -> Iterator[_Run]:
 def _run(
     position: tuple[int, int] | None,
     sha256: str,
-    ended: str,
+    ended_at: str,
     plan: TaskPlan | EmbeddingPlan,
     *,
     is_abort: bool,
 ) -> Iterator[_Run]:
     if position is not None:
         yield _Run(
-            at=(*position, ended),
+            order=(*position, ended_at),
             audit_id=sha256[:ID_DIGITS],
             is_abort=is_abort,
             by_receipt=isinstance(plan, EmbeddingPlan),
@@ -273,15 +275,15 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
         audit,
         drawn=len(outcome.plan.drawn),
         stratified=commitment.policy.stratified,
-        left_out=tuple(left_out_regimes(outcome, inputs)),
+        uncompared_regimes=tuple(left_out_regimes(outcome, inputs)),
         rerun={
             regime: frozenset(task.task for task in outcome.tasks if regime in task.regimes)
             for regime in commitment.regimes
         },
         uninformative=tuple(regime for regime, task in cells.items() if not task.suffices),
-        hidden=hidden_raises(outcome.tasks),
+        hidden_raises=hidden_raises(outcome.tasks),
         informative=informative_text(cells),
-        absent=tuple(
+        unclaimed_cells=tuple(
             f"{name} of {task.task}"
             for task in drawn
             for name in inputs.policy.regimes
@@ -313,7 +315,7 @@ def _common_facts(verification: Verification, record: Record) -> Audit:
         agrees=outcome.verdict == "agrees",
         drawn=0,
         stratified=False,
-        left_out=(),
+        uncompared_regimes=(),
         rerun={},
         sandbox=sandbox.level,
         all_refused=bool(sandbox.escapes) and all(escape.refused for escape in sandbox.escapes),
@@ -323,7 +325,7 @@ def _common_facts(verification: Verification, record: Record) -> Audit:
         ),
         date=outcome.finished_at[: len("2026-11-20")],
         withdrawn=withdrawn.reason if withdrawn is not None else "",
-        varied=outcome.variants is not None,
+        has_variants=outcome.variants is not None,
         signer=record.signer.owner,
         is_practice=outcome.plan.beacon.kind == "practice",
     )
@@ -365,24 +367,24 @@ def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInput
             embedded=outcome.embedded,
             equal=outcome.cells.equal,
             cells=outcome.cells.of,
-            of_record=outcome.cells.of_record or 0,
+            cells_of_record=outcome.cells.of_record or 0,
             refitted=outcome.schema_version not in NOT_REFITTED,
             missing=tuple(missing_cells(outcome, inputs)),
-            superseded=SUPERSEDED if outcome.schema_version == BY_EMBEDDING else "",
-            weak=weakness_of(facts.compute_dtype, tf32=facts.tf32) or room_reason(outcome),
-            gone=gone_since(
+            rule_gap=SUPERSEDED if outcome.schema_version == BY_EMBEDDING else "",
+            weakness=weakness_of(facts.compute_dtype, tf32=facts.tf32) or room_reason(outcome),
+            receipt_gone_since=gone_since(
                 inputs.seen, audit.model_id, outcome.plan.root, inputs.policy.receipt_days
             ),
         ),
     )
 
 
-def audit_status(audit: Audit, sha256: str, demands: Demands) -> str:
+def audit_status(audit: Audit, sha256: str, requirements: EvidenceRequirements) -> str:
     """Return whether an audit counts for a submission of these bytes, and why not, as text."""
     other = [
         name
         for name in ("harness", "benchmark", "dataset")
-        if getattr(audit.versions, name) != getattr(demands.versions, name)
+        if getattr(audit.versions, name) != getattr(requirements.versions, name)
     ]
     why_not = {
         f"withdrawn: {audit.withdrawn}": bool(audit.withdrawn),
@@ -392,12 +394,12 @@ def audit_status(audit: Audit, sha256: str, demands: Demands) -> str:
     }
     lacking = audit.rows.lacking if audit.rows is not None else ""
     if audit.agrees:
-        level = f"sandbox level {audit.sandbox}, the policy requires {demands.minimum_level}"
+        level = f"sandbox level {audit.sandbox}, the policy requires {requirements.minimum_level}"
         why_not |= {
-            level: audit.sandbox < demands.minimum_level,
+            level: audit.sandbox < requirements.minimum_level,
             "an escape from its sandbox succeeded, or none was attempted": not audit.all_refused,
             f"it was for another version of {', '.join(other)}": bool(other),
-            shortcoming(audit, demands): bool(shortcoming(audit, demands)),
+            shortcoming(audit, requirements): bool(shortcoming(audit, requirements)),
             f"{RECOMPUTED}; {lacking}": bool(lacking),
         }
     first = next((reason for reason, holds in why_not.items() if holds), "")
@@ -425,13 +427,13 @@ def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list
             extent += ", by a practice draw, which anybody could foresee"
         lines.append(
             f"audit {audit.audit_id} of {audit.date}: {extent}, sandbox level "
-            f"{audit.sandbox}, {verdict}; {audit_status(audit, sha256, evidence.demands)}"
+            f"{audit.sandbox}, {verdict}; {audit_status(audit, sha256, evidence.requirements)}"
         )
         lines += [
             f"audit {audit.audit_id} does not reproduce {regime}: a raise of its mean MCC by "
-            f"{raised:.4f} could be hidden in its noise, {evidence.demands.room:.4f} may"
-            for regime, raised in audit.hidden.items()
-            if raised > evidence.demands.room
+            f"{raised:.4f} could be hidden in its noise, {evidence.requirements.room:.4f} may"
+            for regime, raised in audit.hidden_raises.items()
+            if raised > evidence.requirements.room
         ]
     return lines
 

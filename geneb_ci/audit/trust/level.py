@@ -51,23 +51,23 @@ class EmbeddingAuditFacts:
     """Cells whose claims are those that the receipt gives."""
     cells: int
     """Cells that were recomputed."""
-    of_record: int = 0
+    cells_of_record: int = 0
     """Cells whose shown scores were recomputed and are as claimed; 0 where none were compared."""
     refitted: bool = False
     """Whether training sequences were varied, and the strongest ones embedded again."""
     missing: tuple[str, ...] = ()
     """Tasks and regimes that the policy requires and the receipt has no cells of."""
-    superseded: str = ""
+    rule_gap: str = ""
     """The gap in its rule, where the record has an earlier one, or ""."""
-    weak: str = ""
+    weakness: str = ""
     """Why its embeddings cannot be compared within a tolerance, or ""."""
-    gone: str = ""
+    receipt_gone_since: str = ""
     """The day on which the receipt was last there, where that is too long ago, or ""."""
 
     @property
     def compares_shown(self) -> bool:
         """Whether the scores that the board shows were recomputed, all of them."""
-        return self.of_record == self.cells
+        return self.cells_of_record == self.cells
 
     @property
     def lacking(self) -> str:
@@ -105,7 +105,7 @@ class Audit:
     drawn: int
     """Tasks of the guaranteed sample."""
     stratified: bool
-    left_out: tuple[str, ...]
+    uncompared_regimes: tuple[str, ...]
     """Regimes that the policy requires, the file claims, and the audit did not compare."""
     rerun: Mapping[str, frozenset[str]]
     """Regime to the tasks that were rerun in it: drawn, earlier and targeted ones."""
@@ -121,18 +121,18 @@ class Audit:
     """Why it was withdrawn; "" when it was not."""
     uninformative: tuple[str, ...] = ()
     """Regimes with fewer than half of the drawn tasks' cells informative."""
-    hidden: Mapping[str, float] = field(default_factory=dict)
+    hidden_raises: Mapping[str, float] = field(default_factory=dict)
     """Regime to the mean raise of MCC that could be hidden in the noise of its cells."""
     informative: str = ""
     """Informative cells of the drawn tasks, by regime: `full 4 of 5`."""
-    absent: tuple[str, ...] = ()
+    unclaimed_cells: tuple[str, ...] = ()
     """Cells of the drawn tasks that the policy audits and the submission does not claim."""
     undefined: tuple[str, ...] = ()
     """Cells of the drawn tasks whose score follows from no definition."""
     defined: Mapping[str, frozenset[str]] | None = None
     """Regime to the tasks whose compared scores follow from a definition: those of record of a run
     that names their scorer, and canonical ones in earlier records; None where nobody counted."""
-    varied: bool = True
+    has_variants: bool = True
     """Whether variants of the sequences were embedded."""
     signer: str = ""
     """Who holds the key that signed it."""
@@ -152,7 +152,7 @@ class Audit:
 
 
 @dataclass(frozen=True)
-class Demands:
+class EvidenceRequirements:
     """The policy's requirements of evidence, for the current benchmark."""
 
     minimum_drawn: int
@@ -268,7 +268,7 @@ class RatedSubmission(NamedTuple):
 
     @property
     def suffices(self) -> bool:
-        """Whether the evidence is as much as is asked for."""
+        """Whether the evidence is at least the one that is asked for."""
         return has_evidence(self.decision.evidence, self.least)
 
 
@@ -276,7 +276,7 @@ def decide(
     sha256: str,
     audits: Iterable[Audit],
     official: Mapping[str, str],
-    demands: Demands,
+    requirements: EvidenceRequirements,
     aborted: Sequence[str] = (),
     origin: str = "",
     scorer: str = "",
@@ -309,16 +309,16 @@ def decide(
     agreeing = [
         audit
         for audit in own
-        if audit.agrees and audit.all_refused and audit.sandbox >= demands.minimum_level
+        if audit.agrees and audit.all_refused and audit.sandbox >= requirements.minimum_level
     ]
     receipts = [audit for audit in agreeing if audit.rows is not None]
-    by_receipt = [audit for audit in receipts if audit.versions == demands.versions]
+    by_receipt = [audit for audit in receipts if audit.versions == requirements.versions]
     agreeing = [audit for audit in agreeing if audit.rows is None]
-    current = [audit for audit in agreeing if audit.versions == demands.versions]
-    is_rescored = not scorer or scorer == (demands.scorer or scorer)
+    current = [audit for audit in agreeing if audit.versions == requirements.versions]
+    is_rescored = not scorer or scorer == (requirements.scorer or scorer)
     recomputed = None
     if is_rescored and not failed and not aborted:
-        recomputed = _recomputed(by_receipt, demands)
+        recomputed = _recomputed(by_receipt, requirements)
     evidence: Evidence
     if failed:
         evidence, basis, reason = Evidence.DISPUTED, failed, f"{_audits(failed)} failed"
@@ -329,42 +329,42 @@ def decide(
         evidence, basis = Evidence.STALE, agreeing
         reason = (
             f"its scores are those of the scorer {scorer[:SHOWN]}..., that of the board is "
-            f"{demands.scorer[:SHOWN]}...: `geneb-harness receipt-rescore` makes them again"
+            f"{requirements.scorer[:SHOWN]}...: `geneb-harness receipt-rescore` makes them again"
         )
-    elif regimes := _reproduced(current, demands):
+    elif regimes := _reproduced(current, requirements):
         evidence, basis = Evidence.REPRODUCED, current
         reason = (
-            f"audits by {SIGNERS} signers or more cover each of the {len(demands.tasks)} tasks of "
-            f"the {regimes}"
+            f"audits by {SIGNERS} signers or more cover each of the "
+            f"{len(requirements.tasks)} tasks of the {regimes}"
         )
-    elif enough := _verifying(current, demands):
+    elif enough := _verifying(current, requirements):
         evidence, basis = Evidence.AUDITED, current
-        reason = f"{_audits(enough)} agrees on at least {demands.minimum_drawn} drawn tasks"
-    elif confirming := _confirming(by_receipt, demands):
+        reason = f"{_audits(enough)} agrees on at least {requirements.minimum_drawn} drawn tasks"
+    elif confirming := _confirming(by_receipt, requirements):
         evidence, basis = Evidence.AUDITED, confirming
         reason = f"{_audits(confirming)} agrees on every cell of its receipt; {MEMORY}"
-    elif earlier := _once_verified(agreeing, receipts, demands):
+    elif earlier := _once_verified(agreeing, receipts, requirements):
         evidence, basis = Evidence.STALE, earlier
         reason = (
             f"{_audits(earlier)} agrees, but for another version of harness, benchmark or dataset"
         )
     else:
         evidence, basis = Evidence.CHECKED, current
-        reason = _unconfirmed(current or by_receipt, recomputed, demands)
+        reason = _unconfirmed(current or by_receipt, recomputed, requirements)
     level = _LEVELS[evidence]
     if is_official and evidence is not Evidence.DISPUTED:
         level = TrustLevel.OFFICIAL
-    sampled = () if failed or aborted else _sampled(basis, demands)
+    sampled = () if failed or aborted else _sampled(basis, requirements)
     return Decision(
         level,
         reason,
         evidence,
         is_official,
-        _summary(basis, demands, agrees=not failed),
+        _summary(basis, requirements, agrees=not failed),
         tuple(basis),
         recomputed,
         sampled,
-        tuple(regime for regime in demands.every_regime if regime not in sampled),
+        tuple(regime for regime in requirements.every_regime if regime not in sampled),
     )
 
 
@@ -377,46 +377,52 @@ _LEVELS = {
 }
 
 
-def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
+def _verifying(audits: Iterable[Audit], requirements: EvidenceRequirements) -> list[Audit]:
     """Return the audits that verify a row, each by itself: their samples do not add up."""
-    return [audit for audit in audits if not shortcoming(audit, demands)]
+    return [audit for audit in audits if not shortcoming(audit, requirements)]
 
 
-def _confirming(receipts: Iterable[Audit], demands: Demands) -> list[Audit]:
+def _confirming(receipts: Iterable[Audit], requirements: EvidenceRequirements) -> list[Audit]:
     """Return the audits by receipt that verify a row, each by itself."""
     return [
         audit
         for audit in receipts
-        if audit.rows is not None and not shortcoming(audit, demands) and not audit.rows.lacking
+        if audit.rows is not None
+        and not shortcoming(audit, requirements)
+        and not audit.rows.lacking
     ]
 
 
-def _once_verified(agreeing: list[Audit], receipts: list[Audit], demands: Demands) -> list[Audit]:
+def _once_verified(
+    agreeing: list[Audit], receipts: list[Audit], requirements: EvidenceRequirements
+) -> list[Audit]:
     """Return the audits, of tasks or by receipt, that would confirm a row of their version."""
-    if _reproduced(agreeing, demands) or _verifying(agreeing, demands):
+    if _reproduced(agreeing, requirements) or _verifying(agreeing, requirements):
         return agreeing
-    return _confirming(receipts, demands)
+    return _confirming(receipts, requirements)
 
 
-def _sampled(basis: Iterable[Audit], demands: Demands) -> tuple[str, ...]:
+def _sampled(basis: Iterable[Audit], requirements: EvidenceRequirements) -> tuple[str, ...]:
     """Return the regimes in which an audit verifies a row by itself, in the benchmark's order.
 
     One by receipt does so in all that the policy requires: it has no shortcoming without them.
     """
-    audits = [audit for audit in _verifying(basis, demands) if not audit.is_practice]
+    audits = [audit for audit in _verifying(basis, requirements) if not audit.is_practice]
     regimes = {
         regime
         for audit in audits
         for regime, tasks in audit.rerun.items()
-        if len(tasks) >= demands.minimum_drawn
+        if len(tasks) >= requirements.minimum_drawn
     }
     if any(audit.rows is not None for audit in audits):
-        regimes.update(demands.regimes)
-    known = [regime for regime in demands.every_regime if regime in regimes]
+        regimes.update(requirements.regimes)
+    known = [regime for regime in requirements.every_regime if regime in regimes]
     return (*known, *sorted(regimes.difference(known)))
 
 
-def _recomputed(by_receipt: Iterable[Audit], demands: Demands) -> Recomputation | None:
+def _recomputed(
+    by_receipt: Iterable[Audit], requirements: EvidenceRequirements
+) -> Recomputation | None:
     """Return the largest audit by receipt that meets the policy's demands; None without one.
 
     An audit that confirms the scores on the board goes before one that does not.
@@ -424,7 +430,7 @@ def _recomputed(by_receipt: Iterable[Audit], demands: Demands) -> Recomputation 
     results = [
         Recomputation(audit.audit_id, audit.rows, audit.date)
         for audit in by_receipt
-        if audit.rows is not None and not shortcoming(audit, demands)
+        if audit.rows is not None and not shortcoming(audit, requirements)
     ]
     return max(
         results,
@@ -441,42 +447,50 @@ def _recomputed(by_receipt: Iterable[Audit], demands: Demands) -> Recomputation 
 _PLAIN = "no variants of the sequences were embedded"
 
 
-def _embedding_shortcoming(rows: EmbeddingAuditFacts, demands: Demands) -> str:
+def _embedding_shortcoming(rows: EmbeddingAuditFacts, requirements: EvidenceRequirements) -> str:
     lacking = {
-        rows.superseded: bool(rows.superseded),
-        f"the receipt is weak: {rows.weak}": bool(rows.weak),
-        f"nobody can repeat it: the receipt was last there on {rows.gone}": bool(rows.gone),
+        rows.rule_gap: bool(rows.rule_gap),
+        f"the receipt is weak: {rows.weakness}": bool(rows.weakness),
+        f"nobody can repeat it: the receipt was last there on {rows.receipt_gone_since}": bool(
+            rows.receipt_gone_since
+        ),
         f"{plural(rows.test, 'test embedding')} of each regime drawn, the policy requires "
-        f"{demands.minimum_rows}": rows.test < demands.minimum_rows,
+        f"{requirements.minimum_rows}": rows.test < requirements.minimum_rows,
         f"the receipt has no cells of {first_and_more(list(rows.missing))}": bool(rows.missing),
         f"{plural(rows.cells - rows.equal, 'cell')} not claimed": rows.equal < rows.cells,
     }
     return next((reason for reason, holds in lacking.items() if holds), "")
 
 
-def shortcoming(audit: Audit, demands: Demands) -> str:
+def shortcoming(audit: Audit, requirements: EvidenceRequirements) -> str:
     """Return why an agreeing audit of the right bytes and versions is too small, or ""."""
     if audit.rows is not None:
-        return _embedding_shortcoming(audit.rows, demands) or (_PLAIN if not audit.varied else "")
-    drawn = f"{plural(audit.drawn, 'task')} drawn, the policy requires {demands.minimum_drawn}"
+        return _embedding_shortcoming(audit.rows, requirements) or (
+            _PLAIN if not audit.has_variants else ""
+        )
+    drawn = f"{plural(audit.drawn, 'task')} drawn, the policy requires {requirements.minimum_drawn}"
     lacking = {
-        drawn: audit.drawn < demands.minimum_drawn,
+        drawn: audit.drawn < requirements.minimum_drawn,
         "its sample is not stratified, the policy requires strata": (
-            demands.stratified and not audit.stratified
+            requirements.stratified and not audit.stratified
         ),
-        f"it leaves out the regimes {', '.join(audit.left_out)}": bool(audit.left_out),
+        f"it leaves out the regimes {', '.join(audit.uncompared_regimes)}": bool(
+            audit.uncompared_regimes
+        ),
         f"fewer than half of the cells are informative in {', '.join(audit.uninformative)}": (
             bool(audit.uninformative)
         ),
-        f"drawn tasks have no claim in {first_and_more(list(audit.absent))}": bool(audit.absent),
+        f"drawn tasks have no claim in {first_and_more(list(audit.unclaimed_cells))}": bool(
+            audit.unclaimed_cells
+        ),
         "the run names no scorer of record, so that nothing defines the drawn cells: "
-        f"{first_and_more(list(audit.undefined))}": demands.defined and bool(audit.undefined),
-        _PLAIN: not audit.varied,
+        f"{first_and_more(list(audit.undefined))}": requirements.defined and bool(audit.undefined),
+        _PLAIN: not audit.has_variants,
     }
     return next((reason for reason, holds in lacking.items() if holds), "")
 
 
-def _reproduced(audits: Sequence[Audit], demands: Demands) -> str:
+def _reproduced(audits: Sequence[Audit], requirements: EvidenceRequirements) -> str:
     """Return the regimes of which audits of one version cover every task, or "".
 
     These are all that the policy audits; a cell that is not claimed is not covered, nor is one of
@@ -486,25 +500,29 @@ def _reproduced(audits: Sequence[Audit], demands: Demands) -> str:
     covered: dict[tuple[Versions, str], set[str]] = {}
     signers: dict[tuple[Versions, str], set[str]] = {}
     for audit in audits:
-        loose = {regime for regime, raised in audit.hidden.items() if raised > demands.room}
+        loose = {
+            regime for regime, raised in audit.hidden_raises.items() if raised > requirements.room
+        }
         for regime in sorted(set(audit.rerun) - set(audit.uninformative) - loose):
             key = (audit.versions, regime)
             tasks: AbstractSet[str] = audit.rerun[regime]
-            if demands.defined and audit.defined is not None:
+            if requirements.defined and audit.defined is not None:
                 tasks = audit.defined.get(regime, frozenset())
             covered.setdefault(key, set()).update(tasks)
-            if not shortcoming(audit, demands):
+            if not shortcoming(audit, requirements):
                 signers.setdefault(key, set()).add(comparable_owner(audit.signer))
     whole: dict[Versions, set[str]] = {}
     for key, tasks in covered.items():
-        if tasks >= demands.tasks and len(signers.get(key, ())) >= SIGNERS:
+        if tasks >= requirements.tasks and len(signers.get(key, ())) >= SIGNERS:
             whole.setdefault(key[0], set()).add(key[1])
-    enough = [regimes for regimes in whole.values() if regimes >= demands.regimes]
+    enough = [regimes for regimes in whole.values() if regimes >= requirements.regimes]
     if not enough:
         return ""
-    if not demands.regimes:
+    if not requirements.regimes:
         return f"regime {min(map(min, enough))}"
-    return f"{plural(len(demands.regimes), 'regime')} {', '.join(sorted(demands.regimes))}"
+    return (
+        f"{plural(len(requirements.regimes), 'regime')} {', '.join(sorted(requirements.regimes))}"
+    )
 
 
 def comparable_owner(owner: str) -> str:
@@ -512,17 +530,19 @@ def comparable_owner(owner: str) -> str:
     return skeleton(skeleton(owner).casefold())
 
 
-def _unconfirmed(audits: list[Audit], recomputed: Recomputation | None, demands: Demands) -> str:
+def _unconfirmed(
+    audits: list[Audit], recomputation: Recomputation | None, requirements: EvidenceRequirements
+) -> str:
     """Return why audits of tasks, or else by receipt, confirm nothing that the board shows."""
     if not audits:
         return "no audit counts"
     largest = max(audits, key=lambda audit: (audit.drawn, audit.audit_id))
-    if reason := shortcoming(largest, demands):
+    if reason := shortcoming(largest, requirements):
         return f"audit {largest.audit_id} is not enough: {reason}"
-    if recomputed is None:
+    if recomputation is None:
         return "no audit counts"
-    varied = "" if recomputed.rows.refitted else f"; {UNVARIED}"
-    return f"no audit of tasks counts; {recomputed.text}{varied}"
+    varied = "" if recomputation.rows.refitted else f"; {UNVARIED}"
+    return f"no audit of tasks counts; {recomputation.text}{varied}"
 
 
 def _audits(audits: list[Audit]) -> str:
@@ -530,13 +550,15 @@ def _audits(audits: list[Audit]) -> str:
     return f"audit {names[0]}" if len(names) == 1 else f"{len(names)} audits"
 
 
-def _summary(basis: list[Audit], demands: Demands, *, agrees: bool) -> Summary | None:
+def _summary(
+    basis: list[Audit], requirements: EvidenceRequirements, *, agrees: bool
+) -> Summary | None:
     if not basis:
         return None
     rows = max((audit.rows for audit in basis if audit.rows), key=_by_embeddings, default=None)
     return Summary(
         tasks=len(frozenset().union(*(counted.tasks for counted in basis))),
-        of=len(demands.tasks),
+        of=len(requirements.tasks),
         date=max(counted.date for counted in basis),
         sandbox=min(counted.sandbox for counted in basis),
         agrees=agrees,

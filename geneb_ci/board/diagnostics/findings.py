@@ -234,8 +234,8 @@ def kinds_of(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
     )
 
 
-def _size_correlation(rows: Rows, used: Mapping[str, Any]) -> Computed:
-    regime = used["regime"]
+def _size_correlation(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
+    regime = parameters["regime"]
     sized = [row for row in rows if row.params and regime in row.macro]
     if len(sized) < MODELS_MIN:
         names = sized[0].categories[regime] if sized else ()
@@ -296,18 +296,18 @@ def _by_task(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
         yield task, [scores[task] for scores in ranked]
 
 
-def _hard_tasks(rows: Rows, used: Mapping[str, Any]) -> Computed:
-    means = [(mean(scores), task) for task, scores in _by_task(rows, used["regime"])]
-    hard = sorted((value, task) for value, task in means if value < used["threshold"])
+def _hard_tasks(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
+    means = [(mean(scores), task) for task, scores in _by_task(rows, parameters["regime"])]
+    hard = sorted((value, task) for value, task in means if value < parameters["threshold"])
     return len(hard), [FigurePart(name=task, value=value) for value, task in hard]
 
 
-def _high_variance_tasks(rows: Rows, used: Mapping[str, Any]) -> Computed:
+def _high_variance_tasks(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
     wide = sorted(
         (-deviation, task)
-        for task, scores in _by_task(rows, used["regime"])
-        if _may_deviate(scores, used["threshold"])
-        and (deviation := statistics.stdev(scores)) > used["threshold"]
+        for task, scores in _by_task(rows, parameters["regime"])
+        if _may_deviate(scores, parameters["threshold"])
+        and (deviation := statistics.stdev(scores)) > parameters["threshold"]
     )
     return len(wide), [FigurePart(name=task, value=-value) for value, task in wide]
 
@@ -321,8 +321,8 @@ def _may_deviate(scores: Sequence[float], threshold: float) -> bool:
     return spread / math.sqrt(len(scores) - 1) > threshold - ROUNDING
 
 
-def _winner_changes(rows: Rows, used: Mapping[str, Any]) -> Computed:
-    before, after = used["before"], used["after"]
+def _winner_changes(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
+    before, after = parameters["before"], parameters["after"]
     first, last = _winners(rows, before), _winners(rows, after)
     if not first or not last:
         return None, []
@@ -343,8 +343,8 @@ def _winners(rows: Rows, regime: str) -> dict[str, str]:
     }
 
 
-def _small_beats_large(rows: Rows, used: Mapping[str, Any]) -> Computed:
-    regime, times = used["regime"], used["times"]
+def _small_beats_large(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
+    regime, times = parameters["regime"], parameters["times"]
     sized = sorted(
         (row for row in rows if row.params and regime in row.macro),
         key=lambda row: row.params or 0,
@@ -372,8 +372,8 @@ def _small_beats_large(rows: Rows, used: Mapping[str, Any]) -> Computed:
     return count, parts
 
 
-def _retention(rows: Rows, used: Mapping[str, Any]) -> Computed:
-    few, whole = used["regime"], used["whole"]
+def _retention(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
+    few, whole = parameters["regime"], parameters["whole"]
     both = [row for row in rows if few in row.macro and whole in row.macro]
     part = dict(_by_category(both, few))
     parts = [
@@ -390,12 +390,12 @@ def _ratio(part: Sequence[float], whole: Sequence[float]) -> float | None:
     return mean(part) / mean(whole)
 
 
-def _macro_difference(rows: Rows, used: Mapping[str, Any]) -> Computed:
-    macro = {row.model: row.macro.get(used["regime"]) for row in rows}
-    first, second = macro.get(used["first"]), macro.get(used["second"])
+def _macro_difference(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
+    macro = {row.model: row.macro.get(parameters["regime"]) for row in rows}
+    first, second = macro.get(parameters["first"]), macro.get(parameters["second"])
     return (None if first is None or second is None else first - second), []
 
 
-def _mean_macro(rows: Rows, used: Mapping[str, Any]) -> Computed:
-    macros = [row.macro[used["regime"]] for row in rows if used["regime"] in row.macro]
+def _mean_macro(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
+    macros = [row.macro[parameters["regime"]] for row in rows if parameters["regime"] in row.macro]
     return (mean(macros) if macros else None), []

@@ -288,9 +288,9 @@ def _winners(frames: Frames, regime: str) -> dict[str, document.Winner]:
     return {name: _winner(standings) for name, standings in stood.items() if standings}
 
 
-def _winner(stood: Standings) -> document.Winner:
-    count = sum(stood.could_be_best)
-    return document.Winner(model=stood.models[0], score=stood.score[0], could_be_best=count)
+def _winner(standings: Standings) -> document.Winner:
+    count = sum(standings.could_be_best)
+    return document.Winner(model=standings.models[0], score=standings.score[0], could_be_best=count)
 
 
 def _pair(frames: Frames, before: str, after: str) -> document.RegimePair:
@@ -325,9 +325,9 @@ def _changes(frames: Frames, before: str, after: str) -> list[document.WinnerCha
     return changes
 
 
-def _could_be_best(stood: Standings, model: str) -> bool:
+def _could_be_best(standings: Standings, model: str) -> bool:
     """Whether a model could be best, or is not ranked at all: then nothing is known."""
-    return model not in stood.models or stood.could_be_best[stood.models.index(model)]
+    return model not in standings.models or standings.could_be_best[standings.models.index(model)]
 
 
 def diagnostics(
@@ -403,7 +403,7 @@ def _ranks(intervals: RegimeIntervals) -> dict[str, Any]:
 
 
 def shared_of(board: RegimeScores) -> document.Shared | None:
-    """Return what errors of the models of a regime share; None where all count as independent."""
+    """Return the shared errors of the models of a regime; None where all count as independent."""
     matrices = {
         name: column.shared for name, column in board.scores.items() if column.shared is not None
     }

@@ -20,7 +20,7 @@ from geneb_ci.board.site.inputs import (
 from geneb_ci.board.site.links import Link, mark_links
 from geneb_ci.board.site.model import ModelFact
 
-WHOLE = (0.0, 1.0)
+FULL_SCALE = (0.0, 1.0)
 """Ends of the scale of scores that are coloured alike on every page."""
 HEAT_STEPS = 16
 _HEAT = tuple(f"h{step}" for step in range(HEAT_STEPS))
@@ -33,9 +33,9 @@ _SPECIAL = re.compile(r"""[^ !#-%(-;=?-~]""")
 """All but the printable characters of ASCII that HTML takes as they are."""
 
 
-def colour_class(score: float, ends: tuple[float, float]) -> str:
+def colour_class(score: float, score_range: tuple[float, float]) -> str:
     """Return the class of the colour of a score, on a scale from the lowest to the highest."""
-    low, high = ends
+    low, high = score_range
     step = int((score - low) / (high - low) * HEAT_STEPS) if high > low else 0
     return _HEAT[step] if 0 <= step < HEAT_STEPS else _HEAT[0 if step < 0 else -1]
 
@@ -46,12 +46,12 @@ def score_range(standings: Iterable[Standing | None]) -> tuple[float, float]:
     return min(scores, default=0.0), max(scores, default=1.0)
 
 
-def score_cell(standing: Standing | None, ends: tuple[float, float] = WHOLE) -> str:
+def score_cell(standing: Standing | None, score_range: tuple[float, float] = FULL_SCALE) -> str:
     """Return the cell of a score with its interval, coloured on a scale between two ends."""
     if standing is None:
         return _NOT_RANKED
     score, low, high, *_ = standing
-    shade = colour_class(score, ends)
+    shade = colour_class(score, score_range)
     if low is None:
         return _signed(_CELL_ALONE % (shade, score))
     return _signed(_CELL % (shade, score, low, high))
@@ -62,12 +62,12 @@ def _signed(cell: str) -> str:
     return cell.replace("-0.000", "0.000").replace("-", MINUS) if "-" in cell else cell
 
 
-def _ranked_cell(standing: Standing | None, ends: tuple[float, float]) -> str:
+def _ranked_cell(standing: Standing | None, score_range: tuple[float, float]) -> str:
     """Return the cell of a score and that of its rank range."""
     if standing is None or standing.rank_low is None or standing.rank_high is None:
-        return f'{score_cell(standing, ends)}<td class="none">unknown</td>'
+        return f'{score_cell(standing, score_range)}<td class="none">unknown</td>'
     ranks = range_text(standing.rank_low, standing.rank_high)
-    return f'{score_cell(standing, ends)}<td class="number">{ranks}</td>'
+    return f'{score_cell(standing, score_range)}<td class="number">{ranks}</td>'
 
 
 def mean_cells(rows: Sequence[Sequence[Standing | None]]) -> list[str]:
@@ -129,12 +129,12 @@ def _name_cell(model: str, root: str, site: Site) -> str:
     )
 
 
-def plain_cells(scores: Iterable[float | None], ends: tuple[float, float], last: str) -> str:
+def plain_cells(scores: Iterable[float | None], score_range: tuple[float, float], last: str) -> str:
     """Return the cells of scores without intervals, and one with a text."""
     cells = [
         '<td class="none">none</td>'
         if score is None
-        else f'<td class="heat {colour_class(score, ends)}">{score_text(score)}</td>'
+        else f'<td class="heat {colour_class(score, score_range)}">{score_text(score)}</td>'
         for score in scores
     ]
     return f"{''.join(cells)}<td>{text_of(last)}</td>"

@@ -76,7 +76,7 @@ def bytes_text(count: int) -> str:
 
 
 def slugs(names: Iterable[str]) -> dict[str, str]:
-    """Return a name to the file name that stands for it, each another."""
+    """Return a mapping from each name to a file name; all of these differ."""
     slug_of: dict[str, str] = {}
     for name in names:
         plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
@@ -116,9 +116,9 @@ class Standing(NamedTuple):
     rank_high: int | None = None
 
 
-def _standing(score: float, stood: Standings, index: int) -> Standing:
-    low, high = stood.low[index], stood.high[index]
-    return Standing(score, low, high, stood.rank_low[index], stood.rank_high[index])
+def _standing(score: float, standings: Standings, index: int) -> Standing:
+    low, high = standings.low[index], standings.high[index]
+    return Standing(score, low, high, standings.rank_low[index], standings.rank_high[index])
 
 
 @dataclass(frozen=True)
@@ -333,9 +333,9 @@ class Site:
             paths_of.setdefault(path.parent.name, []).append(path)
         return paths_of
 
-    def best_in(self, task: str, most: int) -> list[str]:
+    def best_in(self, task: str, maximum: int) -> list[str]:
         """Return at most so many models by their score of a task in the first regime."""
-        return self.best_first(self._first_scores[task], most)
+        return self.best_first(self._first_scores[task], maximum)
 
     @functools.cached_property
     def _first_scores(self) -> dict[str, Sequence[float | None]]:
@@ -346,14 +346,14 @@ class Site:
         columns = zip(*scores, strict=True) if scores else [()] * len(tasks)
         return dict(zip(tasks, columns, strict=True))
 
-    def best_first(self, scores: Iterable[float | None], most: int) -> list[str]:
+    def best_first(self, scores: Iterable[float | None], maximum: int) -> list[str]:
         """Return at most so many models, the best first, those without a score last.
 
         `scores` are in the order of the models. Of equal ones, the first by id comes first.
         """
         worst = [math.inf if score is None else -score for score in scores]
         models = list(self.names)
-        return [models[k] for k in heapq.nsmallest(most, range(len(worst)), worst.__getitem__)]
+        return [models[k] for k in heapq.nsmallest(maximum, range(len(worst)), worst.__getitem__)]
 
 
 def site_of(

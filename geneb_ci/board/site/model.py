@@ -58,7 +58,7 @@ def baseline_facts(entry: Entry, benchmark: Benchmark) -> Iterator[ModelFact]:
     if beside is not None:
         others = ", ".join(f"{name} {score:.3f}" for name, score in beside.baselines.items())
         tasks = "every task" if beside.tasks == len(benchmark.tasks) else f"{beside.tasks} tasks"
-        value = f"mean MCC of {tasks} in {benchmark.regimes[0]}: {beside.own:.3f}; {others}"
+        value = f"mean MCC of {tasks} in {benchmark.regimes[0]}: {beside.row:.3f}; {others}"
         yield ModelFact("Beside baselines", value, Author.BOARD)
 
 
@@ -116,41 +116,41 @@ def _own(entry: Entry) -> Iterator[ModelFact]:
     yield ModelFact("Submitted by", meta.submitted_by or "not given", Author.SUBMITTER)
 
 
-def _registered(known: ModelEntry | None) -> Iterator[ModelFact]:
-    if known is None:
+def _registered(entry: ModelEntry | None) -> Iterator[ModelFact]:
+    if entry is None:
         yield ModelFact("Model registry", "has no entry of this model", Author.REGISTRY)
         return
     words = {
-        "Architecture": in_words("architecture", known.architecture),
-        "Tokenizer": in_words("tokenization", known.tokenization),
-        "Pretraining": known.pretraining,
+        "Architecture": in_words("architecture", entry.architecture),
+        "Tokenizer": in_words("tokenization", entry.tokenization),
+        "Pretraining": entry.pretraining,
     }
     for label, word in words.items():
         yield ModelFact(label, word or UNKNOWN, Author.REGISTRY)
-    if known.params_trained:
-        count = f"{known.params_trained:,}, without tables of positions and filters"
+    if entry.params_trained:
+        count = f"{entry.params_trained:,}, without tables of positions and filters"
         yield ModelFact("Trained weights", count, Author.REGISTRY)
-    width = known.embedding_dim
+    width = entry.embedding_dim
     yield ModelFact("Embedding width", f"{width:,}" if width else UNKNOWN, Author.REGISTRY)
-    yield ModelFact("Longest input", longest_input(known) or UNKNOWN, Author.REGISTRY)
-    yield ModelFact("Licence of the weights", known.licence or UNKNOWN, Author.REGISTRY)
-    yield ModelFact("Runs on", known.attributes.get("runs_on", UNKNOWN), Author.REGISTRY)
-    if known.published is not None:
-        run = known.published
+    yield ModelFact("Longest input", longest_input(entry) or UNKNOWN, Author.REGISTRY)
+    yield ModelFact("Licence of the weights", entry.licence or UNKNOWN, Author.REGISTRY)
+    yield ModelFact("Runs on", entry.attributes.get("runs_on", UNKNOWN), Author.REGISTRY)
+    if entry.published is not None:
+        run = entry.published
         cut = f", cut at {run.max_length:,} tokens" if run.max_length else ""
         how = f"layer {run.hidden_layer}, pooling {run.pooling}{cut}"
         yield ModelFact("Published run", how, Author.REGISTRY)
-    if known.sources is not None and known.sources.facts:
-        yield ModelFact("Source of the facts", known.sources.facts, Author.REGISTRY)
+    if entry.sources is not None and entry.sources.facts:
+        yield ModelFact("Source of the facts", entry.sources.facts, Author.REGISTRY)
 
 
-def longest_input(known: ModelEntry) -> str:
+def longest_input(entry: ModelEntry) -> str:
     """Return how long a sequence a model takes; "" if that is unknown."""
     parts = []
-    if known.max_letters:
-        parts.append(f"{known.max_letters:,} letters")
-    if known.max_tokens:
-        parts.append(f"{known.max_tokens:,} tokens")
+    if entry.max_letters:
+        parts.append(f"{entry.max_letters:,} letters")
+    if entry.max_tokens:
+        parts.append(f"{entry.max_tokens:,} tokens")
     return " or ".join(parts)
 
 

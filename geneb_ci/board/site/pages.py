@@ -41,7 +41,7 @@ class TaskFacts(NamedTuple):
     """The question of a task and its sequences; all empty where nobody wrote it down."""
 
     description: str = ""
-    known: Mapping[str, Any] = MappingProxyType({})
+    published_facts: Mapping[str, Any] = MappingProxyType({})
     """Published facts of the task, as `models.tasks.TaskNotes.facts` gives them."""
     links: tuple[Link, ...] = ()
 
@@ -91,42 +91,42 @@ def page(
     return Page(path, template, content)
 
 
-class MadeLater(NamedTuple):
+class LazyPage(NamedTuple):
     """A page that is made where it is asked for."""
 
     path: str
     make: Callable[[], Page]
 
 
-def model_pages(site: Site) -> Iterator[MadeLater]:
+def model_pages(site: Site) -> Iterator[LazyPage]:
     """Yield the page and the badge of each model."""
     later = functools.partial
     for entry in site.entries:
         model = entry.submission.model_id
-        yield MadeLater(f"models/{model}.html", later(model_page, entry, site))
+        yield LazyPage(f"models/{model}.html", later(model_page, entry, site))
         path = f"badges/{model}.svg"
         badge = later(badge_of, model, site)
-        yield MadeLater(path, later(_badge_page, path, badge))
+        yield LazyPage(path, later(_badge_page, path, badge))
 
 
 def _badge_page(path: str, badge: Callable[[], Badge]) -> Page:
     return Page(path, "badge.svg", {"badge": badge()})
 
 
-def other_pages(site: Site) -> Iterator[MadeLater]:
+def other_pages(site: Site) -> Iterator[LazyPage]:
     """Yield the pages of a board that are of no single model."""
     facts, later = task_facts(site), functools.partial
     for task in site.benchmark.tasks:
         known = facts.get(task.id, TaskFacts())
-        yield MadeLater(f"tasks/{task.id}.html", later(task_page, task, known, site))
+        yield LazyPage(f"tasks/{task.id}.html", later(task_page, task, known, site))
     for category in site.benchmark.category_order:
         path = f"categories/{site.category_files[category]}.html"
-        yield MadeLater(path, later(category_page, category, facts, site))
+        yield LazyPage(path, later(category_page, category, facts, site))
     for regime in site.benchmark.regimes:
         for metric in site.benchmark.metrics:
             make = later(scores_page, regime, metric, site)
-            yield MadeLater(scores_path(regime, metric), make)
-    yield MadeLater(MARKS, later(marks_page, site))
+            yield LazyPage(scores_path(regime, metric), make)
+    yield LazyPage(MARKS, later(marks_page, site))
 
 
 def model_page(entry: Entry, site: Site) -> Page:
@@ -274,10 +274,10 @@ def scores_path(regime: str, metric: str) -> str:
     return f"scores/{regime}-{metric}.html"
 
 
-def scores_table(regime: str, metric: str, site: Site, most: int) -> dict[str, Any]:
+def scores_table(regime: str, metric: str, site: Site, maximum: int) -> dict[str, Any]:
     """Return at most so many rows of a table of all categories, the best by macro first."""
     columns = (MACRO, MICRO, *site.benchmark.category_order)
-    order = site.best_first([site.mean(m, regime, MACRO, metric) for m in site.names], most)
+    order = site.best_first([site.mean(m, regime, MACRO, metric) for m in site.names], maximum)
     rows = [(m, [site.mean(m, regime, column, metric) for column in columns]) for m in order]
     every = [score for _, scores in rows for score in scores if score is not None]
     ends = min(every, default=0.0), max(every, default=1.0)

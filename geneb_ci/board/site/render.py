@@ -37,7 +37,7 @@ MARKER = b"<!-- scores for readers without scripts -->"
 """The mark in index.html that the table for readers without JavaScript replaces."""
 NAMED = b"<!-- name of the benchmark -->"
 """The mark in index.html that the name of the benchmark replaces."""
-ABOUT = b"<!-- date, version and links of the board -->"
+BOARD_HEADER = b"<!-- date, version and links of the board -->"
 """The mark in index.html that date, version and links replace."""
 SPACE = b'data-space=""'
 """Where index.html has the address of the Space that shows the board in a frame."""
@@ -94,7 +94,7 @@ def completed_index(index: bytes, site: Site) -> bytes:
     """
     about = {"links": board_links(site), "root": "", "site": site}
     header = _rendered(_environment(), Page("index.html", "about.html", about))
-    index = index.replace(ABOUT, header.strip(), 1)
+    index = index.replace(BOARD_HEADER, header.strip(), 1)
     title, name = b"<title>", str(escape(site.benchmark.name)).encode()
     index = index.replace(title, b"%s%s " % (title, name), 1).replace(NAMED, name, 1)
     index = index.replace(SPACE, SPACE.replace(b'""', f'"{site.layout.space}"'.encode()), 1)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from geneb_ci.check.claims import Claim, two_classes
+from geneb_ci.check.claims import ScoreClaim, two_classes
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Need, Severity
 from geneb_ci.statistics import metrics
 from geneb_ci.statistics.binary import Classes, acc_limits, fits, nearest, runs, scores
-from geneb_ci.statistics.mean_triples import Outside, hull_of, outside
-from geneb_ci.statistics.metrics import Reading, Triple, distinct_text
+from geneb_ci.statistics.mean_triples import ImpossibleMetric, hull_of, outside
+from geneb_ci.statistics.metrics import ReportedTriple, Triple, distinct_text
 from reference_harness.formats.benchmark import Task
 from reference_harness.formats.text import quoted
 
@@ -77,18 +77,18 @@ def impossible_scores(context: Context) -> Iterator[Fault]:
             )
 
 
-def nearest_text(classes: Classes, reading: Reading) -> tuple[str, str, str]:
+def nearest_text(classes: Classes, reported: ReportedTriple) -> tuple[str, str, str]:
     """Return the message, and both triples as text, for one that no confusion matrix gives."""
-    actual, expected = distinct_text(reading.value, nearest(classes, reading.value).scores)
+    actual, expected = distinct_text(reported.value, nearest(classes, reported.value).scores)
     sizes = f"{classes.total} sequences ({classes.small}/{classes.large})"
     message = f"no confusion matrix on {sizes} gives {actual}; the nearest one gives {expected}"
     return message, actual, expected
 
 
-def wrong_metric_fix(classes: Classes, reading: Reading) -> str:
+def wrong_metric_fix(classes: Classes, reported: ReportedTriple) -> str:
     """Return which single metric to recompute, if the other two fit exactly one matrix; or ""."""
     for name, label in METRIC_NAMES.items():
-        loose = Reading(reading.value, reading.width._replace(**{name: ANY_METRIC}))
+        loose = ReportedTriple(reported.value, reported.width._replace(**{name: ANY_METRIC}))
         first = next(runs(classes, loose), None)
         if first is not None and len(first) == 1:
             value: Triple = scores(classes, first.right, first.first)
@@ -130,7 +130,7 @@ def impossible_mean(context: Context) -> Iterator[Fault]:
             yield _mean_fault(claim, classes, verdict)
 
 
-def _mean_fault(claim: Claim, classes: Classes, verdict: Outside) -> Fault:
+def _mean_fault(claim: ScoreClaim, classes: Classes, verdict: ImpossibleMetric) -> Fault:
     value = claim.reading.value
     if verdict.metric == "mcc":
         actual, condition, name = value.mcc, "this mean accuracy and F1", "MCC"
@@ -183,14 +183,14 @@ def inconsistent_metrics(context: Context) -> Iterator[Fault]:
 
 
 def metrics_out_of_bounds(
-    n: int, reading: Reading, fits: int
+    n: int, reported: ReportedTriple, fits: int
 ) -> Iterator[tuple[str, float, float, float]]:
     """Yield each metric outside its bounds: name, value, lower bound, upper bound."""
-    value, width = reading
+    value, width = reported
     # The bounds are monotone in accuracy, so the two ends of its interval suffice.
     ends = [
         metrics.single(n, right) if fits == 1 else metrics.mean(n, right, fits)
-        for right in acc_limits(n, reading, fits)
+        for right in acc_limits(n, reported, fits)
     ]
     for metric, actual, slack, low, high in (
         ("MCC", value.mcc, width.mcc, min(b.mcc_low for b in ends), max(b.mcc_high for b in ends)),
@@ -220,7 +220,7 @@ def impossible_seed_scores(context: Context) -> Iterator[Fault]:
     """Report, once per cell, the first seed whose metrics no confusion matrix gives."""
     seeds = context.benchmark.protocol.seeds
     for claim in context.seed_claims:
-        verdicts: dict[Reading, bool] = {}
+        verdicts: dict[ReportedTriple, bool] = {}
         for reading in claim.readings:
             if reading not in verdicts:
                 verdicts[reading] = matrix_may_exist(claim.task, reading)
@@ -239,24 +239,24 @@ def impossible_seed_scores(context: Context) -> Iterator[Fault]:
             )
 
 
-def matrix_may_exist(task: Task, reading: Reading) -> bool:
+def matrix_may_exist(task: Task, reported: ReportedTriple) -> bool:
     """Whether some confusion matrix may have these scores; True if no size is known."""
     classes = two_classes(task)
     if classes is not None:
-        return fits(classes, reading)
+        return fits(classes, reported)
     if task.n_test is None:
         return True
-    low, high = acc_limits(task.n_test, reading)
-    return low <= high and not any(metrics_out_of_bounds(task.n_test, reading, 1))
+    low, high = acc_limits(task.n_test, reported)
+    return low <= high and not any(metrics_out_of_bounds(task.n_test, reported, 1))
 
 
-def _why_no_matrix(task: Task, reading: Reading) -> str:
+def _why_no_matrix(task: Task, reported: ReportedTriple) -> str:
     classes = two_classes(task)
     if classes is not None:
-        return nearest_text(classes, reading)[0]
+        return nearest_text(classes, reported)[0]
     return (
         f"no confusion matrix on {task.n_test} sequences, with any class sizes, gives "
-        f"{reading.value}"
+        f"{reported.value}"
     )
 
 

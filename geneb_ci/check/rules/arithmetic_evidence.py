@@ -4,14 +4,14 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
-from geneb_ci.check.claims import Claim, MatrixClaims, fits_of
+from geneb_ci.check.claims import MatrixClaims, ScoreClaim, fits_of
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Need, Severity
 from geneb_ci.statistics.binary import count
 from geneb_ci.statistics.metrics import (
     EXACT,
     SINGLE,
-    Reading,
+    ReportedTriple,
     Triple,
     distinct_text,
     scores_of_matrix,
@@ -217,7 +217,7 @@ def wrong_matrix_scores(context: Context) -> Iterator[Fault]:
             break
 
 
-def _pairs(claim: MatrixClaims) -> Iterator[tuple[int | None, Reading, Triple]]:
+def _pairs(claim: MatrixClaims) -> Iterator[tuple[int | None, ReportedTriple, Triple]]:
     """Yield each reported triple with the one its matrices give, and its seed, from 1."""
     computed = [scores_of_matrix(matrix) for matrix in claim.matrices]
     if len(claim.scores) == len(computed) and claim.path[-2] != "canonical":
@@ -318,7 +318,7 @@ def rounded_scores(context: Context) -> Iterator[Fault]:
             )
 
 
-def _tables(claim: Claim) -> int:
+def _tables(claim: ScoreClaim) -> int:
     """Count the matrices that a rounded single-fit cell fits; 0 if it was not rounded."""
     if claim.classes is None or claim.fits > 1 or max(claim.reading.width) <= SINGLE:
         return 0

@@ -304,12 +304,12 @@ def _shared(facts: CardFacts, other: CardFacts, row: RowFacts) -> list[str]:
     return [WEIGHTS] * same_weights + [TRAINING] * same_training
 
 
-def _is_explained(name: str, facts: CardFacts, row: RowFacts, theirs: RowFacts) -> bool:
+def _is_explained(name: str, facts: CardFacts, row: RowFacts, other_row: RowFacts) -> bool:
     """Whether two rows say themselves what their cards have in common."""
     if name == TRAINING:
-        return row.training == theirs.training
+        return row.training == other_row.training
     confirmed = facts.links & row.links or facts.repositories & row.repositories
-    return bool(confirmed) or row.is_of_same(theirs)
+    return bool(confirmed) or row.is_of_same(other_row)
 
 
 def _copied_fault(message: str, actual: str, line: int) -> Fault:

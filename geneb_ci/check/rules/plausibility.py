@@ -29,20 +29,20 @@ def nested_tasks(context: Context) -> Iterator[Fault]:
         if shots != float("inf"):  # few-shot sampling noise exceeds the differences of interest
             continue
         for number, law in enumerate(laws):
-            usual = usual_gap(view.table, laws, number, part.start, view.own, ROWS_MIN)
+            usual = usual_gap(view.table, laws, number, part.start, view.own_index, ROWS_MIN)
             gap = law.gap(view.row, part.start)
-            if usual is None or not abs(gap - usual.usual) > NESTED_LIMIT * usual.scale:
+            if usual is None or not abs(gap - usual.median) > NESTED_LIMIT * usual.scale:
                 continue
-            sizes = abs(gap - usual.usual) / usual.scale
+            sizes = abs(gap - usual.median) / usual.scale
             score = score_of(sizes, NESTED_LIMIT)
             names = " and ".join(f'"{tasks[k].id}"' for k, _ in law.parts)
             yield Fault(
                 NESTED_TASKS.id,
                 ("results", regime, tasks[law.task].id, metric),
                 f"{metric} differs by {gap:+.3f} from {names}, which has the same sequences; "
-                f"in other rows by {usual.usual:+.3f}, standard deviation {usual.scale:.3f}",
+                f"in other rows by {usual.median:+.3f}, standard deviation {usual.scale:.3f}",
                 f"{gap:+.4f}",
-                f"about {usual.usual:+.3f}",
+                f"about {usual.median:+.3f}",
                 score=score,
             )
 
@@ -73,7 +73,7 @@ def few_shot_above_full(context: Context) -> Iterator[Fault]:
     if reference is None or view.standing is None or float("inf") not in view.shots:
         return
     full = view.shots.index(float("inf"))
-    scales = reference.scales(reference.index_of(view.own))
+    scales = reference.scales(reference.index_of(view.own_index))
     metric, size = context.benchmark.primary_metric, len(context.benchmark.tasks)
     for few, shots in enumerate(view.shots):
         for number, task in enumerate(context.benchmark.tasks if shots != float("inf") else ()):
@@ -185,7 +185,7 @@ def constant_predictions(context: Context) -> Iterator[Fault]:
             shares = [count / sum(counts) for count in counts]
             if all(abs(accuracy - share) > CONSTANT_ROUNDING for share in shares):
                 continue
-        if elsewhere[number] - {view.own}:
+        if elsewhere[number] - {view.own_index}:
             continue
         yield Fault(
             CONSTANT_PREDICTIONS.id,
@@ -200,14 +200,14 @@ def constant_predictions(context: Context) -> Iterator[Fault]:
 
 
 @functools.lru_cache(maxsize=4)
-def _is_constant(table: ScoreTable, most: float) -> list[frozenset[int | None]]:
-    """Return, by cell, the rows with constant predictions in it and in fewer than `most` cells."""
+def _is_constant(table: ScoreTable, maximum: float) -> list[frozenset[int | None]]:
+    """Return by cell the rows with one predicted class in it, in fewer than `maximum` cells."""
     constant_rows: list[set[int | None]] = (
         [set() for _ in table.vectors[0]] if table.vectors else []
     )
     for index, row in enumerate(table.vectors):
         zeros = [number for number, value in enumerate(row) if abs(value) <= CONSTANT_MCC]
-        for number in zeros if len(zeros) < most else ():
+        for number in zeros if len(zeros) < maximum else ():
             constant_rows[number].add(index)
     return [frozenset(rows) for rows in constant_rows]
 

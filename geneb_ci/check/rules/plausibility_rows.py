@@ -8,7 +8,7 @@ from geneb_ci.common.finding import Fault, Need, Severity, first_and_more, perce
 from geneb_ci.statistics.neighbours import (
     NEAR,
     SHARE,
-    Affine,
+    AffineFit,
     affine_copy,
     copies,
     is_coarse,
@@ -107,7 +107,7 @@ def uniform_gain(context: Context) -> Iterator[Fault]:
             )
 
 
-def _affine(regime: str, fit: Affine, view: RowView) -> Fault:
+def _affine(regime: str, fit: AffineFit, view: RowView) -> Fault:
     score = score_of(GAIN_RESIDUAL, max(fit.residual, 1e-9))
     name = quoted(view.table.names[fit.number])
     return Fault(
@@ -150,14 +150,14 @@ def near_copy(context: Context) -> Iterator[Fault]:
     for near in similar[:COPIES_NAMED_MAX]:
         if near.number in identical:  # reported by identical-results
             continue
-        score = score_of(near.near / near.cells, SHARE)
+        score = score_of(near.near_cells / near.cells, SHARE)
         yield Fault(
             NEAR_COPY.id,
             ("results",),
-            f"{near.near} of {near.cells} scores are within {NEAR} of those of "
+            f"{near.near_cells} of {near.cells} scores are within {NEAR} of those of "
             f"{quoted(view.table.names[near.number])} ({near.equal} are equal); "
             "two different models agree in at most 5 % of theirs",
-            f"{percent(near.near / near.cells)} within {NEAR}",
+            f"{percent(near.near_cells / near.cells)} within {NEAR}",
             f"below {percent(SHARE)}",
             on_key=True,
             score=score,

@@ -88,7 +88,7 @@ def wrong_upgrade(context: Context) -> Iterator[Fault]:
         actual = quoted(entry.get(path[1]))
         text = f"the file was not made from the one that it names: its format 1.0 is {digest}"
         yield Fault(WRONG_UPGRADE.id, path, text, actual, quoted(digest))
-    now = context.described
+    now = context.upgraded_entry
     if now.get("sha256") != entry.get("sha256"):
         return
     for key in sorted({*now, *entry} - {path[1]}):
@@ -116,7 +116,7 @@ WRONG_UPGRADE = Rule(
 
 def changed_entry(context: Context) -> Iterator[Fault]:
     """Report an upgraded file whose model has another entry now, or none."""
-    claimed, now = context.text(ENTRY_MEMBER, "sha256"), context.described.get("sha256")
+    claimed, now = context.text(ENTRY_MEMBER, "sha256"), context.upgraded_entry.get("sha256")
     if claimed and claimed != now:
         what = "has another digest now" if now else "is not in the model registry"
         yield Fault(

@@ -155,7 +155,7 @@ def right_place(file: FileChange, change: Change) -> str:
     is_plain = _MISTAKEN.fullmatch(folder) and not _HIDDEN.search(folder)
     if not is_new or not is_plain or _OTHERS.fullmatch(name):
         return ""
-    places, stem = change.places, name.rpartition(".")[0]
+    places, stem = change.folders, name.rpartition(".")[0]
     target = ""
     if name.endswith(".json"):
         target = f"{places.submissions}/{name}"

@@ -64,7 +64,7 @@ EDITED_WITHOUT_NOTE = ChangeRule(
 
 def invalid_audit_record(change: Change) -> Iterator[ChangeFault]:
     """Report each record with a step that differs, and each statement that cannot be read."""
-    for path, reason in change.unsound:
+    for path, reason in change.invalid_records:
         yield ChangeFault(
             INVALID_AUDIT_RECORD.id,
             path,
@@ -139,7 +139,7 @@ def row_without_card(change: Change) -> Iterator[ChangeFault]:
     """Report an added row whose card is not in the pull request."""
     row = change.row
     if row is not None and row.before is None and row.after is not None and change.card is None:
-        card = f"{change.places.cards}/{change.model}.md"
+        card = f"{change.folders.cards}/{change.model}.md"
         message = f"this pull request has no model card for {quoted(change.model)}"
         yield ChangeFault(ROW_WITHOUT_CARD.id, row.path, message, "no card", quoted(card))
 
@@ -166,10 +166,10 @@ def row_without_extractor(change: Change) -> Iterator[ChangeFault]:
     row = change.row
     if row is None or row.before is not None or row.after is None or change.extractor is not None:
         return
-    if not change.is_there:
+    if not change.has_extractor:
         module = change.module or "<module>.py"
         message = f"this pull request has no extractor for {quoted(change.model)}"
-        expected = quoted(f"{change.places.extractors}/{module}")
+        expected = quoted(f"{change.folders.extractors}/{module}")
         yield ChangeFault(ROW_WITHOUT_EXTRACTOR.id, row.path, message, "no extractor", expected)
 
 

@@ -19,7 +19,7 @@ ADMIN_ROLE, MAINTAIN_ROLE = 5, 2
 """Ids of repository roles in rulesets, as GitHub's documentation lists them."""
 GUARD, VERDICT = "geneb-ci: main", "geneb-ci: verdict"
 """Names of our rulesets."""
-_OF_REPOSITORY = "Repository"
+_REPOSITORY_GROUP = "Repository"
 """Source of a ruleset that is not its organisation's."""
 COLOUR = "ededed"
 
@@ -104,7 +104,8 @@ def _ruleset(
     own = [
         ruleset["id"]
         for ruleset in client.page("/rulesets")
-        if ruleset["name"] == name and ruleset.get("source_type", _OF_REPOSITORY) == _OF_REPOSITORY
+        if ruleset["name"] == name
+        and ruleset.get("source_type", _REPOSITORY_GROUP) == _REPOSITORY_GROUP
     ]
     if own:
         client.send("PUT", f"/rulesets/{own[0]}", body)
@@ -175,7 +176,7 @@ class AppliedSettings(NamedTuple):
     """The outcome of applying the settings of one group."""
 
     ids: tuple[str, ...]
-    sent: tuple[str, ...]
+    requests: tuple[str, ...]
     """The requests that were sent, or would be."""
     error: str = ""
 
@@ -194,12 +195,12 @@ def settings_applied(
     return [_applied(client, settings) for settings in wrong.values()]
 
 
-def _applied(client: SettingsClient, wrong: Sequence[Setting]) -> AppliedSettings:
+def _applied(client: SettingsClient, wrong_settings: Sequence[Setting]) -> AppliedSettings:
     before, error = len(client.sent), ""
-    group = [setting for setting in SETTINGS if setting.group == wrong[0].group]
+    group = [setting for setting in SETTINGS if setting.group == wrong_settings[0].group]
     try:
-        _WRITERS[wrong[0].apply](client, group)
+        _WRITERS[wrong_settings[0].apply](client, group)
     except (UsageProblem, Unseen, UnexpectedReply) as refused:
         error = f"{refused.message}; {refused.fix}"
-    ids = tuple(setting.id for setting in wrong)
+    ids = tuple(setting.id for setting in wrong_settings)
     return AppliedSettings(ids, tuple(client.sent[before:]), error)

@@ -8,7 +8,7 @@ from typing import Any
 
 from geneb_ci.github.answers import ALONE, ANSWERS_FILE
 from geneb_ci.github.api import GitHub
-from geneb_ci.github.errors import AGAIN, MissingScope, NotFound, UnexpectedReply, Unseen
+from geneb_ci.github.errors import RETRY_FIX, MissingScope, NotFound, UnexpectedReply, Unseen
 from geneb_ci.github.wire import Wire
 from reference_harness.formats.files import blob_id
 
@@ -21,34 +21,40 @@ ADMINISTRATION, METADATA = "Administration: read", "Metadata: read"
 class SettingsClient:
     """Reads and writes settings of one repository; each address is read once."""
 
-    def __init__(self, wire: Wire, space: str = "", *, dry: bool = False) -> None:
+    def __init__(self, wire: Wire, space: str = "", *, dry_run: bool = False) -> None:
         self.wire = wire
         self.space = space
         """The Space as OWNER/NAME; empty where the caller does not name it."""
-        self.dry = dry
+        self.dry = dry_run
         """Whether writes are only listed."""
         self.sent: list[str] = []
         """Each write so far: verb and path."""
         self._known: dict[str, Any] = {}
         self._github = GitHub(wire)
 
-    def get(self, path: str, needs: str = METADATA, **parameters: str | int) -> Any:
+    def get(self, path: str, permission: str = METADATA, **parameters: str | int) -> Any:
         """Return the JSON of a path of the repository; None where GitHub finds nothing there.
 
-        Raises Unseen where the token may not read it; `needs` is the permission of a fine-grained
+        Raises Unseen where the token may not read it; `permission` is the one that a fine-grained
         token.
         """
         key = f"{path} {parameters}"
-        return self._once(key, lambda: self.wire.get(path, **parameters).body, None, path, needs)
+        return self._once(
+            key, lambda: self.wire.get(path, **parameters).body, None, path, permission
+        )
 
-    def page(self, path: str, needs: str = METADATA) -> list[dict[str, Any]]:
+    def page(self, path: str, permission: str = METADATA) -> list[dict[str, Any]]:
         """Return a whole list. Raises Unseen where the token may not read it."""
         pages = self.wire.pages(path, PAGES_MAX)
         return list(
-            self._once(path, lambda: [item for page in pages for item in page], [], path, needs)
+            self._once(
+                path, lambda: [item for page in pages for item in page], [], path, permission
+            )
         )
 
-    def _once(self, key: str, read: Callable[[], Any], nothing: Any, path: str, needs: str) -> Any:
+    def _once(
+        self, key: str, read: Callable[[], Any], nothing: Any, path: str, permission: str
+    ) -> Any:
         """Return what was read before under this key, or what is read now.
 
         It is `nothing` where GitHub finds nothing. Raises Unseen where the token may not read it.
@@ -59,7 +65,7 @@ class SettingsClient:
             except NotFound:
                 self._known[key] = nothing
             except MissingScope as error:
-                self._known[key] = _unseen(path, needs, error.message)
+                self._known[key] = _unseen(path, permission, error.message)
         reply = self._known[key]
         if isinstance(reply, Unseen):
             raise reply
@@ -109,7 +115,7 @@ class SettingsClient:
             branch = self.get(f"/branches/{MAIN}", "Contents: read")
             tree = self._github.tree(branch["commit"]["sha"])
             if tree.truncated:
-                raise UnexpectedReply("GitHub lists only a part of main", AGAIN)
+                raise UnexpectedReply("GitHub lists only a part of main", RETRY_FIX)
             self._known["tree"] = {
                 entry.path: entry.sha for entry in tree.tree if entry.type == "blob"
             }
@@ -126,7 +132,7 @@ class SettingsClient:
         if sha not in self._known:
             raw = base64.b64decode(self._github.blob(sha).content)
             if blob_id(raw) != sha:
-                raise UnexpectedReply(f"{path}: bytes that do not match their digest", AGAIN)
+                raise UnexpectedReply(f"{path}: bytes that do not match their digest", RETRY_FIX)
             self._known[sha] = raw
         return bytes(self._known[sha])
 
@@ -144,8 +150,8 @@ class SettingsClient:
         return [name for name in self.blobs() if PurePosixPath(name).is_relative_to(path)]
 
 
-def _unseen(path: str, needs: str, why: str) -> Unseen:
+def _unseen(path: str, permission: str, why: str) -> Unseen:
     return Unseen(
         f"{path or 'the repository'} cannot be read: {why}",
-        f"use a token of an administrator with {needs}",
+        f"use a token of an administrator with {permission}",
     )

@@ -136,7 +136,7 @@ def as_json(
         {
             "id": feature.name,
             "state": feature.state.value,
-            "because": feature.because,
+            "because": feature.reason,
             "fix": feature.fix,
         }
         for feature in features

@@ -22,7 +22,7 @@ from geneb_ci.github.audit_ready import (
     WRITER,
 )
 from geneb_ci.github.errors import UnexpectedReply, Unseen
-from geneb_ci.github.report import ASKED
+from geneb_ci.github.report import AUDIT_LABEL
 from geneb_ci.github.settings.check import AUDIT_RUNNER, DISABLED
 from geneb_ci.github.settings.check_files import WORKFLOWS, audit_key
 from geneb_ci.github.settings.client import ADMINISTRATION, MAIN, SettingsClient
@@ -53,15 +53,15 @@ class Feature(NamedTuple):
 
     name: str
     state: FeatureState
-    because: str = ""
+    reason: str = ""
     fix: str = ""
 
     @property
     def lines(self) -> list[str]:
         """The lines of a report."""
         what = f"{self.name}: {self.state}"
-        if self.because:
-            what += f" {self.because}" if self.state is FeatureState.BROKEN else f": {self.because}"
+        if self.reason:
+            what += f" {self.reason}" if self.state is FeatureState.BROKEN else f": {self.reason}"
         return [what, f"  fix: {self.fix}"] if self.fix else [what]
 
 
@@ -103,11 +103,9 @@ def reads_of(workflow: str, text: str) -> list[JobReads]:
 class _Lacks(Exception):  # noqa: N818 (what a feature lacks, not an error)
     """Why a feature does not work, and what to do; it is not set up where nobody wanted it yet."""
 
-    def __init__(
-        self, because: str, fix: str, *, state: FeatureState = FeatureState.BROKEN
-    ) -> None:
-        super().__init__(because)
-        self.because, self.fix, self.state = because, fix, state
+    def __init__(self, reason: str, fix: str, *, state: FeatureState = FeatureState.BROKEN) -> None:
+        super().__init__(reason)
+        self.because, self.fix, self.state = reason, fix, state
 
 
 class _Board:
@@ -225,8 +223,8 @@ def _audits(board: _Board) -> str:
     labels = {
         str(label["name"]).casefold() for label in board.client.page("/labels", "Issues: read")
     }
-    if ASKED not in labels:
-        raise _Lacks(f"the label {ASKED} does not exist", f"gh label create {ASKED}")
+    if AUDIT_LABEL not in labels:
+        raise _Lacks(f"the label {AUDIT_LABEL} does not exist", f"gh label create {AUDIT_LABEL}")
     flavor, runner = board.variable(FLAVOR), board.variable(RUNNER)
     if not flavor and not runner:
         what = f"neither {FLAVOR} nor {RUNNER} is set; a label is answered by a comment"

@@ -16,7 +16,7 @@ from geneb_ci.github.main_branch import (
     layout_of_settings,
 )
 from geneb_ci.github.sides import entries, main_at
-from geneb_ci.github.verdict.collect import Judge, places_of
+from geneb_ci.github.verdict.collect import PullChecker, places_of
 from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
 from geneb_ci.github.verdict.model import PullHead, PullOutcome, PullVerdict
 from geneb_ci.github.verdict.words import TITLES, next_step
@@ -98,7 +98,7 @@ def judge_branch(
     main = main_at(clone, of_base, further_places(layout))
     with layout_of_main(clone, root, main, say) as own:
         known = BaseBranch(own)
-        judge = Judge(clone, own, known.modules, main)
+        judge = PullChecker(clone, own, known.modules, main)
         decision = decide(judge, PullHead(number=1, head_sha=head), known, ranks=ranks)
     return BranchVerdict(decision, name, uncommitted)
 

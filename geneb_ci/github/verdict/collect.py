@@ -201,7 +201,7 @@ def _change_finding(rule: AnyRule, fault: ChangeFault) -> Finding:
 
 
 @dataclass(frozen=True)
-class Judged:
+class CheckedPull:
     """The results of checking one pull request."""
 
     merge_base: str
@@ -235,7 +235,7 @@ def places_of(layout: Layout) -> RepositoryFolders:
     return RepositoryFolders(**names)
 
 
-class Judge:
+class PullChecker:
     """Checks pull requests of a repository against a checkout of its base branch."""
 
     def __init__(
@@ -265,7 +265,7 @@ class Judge:
         sides = self.sides(head)
         return [sides.head[path] for path in self._paths_to_read(sides.change, sides.head)]
 
-    def judge(self, head: str, others: Mapping[int, Fingerprint] | None = None) -> Judged:
+    def judge(self, head: str, others: Mapping[int, Fingerprint] | None = None) -> CheckedPull:
         """Read and check the head of a pull request, in at most six requests.
 
         `others` are open pull requests that pass; the row is compared with theirs. Raises
@@ -280,12 +280,12 @@ class Judge:
         findings = tuple(sorted((*judged.findings, *further), key=Finding.sort_key))
         return dataclasses.replace(judged, change=change, findings=findings)
 
-    def judged(self, sides: Sides) -> Judged:
+    def judged(self, sides: Sides) -> CheckedPull:
         """Check what changes, without regard to other open pull requests."""
         sides = dataclasses.replace(sides, change=_with_replaced(sides.change))
         first = change_findings(sides.change)
         if {finding.rule for finding in first} & UNREAD or not sides.change.model:
-            return Judged(sides.merge_base, sides.change, tuple(first), (), None, None)
+            return CheckedPull(sides.merge_base, sides.change, tuple(first), (), None, None)
         if sides.change.is_evidence:
             return self._judge_records(sides)
         raws = self._read(sides.change, sides.head)
@@ -293,12 +293,12 @@ class Judge:
         if any(file.path not in raws for file in (change.extractor, change.lock) if file):
             raws |= self._read(change, sides.head)  # now known to belong to the row
         records, wrong = self._records(change, raws)
-        change = dataclasses.replace(change, unsound=(*change.unsound, *wrong))
+        change = dataclasses.replace(change, invalid_records=(*change.invalid_records, *wrong))
         findings = change_findings(change)
         files = _digests(raws | records)
         row = f"{self.places.submissions}/{change.model}.json"
         if row not in raws:
-            return Judged(sides.merge_base, change, tuple(findings), (), None, None)
+            return CheckedPull(sides.merge_base, change, tuple(findings), (), None, None)
         context = self._context(change, raws, row)
         result = self.checker.result(context)
         findings += [*_unusable_extractor(change, raws, context), *result.findings]
@@ -308,13 +308,15 @@ class Judge:
         is_sound = all(finding.severity is not Severity.ERROR for finding in findings)
         own = result.submission if is_sound else None
         mark = fingerprint(own, change, context.benchmark) if own is not None else None
-        return Judged(sides.merge_base, change, tuple(findings), files, context, result, mark)
+        return CheckedPull(sides.merge_base, change, tuple(findings), files, context, result, mark)
 
-    def _judge_records(self, sides: Sides) -> Judged:
+    def _judge_records(self, sides: Sides) -> CheckedPull:
         """Verify the audit records of a pull request that has nothing else."""
         records, wrong = self._records(sides.change, {})
-        change = dataclasses.replace(sides.change, unsound=(*sides.change.unsound, *wrong))
-        return Judged(
+        change = dataclasses.replace(
+            sides.change, invalid_records=(*sides.change.invalid_records, *wrong)
+        )
+        return CheckedPull(
             sides.merge_base, change, tuple(change_findings(change)), _digests(records), None, None
         )
 
@@ -366,7 +368,7 @@ class Judge:
         return dataclasses.replace(
             change,
             module=module,
-            is_there=is_built_in(value) or f"{self.places.extractors}/{module}" in sides.head,
+            has_extractor=is_built_in(value) or f"{self.places.extractors}/{module}" in sides.head,
             published_module="" if is_shared else published,
             correction=note.value if note is not None else "",
         )
@@ -387,9 +389,9 @@ class Judge:
 
 def _with_replaced(change: Change) -> Change:
     """Return a change with each file of the audits that it changes or deletes as unsound."""
-    folder = f"{change.places.audits}/"
+    folder = f"{change.folders.audits}/"
     paths = (f.path for f in change.files if f.path.startswith(folder) and f.before is not None)
-    return dataclasses.replace(change, unsound=tuple((path, ADDED_ONLY) for path in paths))
+    return dataclasses.replace(change, invalid_records=tuple((path, ADDED_ONLY) for path in paths))
 
 
 def _digests(raws: Mapping[str, bytes | Fault]) -> tuple[FileDigest, ...]:

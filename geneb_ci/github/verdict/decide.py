@@ -24,7 +24,7 @@ from geneb_ci.common.errors import GenebError, NothingChecked
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.sides import numbers
-from geneb_ci.github.verdict.collect import Judge, Judged
+from geneb_ci.github.verdict.collect import CheckedPull, PullChecker
 from geneb_ci.github.verdict.handover import hold_together
 from geneb_ci.github.verdict.model import (
     CRASHED,
@@ -50,7 +50,7 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission, SubmissionV11
 from reference_harness.formats.text import quoted
 
-Decided = Callable[[str], DecidedStanding]
+DecisionFunction = Callable[[str], DecidedStanding]
 """Returns what is significant of a row in a regime that ranks it."""
 NEAREST = 2
 # Example of fabrication: to raise the mean by 0.02, with at most 0.1 per task, takes 20 of 100.
@@ -100,8 +100,8 @@ class BaseBranch:
         evidence = gather_evidence(self._layout, model_id)
         return evidence.decide(file.sha256, file.origin, file.scorer).level
 
-    def decided(self, own: Submission) -> Decided | None:
-        """Return the function for decisions on a board with `own`; None if it cannot be computed.
+    def decided(self, submission: Submission) -> DecisionFunction | None:
+        """Return the function for decisions on a board with `submission`; None if it has none.
 
         It needs the extra `build`, and n_test of every task.
         """
@@ -111,19 +111,21 @@ class BaseBranch:
             from geneb_ci.board.uncertainty import regime_scores, standings  # of the extra
         except ModuleNotFoundError:
             return None
-        rows = {row.model_id: row for row in self.rows} | {own.model_id: own}
+        rows = {row.model_id: row for row in self.rows} | {submission.model_id: submission}
         noted = shared_errors(self._layout)
 
         def decided(regime: str) -> DecidedStanding:
             board = regime_scores(rows.values(), regime, self.benchmark, noted)
-            macro = standings(board, "macro")[own.model_id]
+            macro = standings(board, "macro")[submission.model_id]
             categories = [standings(board, name) for name in self.benchmark.category_order]
             return DecidedStanding(
                 rank_low=macro["rank_low"],
                 rank_high=macro["rank_high"],
                 better_than=len(board.models) - macro["rank_high"],
                 worse_than=macro["rank_low"] - 1,
-                best_in=sum(category[own.model_id]["could_be_best"] for category in categories),
+                best_in=sum(
+                    category[submission.model_id]["could_be_best"] for category in categories
+                ),
                 categories=len(categories),
             )
 
@@ -169,26 +171,26 @@ def rank_of(rows: Sequence[RankedRow], model: str) -> int | None:
 
 
 def standings(
-    own: Submission,
+    submission: Submission,
     board: Sequence[Submission],
     benchmark: Benchmark,
-    decided: Decided | None = None,
+    decided: DecisionFunction | None = None,
 ) -> list[RowStanding]:
     """Return the rank in each regime, with the rank of the row that it replaces."""
-    others = [row for row in board if row.model_id != own.model_id]
+    others = [row for row in board if row.model_id != submission.model_id]
     rows = []
     for regime in benchmark.regimes:
-        after = ranked([*others, own], regime, benchmark)
-        rank = rank_of(after, own.model_id)
+        after = ranked([*others, submission], regime, benchmark)
+        rank = rank_of(after, submission.model_id)
         if rank is None:
             continue
         rows.append(
             RowStanding(
                 regime=regime,
-                score=next(row.score for row in after if row.model == own.model_id),
+                score=next(row.score for row in after if row.model == submission.model_id),
                 rank=rank,
                 rows=len(after),
-                before=rank_of(ranked(board, regime, benchmark), own.model_id),
+                before=rank_of(ranked(board, regime, benchmark), submission.model_id),
                 decided=None if decided is None else decided(regime),
             )
         )
@@ -196,16 +198,16 @@ def standings(
 
 
 def row_comparison(
-    own: Submission, board: Sequence[Submission], benchmark: Benchmark
+    submission: Submission, board: Sequence[Submission], benchmark: Benchmark
 ) -> RowComparison | None:
     """Compare the row with the best row and the two most similar rows.
 
     Similarity is the root mean square difference of category means. None if it is not ranked.
     """
     regime = benchmark.regimes[0]
-    others = [row for row in board if row.model_id != own.model_id]
-    rows = ranked([*others, own], regime, benchmark)
-    this = next((row for row in rows if row.model == own.model_id), None)
+    others = [row for row in board if row.model_id != submission.model_id]
+    rows = ranked([*others, submission], regime, benchmark)
+    this = next((row for row in rows if row.model == submission.model_id), None)
     if this is None:
         return None
     beside = sorted(
@@ -242,7 +244,7 @@ def neighbour(context: Context) -> Neighbour | None:
     name = view.table.names[near.number]
     return Neighbour(
         model=name,
-        near=near.near,
+        near=near.near_cells,
         cells=near.cells,
         limit=math.ceil(near_cells_of_copy(near.cells)),
     )
@@ -268,12 +270,12 @@ class Decision(NamedTuple):
 
     verdict: PullVerdict
     findings: tuple[Finding, ...]
-    judged: Judged | None
+    judged: CheckedPull | None
     """None where geneb-ci crashed on it."""
 
 
 def decide(
-    judge: Judge,
+    judge: PullChecker,
     pull: PullHead,
     base: BaseBranch,
     others: Mapping[int, Fingerprint] | None = None,
@@ -300,7 +302,7 @@ def decide(
 
 def pull_verdict(
     pull: PullHead,
-    judged: Judged,
+    judged: CheckedPull,
     base: BaseBranch,
     main_digest: str | None = None,
     *,

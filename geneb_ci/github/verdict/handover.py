@@ -9,7 +9,7 @@ from geneb_ci.github import transport
 from geneb_ci.github.errors import Tampered
 from geneb_ci.github.verdict.model import PullVerdict, Verdicts, outcome_of
 
-_AGAIN = "run `geneb-ci reconcile` again, and pass its output unchanged"
+_RETRY_FIX = "run `geneb-ci reconcile` again, and pass its output unchanged"
 
 
 def encode(verdict: Verdicts) -> str:
@@ -54,13 +54,15 @@ def _shortest(verdict: Verdicts) -> str:
 def decode(text: str, repository: str) -> Verdicts:
     """Return a validated verdict. Raises Tampered if it is invalid or contradicts itself."""
     if not text.strip():
-        raise UsageProblem("there is no verdict: VERDICT is empty", _AGAIN)
-    verdict = transport.decode(text, Verdicts, "the verdict", _AGAIN)
+        raise UsageProblem("there is no verdict: VERDICT is empty", _RETRY_FIX)
+    verdict = transport.decode(text, Verdicts, "the verdict", _RETRY_FIX)
     if verdict.repository.casefold() != repository.casefold():
-        raise Tampered(f"the verdict is about {verdict.repository}, not about {repository}", _AGAIN)
+        raise Tampered(
+            f"the verdict is about {verdict.repository}, not about {repository}", _RETRY_FIX
+        )
     numbers = [pull.number for pull in verdict.pulls]
     if len(set(numbers)) < len(numbers):
-        raise Tampered("the verdict has a duplicate pull request", _AGAIN)
+        raise Tampered("the verdict has a duplicate pull request", _RETRY_FIX)
     # Known rules, their severities, and the outcome that follows from them.
     for pull in verdict.pulls:
         hold_together(pull)
@@ -80,7 +82,7 @@ def hold_together(pull: PullVerdict) -> None:
             raise Tampered(
                 f"the verdict on {pull.number} lists an uncounted {finding.severity} "
                 f"{finding.rule}",
-                _AGAIN,
+                _RETRY_FIX,
             )
     listed = Counter(finding.rule for finding in pull.findings)
     for rule, number in listed.items():
@@ -88,18 +90,18 @@ def hold_together(pull: PullVerdict) -> None:
             raise Tampered(
                 f"the verdict on #{pull.number} lists {number} findings of {rule}, but counts "
                 f"{pull.places[rule]}",
-                _AGAIN,
+                _RETRY_FIX,
             )
     expected = outcome_of(pull.places, is_checked=bool(pull.files and pull.model))
     if pull.outcome is not expected:
         raise Tampered(
             f"the verdict on {pull.number} is {pull.outcome.value}, but its findings give "
             f"{expected.value}",
-            _AGAIN,
+            _RETRY_FIX,
         )
 
 
 def _known(places: Iterable[str], what: str) -> None:
     unknown = next((rule for rule in places if rule not in BY_ID), None)
     if unknown is not None:
-        raise Tampered(f"the verdict on {what} names an unknown rule: {unknown}", _AGAIN)
+        raise Tampered(f"the verdict on {what} names an unknown rule: {unknown}", _RETRY_FIX)

@@ -15,7 +15,13 @@ from geneb_ci.github.comment import receipt_on
 from geneb_ci.github.errors import RateLimited
 from geneb_ci.github.replies import Pull
 from geneb_ci.github.sides import Sides, rivals
-from geneb_ci.github.verdict.collect import RIVAL_RULES, UNREAD, Judge, Judged, change_findings
+from geneb_ci.github.verdict.collect import (
+    RIVAL_RULES,
+    UNREAD,
+    CheckedPull,
+    PullChecker,
+    change_findings,
+)
 from geneb_ci.github.verdict.model import GROUPS_MAX, GroupVerdict
 
 
@@ -47,7 +53,7 @@ def waiting_groups(github: GitHub, branch: str) -> tuple[list[str], list[GenebEr
 
 
 def judge_groups(
-    github: GitHub, judge: Judge, heads: Iterable[str]
+    github: GitHub, judge: PullChecker, heads: Iterable[str]
 ) -> tuple[list[GroupVerdict], list[GenebError]]:
     """Return the verdicts on groups, and the errors; one that fails stops no other."""
     verdicts: list[GroupVerdict] = []
@@ -62,14 +68,14 @@ def judge_groups(
     return verdicts, problems
 
 
-def judge_group(github: GitHub, judge: Judge, head: str) -> GroupVerdict:
+def judge_group(github: GitHub, judge: PullChecker, head: str) -> GroupVerdict:
     """Check every row and record that a group changes, alone and beside the others of the group.
 
     A file counts only if it belongs to an open pull request with a verdict that passes: those are
     the parts of the group. Raises ForgeProblem.
     """
     sides = judge.sides(head)
-    judged: dict[str, Judged] = {}
+    judged: dict[str, CheckedPull] = {}
     places: Counter[str] = Counter()
     left = {file.path for file in sides.change.files}
     cut = [f.rule for f in change_findings(sides.change) if f.rule in UNREAD]
@@ -116,10 +122,10 @@ def _parts(github: GitHub, change: Change, pulls: Sequence[Pull]) -> dict[str, s
 
 def _part(sides: Sides, paths: set[str]) -> Sides:
     files = tuple(file for file in sides.change.files if file.path in paths)
-    return replace(sides, change=Change(files, places=sides.change.places))
+    return replace(sides, change=Change(files, folders=sides.change.folders))
 
 
-def _together(model: str, judged: dict[str, Judged]) -> list[str]:
+def _together(model: str, judged: dict[str, CheckedPull]) -> list[str]:
     """Return the rules that a row breaks beside the others of the group."""
     marks = {name: row.fingerprint for name, row in judged.items()}
     own = marks[model]

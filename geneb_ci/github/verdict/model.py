@@ -121,7 +121,7 @@ class CommandState(NamedTuple):
     seen: int = 0
 
     def after(self, new: Command) -> "CommandState":
-        """Return it with a newer command: an audit leaves a dispute in force, a recheck ends it."""
+        """Return the state after a newer command: an audit keeps a dispute, a recheck ends it."""
         dispute = self.in_force if new.name is CommandName.AUDIT else None
         return CommandState(new, dispute, self.seen)
 
@@ -153,23 +153,23 @@ class Counts(NamedTuple):
         return ", ".join(parts) or "nothing to fix"
 
 
-def counts_of(places: Mapping[str, int]) -> Counts:
+def counts_of(rule_counts: Mapping[str, int]) -> Counts:
     """Return the numbers of findings by severity, from those by rule."""
     numbers: Counter[str] = Counter()
-    for rule, number in places.items():
+    for rule, number in rule_counts.items():
         numbers["crashed" if rule == CRASHED else BY_ID[rule].severity.value] += number
     return Counts(**{name: numbers[name] for name in Counts._fields})
 
 
-def failed_rules(places: Mapping[str, int]) -> list[str]:
+def failed_rules(rule_counts: Mapping[str, int]) -> list[str]:
     """Return the rules that found errors, sorted, of all rules with findings."""
-    return sorted(rule for rule in places if counts_of({rule: 1}).error)
+    return sorted(rule for rule in rule_counts if counts_of({rule: 1}).error)
 
 
-def outcome_of(places: Mapping[str, int], *, is_checked: bool) -> PullOutcome:
+def outcome_of(rule_counts: Mapping[str, int], *, is_checked: bool) -> PullOutcome:
     """Return the outcome; `is_checked` is whether a row was read."""
-    counts = counts_of(places)
-    if FOR_MAINTAINERS & places.keys():
+    counts = counts_of(rule_counts)
+    if FOR_MAINTAINERS & rule_counts.keys():
         return PullOutcome.NEEDS_MAINTAINER
     if counts.error:
         return PullOutcome.CHANGES_NEEDED
@@ -350,7 +350,7 @@ class PullVerdict(StrictModel):
 
     @property
     def counts(self) -> Counts:
-        """Numbers of its findings."""
+        """Numbers of the findings of this verdict, by severity."""
         return counts_of(self.places)
 
     @property

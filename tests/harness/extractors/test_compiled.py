@@ -58,7 +58,9 @@ def test_the_graph_that_torch_captures_gives_the_same_bits(model, backend):
     plain, other = spec(model).load(), spec(model, compile="true").load()
     assert (plain.facts.numerics["compiled"], other.facts.numerics["compiled"]) == (False, True)
     graphs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
-    before, after = (one.loaded.extractor.extract_embeddings(SEQUENCES) for one in (plain, other))
+    before, after = (
+        one.extractor.extractor.extract_embeddings(SEQUENCES) for one in (plain, other)
+    )
     assert np.array_equal(before, after)
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == graphs
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from geneb_ci.statistics.binary import BinaryTable, Classes
-from geneb_ci.statistics.metrics import EXACT, Reading, Triple, half_width
+from geneb_ci.statistics.metrics import EXACT, ReportedTriple, Triple, half_width
 
 SIZE_MAX = 70_000
 
@@ -35,13 +35,13 @@ def tables(draw: st.DrawFn) -> Drawn:
     return Drawn(sizes, BinaryTable(small, sizes.small - small, large, sizes.large - large))
 
 
-def read(triple: Triple, decimals: int | None) -> Reading:
+def read(triple: Triple, decimals: int | None) -> ReportedTriple:
     """Return a triple as it reads after rounding, or unrounded."""
     if decimals is None:
-        return Reading(triple, Triple(EXACT, EXACT, EXACT))
+        return ReportedTriple(triple, Triple(EXACT, EXACT, EXACT))
     width = half_width(decimals)
     rounded = Triple(*(round(value, decimals) for value in triple))
-    return Reading(rounded, Triple(width, width, width))
+    return ReportedTriple(rounded, Triple(width, width, width))
 
 
 @st.composite

@@ -27,7 +27,7 @@ from geneb_ci.statistics.metrics import (
     EXACT,
     LONG,
     NOISE,
-    Reading,
+    ReportedTriple,
     Triple,
     half_width,
     is_unrounded,
@@ -43,7 +43,7 @@ def place(one: BinaryTable) -> tuple[int, int]:
     return one.small_right + one.large_right, one.large_right - one.small_right
 
 
-def found(classes: Classes, reading: Reading) -> set[BinaryTable]:
+def found(classes: Classes, reading: ReportedTriple) -> set[BinaryTable]:
     return {
         table(classes, run.right, rho)
         for run in runs(classes, reading)
@@ -70,7 +70,7 @@ def all_tables(classes: Classes) -> list[BinaryTable]:
 )
 def test_tables_on_both_sides_of_the_turning_point_of_mcc_are_found(classes, value, width):
     """Among tables of one accuracy, MCC falls and then rises, or the other way round."""
-    reading = Reading(value, width)
+    reading = ReportedTriple(value, width)
     wanted = {one for one in all_tables(classes) if reading.holds(scores_of(one), 1e-14)}
     assert wanted
     assert found(classes, reading) == wanted
@@ -126,7 +126,7 @@ def test_the_recovered_set_is_that_of_a_search_through_all_tables(classes, decim
 @settings(max_examples=examples(200))
 def test_any_three_numbers_give_the_tables_they_may_be(small, more, mcc, acc, f1):
     classes = Classes(small, small + more)
-    reading = Reading(Triple(mcc, acc, f1), Triple(0.05, 0.02, 0.03))
+    reading = ReportedTriple(Triple(mcc, acc, f1), Triple(0.05, 0.02, 0.03))
     wanted = {one for one in all_tables(classes) if reading.holds(scores_of(one), 1e-14)}
     if not more:
         wanted = {one for one in wanted if one.large_right >= one.small_right}
@@ -165,7 +165,7 @@ def test_an_f1_of_one_or_more_asks_for_no_imbalance():
     """Exactly 1 as well: 1 - F1 is then no divisor."""
     half = Triple(1.0, 0.5, 0.5)
     for width in (0.5 - ROUNDING, 0.5, 0.6):
-        reading = Reading(half._replace(f1=0.5), half._replace(f1=width))
+        reading = ReportedTriple(half._replace(f1=0.5), half._replace(f1=width))
         assert count(Classes(3, 5), reading, 1000) > 0
     assert 0.5 + (0.5 - ROUNDING) + ROUNDING == 1.0
 
@@ -184,7 +184,7 @@ def test_what_the_harness_computes_needs_no_width():
         differ += value != scores_of(one)
         mirrored = BinaryTable(one.large_right, one.large_wrong, one.small_right, one.small_wrong)
         same = {one, mirrored} if classes.small == classes.large else {one}
-        assert found(classes, Reading(value, no_width)) & same
+        assert found(classes, ReportedTriple(value, no_width)) & same
     assert differ > 50
 
 
@@ -201,7 +201,7 @@ def test_a_table_is_found_exactly_where_the_search_finds_one(sizes, small, large
     value = scores(classes, sum(counts), counts[1] - counts[0])
     given_ = [x if places is None else round(x, places) for x in (value.mcc + edit, *value[1:])]
     width = EXACT if places is None else half_width(places)
-    reading = Reading(Triple(*given_), Triple(width, width, width))
+    reading = ReportedTriple(Triple(*given_), Triple(width, width, width))
     assert fits(classes, reading) == (next(runs(classes, reading), None) is not None)
 
 
@@ -219,7 +219,7 @@ def test_of_scores_of_few_decimals_every_table_is_found_the_nearest_accuracies_f
         small = draw.randint(1, 30)
         classes = Classes(small, small + draw.randint(1, 60))
         value = scores_of(draw.choice(all_tables(classes)))
-        reading = Reading(Triple(*(round(score, decimals) for score in value)), width)
+        reading = ReportedTriple(Triple(*(round(score, decimals) for score in value)), width)
         expected = {each for each in all_tables(classes) if reading.holds(scores_of(each), 1e-14)}
         assert found(classes, reading) == expected
         middle = reading.value.acc * classes.total
@@ -239,6 +239,6 @@ def test_coarse_scores_that_no_table_gives_are_refused_without_a_look_at_each_ta
         return scores(*given)
 
     monkeypatch.setattr(binary, "scores", counted)
-    reading = Reading(Triple(score, 0.5, score), Triple(0.05, 0.05, 0.05))
+    reading = ReportedTriple(Triple(score, 0.5, score), Triple(0.05, 0.05, 0.05))
     assert not fits(Classes(20_000, 50_000), reading)
     assert len(looks) < 200

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
 from geneb_ci.statistics.mean_triples import Hull, Plane, hull_of, outside
-from geneb_ci.statistics.metrics import EXACT, Reading, Triple
+from geneb_ci.statistics.metrics import EXACT, ReportedTriple, Triple
 from tests.examples import examples
 from tests.statistics.arithmetic.draw import classes, part, read
 
@@ -119,9 +119,11 @@ def test_the_least_f1_is_that_of_means_of_three_tables(sizes, width):
         for share in (0.25, 0.5, 0.75):
             least = Triple(*(x + share * (y - x) for x, y in zip(start, end, strict=True)))
             within = least._replace(f1=least.f1 - 0.99 * reach)
-            assert outside(hull_of(sizes), Reading(within, Triple(width, width, width))) is None
+            assert (
+                outside(hull_of(sizes), ReportedTriple(within, Triple(width, width, width))) is None
+            )
             below = least._replace(f1=least.f1 - 1.01 * reach - 1e-6)
-            refused = outside(hull_of(sizes), Reading(below, Triple(width, width, width)))
+            refused = outside(hull_of(sizes), ReportedTriple(below, Triple(width, width, width)))
             assert refused is not None
             assert (refused.metric, refused.high) == ("f1", least.acc)
             assert refused.low == pytest.approx(least.f1)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.statistics.binary import Classes, rho_limits, scores
 from geneb_ci.statistics.mean_triples import Hull, outside
-from geneb_ci.statistics.metrics import Reading, Triple
+from geneb_ci.statistics.metrics import ReportedTriple, Triple
 
 CLASSES = Classes(40, 60)
 WIDTHS = st.sampled_from([1e-13, 5e-7, 5e-5, 5e-3])
@@ -22,12 +22,12 @@ def readings(draw):
         tables.append(scores(CLASSES, right, rho))
     means = [sum(column) / 5 for column in zip(*tables, strict=True)]
     moved = [x + draw(st.sampled_from([0.0, 0.0, 1e-9, 1e-4, -1e-3, 0.02, -0.1])) for x in means]
-    return Reading(Triple(*moved), Triple(*[draw(WIDTHS)] * 3))
+    return ReportedTriple(Triple(*moved), Triple(*[draw(WIDTHS)] * 3))
 
 
 EXACT = Triple(1e-13, 1e-13, 1e-13)
-POSSIBLE = Reading(Triple(0.026006964512973612, 0.51, 0.49926528072807674), EXACT)
-BEYOND = Reading(Triple(0.5412361110304418, 0.712, 0.6514923343555719), EXACT)
+POSSIBLE = ReportedTriple(Triple(0.026006964512973612, 0.51, 0.49926528072807674), EXACT)
+BEYOND = ReportedTriple(Triple(0.5412361110304418, 0.712, 0.6514923343555719), EXACT)
 """Impossible, though on the plane through the tables by which the other is possible."""
 
 

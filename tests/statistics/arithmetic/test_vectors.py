@@ -29,7 +29,7 @@ from geneb_ci.statistics.binary import (
     scores_of,
 )
 from geneb_ci.statistics.mean_triples import Hull, Plane, outside
-from geneb_ci.statistics.metrics import Reading, Triple, distinct_text
+from geneb_ci.statistics.metrics import ReportedTriple, Triple, distinct_text
 
 VECTORS = Path(__file__).with_name("vectors.json")
 SIZES = (Classes(1, 1), Classes(2, 9), Classes(40, 40), Classes(37, 190), Classes(405, 1203))
@@ -63,7 +63,9 @@ def drawn(sizes: Classes, rng: random.Random) -> BinaryTable:
     return BinaryTable(small, sizes.small - small, large, sizes.large - large)
 
 
-def questions(name: str, tables: tuple[int, ...] = (1, 2, 5)) -> Iterator[tuple[Classes, Reading]]:
+def questions(
+    name: str, tables: tuple[int, ...] = (1, 2, 5)
+) -> Iterator[tuple[Classes, ReportedTriple]]:
     """Yield triples that means of so many tables have, for each task; of some, one is shifted."""
     rng = random.Random(name)
     for sizes in SIZES:
@@ -79,7 +81,7 @@ def questions(name: str, tables: tuple[int, ...] = (1, 2, 5)) -> Iterator[tuple[
                     triple = triple._replace(f1=triple.f1 + shift)
                 case 3:
                     triple = Triple(*(value + shift for value in triple))
-            yield sizes, Reading(triple, WIDTHS[number % 5 % 3])
+            yield sizes, ReportedTriple(triple, WIDTHS[number % 5 % 3])
 
 
 def readings() -> list[Any]:
@@ -195,7 +197,7 @@ def test_answers(name):
 
 def test_what_a_reading_holds_includes_its_ends():
     """In numbers that doubles hold exactly."""
-    reading = Reading(Triple(0.5, 0.5, 0.5), Triple(0.25, 0.125, 0.0625))
+    reading = ReportedTriple(Triple(0.5, 0.5, 0.5), Triple(0.25, 0.125, 0.0625))
     ends = [Triple(0.5 + s * 0.25, 0.5 + s * 0.125, 0.5 + s * 0.0625) for s in (-1, 1)]
     assert all(reading.holds(end) for end in ends)
     for metric, step in itertools.product(range(3), (-(2**-40), 2**-40)):

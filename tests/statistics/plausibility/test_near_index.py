@@ -44,8 +44,8 @@ def test_counts_are_those_of_every_pair(row, rows, own):
         names, tuple(rows), {Path(n): i for i, n in enumerate(names)}, (slice(0, CELLS),)
     )
     view = RowView(BENCHMARK, table, row, own if 0 <= own < len(rows) else None)
-    assert [(one.number, one.near) for one in resemblances(view)] == cell_by_cell(view)
-    close = [one for one in resemblances(view) if one.near >= near_cells_of_copy(one.cells)]
+    assert [(one.number, one.near_cells) for one in resemblances(view)] == cell_by_cell(view)
+    close = [one for one in resemblances(view) if one.near_cells >= near_cells_of_copy(one.cells)]
     assert copies(view) == close
 
 

@@ -60,7 +60,7 @@ def test_a_cell_is_no_witness_in_its_own_case(
     fit = reference_of(table)
     assert fit is not None
     row = table.vectors[number]
-    usual, reach = fit.centre.usual[cell], fit.centre.reach[cell]
+    usual, reach = fit.centre.medians[cell], fit.centre.clip_distances[cell]
     moved = (*row[:cell], min(1, max(-1, usual + value * reach)), *row[cell + 1 :])
     before, after = (leave_one_out_of(r, fit, number) for r in (row, moved))
     assert before is not None

@@ -62,7 +62,7 @@ def test_no_sound_row_comes_near_a_limit(views: dict[str, RowView]) -> None:
     highest, few_shot, lowest = 0.0, 0.0, 0.0
     for name, view in views.items():
         assert view.standing is not None
-        distance = [0.0 if name in KNOWN else d for d in view.standing.distance]
+        distance = [0.0 if name in KNOWN else d for d in view.standing.distances]
         highest = max(highest, *distance[:100])
         few_shot = max(few_shot, *distance[100:])
         lowest = min(lowest, *distance)
@@ -95,17 +95,17 @@ def test_laws_hold_on_every_row(views: dict[str, RowView], benchmark: Benchmark)
     binding = set()
     for view in views.values():
         for number, law in enumerate(laws):
-            usual = usual_gap(view.table, laws, number, 0, view.own, 8)
+            usual = usual_gap(view.table, laws, number, 0, view.own_index, 8)
             if usual is not None:
                 binding.add(number)
-                assert abs(law.gap(view.row, 0) - usual.usual) < 5.5 * usual.scale
+                assert abs(law.gap(view.row, 0) - usual.median) < 5.5 * usual.scale
     assert binding == set(range(15)), "promoters of 70 bp follow those of 300 bp too loosely"
     assert plausibility.NESTED_LIMIT > 5.5 * 1.18
 
 
 def test_relatives_are_not_copies(views: dict[str, RowView]) -> None:
     for view in views.values():
-        assert all(near.near / near.cells <= 0.05 for near in resemblances(view))
+        assert all(near.near_cells / near.cells <= 0.05 for near in resemblances(view))
         assert all(affine_copy(view, part, 0.02) is None for part in view.table.regimes)
         assert max(lead_share(view, part) for part in view.table.regimes) <= 0.23
     assert SHARE > 2 * 0.05
@@ -124,5 +124,5 @@ def test_relatives_are_not_copies(views: dict[str, RowView]) -> None:
 def test_near_cells_of_relatives(
     views: dict[str, RowView], one: str, other: str, near: int
 ) -> None:
-    found = {views[one].table.names[r.number]: r.near for r in resemblances(views[one])}
+    found = {views[one].table.names[r.number]: r.near_cells for r in resemblances(views[one])}
     assert found[other] == near

@@ -51,22 +51,22 @@ def test_leaving_out_is_exact(table: ScoreTable, fit: Reference, number: int) ->
     """The closed forms give what solving again does, for the row and for each cell."""
     standing = leave_one_out_of(table.vectors[number], fit, number)
     assert standing is not None
-    others = np.array([r for i, r in enumerate(fit.standard) if i != fit.index_of(number)])
-    own = np.array(fit.standard[number])
+    others = np.array([r for i, r in enumerate(fit.standardised) if i != fit.index_of(number)])
+    own = np.array(fit.standardised[number])
     for cell in (0, 57, 150, 299):
         kept = np.arange(300) != cell
         system = others[:, kept] @ others[:, kept].T + RIDGE * np.eye(len(others))
         weights = np.linalg.solve(system, others[:, kept] @ own[kept])
-        guess = fit.centre.usual[cell] + fit.unit[cell] * float(weights @ others[:, cell])
+        guess = fit.centre.medians[cell] + fit.fit_scales[cell] * float(weights @ others[:, cell])
         assert standing.predicted[cell] == pytest.approx(guess, abs=1e-9)
 
 
 def test_leaving_out_two_rows_is_exact(table: ScoreTable, fit: Reference) -> None:
     standing = leave_one_out_of(table.vectors[3], fit, 3, 25)
     assert standing is not None
-    others = np.array([r for i, r in enumerate(fit.standard) if i not in {3, 25}])
+    others = np.array([r for i, r in enumerate(fit.standardised) if i not in {3, 25}])
     system = others @ others.T + RIDGE * np.eye(len(others))
-    weights = np.linalg.solve(system, others @ np.array(fit.standard[3]))
+    weights = np.linalg.solve(system, others @ np.array(fit.standardised[3]))
     assert list(standing.weights) == [i for i in fit.rows if i not in {3, 25}]
     assert list(standing.weights.values()) == pytest.approx(list(weights), abs=1e-12)
 
@@ -78,13 +78,13 @@ def test_profiles_without_a_row_are_those_of_the_others(table: ScoreTable) -> No
     found = view._profiles(table, parts)
     assert found is not None
     for number, means in enumerate(found.means):
-        kept = [row for i, row in enumerate(found.standard) if i != number]
+        kept = [row for i, row in enumerate(found.standardised) if i != number]
         precision = inverse(gram(list(zip(*kept, strict=True)), view.RIDGE))
-        own = found.standard[number]
+        own = found.standardised[number]
         expected = [
             mean - usual - spread * (z - math.fsum(map(mul, line, own)) / line[k])
             for k, (mean, usual, spread, z, line) in enumerate(
-                zip(means, found.usual, found.spread, own, precision, strict=True)
+                zip(means, found.medians, found.spread, own, precision, strict=True)
             )
         ]
         assert found.residuals[number] == pytest.approx(expected, abs=1e-12)
@@ -107,9 +107,9 @@ def test_leaving_out_is_honest(table: ScoreTable, fit: Reference, step: int) -> 
         assert shared is not None
         assert alone is not None
         limits = [(-BELOW, ABOVE)] * 100 + [(-BELOW, ABOVE_FEW_SHOT)] * 200
-        if any(not a < d < b for d, (a, b) in zip(alone.distance, limits, strict=True)):
+        if any(not a < d < b for d, (a, b) in zip(alone.distances, limits, strict=True)):
             flagged.add(table.names[number])
-        apart += [abs(a - b) for a, b in zip(shared.distance, alone.distance, strict=True)]
+        apart += [abs(a - b) for a, b in zip(shared.distances, alone.distances, strict=True)]
     ordered = sorted(apart)
     assert ordered[len(ordered) // 2] < 0.1
     assert ordered[int(0.99 * len(ordered))] < 0.5
@@ -143,7 +143,7 @@ def test_many_rows_are_thinned(
     row = table.vectors[1]
     standing = leave_one_out_of(row, found, 1)
     assert standing is not None
-    assert max(map(abs, standing.distance)) < 12
+    assert max(map(abs, standing.distances)) < 12
 
 
 def test_equal_rows_do_no_harm(table: ScoreTable) -> None:
@@ -152,7 +152,7 @@ def test_equal_rows_do_no_harm(table: ScoreTable) -> None:
     assert found is not None
     standing = leave_one_out_of(table.vectors[0], found, 0)
     assert standing is not None
-    assert all(math.isfinite(x) for x in standing.distance)
+    assert all(math.isfinite(x) for x in standing.distances)
 
 
 def test_a_row_full_of_holes_has_no_standing(table: ScoreTable, fit: Reference) -> None:
