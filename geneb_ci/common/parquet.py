@@ -146,9 +146,8 @@ def _chunk(column: ParquetColumn, values: Sequence[Any]) -> _Chunk:
         count = len(depth)
     else:
         is_known = list(map(operator.is_not, values, itertools.repeat(None)))
-        known = list(itertools.compress(values, is_known))
-        levels = _levels(list(map(int, is_known)), 1)
-        count = len(values)
+        known = values if all(is_known) else list(itertools.compress(values, is_known))
+        levels, count = _levels(is_known, 1), len(values)
     if column.kind == "flag":
         body, encoding, dictionary = _packed([int(value) for value in known], 1), PLAIN, b""
     else:
@@ -202,6 +201,8 @@ def _hybrid(numbers: Sequence[int], width: int) -> bytes:
     """Return numbers of so many bits, as runs of equal ones or packed, whichever is shorter."""
     size = (width + 7) // 8
     groups = -(-len(numbers) // GROUP)
+    if numbers and min(numbers) == max(numbers):
+        return _varint(len(numbers) << 1) + int(numbers[0]).to_bytes(size, "little")
     changes = map(operator.ne, numbers, itertools.islice(numbers, 1, None))
     ends = list(itertools.compress(itertools.count(1), changes))
     if (len(ends) + 1) * (size + 1) > groups * width:
@@ -209,7 +210,7 @@ def _hybrid(numbers: Sequence[int], width: int) -> bytes:
     starts = [0, *ends]
     lengths = zip(starts, [*ends, len(numbers)], strict=True)
     return b"".join(
-        _varint((end - start) << 1) + numbers[start].to_bytes(size, "little")
+        _varint((end - start) << 1) + int(numbers[start]).to_bytes(size, "little")
         for start, end in lengths
         if end > start
     )
