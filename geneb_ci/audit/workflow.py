@@ -192,7 +192,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
                     if isinstance(draw, AuditProgress):
                         return draw._replace(cost=cost)
                     plan = draw
-                    _shown_cost(request, here, plan, setup, say, show)
+                    _shown_cost(request, here, plan, setup, say, show, before=cost)
                 # Rerun and compare.
                 advice = (
                     f"\n  this draw has no record: what is finished is kept in {work.folder}; run "
@@ -225,10 +225,14 @@ def _shown_cost(
     setup: float,
     say: Say,
     show: Say,
+    before: str = "",
 ) -> str:
-    """Show and return what is left to pay; "" where all is embedded."""
+    """Return what is left to pay, and show it where its figures are not those shown before.
+
+    "" where all is embedded.
+    """
     cost: str = request.sample.cost(prepared, plan, setup, say)
-    if cost:
+    if cost.partition("\n")[2] != before.partition("\n")[2]:
         show(cost)
     return cost
 
