@@ -62,7 +62,7 @@ def test_it_writes_the_same_board_as_a_checkout(wheel, tmp_path):
     code = (
         "import sys; sys.path.insert(0, 'site'); import hashlib, json;"
         "from geneb_ci.github import new_repository as n;"
-        "g = n.Answers('org/board', 'org/board', '@org/team');"
+        "g = n.BoardAnswers('org/board', 'org/board', '@org/team');"
         "print(json.dumps({p: hashlib.sha256(r).hexdigest() for p, r in"
         " n.files_of(g, n.benchmark_bytes(None)).items()}))"
     )
