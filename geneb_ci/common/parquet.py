@@ -146,7 +146,7 @@ def _chunk(column: ParquetColumn, values: Sequence[Any]) -> _Chunk:
         count = len(depth)
     else:
         is_known = list(map(operator.is_not, values, itertools.repeat(None)))
-        known = values if all(is_known) else list(itertools.compress(values, is_known))
+        known = list(values if all(is_known) else itertools.compress(values, is_known))
         levels, count = _levels(is_known, 1), len(values)
     if column.kind == "flag":
         body, encoding, dictionary = _packed([int(value) for value in known], 1), PLAIN, b""
