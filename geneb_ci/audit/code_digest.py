@@ -36,7 +36,7 @@ _OWN = "_"
 
 
 def code_shape(modules: Mapping[str, bytes], module: str, class_name: str) -> str:
-    """Return the shape of a class of a module, as 64 hex digits.
+    """Return the digest of a class and of all that it uses, as 64 hex digits: its shape.
 
     `modules` are the files of the folder of extractors, name to content. The shape of a module that
     Python cannot parse is the digest of its bytes. Raises AuditRefused for more source than

@@ -92,7 +92,7 @@ def write_texts(folder: Path, texts: Texts, jobs: int) -> None:
     """Write files by so many processes, each whole or not at all, and none before all are made.
 
     A file that has the same bytes is left as it is.
-    Raises UsageProblem where another folder helps, MachineFault where the disk is full or fails.
+    Raises UsageProblem for a folder that cannot be written, MachineFault for a full or broken disk.
     """
     names, own = list(texts), secrets.token_hex(4)
     staged = [folder / f".{name}.{own}" for name in names]

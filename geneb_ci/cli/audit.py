@@ -120,7 +120,7 @@ STATUS = "geneb/audit-commit"
 @click.option(
     "--key",
     type=click.Path(path_type=Path),
-    help="Private key: sign the commitment too, so that it cannot be passed over.",
+    help="Private key: sign the commitment too, so that nobody can leave this audit out.",
 )
 def commit_command(
     file: Path,

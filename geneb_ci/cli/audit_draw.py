@@ -149,7 +149,7 @@ def source_options(function: Any) -> Any:
             "--fallback-key-file",
             metavar="F",
             type=file,
-            help="After an outage of an hour: draw by this key.",
+            help="Where the beacon has been down for an hour: draw by this secret key instead.",
         ),
         click.option(
             "--why",

@@ -19,7 +19,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files, each whole or not at all: under a temporary name, then renamed.
 
     A file that has these bytes already is left as it is.
-    Raises UsageProblem where another folder helps, MachineFault where the disk is full or fails.
+    Raises UsageProblem for a folder that cannot be written, MachineFault for a full or broken disk.
     """
     staged: dict[str, str] = {}
 

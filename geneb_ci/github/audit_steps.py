@@ -66,7 +66,7 @@ def open_audit(
 ) -> AuditOrder:
     """Commit to a head, publish the digest, draw, and keep the draw in a comment; return it.
 
-    A GenebError that ends it is raised, and is a comment with what to do.
+    Raises GenebError after writing a comment that says what to do.
     """
     try:
         report.refuse_locked(target.number, is_locked=target.locked)
@@ -199,8 +199,8 @@ def deliver_outcome(
 ) -> None:
     """Sign the outcome in a line, verify every step, and propose the record or attach it.
 
-    A GenebError that ends it, such as AuditRefused for a line that is empty, is raised, and is a
-    comment with what to do.
+    Raises GenebError, such as AuditRefused for an empty line, after writing a comment that says
+    what to do.
     """
     orders = audits.earlier_orders(github, order.number)
     if order.plan.commitment_sha256 not in {prior.plan.commitment_sha256 for prior in orders}:

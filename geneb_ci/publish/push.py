@@ -56,7 +56,7 @@ class Intent(Protocol):
     """The generation to publish: a new one or, as a rollback, an earlier one."""
 
     def is_live(self, state: SpaceState) -> bool:
-        """Whether the Space already has it."""
+        """Whether the Space already has this generation."""
 
     def generation(self, state: SpaceState) -> Generation:
         """Return the generation to publish. Raises NotFastForward if the state must not change."""
@@ -366,7 +366,7 @@ class RollbackIntent:
     repository: GitRepository
 
     def is_live(self, state: SpaceState) -> bool:
-        """Whether the Space already has it, in every byte."""
+        """Whether the Space already has this generation, in every byte."""
         live = _live(self.built, state)
         return live is not None and (live.rollback is None or live.rollback.covers == self.covers)
 

@@ -71,7 +71,7 @@ class HiddenAlterations(NamedTuple):
     """By how much they raise the mean of the regime at most."""
 
     def within(self, limit: float) -> "HiddenAlterations":
-        """Return those that are hit no more often."""
+        """Return the alterations that are hit at most `limit` times in the mean."""
         may_be = self.hits <= limit
         return HiddenAlterations(self.hits[may_be], self.mean_raise[may_be])
 

@@ -38,7 +38,7 @@ HUB: Literal["huggingface-dataset"] = "huggingface-dataset"
 
 
 def purpose(origin: "Origin") -> "Purpose":
-    """Return what a failed download of a file of a receipt means and says."""
+    """Return the errors and fixes for a download of a receipt's file that fails."""
     from geneb_ci.common.download import Purpose  # http.client: 20 ms that a board needs not
 
     return Purpose(

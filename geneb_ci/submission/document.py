@@ -119,7 +119,7 @@ class _Members(NamedTuple):
 
     @classmethod
     def of(cls, value: Any) -> "_Members":
-        """Return what a value has in it, as far as the limit of depth."""
+        """Return the names, numbers and sizes in a value, down to the limit of depth."""
         level, values, numbers = [value], 1, 0
         names: list[str] = []
         floats = [value] if type(value) is float else []

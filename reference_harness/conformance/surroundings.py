@@ -71,7 +71,7 @@ class NetworkBlock:
             raise ConnectionRefusedError(msg)
 
     def verdict(self, subject: Subject) -> str:
-        """Load and embed, and report what was tried."""
+        """Load the extractor and embed; return which network connections it tried."""
         try:
             loaded = subject.load()
             subject.embed([random_letters(12)], 1, on=loaded.extractor)

@@ -50,14 +50,14 @@ class WorkerProcesses:
         self._executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin(initializer: Callable[..., object], given: tuple[object, ...]) -> None:
+def _begin(initializer: Callable[..., object], arguments: tuple[object, ...]) -> None:
     import signal
 
     # Ctrl-C reaches every process of the terminal: the parent alone decides what to keep.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _end_with_parent()
-    initializer(*given)
+    initializer(*arguments)
 
 
 def _end_with_parent() -> None:

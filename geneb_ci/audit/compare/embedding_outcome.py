@@ -146,7 +146,7 @@ class ComparedTask(StrictModel):
 
     @property
     def distinct(self) -> list[int]:
-        """The embeddings that were embedded, ascending."""
+        """The embeddings of all parts that were computed again, each once, ascending."""
         return sorted({row for rows in self.rows.values() for row in rows})
 
 

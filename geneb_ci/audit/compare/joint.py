@@ -62,7 +62,7 @@ benchmark of 100 tasks; on a smaller one larger, as the error of a mean is."""
 
 
 def largest_room(tasks: int) -> float:
-    """Return that raise for a benchmark of so many tasks, at least 1."""
+    """Return the largest raise that may be hidden, for a benchmark of so many tasks."""
     return ROOM * math.sqrt(max(1.0, ROOM_TASKS / tasks))
 
 

@@ -164,7 +164,7 @@ file. Where `keys.json/` begins the name, it is the revocation of the key whose 
 
 
 def is_absent(value: object) -> bool:
-    """Whether a member is left out of what is signed: as in earlier statements."""
+    """Whether a member is None and so left out of the signed statement, as in earlier ones."""
     return value is None
 
 

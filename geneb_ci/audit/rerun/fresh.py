@@ -129,7 +129,7 @@ def _row(values: list[str], benchmark: Benchmark) -> tuple[FreshSequence | None,
 
 
 def salted_digest(salt: bytes, content: bytes) -> str:
-    """Return the digest that a commitment publishes."""
+    """Return SHA-256 over salt and set, which a commitment publishes."""
     return hashlib.sha256(salt + content).hexdigest()
 
 

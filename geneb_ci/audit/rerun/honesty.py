@@ -220,7 +220,7 @@ def sequences_varied(tasks: int) -> int:
 
 
 def difference(changed: ChangedDecisions) -> float:
-    """Return D; 0 where no sequence was varied."""
+    """Return D, the net share of decisions that got worse; 0 where no sequence was varied."""
     return (changed.worse - changed.better) / changed.rows if changed.rows else 0.0
 
 
