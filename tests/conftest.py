@@ -4,6 +4,7 @@ import copy
 import gc
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -88,11 +89,12 @@ def _no_server_is_left() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _depth_of_recursion() -> Iterator[None]:
-    """Restore the limit of depth, which libraries raise when they are imported."""
-    before = sys.getrecursionlimit()
+def _state_of_the_process() -> Iterator[None]:
+    """Restore the limit of depth, which libraries raise, and what commands do about SIGTERM."""
+    limit, handler = sys.getrecursionlimit(), signal.getsignal(signal.SIGTERM)
     yield
-    sys.setrecursionlimit(before)
+    sys.setrecursionlimit(limit)
+    signal.signal(signal.SIGTERM, handler)
 
 
 @pytest.fixture

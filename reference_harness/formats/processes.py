@@ -41,12 +41,16 @@ class WorkerProcesses:
         return self._executor
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Wait for what runs; after an error or Ctrl-C stop it, since nothing will read it."""
+        """Wait for what runs; after an error or Ctrl-C kill it, since nothing will read it.
+
+        SIGTERM would be lost in a process that has just begun: Python drops a signal whose handler
+        is replaced before it is called, and the process would wait for one that ended meanwhile.
+        """
         import multiprocessing
 
         if kind is not None:
             for process in set(multiprocessing.active_children()) - self._others:
-                process.terminate()
+                process.kill()
         self._executor.shutdown(wait=True, cancel_futures=True)
 
 

@@ -67,3 +67,28 @@ def test_ctrl_c_ends_all_processes_and_one_tells_of_it(parent):
     assert stdout == ""
     assert stderr.count("Traceback") == 1
     assert stderr.endswith("KeyboardInterrupt\n")
+
+
+A_DEAF_ONE = """
+import os, signal, time
+from geneb_ci.common.parallel import in_processes
+
+ready, deaf = os.pipe()
+
+def work(item):
+    if item == 0:
+        os.read(ready, 1)
+        raise ZeroDivisionError
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.write(deaf, b"1")
+    time.sleep(600)
+
+list(in_processes(work, range(2), 2, 1))
+"""
+
+
+def test_an_error_ends_also_the_process_that_lost_a_signal():
+    """One that has just begun drops SIGTERM: the command waited for it without an end."""
+    words = [sys.executable, "-c", A_DEAF_ONE]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=END_SECONDS, check=False)
+    assert done.stderr.endswith("ZeroDivisionError\n")
