@@ -25,6 +25,7 @@ def test_a_matrix_is_the_one_that_geneb_ci_matrices_recovers(tab):
     page.select_option("#matrix", PROMOTER)
     tab.drawn()
     assert f"task={PROMOTER}" in tab.address()
+    assert page.locator("#matrix").input_value() == PROMOTER
     cells = [cell.replace(",", "") for cell in tab.texts(".matrix tbody td")]
     right_small, wrong_small, recall = int(cells[0]), int(cells[1]), float(cells[2])
     wrong_large, right_large = int(cells[3]), int(cells[4])

@@ -25,7 +25,7 @@ export function matrixSection(state, index) {
       `Recovered from the printed scores of ${counted(part.tasks.length, "task")} with two classes, one fit each. `,
       "The benchmark says how large the classes are, not which is which.",
     ),
-    h("p", { class: "question" }, h("label", {}, "Task ", taskSelect("matrix", part.tasks, task))),
+    h("p", { class: "question" }, h("label", {}, "Task ", taskSelect("matrix", part.tasks, task.id))),
     ...regimes.map((regime) => matrix(regime, cells(regime), task)),
   ];
 }
