@@ -456,7 +456,7 @@ COLUMNS: tuple[Column, ...] = (
         "contradict; from 1.2 on.",
         value=lambda entry: properties_seen(entry.submission),
         kind="text",
-        label="Seen of the extractor",
+        label="Properties of the extractor",
         is_published=False,
         is_required=False,
         download="properties",

@@ -78,9 +78,9 @@ export function evidenceChoices() {
 
 export function scopeChoices() {
   return [
-    ["paper", "the paper's rows and counts"],
-    ["board", "all rows, the board's counts"],
-    ["exclusions", "the paper's rows without known defects"],
+    ["paper", "rows of the paper"],
+    ["board", "all rows of the board"],
+    ["exclusions", "paper, no known defects"],
   ];
 }
 
