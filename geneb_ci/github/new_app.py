@@ -95,7 +95,7 @@ def manifest(repository: str, redirect: str) -> dict[str, Any]:
 def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
     """Make an App by a maintainer's clicks, and store its id and key; None after a dry run.
 
-    Raises UsageProblem where it cannot be stored or nobody clicks, ForgeProblem.
+    Raises UsageProblem where it cannot be stored or pinned, or nobody clicks, and ForgeProblem.
     """
     with connect(repository) as github:
         client = SettingsClient(github.wire)
@@ -115,8 +115,7 @@ def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
                 f"delete the App at {app.html_url}, {error.fix}, and run this again",
             ) from error
         say(f"made the App {app.slug}; stored its key in {' and '.join(KEY_NAMES)}")
-        account = client.wire.get_at(f"/users/{app.slug}[bot]")
-        pin(client, app, parsed(User, account, f"the account of the App {app.slug}").id, say)
+        pin(client, app, say)
     return app
 
 
@@ -149,23 +148,34 @@ def store(client: SettingsClient, app: NewApp) -> None:
     _set_variable(client, f"/environments/{ENVIRONMENT}", APP, app.client_id)
 
 
-def pin(client: SettingsClient, app: NewApp, account: int, say: Say) -> None:
+def pin(client: SettingsClient, app: NewApp, say: Say) -> None:
     """Wait until the App is installed, then let its status alone count as a verdict.
 
     Before it is installed nothing could set the status. After ten minutes the commands that do the
-    rest are left to the maintainer. Raises ForgeProblem.
+    rest are left to the maintainer. Raises UsageProblem, with the same commands, where GitHub
+    refuses a step.
     """
-    variables = {VERDICT_APP: app.id, VERDICT_BOT: account}
-    commands = [f"gh variable set {name} --body {value}" for name, value in variables.items()]
+    account = f"users/{app.slug}[bot]"
+    rest = (
+        f"gh variable set {VERDICT_APP} --body {app.id}; "
+        f'gh variable set {VERDICT_BOT} --body "$(gh api {account} --jq .id)"; '
+        "geneb-ci init --apply"
+    )
     say(f"install it on {client.wire.repository} alone: {app.html_url}/installations/new")
     if not _is_installed(client, app, say):
-        rest = "; ".join([*commands, "geneb-ci init --apply"])
         say(f"it is not installed yet; when it is, main takes verdicts from it alone by: {rest}")
         return
-    for name, value in variables.items():
-        _set_variable(client, "/actions", name, str(value))
-    settings = [setting for setting in SETTINGS if setting.apply == verdict.__name__]
-    verdict(client, settings)
+    try:
+        user = parsed(User, client.wire.get_at(f"/{account}"), f"the account of {app.slug}")
+        _set_variable(client, "/actions", VERDICT_APP, str(app.id))
+        _set_variable(client, "/actions", VERDICT_BOT, str(user.id))
+        verdict(client, [one for one in SETTINGS if one.apply == verdict.__name__])
+    except GenebError as error:
+        raise UsageProblem(
+            f"the App {app.slug} is installed, and its status does not count alone: "
+            f"{error.message}",
+            rest,
+        ) from error
     say(f"main takes the status geneb/verdict from the App {app.slug} alone")
 
 

@@ -137,7 +137,18 @@ def test_before_the_app_is_installed_main_takes_verdicts_as_before(forge, capsys
     assert code == 0
     assert (forge.variables[""], required(forge)) == ({}, [])
     said = " ".join(out.split())
-    assert "gh variable set VERDICT_APP --body 7; gh variable set VERDICT_BOT --body 9" in said
+    assert "gh variable set VERDICT_APP --body 7; gh variable set VERDICT_BOT" in said
+
+
+def test_where_the_status_cannot_be_pinned_the_commands_that_do_it_are_named(forge, capsys):
+    """The key is stored by then, and a second call would refuse."""
+    forge.permissions -= {"variables:write"}
+    code, _, _, err = run(capsys, f"code={CODE}&state={{state}}")
+    assert code == 2
+    said = " ".join(err.split())
+    assert "the App board-audits is installed, and its status does not count alone" in said
+    assert "fix: gh variable set VERDICT_APP --body 7" in said
+    assert required(forge) == []
 
 
 def limited(wait: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
