@@ -232,7 +232,7 @@ def _shown_cost(
     "" where all is embedded.
     """
     cost: str = request.sample.cost(prepared, plan, setup, say)
-    if cost.partition("\n")[2] != before.partition("\n")[2]:
+    if cost and cost.partition("\n")[2] != before.partition("\n")[2]:
         show(cost)
     return cost
 
