@@ -230,10 +230,10 @@ def embedding_table(
 
 def ways(kind: Kind) -> list[tuple[str, Batching, int]]:
     """Return how a kind of model is embedded: what, batches, sequences of a call."""
-    found = [("batches of 8 in file order", Batching("file"), CALLS[0])]
+    settings = [("batches of 8 in file order", Batching("file"), CALLS[0])]
     calls = CALLS[:1] if kind.is_hyena else CALLS
-    found += [(f"token budget, calls of {n:,}", Batching("budget"), n) for n in calls]
-    return [*found, ("exact", Batching("exact"), CALLS[0])]
+    settings += [(f"token budget, calls of {n:,}", Batching("budget"), n) for n in calls]
+    return [*settings, ("exact", Batching("exact"), CALLS[0])]
 
 
 def tf32_lines(device: str, kind: Kind, rows: int | None) -> Iterator[str]:
@@ -297,20 +297,20 @@ def main() -> None:
         for (count, dim), classes in itertools.product(SIZES, CLASSES)
     ]
     kinds = [kind.small() if is_trial else kind for kind in KINDS]
-    found = "\n".join(
+    text = "\n".join(
         [
             *embedding_table(device, kinds, min(SEQUENCES, rows or SEQUENCES), options.peak),
             *tf32_lines(device, kinds[0], rows),
             *fits_table(device, sizes),
         ]
     )
-    found += f"\n\n{environment.hardware(device)}, {os.cpu_count()} cores, one thread a process.\n"
+    text += f"\n\n{environment.hardware(device)}, {os.cpu_count()} cores, one thread a process.\n"
     if is_trial:
-        found += "A trial without a GPU: the figures say nothing.\n"
-    print(found)
+        text += "A trial without a GPU: the figures say nothing.\n"
+    print(text)
     if options.write:
         before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        PAGE.write_text(before + BEGIN + found + END + rest.split(END)[1], encoding="utf-8")
+        PAGE.write_text(before + BEGIN + text + END + rest.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

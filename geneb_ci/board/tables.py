@@ -169,7 +169,7 @@ _PAGE_COLUMNS = {
     ),
 }
 PAGE_TABLES = tuple(Table(name, *told, tuple) for name, told in _PAGE_COLUMNS.items())
-"""What the views of the page save, which makes the lines itself."""
+"""The tables that a visitor saves from a view; the page makes their lines."""
 
 
 def values_table(entries: Iterable[Entry], benchmark: Benchmark, *, has_errors: bool) -> Table:

@@ -19,7 +19,7 @@ RLE, PLAIN, RLE_DICTIONARY = 3, 0, 8
 DATA_PAGE, DICTIONARY_PAGE = 0, 2
 OPTIONAL, REPEATED = 1, 2
 UTF8, LIST = 0, 3
-"""What a stored value means, by the numbers of the format."""
+"""Numbers of the format for the meaning of a stored value."""
 GROUP = 8
 """Numbers that are packed at once, each with the same number of bits."""
 _SHORT_LIST = 15
@@ -225,21 +225,21 @@ def _packed(numbers: Sequence[int], width: int) -> bytes:
 
 def _varint(number: int) -> bytes:
     """Return a number seven bits at a time, the lowest first."""
-    found = bytearray()
-    while number > 0x7F:  # noqa: PLR2004 (what seven bits hold)
-        found.append(number & 0x7F | 0x80)
+    encoded = bytearray()
+    while number >> 7:
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    return bytes([*found, number])
+    return bytes([*encoded, number])
 
 
 def _struct(members: Iterable[tuple[int, Any]]) -> bytes:
     """Return a record in Thrift's compact protocol."""
-    found, last = [], 0
+    encoded, last = [], 0
     for number, value in members:
         kind, content = _encoded(value)
-        found.append(bytes([(number - last) << 4 | kind]) + content)
+        encoded.append(bytes([(number - last) << 4 | kind]) + content)
         last = number
-    return b"".join([*found, b"\0"])
+    return b"".join([*encoded, b"\0"])
 
 
 def _encoded(value: Any) -> tuple[_Compact, bytes]:

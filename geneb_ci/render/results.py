@@ -290,13 +290,13 @@ class RowTrust(list["LabelRow"]):
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What a command printed, and how it ended."""
+    """The exit code and the output of a command."""
 
     exit_code: int
     output: str
-    """What it wrote to standard output."""
+    """Its standard output."""
     messages: str
-    """What it wrote to standard error: progress, notes, and why it failed."""
+    """Its standard error: progress, notes, and the reason of a failure."""
 
     def value(self) -> Any:
         """Return its output as a value, after `--format json`. Raises ValueError for other text."""

@@ -87,10 +87,10 @@ export function linked(name, parts, text) {
     else return;
     event.preventDefault();
   };
-  const told = { pointerover: tell, focusin: tell, click: open, keydown: pressed };
+  const handlers = { pointerover: tell, focusin: tell, click: open, keydown: pressed };
   // One listener for all parts: a thousand of each would take longer than to draw them.
   const drawn = parts[0]?.[0].ownerSVGElement;
-  for (const [event, act] of Object.entries(told)) {
+  for (const [event, act] of Object.entries(handlers)) {
     drawn?.addEventListener(event, (happened) => {
       const element = happened.target.closest(".part");
       if (element) act(places.get(element), element, happened);
