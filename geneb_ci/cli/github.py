@@ -180,8 +180,8 @@ def _print_written(result: report.WriteResult) -> report.WriteResult:
         say(f"geneb-ci: {result.what}: {visible(result.problem.message)}")
     if result.written is not None:
         parts = [name for name, is_new in result.written._asdict().items() if is_new]
-        what = f"wrote {', '.join(parts)}" if parts else "nothing to write, already up to date"
-        say(f"{result.what}: {result.outcome}; {what}")
+        sentence = f"wrote {', '.join(parts)}" if parts else "nothing to write, already up to date"
+        say(f"{result.what}: {result.outcome}; {sentence}")
     return result
 
 

@@ -68,7 +68,7 @@ COPIES: dict[str, tuple[str, list[tuple[str, int]], str]] = {
     "the whole card": (
         ALPHA,
         [("copied-card", 1), ("card-disagrees", 4)],
-        'the title is "Model alpha", the name of another row: "alpha.json"',
+        'the title "Model alpha" is the name of the model in "alpha.json"',
     ),
     "the title": (replaced(title="alpha"), [("copied-card", 1)], '"Model alpha", the name of'),
     "the id as title": (
@@ -79,7 +79,7 @@ COPIES: dict[str, tuple[str, list[tuple[str, int]], str]] = {
     "training data": (
         replaced(training=TRAINING),
         [("copied-card", 11)],
-        'the training data is word for word what the card of "alpha" says',
+        'the card says of the training data, word for word, what that of "alpha" says',
     ),
     "training data, wrapped otherwise": (
         replaced(training=TRAINING.replace(" of ", "\nof ").upper()),
@@ -89,7 +89,7 @@ COPIES: dict[str, tuple[str, list[tuple[str, int]], str]] = {
     "a digest": (
         replaced(weights=f"on request; sha256 `{DIGEST}`"),
         [("copied-card", 4)],
-        'the weights are word for word what the card of "alpha" says',
+        'the card says of the weights, word for word, what that of "alpha" says',
     ),
     "weights and training data": (
         card("Model beta", f"`alpha.bin`, sha256 `{DIGEST}`", TRAINING),
