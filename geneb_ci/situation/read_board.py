@@ -165,7 +165,7 @@ class BoardReader:
         committed = {file.path for file in self.repository.tree(self.tree.head, (self.folder,))}
         for path in self.tree.changed_files:
             name = path.removeprefix(prefix)
-            if path not in committed or self.audits.history.here.get(name) in self._named(name):
+            if path not in committed or self.audits.history.digests.get(name) in self._named(name):
                 continue  # it is new, or what was restored
             change = "changed" if (self.root / path).is_file() else "deleted"
             reason = f"{name} was {change} since the last commit"
