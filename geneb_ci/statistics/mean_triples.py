@@ -318,15 +318,15 @@ def _face(corners: list[_Corner], sign: int) -> _Face | None:
 def _enter(corners: list[_Corner], table: Triple) -> list[_Corner]:
     """Replace the corner whose weight first becomes 0 by a new table (simplex pivot)."""
     shares = _shares(tuple(corner.table for corner in corners), table.acc, table.f1)
-    with_value = [
+    ratios = [
         corner.weight / share if share > SHARE_MIN else float("inf")
         for corner, share in zip(corners, shares, strict=True)
     ]
-    leaving = with_value.index(min(with_value))
-    weight = max(with_value[leaving], 0.0)
-    without_value = [
+    leaving = ratios.index(min(ratios))
+    weight = max(ratios[leaving], 0.0)
+    moved = [
         _Corner(c.table, c.weight - weight * share)
         for c, share in zip(corners, shares, strict=True)
     ]
-    without_value[leaving] = _Corner(table, weight)
-    return without_value
+    moved[leaving] = _Corner(table, weight)
+    return moved
