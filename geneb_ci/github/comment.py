@@ -68,8 +68,8 @@ def read_receipt(body: str) -> Receipt | None:
 
 def receipt_on(github: "GitHub", pull: Pull) -> Receipt | None:
     """Return the receipt on a pull request, of any commit; one request, unless it was read."""
-    talk = github.talks.get(pull.number)
-    comments = github.comments(pull.number) if talk is None else talk.comments
+    conversation = github.conversations.get(pull.number)
+    comments = github.comments(pull.number) if conversation is None else conversation.comments
     comment = own_comment(comments, github.author)
     receipt = read_receipt(comment.body) if comment is not None else None
     return receipt if receipt is not None and receipt.number == pull.number else None

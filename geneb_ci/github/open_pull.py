@@ -6,7 +6,7 @@ from pathlib import Path
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import GitHub, connect
-from geneb_ci.github.batch import read_commands
+from geneb_ci.github.commands import read_commands
 from geneb_ci.github.comment import receipt_on
 from geneb_ci.github.main_branch import changed_main
 from geneb_ci.github.reconcile import OpenPulls, base_of, open_pull_at, read_board

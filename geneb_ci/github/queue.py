@@ -11,9 +11,9 @@ from geneb_ci.common.finding import first_and_more
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.ages import OVERDUE_AFTER, duration
 from geneb_ci.github.api import GitHub, numbers_by_head
-from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import receipt_on
 from geneb_ci.github.errors import ForgeProblem, RateLimited
+from geneb_ci.github.prefetch import prefetch_conversations
 from geneb_ci.github.replies import Pull, UnreadableItem
 from geneb_ci.github.report import AGREES, AUDIT_LABEL, DIFFERS, FAILED, RUNNING
 from geneb_ci.github.verdict.model import AUDIT_RECORD, PASSING, PENDING, PullOutcome, Receipt
@@ -140,12 +140,12 @@ def read_queue(github: GitHub) -> Queue:
     Verdicts are read from our own comments; no content of a pull request is fetched.
     """
     pulls, unread = github.open_pulls()
-    prefetch_talks(github, [pull.number for pull in pulls])
+    prefetch_conversations(github, [pull.number for pull in pulls])
     waits, heads = known_waits(github), numbers_by_head(pulls)
     readings = []
     for pull in pulls:
-        talk = github.talks.get(pull.number)
-        state = talk.state if talk is not None else None
+        conversation = github.conversations.get(pull.number)
+        state = conversation.state if conversation is not None else None
         first = heads[pull.head.sha][0]
         readings.append(
             (pull, PullFacts(_receipt(github, pull), state, waits.get(pull.number), first))
@@ -257,7 +257,7 @@ _AUDITED = {
 
 def _audited(pull: Pull, receipt: Receipt) -> NextAction | None:
     """Return who has to act because of an audit, by its label; None without one."""
-    labels = set(pull.label_names)
+    labels = set(pull.labels)
     if labels & {AUDIT_LABEL, RUNNING}:
         return NextAction(Turn.PROGRAM, Step.WAIT, "wait for its audit")
     action = next((step for label, step in _AUDITED.items() if label in labels), None)

@@ -21,13 +21,7 @@ from geneb_ci.github.api import (
     OpenList,
     numbers_by_head,
 )
-from geneb_ci.github.batch import (
-    passing_elsewhere,
-    prefetch_bases,
-    prefetch_blobs,
-    prefetch_talks,
-    read_commands,
-)
+from geneb_ci.github.commands import read_commands
 from geneb_ci.github.comment import receipt_on
 from geneb_ci.github.errors import (
     QUEUED,
@@ -40,6 +34,12 @@ from geneb_ci.github.errors import (
     our_mistake,
 )
 from geneb_ci.github.main_branch import further_places, layout_of_main
+from geneb_ci.github.prefetch import (
+    passing_elsewhere,
+    prefetch_bases,
+    prefetch_blobs,
+    prefetch_conversations,
+)
 from geneb_ci.github.progress import PullState, SweepProgress, SweepStop, rate_limit_stop
 from geneb_ci.github.replies import Pull, UnreadableItem
 from geneb_ci.github.sides import Main, main_at, numbers, rivals
@@ -143,7 +143,7 @@ def pull_with_command(github: GitHub, number: int) -> Pull | None:
     pull = github.pull(number)
     if pull.state != "open" or not pull.is_to_main:
         return None
-    prefetch_talks(github, [number])
+    prefetch_conversations(github, [number])
     receipt = receipt_on(github, pull)
     earlier = receipt.command_state if receipt is not None else CommandState()
     current, _ = read_commands(github, [number], earlier, {})
@@ -306,10 +306,10 @@ def _take_back_unread(github: GitHub, board: OpenPulls) -> None:
     One without a number is only counted; so is one of which no head is known.
     """
     numbered = {entry.number: entry for entry in board.unreadable if entry.number is not None}
-    prefetch_talks(github, numbered)
+    prefetch_conversations(github, numbered)
     for number, entry in numbered.items():
-        talk = github.talks.get(number)
-        head = entry.head_sha or (talk.head_sha if talk is not None else None)
+        conversation = github.conversations.get(number)
+        head = entry.head_sha or (conversation.head_sha if conversation is not None else None)
         if head is not None and is_due(board.waits.get(number), head, github.wire.now):
             board.wait(number, head, entry.reason)
 
@@ -371,7 +371,7 @@ def read_board(github: GitHub, board: OpenPulls) -> None:
         unread = {entry.number for entry in board.unreadable}
         board.settled = sorted(waits.keys() - {pull.number for pull in firsts} - unread)
     try:
-        prefetch_talks(github, [pull.number for pull in board.pulls])
+        prefetch_conversations(github, [pull.number for pull in board.pulls])
         for pull in firsts:
             if _ends_reading(github, board):
                 break
@@ -402,8 +402,8 @@ def _ends_reading(github: GitHub, board: OpenPulls) -> bool:
 
 def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> None:
     """Read the receipt and the status of one pull request."""
-    talk = github.talks.get(pull.number)
-    if talk is None and not is_due:
+    conversation = github.conversations.get(pull.number)
+    if conversation is None and not is_due:
         return
     is_far = False
     try:
@@ -428,8 +428,8 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
     if is_new:
         board.receipts.pop(pull.number, None)
     is_current = receipt is not None and receipt.main_digest == board.main.digest
-    passes = talk.state == SUCCESS if talk is not None else receipt is not None and receipt.passes
-    if passes and not is_current:
+    state = conversation.state if conversation is not None else receipt and receipt.state
+    if state == SUCCESS and not is_current:
         board.stale.append(PullHead(number=pull.number, head_sha=pull.head.sha))
     if is_due and pull.locked and not is_current:
         board.wait(pull.number, pull.head.sha, LOCKED)
@@ -437,8 +437,8 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
 
 def _holds(github: GitHub, board: OpenPulls, pull: Pull, receipt: Receipt) -> bool:
     """Whether a verdict is about the present main and other pull requests, and is the status."""
-    talk = github.talks.get(pull.number)
-    if talk is not None and talk.state != receipt.state:
+    conversation = github.conversations.get(pull.number)
+    if conversation is not None and conversation.state != receipt.state:
         return False
     if receipt.main_digest != board.main.digest:
         return False

@@ -17,10 +17,10 @@ from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.finding import Severity
 from geneb_ci.github import report
 from geneb_ci.github.api import ACTIONS_BOT, GitHub
-from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import own_comment, read_receipt
 from geneb_ci.github.errors import Patience
 from geneb_ci.github.main_branch import further_places
+from geneb_ci.github.prefetch import prefetch_conversations
 from geneb_ci.github.reconcile import SweepResult, group_verdict, sweep
 from geneb_ci.github.replies import Comment
 from geneb_ci.github.sides import main_at
@@ -269,5 +269,5 @@ class World:
     def talks(self) -> dict[int, str]:
         """Return what the API says of every status, by number."""
         github = self.github()
-        prefetch_talks(github, list(self.server.pulls))
-        return {number: talk.state for number, talk in github.talks.items()}
+        prefetch_conversations(github, list(self.server.pulls))
+        return {number: conversation.state for number, conversation in github.conversations.items()}

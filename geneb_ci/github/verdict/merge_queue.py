@@ -10,9 +10,9 @@ from dataclasses import replace
 from geneb_ci.check.change import Change
 from geneb_ci.common.errors import GenebError
 from geneb_ci.github.api import GitHub, OpenList
-from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import receipt_on
 from geneb_ci.github.errors import RateLimited
+from geneb_ci.github.prefetch import prefetch_conversations
 from geneb_ci.github.replies import Pull
 from geneb_ci.github.sides import Sides, rivals
 from geneb_ci.github.verdict.collect import (
@@ -99,7 +99,7 @@ def _parts(github: GitHub, change: Change, pulls: Sequence[Pull]) -> dict[str, s
 
     Audit records of the model are among them, beside its row or alone: each is verified again.
     """
-    prefetch_talks(github, [pull.number for pull in pulls])
+    prefetch_conversations(github, [pull.number for pull in pulls])
     changed = {file.path for file in change.files}
     parts: dict[str, set[str]] = {}
     for pull in pulls:
