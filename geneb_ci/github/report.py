@@ -7,7 +7,7 @@ from typing import NamedTuple
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.github.api import NO_VERDICT, GitHub, repository_address
-from geneb_ci.github.comment import comment, own_comment, read_receipt
+from geneb_ci.github.comment import comment, own_comment, read_verdict
 from geneb_ci.github.errors import (
     QUEUED,
     ConversationLocked,
@@ -278,7 +278,7 @@ def _asks_for_audit(verdict: PullVerdict, comment: Comment | None) -> bool:
     command = verdict.command
     if command is None or command.name is not CommandName.AUDIT:
         return False
-    known = read_receipt(comment.body) if comment is not None else None
+    known = read_verdict(comment.body) if comment is not None else None
     return known is None or known.command != command
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from geneb_ci.check.change import Change
 from geneb_ci.common.errors import GenebError
 from geneb_ci.github.api import GitHub, OpenList
-from geneb_ci.github.comment import receipt_on
+from geneb_ci.github.comment import verdict_on
 from geneb_ci.github.errors import RateLimited
 from geneb_ci.github.prefetch import prefetch_conversations
 from geneb_ci.github.replies import Pull
@@ -104,14 +104,14 @@ def _parts(github: GitHub, change: Change, pulls: Sequence[Pull]) -> dict[str, s
     parts: dict[str, set[str]] = {}
     for pull in pulls:
         try:
-            receipt = receipt_on(github, pull)
+            verdict = verdict_on(github, pull)
         except RateLimited:
             raise
         except GenebError:  # its files belong to no pull request that is known to pass
             continue
-        if receipt is None or not receipt.passes or receipt.head_sha != pull.head.sha:
+        if verdict is None or not verdict.passes or verdict.head_sha != pull.head.sha:
             continue
-        mark, model = receipt.fingerprint, receipt.model
+        mark, model = verdict.fingerprint, verdict.model
         paths = set(mark.paths) & changed if mark is not None else set()
         if model is not None:
             paths |= {file.path for file in change.records_of(model)}
