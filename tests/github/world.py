@@ -20,7 +20,6 @@ from geneb_ci.github.api import ACTIONS_BOT, GitHub
 from geneb_ci.github.comment import own_comment, read_verdict
 from geneb_ci.github.errors import Patience
 from geneb_ci.github.main_branch import further_places
-from geneb_ci.github.prefetch import prefetch_conversations
 from geneb_ci.github.reconcile import SweepResult, group_verdict, sweep
 from geneb_ci.github.replies import Comment
 from geneb_ci.github.sides import main_at
@@ -265,9 +264,3 @@ class World:
             assert isinstance(result, FileResult)
             found += [f.rule for f in result.findings if f.severity is Severity.ERROR]
         return found
-
-    def talks(self) -> dict[int, str]:
-        """Return what the API says of every status, by number."""
-        github = self.github()
-        prefetch_conversations(github, list(self.server.pulls))
-        return {number: conversation.state for number, conversation in github.conversations.items()}
