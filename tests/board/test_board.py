@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from geneb_ci.board.numbers import mean
+from geneb_ci.board.means import mean
 from geneb_ci.board.page import NAMES
 from geneb_ci.board.rows import InvalidBoard, encode, extra_at_hand, leaderboards
 from geneb_ci.cli.main import main
