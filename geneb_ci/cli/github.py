@@ -76,7 +76,7 @@ def reconcile_command(
     base branch, with a read-only token (GH_TOKEN). In GitHub Actions the verdict is also the
     step's output `verdict`.
     The exit code is 4 if the pull request or main has new commits; they are queued. It is 3 if a
-    limit or GitHub stopped it before the last one, or a pull request cannot be read: what was done
+    limit or GitHub stopped it before the last one, or none could be judged: what was done
     is written all the same, and what is left is named.
     """
     head_sha, group = _sha(head_sha), _sha(group)

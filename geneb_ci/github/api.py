@@ -31,9 +31,9 @@ from geneb_ci.github.replies import (
     Status,
     StatusState,
     Stored,
-    UnreadableItem,
+    UnreadablePull,
     parsed,
-    readable_items,
+    readable_pulls,
 )
 from geneb_ci.github.sides import TAMPERED_FIX, Tree, tree_of
 from geneb_ci.github.verdict.model import REPOSITORY
@@ -67,13 +67,15 @@ class OpenList(NamedTuple):
 
     pulls: list[Pull]
     """The last updated first."""
-    unreadable: list[UnreadableItem]
+    unreadable: list[UnreadablePull]
 
     def require_all(self, what: str) -> None:
         """Raise UnexpectedReply where some items cannot be read, so that `what` is unknown."""
         if self.unreadable:
             first = self.unreadable[0]
-            raise UnexpectedReply(f"{what}: pull request {first.name}: {first.reason}", REPORT_IT)
+            raise UnexpectedReply(
+                f"{what}: pull request #{first.number}: {first.reason}", REPORT_IT
+            )
 
 
 class VerdictIdentity(NamedTuple):
@@ -136,14 +138,13 @@ class GitHub:
         no other.
         """
         pulls: dict[int, Pull] = {}
-        unread: dict[int | str, UnreadableItem] = {}
+        unread: dict[int, UnreadablePull] = {}
         parameters = {"state": "open", "sort": "updated", "direction": "desc"}
         for page in self.wire.pages("/pulls", PULLS_PAGES_MAX, **parameters):
-            readable, unreadable = readable_items(Pull, page, "the list of pull requests")
+            readable, unreadable = readable_pulls(page)
             for pull in readable:
                 pulls.setdefault(self._known(pull).number, pull)
-            for entry in unreadable:
-                unread.setdefault(entry.number or f"one of {len(unread)} without a number", entry)
+            unread |= {pull.number: pull for pull in unreadable}
         return OpenList(list(pulls.values()), list(unread.values()))
 
     def main(self) -> Commit:
@@ -208,21 +209,17 @@ class GitHub:
         return parsed(Permission, body, "the permission").permission
 
     def issues(self) -> Iterator[Issue]:
-        """Yield the open issues, the oldest first; one request per 100.
-
-        Raises UnexpectedReply after the last one if some cannot be read: what is not among the
-        others may be one of these.
-        """
+        """Yield the open issues, the oldest first; one request per 100."""
         parameters = {"state": "open", "sort": "created", "direction": "asc"}
         if self.author == ACTIONS_BOT:
             parameters["creator"] = "github-actions[bot]"
-        lost: list[UnreadableItem] = []
         for page in self.wire.pages("/issues", ISSUES_PAGES_MAX, **parameters):
-            read, unread = readable_items(Issue, page, "the issues")
-            yield from read
-            lost += unread
-        if lost:
-            raise UnexpectedReply(lost[0].reason, REPORT_IT)
+            yield from parsed(list[Issue], page, "the issues")
+
+    def own_issue(self, mark: str) -> Issue | None:
+        """Return our open issue whose text begins with a mark; one request per 100."""
+        own = (one for one in self.issues() if one.user is not None and one.user.id == self.author)
+        return next((issue for issue in own if issue.body.startswith(mark)), None)
 
     def labelled(self, label: str) -> Iterator[int]:
         """Yield the numbers of issues and pull requests with a label, the newest first.

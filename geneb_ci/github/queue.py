@@ -14,7 +14,7 @@ from geneb_ci.github.api import GitHub, numbers_by_head
 from geneb_ci.github.comment import verdict_on
 from geneb_ci.github.errors import ForgeProblem, RateLimited
 from geneb_ci.github.prefetch import prefetch_conversations
-from geneb_ci.github.replies import Pull, UnreadableItem
+from geneb_ci.github.replies import Pull, UnreadablePull
 from geneb_ci.github.report import AGREES, AUDIT_LABEL, DIFFERS, FAILED, RUNNING
 from geneb_ci.github.verdict.model import (
     AUDIT_RECORD,
@@ -104,7 +104,7 @@ class Queue:
     """All open pull requests to the default branch."""
 
     rows: tuple[QueueRow, ...]
-    unreadable: tuple[UnreadableItem, ...] = ()
+    unreadable: tuple[UnreadablePull, ...] = ()
     """Those of which GitHub's answer cannot be read."""
 
     @property

@@ -41,7 +41,7 @@ from geneb_ci.github.prefetch import (
     prefetch_conversations,
 )
 from geneb_ci.github.progress import PullState, SweepProgress, SweepStop, rate_limit_stop
-from geneb_ci.github.replies import Pull, UnreadableItem
+from geneb_ci.github.replies import Pull, UnreadablePull
 from geneb_ci.github.sides import Main, main_at, numbers, rivals
 from geneb_ci.github.verdict.collect import PullChecker, places_of
 from geneb_ci.github.verdict.decide import BaseBranch, decide
@@ -184,7 +184,6 @@ class OpenPulls:
     """Who may write, of those who gave a command."""
     passing: dict[int, Fingerprint] = field(default_factory=dict)
     """Fingerprints of the pull requests that pass, or passed when the run began."""
-    unreadable: Sequence[UnreadableItem] = ()
     waits: dict[int, Wait] = field(default_factory=dict)
     """Those that wait after an earlier failure."""
     reserve: int = RESERVE
@@ -194,7 +193,7 @@ class OpenPulls:
     def __post_init__(self) -> None:
         """Note that nothing was done yet."""
         left = dict.fromkeys((pull.number for pull in self.pulls), PullState.LEFT)
-        self.progress = SweepProgress(left, self.unreadable)
+        self.progress = SweepProgress(left)
 
     def require_read(self, pull: Pull | None = None) -> None:
         """Raise what ended the reading of the pull requests, or of one.
@@ -262,7 +261,7 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
         pulls = [pull for pull in listed.pulls if pull.is_to_main]
         if only is not None:  # with the head that is to be checked, which may have moved since
             pulls = [*(pull for pull in pulls if pull.number != only.number), only]
-        board = OpenPulls(main, pulls, unreadable=listed.unreadable)
+        board = OpenPulls(main, pulls)
         if only is not None:
             board.reserve = 0
             read_board(github, board)
@@ -286,7 +285,7 @@ def _read_sweep(github: GitHub, board: OpenPulls, listed: OpenList) -> list[str]
     """Read what a sweep takes, until a limit is reached; return the groups that it is to check."""
     try:
         board.waits = known_waits(github)
-        _take_back_unread(github, board)
+        _take_back_unread(github, board, listed.unreadable)
         read_board(github, board)
         board.stale += passing_elsewhere(github, listed.pulls, board.heads)
         if not board.pulls:
@@ -299,18 +298,18 @@ def _read_sweep(github: GitHub, board: OpenPulls, listed: OpenList) -> list[str]
     return queued
 
 
-def _take_back_unread(github: GitHub, board: OpenPulls) -> None:
-    """Note the pull requests that cannot be read, so that none of them passes any more.
-
-    One without a number is only counted; so is one of which no head is known.
-    """
-    numbered = {entry.number: entry for entry in board.unreadable if entry.number is not None}
-    prefetch_conversations(github, numbered)
-    for number, entry in numbered.items():
-        conversation = github.conversations.get(number)
-        head = entry.head_sha or (conversation.head_sha if conversation is not None else None)
-        if head is not None and is_due(board.waits.get(number), head, github.wire.now):
-            board.wait(number, head, entry.reason)
+def _take_back_unread(
+    github: GitHub, board: OpenPulls, unreadable: Sequence[UnreadablePull]
+) -> None:
+    """Note the pull requests that cannot be read, so that none of them passes any more."""
+    prefetch_conversations(github, [pull.number for pull in unreadable])
+    for pull in unreadable:
+        board.progress.note([pull.number], PullState.FAILED)
+        board.progress.problem = pull.reason
+        conversation = github.conversations.get(pull.number)
+        head = pull.head_sha or (conversation.head_sha if conversation is not None else None)
+        if head is not None and is_due(board.waits.get(pull.number), head, github.wire.now):
+            board.wait(pull.number, head, pull.reason)
 
 
 def group_verdict(github: GitHub, layout: Layout, head: str) -> SweepResult:
@@ -366,9 +365,8 @@ def read_board(github: GitHub, board: OpenPulls) -> None:
     }
     board.progress.note(numbers - {pull.number for pull in firsts}, PullState.SHARED)
     board.progress.note(numbers & waits.keys() - due_numbers, PullState.WAITING)
-    if all(entry.number is not None for entry in board.unreadable):
-        unread = {entry.number for entry in board.unreadable}
-        board.settled = sorted(waits.keys() - {pull.number for pull in firsts} - unread)
+    unread = set(board.progress.numbers(PullState.FAILED))
+    board.settled = sorted(waits.keys() - {pull.number for pull in firsts} - unread)
     try:
         prefetch_conversations(github, [pull.number for pull in board.pulls])
         for pull in firsts:

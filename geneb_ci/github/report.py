@@ -67,12 +67,7 @@ def report_health(github: GitHub, *, is_healthy: bool, run: str) -> str:
 
     `run` is the address of the run, or "". At most one read request per 100 issues, and one write.
     """
-    known = None
-    for issue in github.issues():
-        is_own = issue.user is not None and issue.user.id == github.author
-        if is_own and issue.body.startswith(HEALTH_MARK):
-            known = issue
-            break
+    known = github.own_issue(HEALTH_MARK)
     text = _text(github, run)
     if is_healthy:
         if known is None:

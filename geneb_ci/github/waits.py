@@ -61,7 +61,6 @@ class KeptWaits(NamedTuple):
     """The list, and the issue that it is in."""
 
     issue: int | None
-    text: str
     waits: dict[int, Wait]
 
 
@@ -70,12 +69,10 @@ def read_waits(github: GitHub) -> KeptWaits:
 
     Raises ForgeProblem or UsageProblem if issues cannot be read.
     """
-    for issue in github.issues():
-        if issue.user is not None and issue.user.id == github.author:
-            match = _LINE.match(issue.body)
-            if match is not None:
-                return KeptWaits(issue.number, issue.body, _unpacked(match[1]))
-    return KeptWaits(None, "", {})
+    issue = github.own_issue(MARKER)
+    match = _LINE.match(issue.body) if issue is not None else None
+    waits = _unpacked(match[1]) if match is not None else {}
+    return KeptWaits(issue.number if issue is not None else None, waits)
 
 
 def known_waits(github: GitHub) -> dict[int, Wait]:
