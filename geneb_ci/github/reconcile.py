@@ -28,10 +28,9 @@ from geneb_ci.github.errors import (
     HeadMoved,
     NotFound,
     RateLimited,
-    Tampered,
     UnexpectedReply,
     explained,
-    our_mistake,
+    result_or_error,
 )
 from geneb_ci.github.main_branch import further_places, layout_of_main
 from geneb_ci.github.prefetch import (
@@ -44,9 +43,9 @@ from geneb_ci.github.progress import PullState, SweepProgress, SweepStop, rate_l
 from geneb_ci.github.replies import Pull, UnreadablePull
 from geneb_ci.github.sides import Main, main_at, numbers, rivals
 from geneb_ci.github.verdict.collect import PullChecker, places_of
-from geneb_ci.github.verdict.decide import BaseBranch, decide
+from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
 from geneb_ci.github.verdict.handover import shortened_verdict
-from geneb_ci.github.verdict.merge_queue import judge_group, judge_groups, waiting_groups
+from geneb_ci.github.verdict.merge_queue import judge_group, waiting_groups
 from geneb_ci.github.verdict.model import (
     OPEN_MAX,
     PASSING,
@@ -76,7 +75,7 @@ CHUNK = 25
 FAILED_MAX = 10
 # Unreadable pull requests of one sweep, a request and a write each: the others wait for no more.
 UNREADABLE_MAX = 100
-_UNREADABLE = (NotFound, Tampered, UnexpectedReply)
+_UNREADABLE = (NotFound, UnexpectedReply)
 """Errors of one pull request: GitHub answered, and will answer so again."""
 LOCKED = "the conversation is locked, so no verdict can be written: unlock it"
 
@@ -274,8 +273,7 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
             return _sweep_result(github, board, [], [])
         base = BaseBranch(own)
         judge = PullChecker(github, own, base.modules, main)
-        groups, problems = judge_groups(github, judge, queued)
-        board.problems += problems
+        groups = _group_verdicts(github, judge, board, queued)
         verdicts = _checked(github, judge, base, board)
         board.settled += [verdict.number for verdict in verdicts if verdict.number in board.waits]
         return _sweep_result(github, board, verdicts, groups)
@@ -402,20 +400,12 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
     conversation = github.conversations.get(pull.number)
     if conversation is None and not is_due:
         return
-    is_far = False
-    try:
-        kept = verdict_on(github, pull)
-        earlier = current = kept.command_state if kept is not None else CommandState()
-        if kept is not None or is_due:
-            pull_numbers = board.heads[pull.head.sha]
-            current, is_far = read_commands(github, pull_numbers, earlier, board.rights)
-    except RateLimited:
-        raise
-    except Exception as error:  # noqa: BLE001 (no exception may stop the queue)
-        board.fail(pull, error if isinstance(error, GenebError) else our_mistake(error))
+    read = result_or_error(_kept_and_asked, github, board, pull, is_due=is_due)
+    if isinstance(read, GenebError):
+        board.fail(pull, read)
         return
+    kept, current, is_new = read
     board.command_states[pull.number] = current
-    is_new = is_far or current.command != earlier.command
     if kept is not None and kept.head_sha == pull.head.sha:
         board.kept_verdicts[pull.number] = kept
         if kept.passes and kept.fingerprint is not None:
@@ -432,6 +422,19 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
         board.wait(pull.number, pull.head.sha, LOCKED)
 
 
+def _kept_and_asked(
+    github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool
+) -> tuple[PullVerdict | None, CommandState, bool]:
+    """Return the verdict of a comment, what maintainers ask for, and whether that is new."""
+    kept = verdict_on(github, pull)
+    earlier = kept.command_state if kept is not None else CommandState()
+    if kept is None and not is_due:
+        return kept, earlier, False
+    pull_numbers = board.heads[pull.head.sha]
+    current, is_far = read_commands(github, pull_numbers, earlier, board.rights)
+    return kept, current, is_far or current.command != earlier.command
+
+
 def _holds(github: GitHub, board: OpenPulls, pull: Pull, kept: PullVerdict) -> bool:
     """Whether a verdict is about the present main and other pull requests, and is the status."""
     conversation = github.conversations.get(pull.number)
@@ -443,6 +446,21 @@ def _holds(github: GitHub, board: OpenPulls, pull: Pull, kept: PullVerdict) -> b
         return True
     rival_numbers = numbers(rivals(kept.fingerprint, board.others(pull)))
     return rival_numbers == kept.rivals
+
+
+def _group_verdicts(
+    github: GitHub, judge: PullChecker, board: OpenPulls, queued: list[str]
+) -> list[GroupVerdict]:
+    """Check groups of a merge queue; one that fails stops no other."""
+    verdicts: list[GroupVerdict] = []
+    for sha in queued:
+        try:
+            verdicts.append(judge_group(github, judge, sha))
+        except GenebError as error:
+            board.problems.append(error)
+            if isinstance(error, RateLimited):  # would also hit the others
+                break
+    return verdicts
 
 
 def _checked(
@@ -462,14 +480,16 @@ def _checked(
                     break
                 if board.is_low(github) and not judge.has_read(pull.head.sha):
                     break
-                problem = failed.get(pull.number)
-                verdict = problem or _verdict(judge, base, board, pull)
-                if isinstance(verdict, GenebError):
-                    board.fail(pull, explained(verdict))
-                    is_own = isinstance(verdict, _UNREADABLE)
+                head = PullHead(number=pull.number, head_sha=pull.head.sha)
+                decision: Decision | GenebError | None = failed.get(pull.number)
+                if decision is None:
+                    decision = result_or_error(decide, judge, head, base, board.others(pull))
+                if isinstance(decision, GenebError):
+                    board.fail(pull, explained(decision))
+                    is_own = isinstance(decision, _UNREADABLE)
                     unreadable, failures = unreadable + is_own, 0 if is_own else failures + 1
                     continue
-                failures = 0
+                failures, verdict = 0, decision.verdict
                 command_state = board.command_states[board.heads[pull.head.sha][0]]
                 verdicts.append(verdict.model_copy(update=command_state._asdict()))
                 board.progress.note([pull.number], PullState.JUDGED)
@@ -492,19 +512,6 @@ def _ends_judging(board: OpenPulls, count: int, failures: int, unreadable: int) 
     elif unreadable == UNREADABLE_MAX:
         board.progress.stop = SweepStop(f"{unreadable} pull requests of this run cannot be read")
     return is_over
-
-
-def _verdict(
-    judge: PullChecker, base: BaseBranch, board: OpenPulls, pull: Pull
-) -> PullVerdict | GenebError:
-    """Check one pull request. Raises RateLimited."""
-    head = PullHead(number=pull.number, head_sha=pull.head.sha)
-    try:
-        return decide(judge, head, base, board.others(pull)).verdict
-    except RateLimited:
-        raise
-    except GenebError as error:
-        return error
 
 
 def _prefetch(

@@ -14,9 +14,8 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from geneb_ci.common.errors import GenebError
 from geneb_ci.github.api import GitHub
-from geneb_ci.github.errors import RateLimited, Tampered
+from geneb_ci.github.errors import Tampered, result_or_error
 from geneb_ci.github.transport import decode, packed
 from geneb_ci.github.verdict.model import OPEN_MAX, Number, Text, Trouble
 from geneb_ci.render.markdown import code
@@ -80,12 +79,9 @@ def known_waits(github: GitHub) -> dict[int, Wait]:
 
     Raises RateLimited.
     """
-    try:
-        return read_waits(github).waits
-    except RateLimited:
-        raise
-    except GenebError:  # issues are disabled, or the token may not read them
-        return {}
+    kept = result_or_error(read_waits, github)
+    # Issues may be disabled, or the token may not read them.
+    return kept.waits if isinstance(kept, KeptWaits) else {}
 
 
 def _unpacked(text: str) -> dict[int, Wait]:
