@@ -37,7 +37,7 @@ from geneb_ci.github.replies import (
 )
 from geneb_ci.github.sides import TAMPERED_FIX, Tree, tree_of
 from geneb_ci.github.verdict.model import REPOSITORY
-from geneb_ci.github.wire import Etags, Wire
+from geneb_ci.github.wire import Wire
 from reference_harness.formats.files import blob_id
 
 API = "https://api.github.com"
@@ -393,7 +393,6 @@ def connect(
     repository: str | None,
     environment: Mapping[str, str] = os.environ,
     author: int | None = None,
-    etags: Etags | None = None,
 ) -> GitHub:
     """Return a client, configured by GH_TOKEN, GITHUB_REPOSITORY and GITHUB_API_URL.
 
@@ -413,7 +412,7 @@ def connect(
     if not name:
         raise UsageProblem("no repository is given", "pass --repo OWNER/NAME")
     api = environment.get("GITHUB_API_URL") or API
-    connection = Wire(token, name, api.rstrip("/"), waiting.PATIENCE, etags)
+    connection = Wire(token, name, api.rstrip("/"), waiting.PATIENCE)
     verdicts = None
     if account := environment.get(VERDICT_BOT):
         if not account.isascii() or not account.isdigit():
