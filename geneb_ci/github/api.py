@@ -292,11 +292,11 @@ class GitHub:
             return ""
         return min(times, default="")  # ISO 8601 in UTC sorts as it is
 
-    def queued(self, branch: str) -> list[str]:
-        """Return the groups of the merge queue of a branch; one request."""
-        name = quote(f"gh-readonly-queue/{branch}/")
-        body = self.wire.get(f"/git/matching-refs/heads/{name}").body
-        return [ref.object.sha for ref in parsed(list[Ref], body, "the merge queue")]
+    def branches(self, start: str) -> dict[str, str]:
+        """Return the heads of the branches whose names begin so; one request."""
+        body = self.wire.get(f"/git/matching-refs/heads/{quote(start)}").body
+        refs = parsed(list[Ref], body, f"the branches {start}*")
+        return {ref.ref.removeprefix("refs/heads/"): ref.object.sha for ref in refs}
 
     def add_label(self, number: int, name: str) -> None:
         """Add a label to a pull request; one write, which keeps the other labels."""
@@ -322,12 +322,6 @@ class GitHub:
     def close(self, number: int, kind: str = "pulls") -> None:
         """Close a pull request, or one of the "issues"; one write."""
         self.wire.send("PATCH", f"/{kind}/{number}", {"state": "closed"})
-
-    def branch_exists(self, name: str) -> bool:
-        """Whether there is a branch of this name; one request."""
-        body = self.wire.get(f"/git/matching-refs/heads/{name}").body
-        refs = parsed(list[Ref], body, "the branches")
-        return any(ref.ref == f"refs/heads/{name}" for ref in refs)
 
     def make_branch(self, name: str, base: Commit, files: Mapping[str, bytes], text: str) -> str:
         """Make a branch: one commit on `base` that adds files; return it.

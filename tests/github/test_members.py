@@ -302,7 +302,9 @@ def test_a_merge_queue_that_cannot_be_read_stops_no_verdict(three):
     three.server.queued = {"refs/heads/gh-readonly-queue/main/pr-9": None}
     code, judged, err = swept(three)
     assert (code, judged) == (0, [1, 2, 3])
-    assert "geneb-ci: the merge queue: unexpected answer of GitHub, at " in err
+    assert (
+        "geneb-ci: the branches gh-readonly-queue/main/*: unexpected answer of GitHub, at " in err
+    )
 
 
 def test_a_list_of_issues_that_cannot_be_read_is_not_begun_anew(three):

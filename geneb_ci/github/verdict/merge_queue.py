@@ -31,12 +31,12 @@ def waiting_groups(github: GitHub, branch: str) -> tuple[list[str], list[GenebEr
     One whose verdict was not written, because main had changed, is found here. A request, and one
     for each group; a group that cannot be read hides no other. Raises RateLimited.
     """
-    queued = result_or_error(github.queued, branch)
+    queued = result_or_error(github.branches, f"gh-readonly-queue/{branch}/")
     if isinstance(queued, GenebError):
         return [], [queued]
     waiting: list[str] = []
     problems: list[GenebError] = []
-    for sha in queued:
+    for sha in queued.values():
         has_verdict = result_or_error(any, github.verdict_statuses(sha))
         if isinstance(has_verdict, GenebError):
             problems.append(has_verdict)
