@@ -31,7 +31,7 @@ _ALPHABET = np.frombuffer(b"ACGT", dtype=np.uint8)
 
 @dataclass(frozen=True)
 class MiniTask:
-    """How one task is made."""
+    """Parameters from which one task is generated."""
 
     id: str
     label: str

@@ -31,7 +31,7 @@ class Package(NamedTuple):
     name: str
     version: str
     sha256: str
-    """Of the packed file."""
+    """Digest of the packed file."""
     path: str
 
 

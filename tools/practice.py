@@ -65,7 +65,7 @@ class Practice:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What the commands of a maintainer read from the environment."""
+        """Environment variables for the commands of a maintainer."""
         return {
             "GH_TOKEN": MAINTAINER,
             "GITHUB_REPOSITORY": REPOSITORY,

@@ -202,7 +202,7 @@ class ExpectedWork(NamedTuple):
     """The sequences that an audit will embed."""
 
     runs: float
-    """Of the extractor."""
+    """Number of runs of the extractor."""
     letters: float
     """In the mean of all draws, or of the largest task where that has more."""
 

@@ -131,10 +131,10 @@ def _disputes(decision: Decision) -> Iterator[dict[str, Any]]:
 
 
 class TableDisplay(NamedTuple):
-    """How the page's table of scores shows a column."""
+    """Display of a column in the page's table of scores."""
 
     sort: str
-    """Its name in the page's address, as in `sort=size`."""
+    """Name of the column in the page's address, as in `sort=size`."""
     said: str
     """The name of the column in "sorted by ..."."""
     title: str
@@ -150,7 +150,7 @@ class Column:
     key: str
     """Its key in the JSON files and in the page's data."""
     type: Any
-    """Its type in the schema."""
+    """Type of the value in the schema."""
     about: str
     """Its meaning, with its unit: the schema's and the documentation's description."""
     value: Callable[[Entry], object]

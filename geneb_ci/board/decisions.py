@@ -244,10 +244,10 @@ def could_be_best(scores: ScoreColumn, among: Positions, c: float) -> Positions:
 
 
 class ComparedPair(NamedTuple):
-    """How two models compare by one score."""
+    """Comparison of two models by one score."""
 
     difference: float
-    """Of the first less the second."""
+    """Score of the first less that of the second."""
     low: float
     high: float
     """Simultaneous 95 % interval, corrected for all pairs."""

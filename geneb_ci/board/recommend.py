@@ -124,7 +124,7 @@ class Candidates(NamedTuple):
     critical: float
     tasks: Sequence[str]
     numbers: Floats
-    """As `uncertainty.task_numbers` gives them."""
+    """Numbers by task, as `uncertainty.task_numbers` returns them."""
 
     def mean(self, without: int | None = None) -> ScoreColumn:
         """Return the mean of each model over the tasks, or over all but one of them."""

@@ -50,7 +50,7 @@ class Cells(NamedTuple):
     scores: Floats
     """MCC as claimed; -0.0 is 0.0."""
     variance: Floats
-    """Of the score, in squared MCC."""
+    """Variance of the score, in squared MCC."""
     seeds: Floats
     """The part of the variance that the spread of the seeds tells; 0 where they are not known."""
     freedom: int
@@ -66,11 +66,11 @@ class _Sizes(NamedTuple):
     """Positions of the tasks of two classes whose sizes are known."""
     small: Floats
     large: Floats
-    """Their class sizes."""
+    """Sizes of the larger class; `small` has those of the smaller one."""
     multi_class: npt.NDArray[np.intp]
     """Positions of the others."""
     total: Floats
-    """Their numbers of sequences."""
+    """Numbers of sequences of the other tasks."""
 
 
 @functools.lru_cache(maxsize=4)

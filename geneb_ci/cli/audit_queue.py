@@ -40,11 +40,11 @@ class QueuedAudit(NamedTuple):
 
     file: str
     arguments: tuple[str, ...]
-    """Its own options, as on a command line."""
+    """Options of this audit, as on a command line."""
 
 
 class AuditEnd(NamedTuple):
-    """How an audit of a queue ended."""
+    """Result of an audit of a queue."""
 
     file: str
     code: int

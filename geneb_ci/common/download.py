@@ -36,7 +36,7 @@ class Purpose(NamedTuple):
     not_served: Refusal
     """The server does not deliver the file."""
     wrong_content: Refusal
-    """It has another digest or size."""
+    """The file has another digest or size."""
     folder: str
     """The option that names a folder of files fetched by hand."""
     changed_fix: str

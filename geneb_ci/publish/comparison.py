@@ -82,7 +82,7 @@ class BoardBefore(NamedTuple):
     """The board that another one is compared with."""
 
     base: str
-    """Its name."""
+    """Name of the compared revision, as it was given."""
     commit: str
     entries: CheckedEntries
     benchmark: Benchmark

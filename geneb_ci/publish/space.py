@@ -186,7 +186,7 @@ class SpaceState:
     manifest: Manifest | None = None
 
     def holds(self, files: Mapping[str, Content]) -> bool:
-        """Whether it has all these files with these bytes."""
+        """Whether the Space has all these files with these bytes."""
         return all(
             name in self.files and self.files[name].are_of(content)
             for name, content in files.items()

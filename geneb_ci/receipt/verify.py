@@ -82,7 +82,7 @@ class ReceiptVerification:
     model_id: str
     receipt: EmbeddingReceipt
     tasks: tuple[str, ...]
-    """Those that were looked at, in the benchmark's order."""
+    """Tasks that were read, in the benchmark's order."""
     steps: tuple[ReceiptStep, ...]
     cells: ReceiptCells | None = None
     differences: tuple[CellDifference, ...] = ()

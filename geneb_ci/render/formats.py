@@ -205,7 +205,7 @@ class Format(NamedTuple):
     module: str
     """Below geneb_ci.render; it has a function `render`, a Renderer."""
     suffix: str
-    """Of its files, without the dot."""
+    """Suffix of files of the format, without the dot."""
     what: str
     """For whom it is, in the help of the command."""
 

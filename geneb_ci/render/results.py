@@ -303,7 +303,7 @@ class CommandResult:
 
     exit_code: int
     output: str
-    """Its standard output."""
+    """Standard output of the command."""
     messages: str
     """Its standard error: progress, notes, and the reason of a failure."""
 

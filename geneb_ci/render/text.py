@@ -203,7 +203,7 @@ class _SameFinding(NamedTuple):
     """Files that are refused as a whole for one reason: it is said once."""
 
     later_files: frozenset[str]
-    """Those after the first."""
+    """Files after the first."""
     summaries: dict[str, str]
     """The first file of each reason, with how many others have it."""
 

@@ -66,7 +66,7 @@ class Limits:
     """Limits of one run; each name ends in its unit where it has one."""
 
     seconds: int = SECONDS
-    """Of one run, which embeds one task."""
+    """Seconds of one run, which embeds one task."""
     total_seconds: int = TOTAL_SECONDS
     """Of all runs of an audit together; `audit.rerun` adds them up."""
     memory_mib: int = MEMORY_MIB

@@ -34,7 +34,7 @@ class CardFacts(NamedTuple):
     links: frozenset[str]
     """Of the statement on the weights, as are the next three."""
     repositories: frozenset[str]
-    """Of the Hub, in lower case."""
+    """Repositories of the Hub, in lower case."""
     digests: frozenset[str]
     commits: frozenset[str]
 

@@ -41,7 +41,7 @@ class Subject:
 
     @property
     def batching(self) -> Batching:
-        """How the run would batch."""
+        """Batching of a run of this extractor."""
         return Batching(*self.plan)
 
     def load(self, device: str | None = None) -> LoadedExtractor:

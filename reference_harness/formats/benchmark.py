@@ -201,7 +201,7 @@ class Dataset(_Part):
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol(_Part):
-    """How frozen embeddings are scored: probe, scaling, seeds, shots per class."""
+    """Scoring of frozen embeddings: probe, scaling, seeds, shots per class."""
 
     probe: Annotated[str, Only("logistic_regression", "no other probe is fitted")]
     logreg: Annotated[

@@ -16,7 +16,7 @@ class FurtherSequence(StrictModel):
     kind: Name
     sequence: Annotated[str, Field(min_length=1)]
     label: int | None = None
-    """Of a fresh sequence."""
+    """Class of a fresh sequence."""
 
 
 class FurtherSequences(StrictModel):

@@ -28,7 +28,7 @@ class Recognition(NamedTuple):
     title: str
     fix: str
     lines: tuple[int, ...] = (1,)
-    """Those that show it, from 1."""
+    """Numbers, from 1, of the lines that show the format."""
 
     @property
     def predicate(self) -> str:

@@ -46,7 +46,7 @@ class HonestCentre(StrictModel):
 
 
 class HonestDifference(StrictModel):
-    """How an honest claim differs from the rescored value."""
+    """Measured difference between an honest claim and the rescored value."""
 
     deviation: EachMetric
     """Standard deviation about the centre."""
@@ -340,7 +340,7 @@ def overall_verdict(
 
 
 class InformativeCells(NamedTuple):
-    """How many compared cells of a regime are informative."""
+    """Number of the compared cells of a regime that are informative."""
 
     cells: int
     compared: int

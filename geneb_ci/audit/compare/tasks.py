@@ -102,7 +102,7 @@ class Claims(NamedTuple):
 
     record: Mapping[Cell, ReportedTriple]
     digests: Mapping[Cell, str]
-    """Of the predictions, where the submission has them."""
+    """Digests of the predictions, where the submission has them."""
 
 
 def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collection[str]) -> Claims:

@@ -142,7 +142,7 @@ class AuditEvent(NamedTuple):
     kind: StatementKind
     signer: Signer
     sha256: str
-    """Of the signed bytes."""
+    """Digest of the signed bytes."""
     commitment: Commitment
     plan: TaskPlan | EmbeddingPlan | None = None
     aborted: AuditAbort | None = None

@@ -32,7 +32,7 @@ class SignedFile(NamedTuple):
     """A file of the audits: a record, an event or a withdrawal."""
 
     sha256: str
-    """Of its bytes: what others name it by."""
+    """Digest of its bytes, by which other statements name it."""
     statement: str = ""
     """SHA-256 of the signed bytes, as an old log has it; "" where it cannot be read."""
     keyid: str = ""
@@ -43,7 +43,7 @@ class SignedFile(NamedTuple):
     valid."""
     event: AuditEvent | None = None
     plan: AnyPlan | None = None
-    """Of a record, a start or an abort."""
+    """The plan of a record, a start or an abort; None for another statement."""
 
 
 def revocation_name(keyid: str) -> str:

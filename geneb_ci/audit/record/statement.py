@@ -66,7 +66,7 @@ class Record(NamedTuple):
     signer: Signer
     outcome: AnyOutcome
     sha256: str
-    """Of the signed bytes."""
+    """Digest of the signed bytes."""
     heads: Mapping[str, str] | None = None
     """The heads that it names; None in earlier records."""
 

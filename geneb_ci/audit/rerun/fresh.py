@@ -58,7 +58,7 @@ class FreshCommitment(StrictModel):
     tasks: Annotated[dict[Name, Positive], Field(min_length=1)]
     """Sequences of each task."""
     sha256: Hex64
-    """Of the salt, then the bytes of the set."""
+    """Digest of the salt, followed by the bytes of the set."""
 
 
 class FreshRelease(StrictModel):

@@ -63,7 +63,7 @@ class TaskVariants(NamedTuple):
     """Variants of v sequences of one split of a task."""
 
     rows: list[int]
-    """Of the split, ascending."""
+    """Numbers of the sequences in their split, ascending."""
     sequences: list[str]
     further_sequences: FurtherSequences
     """The same, as the harness reads them."""
@@ -78,13 +78,13 @@ class SampleVariants(NamedTuple):
     """All variants of an audit."""
 
     test: dict[str, TaskVariants]
-    """Of each task of the receipt."""
+    """Variants of test sequences, by task of the receipt."""
     training: dict[str, TaskVariants]
-    """Of the tasks whose probe is fitted again."""
+    """Variants of training sequences, by task whose probe is fitted again."""
 
     @property
     def sequences(self) -> list[str]:
-        """Every variant."""
+        """The sequences of all variants."""
         both = (*self.test.values(), *self.training.values())
         return [sequence for variants in both for sequence in variants.sequences]
 

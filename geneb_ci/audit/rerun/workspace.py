@@ -51,14 +51,14 @@ class WorkSettings(StrictModel):
 
     commitment: Hex64
     version: Name
-    """Of geneb-ci."""
+    """Version of geneb-ci."""
     level: Count
     device: Name
     """`cpu` or `cuda`: which of several GPUs does not matter."""
     noise: Name
     copies: Positive
     seed: Count
-    """Of the jitter: drawn once."""
+    """Seed of the jitter, which is drawn once."""
     nonce: Hex64
     """Of the variants: drawn once, secret until the record is signed."""
     fresh: Hex64 | None = None

@@ -63,9 +63,9 @@ class Standings(NamedTuple):
     """The standing of the scores of a row, by what its audits did with their task."""
 
     rerun: Standing
-    """Of a task that was rerun."""
+    """Standing of a task that was rerun."""
     sampled: Standing
-    """Of another task of a regime whose sample is large enough."""
+    """Standing of another task of a regime whose sample is large enough."""
     others: Standing
 
 

@@ -137,7 +137,7 @@ class Audit:
     signer: str = ""
     """Who holds the key that signed it."""
     rows: EmbeddingAuditFacts | None = None
-    """Of an audit by receipt, which reruns no task."""
+    """Numbers of an audit by receipt, which reruns no task."""
     fresh_tasks: int = 0
     """Tasks of which fresh sequences were decided on as well as published ones."""
     is_practice: bool = False

@@ -212,7 +212,7 @@ def data_links(benchmark: Benchmark, task: str) -> list[Link]:
 
 
 class Citation(NamedTuple):
-    """How a page is cited."""
+    """Citation of a page, as text and as BibTeX."""
 
     text: str
     bibtex: str

@@ -164,7 +164,7 @@ def install_of(repository: str | None) -> str:
 
 
 class Snippet(NamedTuple):
-    """How to load a model, in words and in Python."""
+    """Instructions for loading a model, in words and in Python."""
 
     code: str
     """"" where nothing runs the model yet."""
