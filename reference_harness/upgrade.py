@@ -183,7 +183,7 @@ def _is_rounding(claimed: float, value: float, decimals: int) -> bool:
 
 
 def _other_evidence(document: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """Return what format 1.1 says of the run and its predictions otherwise than the record."""
+    """Return how format 1.1 contradicts the record on the run and its predictions."""
     run = document.get("run")
     wrong = [
         f"run.{key} differs"

@@ -229,7 +229,7 @@ def by_line(description: dict[str, Any]) -> str:
 
 
 def references(value: Any) -> set[str]:
-    """Return what a value refers to, at any depth."""
+    """Return the references in a value, at any depth."""
     if isinstance(value, list):
         return set().union(*map(references, value))
     if not isinstance(value, dict):

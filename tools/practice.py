@@ -294,7 +294,7 @@ def proposals(rows: Mapping[str, bytes]) -> Iterator[Proposal]:
 
 
 def shown(result: Practice) -> str:
-    """Return what a maintainer needs to begin."""
+    """Return the addresses and commands with which a maintainer begins."""
     exports = "\n".join(
         f"  export {name}={shlex.quote(value)}" for name, value in result.settings.items()
     )

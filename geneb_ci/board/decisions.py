@@ -282,7 +282,7 @@ class Losses(NamedTuple):
 
 
 def losses(scores: ScoreColumn, among: Positions, c: float, accepted: float = math.inf) -> Losses:
-    """Return what choosing each model of a subset, which is not empty, loses by one score.
+    """Return the loss in one score from choosing each model of a subset that is not empty.
 
     Bounds are for models that score at most `accepted` below the highest: no other has a bound as
     low as that.

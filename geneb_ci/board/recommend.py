@@ -42,7 +42,7 @@ from geneb_ci.models.tasks import TaskNotes
 from reference_harness.formats.benchmark import Benchmark
 
 
-def known_of(
+def advice_facts_of(
     entries: Iterable[Entry],
     boards: Mapping[str, RegimeScores],
     benchmark: Benchmark,
@@ -57,7 +57,7 @@ def known_of(
     )
 
 
-def known_of_built(values: Mapping[str, Mapping[str, Any]]) -> AdviceFacts:
+def built_advice_facts(values: Mapping[str, Mapping[str, Any]]) -> AdviceFacts:
     """Return the facts that advice is made from, of the files of a built board."""
     tasks = [task["id"] for task in values[TASKS]["tasks"]]
     ranks = values[DIAGNOSTICS]["ranks"]
@@ -97,7 +97,7 @@ def _built_scores(scores: Sequence[float], numbers: Sequence[Sequence[float]]) -
 
 def advise_built(folder: Path, request: ModelRequest, margin: float) -> Advice:
     """Return advice from the files of a built board. Raises UsageProblem."""
-    advice_facts = known_of_built(read_built(folder, DIAGNOSTICS, LEADERBOARD, TASKS))
+    advice_facts = built_advice_facts(read_built(folder, DIAGNOSTICS, LEADERBOARD, TASKS))
     return advise(exact_need(request, advice_facts), advice_facts, margin)
 
 
@@ -110,7 +110,7 @@ def advise_rows(
 ) -> Advice:
     """Return advice from rows. Raises UsageProblem for a name that the board does not have."""
     rows = list(entries)
-    advice_facts = known_of(rows, {}, benchmark, notes)
+    advice_facts = advice_facts_of(rows, {}, benchmark, notes)
     exact = exact_need(request, advice_facts)
     boards = all_scores(rows, benchmark, regimes_of(exact.regime, advice_facts))
     return advise(exact, advice_facts._replace(boards=boards), margin)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from geneb_ci.check.claims import Results, fits_of, readings, results_of
 from geneb_ci.common.errors import BadConfiguration
-from geneb_ci.statistics.binary import BinaryTable, Classes, runs, table
+from geneb_ci.statistics.binary import BinaryTable, Classes, fitting_runs, table
 from geneb_ci.statistics.metrics import ReportedTriple, Triple
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission, SubmissionV11
@@ -180,7 +180,7 @@ def recovered_table(classes: Classes, reported: ReportedTriple) -> BinaryTable:
     Where rounding leaves several, they differ by less than the rounding, which is far below the
     standard error.
     """
-    first = next(runs(classes, reported), None)
+    first = next(fitting_runs(classes, reported), None)
     if first is not None:
         return table(classes, first.right, first.first + (len(first) // 2) * 2)
     near = near_mean(np.float64(classes.small), np.float64(classes.large), reported.value)

@@ -71,7 +71,7 @@ class WeightsSource(StrictModel):
         return self
 
     def _faults(self) -> Iterator[str]:
-        """Yield what makes this source unusable."""
+        """Yield the errors that make this source unusable."""
         if self.kind == "none":
             if self.files or self.location:
                 yield "files of a method without weights"

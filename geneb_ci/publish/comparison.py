@@ -125,7 +125,12 @@ def _side(checked_entries: CheckedEntries, benchmark: Benchmark, estimates: Esti
         return estimates.of(rows[model], regime, benchmark)
 
     noted = next(
-        (entry.shared for entry in checked_entries.entries if entry.shared is not None), None
+        (
+            entry.shared_errors
+            for entry in checked_entries.entries
+            if entry.shared_errors is not None
+        ),
+        None,
     )
 
     def shared(regime: str, models: Sequence[str], scores: "ScoreColumn") -> "ScoreColumn":
@@ -133,7 +138,7 @@ def _side(checked_entries: CheckedEntries, benchmark: Benchmark, estimates: Esti
 
         if noted is None:
             return scores
-        places = noted.places([rows[model] for model in models])
+        places = noted.triangle_positions([rows[model] for model in models])
         return with_shared(scores, noted.regimes.get(regime, {}).get("macro", []), places)
 
     return BoardSide(categories, tasks, estimate, shared)

@@ -229,7 +229,7 @@ class Space(Remote):
         return SpaceState(head, files, known)
 
     def service(self) -> Service:
-        """Return what the Hub says of the Space as a site."""
+        """Return the state of the Space as a site, as the Hub has it."""
         session(self._timeout_s)
         with translated_errors(self.resource, writing=False):
             info = self._api.space_info(self.name, timeout=self._timeout_s)

@@ -305,7 +305,7 @@ def _size(path: Path) -> int:
 
 
 def _state(path: Path) -> tuple[int, ...]:
-    """Return what changes whenever a file does; nothing where there is none."""
+    """Return numbers that change whenever a file does; none where there is no file."""
     try:
         status = path.stat()
     except OSError:

@@ -61,7 +61,7 @@ def _endings(path: Path) -> set[str]:
 
 
 def named_paths(subject: Subject) -> list[Path]:
-    """Return what the command names: the weights, and options that are paths."""
+    """Return the paths that the command names: the weights, and options that are paths."""
     texts = [subject.name_model, *(v for v in subject.options.values() if isinstance(v, str))]
     return [Path(text).resolve() for text in texts if text and Path(text).exists()]
 

@@ -384,7 +384,7 @@ def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sa
 
 
 def _mixed(task: str, row: int) -> bytes:
-    """Return what orders embeddings of all tasks and parts alike."""
+    """Return a sort key that mixes the embeddings of all tasks and parts."""
     return hashlib.sha256(f"{task} {row}".encode()).digest()
 
 

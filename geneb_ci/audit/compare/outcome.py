@@ -316,7 +316,7 @@ def objections(
 def extractor_objections(
     decoys: Decoys, variants: VariantResult | None, fresh: FreshResult | None
 ) -> Iterator[Objection]:
-    """Yield what an audit of either sample has against the extractor, whatever it claimed."""
+    """Yield the objections of an audit of either sample to the extractor, whatever it claimed."""
     if decoys.order_dependent:
         text = "an embedding depends on the order or the batch of its sequence"
         yield Objection(ORDER, text)

@@ -460,7 +460,7 @@ def _by_column(
 
 
 def draws_shown(outcome: EmbeddingOutcome) -> Iterator[str]:
-    """Return what was drawn, part by part, as text."""
+    """Return the numbers of drawn embeddings, part by part, as text."""
     parts: dict[str, int] = {}
     for task in outcome.tasks:
         for part, rows in task.rows.items():

@@ -270,7 +270,7 @@ def refit(
     limits: ScoringLimits,
     folder: Path,
 ) -> RefitTask:
-    """Return what a probe fitted on (v, d) variants of training sequences decides otherwise.
+    """Return the changed decisions of a probe fitted on (v, d) variants of training sequences.
 
     `submission` is the file that has the receipt, `file` that of the task's embeddings; `folder` is
     one to write to. A variant whose embedding no receipt could hold counts as zeros. Raises
@@ -295,7 +295,7 @@ def refit(
 def receipt_variant_result(
     changes: Collection[Changes], refits: Iterable[RefitTask], nonce: str
 ) -> VariantResult:
-    """Return what the variants of all tasks show."""
+    """Return the result of the variants of all tasks."""
     fits: dict[str, int] = {}
     kinds: dict[str, ChangedDecisions] = {}
     for name in dict.fromkeys(name for by_probe in changes for name in by_probe):

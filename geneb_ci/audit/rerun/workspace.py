@@ -273,7 +273,7 @@ class Work:
         return settings
 
     def embedded(self, task: str) -> EmbeddedTask | None:
-        """Return what is kept of a task; None where it is not embedded yet.
+        """Return the stored embeddings of a task; None where it is not embedded yet.
 
         Raises AuditRefused when a file is not the one that was written.
         """

@@ -133,7 +133,7 @@ def model_page(entry: Entry, site: Site) -> Page:
     """Return the page of a model."""
     submission = entry.submission
     model, name = submission.model_id, submission.meta.display
-    model_entry = site.known(model)
+    model_entry = site.model_entry(model)
     events = site.events.get(model, [])
     repository = RepositoryLinks(site.layout, site.built.commit)
     standing = site.standing(model, site.benchmark.regimes[0], MACRO)

@@ -111,7 +111,7 @@ def _why_of_another_board(
     """
     history, audits = repository.history, places_of(repository.layout).audits
     own = {path for path in history.files if f"{audits}/{path}" not in changed}
-    if own and not own & history.before({name: history.files[name].sha256}):
+    if own and not own & history.with_predecessors({name: history.files[name].sha256}):
         yield (
             f"links: it comes after none of the {plural(len(own), 'statement')} that main has: "
             "sign it in a clone of main"
