@@ -50,7 +50,7 @@ def read_submission(path: Path) -> dict[str, Any]:
         msg = f"{path}: {error.reason}"
         raise OptionError(msg) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        msg = f"{path}: no submission: run `geneb-ci check {path}`"
+        msg = f"{path} is no valid submission: run `geneb-ci check {path}`"
         raise OptionError(msg) from error
     if version == LATEST:
         msg = f"{path}: it has format {LATEST} already: nothing to do"

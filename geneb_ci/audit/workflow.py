@@ -511,8 +511,9 @@ def refuse_other(commitment: Commitment, folder: Path) -> None:
             continue
         published = read_commitment(path)
         raise AuditRefused(
-            f"--committed-at belongs to commitment {published.sha256}, which was shown here; now "
-            f"it is {commitment.sha256}, with another {_difference(published, commitment)}",
+            f"--committed-at is the time of commitment {published.sha256}, which was shown here; "
+            f"the files now make commitment {commitment.sha256}, with another "
+            f"{_difference(published, commitment)}",
             "check out what was committed to, or run the command without --committed-at and "
             "publish the new digest",
         )

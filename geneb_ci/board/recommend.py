@@ -22,7 +22,7 @@ from geneb_ci.board.advice import (
     ModelRequest,
     RegimeAdvice,
     exact_need,
-    matching,
+    matching_tasks,
     read_built,
     regimes_of,
 )
@@ -148,10 +148,10 @@ class Candidates(NamedTuple):
 
 def advise(request: ModelRequest, facts: AdviceFacts, margin: float) -> Advice:
     """Return the models that meet a need, whose names are those of the board."""
-    matched = matching(request, facts.tasks)
+    matched = matching_tasks(request, facts.tasks)
     tasks = [task["id"] for task in matched]
     regimes = regimes_of(request.regime, facts)
-    models = _meeting(request, facts, regimes)
+    models = _qualifying(request, facts, regimes)
     advice = Advice(
         need=request,
         margin=margin,
@@ -181,7 +181,7 @@ def advise(request: ModelRequest, facts: AdviceFacts, margin: float) -> Advice:
     return advice.model_copy(update={"why": reasons_of(advice, facts)})
 
 
-def _meeting(request: ModelRequest, facts: AdviceFacts, regimes: Sequence[str]) -> list[str]:
+def _qualifying(request: ModelRequest, facts: AdviceFacts, regimes: Sequence[str]) -> list[str]:
     """Return the models that meet size and evidence and are ranked in some regimes."""
     least = None if request.evidence is None else Evidence(request.evidence)
     ranked = [set(facts.boards[regime].models) for regime in regimes]

@@ -24,7 +24,7 @@ from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
 from geneb_ci.common.errors import GenebError, NothingChecked, UsageProblem
 from geneb_ci.common.finding import Severity
-from geneb_ci.publish.git import CODE, INPUTS, lay_out, named_places, repository_of
+from geneb_ci.publish.git import CODE, INPUTS, lay_out, paths_inside, repository_of
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import read_json
 
@@ -58,7 +58,7 @@ def compare(layout: Layout, base: str) -> Comparison:
     repository, commit = repository_of(layout, base)
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
         folder = Path(os.path.realpath(name))
-        places = named_places(
+        places = paths_inside(
             layout, layout.submissions, layout.benchmark, layout.policy, layout.audits
         )
         lay_out(repository, commit, folder, (*INPUTS, *places))
@@ -202,7 +202,7 @@ def replay(layout: Layout, name: str) -> Replay:
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as temporary:
         folder = Path(os.path.realpath(temporary))
         lay_out(repository, commit, folder, RULES_OF_A_COMMIT)
-        for relative in named_places(layout, layout.submissions, layout.cards, layout.extractors):
+        for relative in paths_inside(layout, layout.submissions, layout.cards, layout.extractors):
             _copy(layout.root / relative, folder / relative)
         replayed = _judged(folder, name)
     current = _present(files)

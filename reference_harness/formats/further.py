@@ -20,7 +20,7 @@ class FurtherSequence(StrictModel):
 
 
 class FurtherSequences(StrictModel):
-    """All of a task."""
+    """All further sequences of one task."""
 
     schema_version: Literal["1.0"] = "1.0"
     rows: list[FurtherSequence]

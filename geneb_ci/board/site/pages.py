@@ -270,7 +270,7 @@ def scores_page(regime: str, metric: str, site: Site) -> Page:
 
 
 def scores_path(regime: str, metric: str) -> str:
-    """Return where the table of a regime and a metric is."""
+    """Return the path of the page with the scores in a regime and a metric."""
     return f"scores/{regime}-{metric}.html"
 
 
