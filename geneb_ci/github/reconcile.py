@@ -32,6 +32,7 @@ from geneb_ci.github.errors import (
     explained,
     result_or_error,
 )
+from geneb_ci.github.fingerprints import numbers, rivals
 from geneb_ci.github.main_branch import further_places, layout_of_main
 from geneb_ci.github.prefetch import (
     passing_elsewhere,
@@ -39,12 +40,11 @@ from geneb_ci.github.prefetch import (
     prefetch_blobs,
     prefetch_conversations,
 )
-from geneb_ci.github.progress import PullState, SweepProgress, SweepStop, rate_limit_stop
 from geneb_ci.github.replies import Pull, UnreadablePull
-from geneb_ci.github.sides import Main, main_at, numbers, rivals
-from geneb_ci.github.verdict.collect import PullChecker, places_of
+from geneb_ci.github.sweep_progress import PullState, SweepProgress, SweepStop, rate_limit_stop
+from geneb_ci.github.trees import Main, main_at
+from geneb_ci.github.verdict.checker import PullChecker, places_of
 from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
-from geneb_ci.github.verdict.handover import shortened_verdict
 from geneb_ci.github.verdict.merge_queue import judge_group, waiting_groups
 from geneb_ci.github.verdict.model import (
     OPEN_MAX,
@@ -60,7 +60,8 @@ from geneb_ci.github.verdict.model import (
     Trouble,
     Verdicts,
 )
-from geneb_ci.github.waits import REASON_MAX, Wait, is_due, known_waits
+from geneb_ci.github.verdict.verdict_line import shortened_verdict
+from geneb_ci.github.waiting_list import REASON_MAX, Wait, is_due, known_waits
 from geneb_ci.render.plain import visible
 from reference_harness.formats.text import Say
 
