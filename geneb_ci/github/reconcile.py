@@ -22,7 +22,7 @@ from geneb_ci.github.api import (
     numbers_by_head,
 )
 from geneb_ci.github.commands import read_commands
-from geneb_ci.github.comment import verdict_on
+from geneb_ci.github.comment import verdict_in, verdict_on
 from geneb_ci.github.errors import (
     QUEUED,
     HeadMoved,
@@ -427,12 +427,15 @@ def _kept_and_asked(
     github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool
 ) -> tuple[PullVerdict | None, CommandState, bool]:
     """Return the verdict of a comment, what maintainers ask for, and whether that is new."""
-    kept = verdict_on(github, pull)
+    conversation = github.conversations.get(pull.number)
+    read = conversation.comments if conversation is not None else list(github.comments(pull.number))
+    kept = verdict_in(read, github.author, pull.number)
     earlier = kept.command_state if kept is not None else CommandState()
     if kept is None and not is_due:
         return kept, earlier, False
+    known = {pull.number: read} if conversation is None else {}
     pull_numbers = board.heads[pull.head.sha]
-    current, is_far = read_commands(github, pull_numbers, earlier, board.rights)
+    current, is_far = read_commands(github, pull_numbers, earlier, board.rights, known)
     return kept, current, is_far or current.command != earlier.command
 
 
