@@ -3,7 +3,14 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from geneb_ci.board.diff import BoardDiff, ChangedRow, OneSidedRow, RankShift, RegimePlace
+from geneb_ci.board.diff import (
+    OTHER_WORDS,
+    BoardDiff,
+    ChangedRow,
+    OneSidedRow,
+    RankShift,
+    RegimePlace,
+)
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.publish.comparison import Comparison, Effect, Replay
 from geneb_ci.render.markdown import cell, code, prose
@@ -139,6 +146,7 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
         (row.model, fact.name, _fact(fact.before), _fact(fact.after))
         for row in diff.changed
         for fact in row.facts
+        if fact.name not in OTHER_WORDS
     ]
     if facts:
         quoted = ("model", "before", "after")

@@ -238,7 +238,7 @@ def test_the_story_of_a_row(lively, monkeypatch):
     )
     assert result.output.splitlines()[0] == "model-b  not on the board"
     assert first == [
-        "2026-11-18T12:06:40Z  added to the board, self-reported",
+        "2026-11-18T12:06:40Z  added to the board, checked",
         "  why: a new row",
         "  who: @b-author",
         f"  commit: {lively.commits[1]}",

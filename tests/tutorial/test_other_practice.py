@@ -16,7 +16,7 @@ from tools.practice import HONEST, SPACE, Practice, geneb_ci, practice
 from tools.rehearse.forge import git
 
 NAME, CATEGORIES = "Fungi", ("Spores", "Yeasts", "Moulds")
-OF_GENEB = re.compile(rb".{0,40}(?:GENEB|2606[.]04525|darlednik).{0,40}")
+OF_GENEB = re.compile(rb".{0,40}(?:GENEB|2606[.]04525|darlednik|\bDNA|[Gg]enom).{0,40}")
 """In capitals: what the program and its commands are called is no such text."""
 PROGRAM = re.compile(r"(geneb_ci|reference_harness|\.git|keys)/|schemas/(.*mini|known|shipped)")
 """What `init` lays beside a board: the program, its practice benchmark and the public rows."""
