@@ -232,7 +232,7 @@ def triage_command(repo: str | None, limit: int, format_: str, author_id: int, c
         color = is_terminal and not is_plain()
         text = terminal(queue, limit, color=color, width=width)
     write(Output("text", STDOUT), text)
-    pull = waiting_pull(queue)
+    pull = waiting_pull(queue, github.wire.repository)
     if format_ == "text" and pull is not None:
         echo(next_line(pull_command(pull, github.wire.repository)))
     return Exit.NOT_CHECKED if queue.unreadable else Exit.CLEAN

@@ -270,5 +270,5 @@ def test_the_ledger_of_the_public_rows_has_every_row(geneb_ci):
     events = json.loads(output)["events"]
     models = {path.stem for path in SUBMISSIONS.glob("*.json")}
     assert {event["model"] for event in events} >= models
-    code, output, _ = geneb_ci("ledger")
+    code, output, _ = geneb_ci("ledger", "--all")
     assert (code, len(output.splitlines())) == (0, len(events))
