@@ -306,7 +306,9 @@ class EmbeddingSample:
         drawn_from = receipt_of(check_structure(prepared.subject.document)[0], benchmark)
         with self._files(drawn_from.receipt, say) as files:
             lacking = files.lacking(list(drawn_from.receipt.tasks))
-        return self.power_and_cost(drawn_from, prepared.commitment, benchmark, lacking)
+        fresh = prepared.fresh.rows if prepared.fresh is not None else ()
+        own = sum(sequence.task in drawn_from.receipt.tasks for sequence in fresh)
+        return self.power_and_cost(drawn_from, prepared.commitment, benchmark, lacking, own)
 
     def power_and_cost(
         self,
@@ -314,11 +316,20 @@ class EmbeddingSample:
         commitment: Commitment,
         benchmark: Benchmark,
         bytes_to_fetch: int = 0,
+        fresh: int = 0,
     ) -> str:
-        """Return what a draw detects and costs, as lines; `bytes_to_fetch` are not here."""
+        """Return what a draw detects and costs, as lines; `bytes_to_fetch` are not here.
+
+        `fresh` sequences are embedded with it.
+        """
         rows, receipt = embedding_counts(self.size), drawn_from.receipt
         costs = rerun_cost(
-            rows, receipt, benchmark, drawn_from.submission.meta.params, commitment.policy.drawn
+            rows,
+            receipt,
+            benchmark,
+            drawn_from.submission.meta.params,
+            commitment.policy.drawn,
+            fresh,
         )
         lines = [
             *power_lines(drawn_from.submission, rows, benchmark, commitment.tasks),

@@ -7,10 +7,9 @@ The commitment and a value of the beacon that comes after it decide what is draw
 from what: from the tasks of the submission, or from the embeddings of its receipt. Scores of drawn
 tasks are compared with the claimed ones, each within its tolerance. Of a receipt, every cell is
 computed from all committed embeddings and has to equal its claim exactly; drawn embeddings are
-computed again and have to lie within the tolerance of their column. Decoys, variants and tests of
-all deviations together can object to either sample, and a fresh set to one of tasks. `Sample.rerun`
-does both, rerun and comparison: with `rerun.tasks` or `rerun.embeddings`, and the rules in
-`compare`.
+computed again and have to lie within the tolerance of their column. Decoys, variants, a fresh set
+and tests of all deviations together can object to either sample. `Sample.rerun` does both, rerun
+and comparison: with `rerun.tasks` or `rerun.embeddings`, and the rules in `compare`.
 
 The signed record holds the outcome, never a level: `geneb_ci/audit/trust/level.py:decide` computes
 the level of a row from all of its records.

@@ -13,7 +13,7 @@ from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.board.advice import MARGIN, Advice, ModelRequest, model_request
 from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.marks import decider, letters_read, marks_of, read_defects
-from geneb_ci.board.numbers import ranked_regimes
+from geneb_ci.board.means import ranked_regimes
 from geneb_ci.board.page import INDEX, drop_former, page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.parts import (

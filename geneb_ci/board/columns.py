@@ -83,6 +83,11 @@ class Entry:
     """Of a row without `results` and `evidence`: what a board needs of these."""
 
 
+def in_board_order(entries: Iterable[Entry]) -> list[Entry]:
+    """Return entries by the lower-case id of their models."""
+    return sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
+
+
 def entry_of(
     submission: Submission,
     decision: Decision,

@@ -13,8 +13,8 @@ from pydantic_core import to_json
 from geneb_ci import __version__
 from geneb_ci.board.advice import Advice, Claim
 from geneb_ci.board.baselines import baseline_lines
-from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
-from geneb_ci.board.numbers import row_matrices, single_fits
+from geneb_ci.board.columns import COLUMNS, Entry, facts_of, in_board_order, page_columns
+from geneb_ci.board.confusion import row_matrices, single_fits
 from geneb_ci.board.page import BASE
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
 from geneb_ci.board.site.inputs import slugs
@@ -92,7 +92,7 @@ def page_scripts(
     Rows stand by place in every part, so each has a digest of all of them in its name and under it
     what it holds: parts of two boards are never read together. CURRENT alone keeps its name.
     """
-    ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
+    ordered = in_board_order(entries)
     ids = [entry.submission.model_id for entry in ordered]
     # Made once, for the digest and to be written.
     parts: dict[str, list[bytes]] = {}

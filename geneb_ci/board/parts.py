@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from geneb_ci.board.numbers import numbers_of, row_matrices
+from geneb_ci.board.confusion import row_matrices
+from geneb_ci.board.means import numbers_of
 from geneb_ci.check.claims import Results
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.parallel import in_processes, jobs_for

@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import Field, ValidationError, create_model
 from pydantic_core import to_json
 
-from geneb_ci.board.columns import BY_TASK, PUBLISHED, Column, Entry, facts_of
-from geneb_ci.board.numbers import numbers_of
+from geneb_ci.board.columns import BY_TASK, PUBLISHED, Column, Entry, facts_of, in_board_order
+from geneb_ci.board.means import numbers_of
 from geneb_ci.board.texts import number_texts
 from geneb_ci.check.claims import results_of
 from geneb_ci.common.errors import GenebError, UsageProblem
@@ -245,7 +245,7 @@ def leaderboards(
     `notes` is what the policy says of the tasks. A regime with missing cells has no row: its means
     would not be comparable.
     """
-    ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
+    ordered = in_board_order(entries)
     by_category: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     by_task: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     places = {task: index for index, task in enumerate(benchmark.task_ids)}

@@ -25,7 +25,7 @@ from geneb_ci.board.decisions import (
     ranks,
     rounded_up,
 )
-from geneb_ci.board.numbers import ranked_regimes, weighted_sums
+from geneb_ci.board.means import ranked_regimes, weighted_sums
 from geneb_ci.board.variance import DRAW_SPREAD, Floats, cells_of
 from geneb_ci.check.claims import Results, fits_of
 from geneb_ci.receipt.seen import SharedErrors, Triangle

@@ -11,7 +11,7 @@ import click
 
 from geneb_ci.api import build, trust
 from geneb_ci.board.board import SubmissionsRefused, layout_of, require_apart
-from geneb_ci.board.numbers import recovered_tables
+from geneb_ci.board.confusion import recovered_tables
 from geneb_ci.board.page import POLICY, drop_former, write_page
 from geneb_ci.check.runner import Checker
 from geneb_ci.cli.main import echo

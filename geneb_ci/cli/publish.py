@@ -64,7 +64,7 @@ from geneb_ci.publish.space import Space
 from geneb_ci.render.comparison import REPLAY_WRITERS
 from geneb_ci.render.export_entries import eval_results, every_eval_ever, require_hub_data
 from geneb_ci.render.export_tables import croissant_files, csv_files, parquet_files, read_manifest
-from geneb_ci.render.rows import (
+from geneb_ci.render.published import (
     Preview,
     change_lines,
     event_lines,

@@ -31,7 +31,7 @@ from geneb_ci.publish.ledger import ledger
 from geneb_ci.publish.manifest import Ledger
 from geneb_ci.publish.session import require_space, space_of_environment
 from geneb_ci.render.formats import render
-from geneb_ci.render.rows import models_of, row_history
+from geneb_ci.render.published import models_of, row_history
 from geneb_ci.render.table import wrapped_text
 from geneb_ci.render.text import escape
 from geneb_ci.submission.reading import files_in

@@ -1,6 +1,7 @@
 """The GitHub API calls that geneb-ci uses, each with its cost in requests."""
 
 import base64
+import binascii
 import contextlib
 import os
 import re
@@ -19,7 +20,8 @@ from geneb_ci.github.replies import (
     BlobReply,
     Comment,
     Commit,
-    CommitComparison,
+    Comparison,
+    Conversation,
     Issue,
     Labelled,
     Numbered,
@@ -28,11 +30,13 @@ from geneb_ci.github.replies import (
     RecursiveTree,
     Ref,
     Status,
-    Tree,
+    StatusState,
+    Stored,
     UnreadableItem,
     parsed,
     readable_items,
 )
+from geneb_ci.github.sides import TAMPERED_FIX, Tree, tree_of
 from geneb_ci.github.verdict.model import REPOSITORY
 from geneb_ci.github.wire import Etags, Wire
 from reference_harness.formats.files import blob_id
@@ -57,22 +61,6 @@ DESCRIPTION_MAX = 140  # characters of the description of a status
 BMP_LAST = "\uffff"
 STATUSES_PAGES_MAX = 10  # GitHub keeps 1,000 statuses of one commit and context
 TREES_MAX = 16  # kept in memory: most pull requests of a sweep share a few merge bases
-
-
-class Conversation(NamedTuple):
-    """The comments of a pull request, read together with those of others."""
-
-    comments: list[Comment]
-    """All of them, or the first ones with ours among them."""
-    head_sha: str
-    is_open: bool
-    locked: bool
-    labels: list[str]
-    state: str
-    """State of our status on the head; "" if there is none."""
-    latest: tuple[Comment, ...] = ()
-    """The last ones."""
-    number_of_comments: int = 0
 
 
 class OpenList(NamedTuple):
@@ -119,11 +107,11 @@ class GitHub:
         """Id of the account of our token."""
         self.verdicts = verdicts
         """The App that sets the status of a verdict; None where the token does."""
-        self._trees: dict[str, RecursiveTree] = {}
-        self.talks: dict[int, Conversation] = {}
-        """Answers that geneb_ci.github.batch has read already, here and below."""
-        self.bases: dict[tuple[str, str], Commit] = {}
-        self.blobs: dict[str, BlobReply] = {}
+        self._trees: dict[str, Tree] = {}
+        self.conversations: dict[int, Conversation] = {}
+        """Answers that geneb_ci.github.prefetch has read already, here and below."""
+        self.merge_bases: dict[tuple[str, str], Commit] = {}
+        self.blobs: dict[str, bytes] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -177,29 +165,37 @@ class GitHub:
             )
         return pull
 
-    def comparison(self, base: str, head: str) -> CommitComparison:
+    def merge_base(self, base: str, head: str) -> Commit:
         """Return the merge base of two commits; one request, for as little data as possible."""
-        known = self.bases.get((base, head))
+        known = self.merge_bases.get((base, head))
         if known is not None:
-            return CommitComparison(merge_base_commit=known)
+            return known
         body = self.wire.get(f"/compare/{base}...{head}", per_page=1).body
-        return parsed(CommitComparison, body, "the comparison of base and head")
+        return parsed(Comparison, body, "the comparison of base and head").merge_base_commit
 
-    def tree(self, sha: str) -> RecursiveTree:
-        """Return all paths of a commit or tree; one request, cached because trees are immutable."""
+    def tree(self, sha: str) -> Tree:
+        """Return the files of a commit or tree; one request, cached because trees are immutable.
+
+        Raises Tampered for a path that is listed twice.
+        """
         if sha not in self._trees:
             body = self.wire.get(f"/git/trees/{sha}", recursive=1).body
             if len(self._trees) == TREES_MAX:
                 self._trees.pop(next(iter(self._trees)))
-            self._trees[sha] = parsed(RecursiveTree, body, f"the tree {sha}")
+            listed = parsed(RecursiveTree, body, f"the tree {sha}")
+            files = ((one.path, one.mode, one.sha, one.size) for one in listed.tree if one.is_file)
+            self._trees[sha] = tree_of(files, is_cut=listed.truncated)
         return self._trees[sha]
 
-    def blob(self, sha: str) -> BlobReply:
-        """Return the bytes of a file; one request."""
-        known = self.blobs.get(sha)
-        if known is not None:
-            return known
-        return parsed(BlobReply, self.wire.get(f"/git/blobs/{sha}").body, f"the blob {sha}")
+    def blob(self, sha: str) -> bytes:
+        """Return the bytes of a file; one request. Raises Tampered for what is not base64."""
+        if sha in self.blobs:
+            return self.blobs[sha]
+        reply = parsed(BlobReply, self.wire.get(f"/git/blobs/{sha}").body, f"the blob {sha}")
+        try:
+            return base64.b64decode(reply.content.replace("\n", ""), validate=True)
+        except binascii.Error as error:
+            raise Tampered(f"blob {sha}: not base64", TAMPERED_FIX) from error
 
     def comments(self, number: int) -> Iterator[Comment]:
         """Yield the comments on a pull request, the oldest first; one request per 100."""
@@ -243,10 +239,10 @@ class GitHub:
         reply = self.wire.send("POST", "/issues", {"title": title, "body": text})
         return parsed(Issue, reply, "the issue").number
 
-    def label_names(self, number: int) -> list[str]:
+    def labels(self, number: int) -> Sequence[str]:
         """Return the labels of an issue or a pull request; one request."""
         body = self.wire.get(f"/issues/{number}").body
-        return parsed(Labelled, body, f"the labels of #{number}").label_names
+        return parsed(Labelled, body, f"the labels of #{number}").labels
 
     def edit_issue(self, number: int, text: str, state: str = "open") -> None:
         """Replace the text of an issue; one write."""
@@ -271,12 +267,12 @@ class GitHub:
     def verdict_statuses(self, sha: str) -> Iterator[Status]:
         """Yield the statuses of a commit that count as its verdict, the last first."""
         for status in self.statuses(sha):
-            creator = status.creator.id if status.creator is not None else None
-            if status.context == STATUS_CONTEXT and self.counts(creator):
+            if status.context == STATUS_CONTEXT and self.counts(status):
                 yield status
 
-    def counts(self, creator: int | None) -> bool:
-        """Whether the ruleset takes a status of this account for a verdict."""
+    def counts(self, status: StatusState) -> bool:
+        """Whether the ruleset takes a status for a verdict, by the account that set it."""
+        creator = status.creator.id if status.creator is not None else None
         return self.verdicts is None or creator == self.verdicts.account
 
     def statuses(self, sha: str) -> Iterator[Status]:
@@ -345,16 +341,16 @@ class GitHub:
         entries = []
         for path, raw in sorted(files.items()):
             body = {"content": base64.b64encode(raw).decode(), "encoding": "base64"}
-            sha = parsed(Tree, self.wire.send("POST", "/git/blobs", body), "the file").sha
+            sha = parsed(Stored, self.wire.send("POST", "/git/blobs", body), "the file").sha
             if sha != blob_id(raw):
                 raise Tampered(
                     f"{path}: GitHub stored other bytes than were sent", "run this again"
                 )
             entries.append({"path": path, "mode": REGULAR, "type": "blob", "sha": sha})
-        tree = {"base_tree": base.commit.tree.sha, "tree": entries}
-        tree_sha = parsed(Tree, self.wire.send("POST", "/git/trees", tree), "the tree").sha
+        tree = {"base_tree": base.tree, "tree": entries}
+        tree_sha = parsed(Stored, self.wire.send("POST", "/git/trees", tree), "the tree").sha
         commit = {"message": text, "tree": tree_sha, "parents": [base.sha]}
-        sha = parsed(Tree, self.wire.send("POST", "/git/commits", commit), "the commit").sha
+        sha = parsed(Stored, self.wire.send("POST", "/git/commits", commit), "the commit").sha
         self.wire.send("POST", "/git/refs", {"ref": f"refs/heads/{name}", "sha": sha})
         return sha
 

@@ -55,7 +55,7 @@ class UnexpectedReply(ForgeProblem):
     """GitHub's answer differs from its documentation."""
 
 
-class Tampered(ForgeProblem):
+class Tampered(UnexpectedReply):
     """The received data contradict themselves, such as bytes that do not match their digest."""
 
 

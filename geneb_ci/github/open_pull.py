@@ -6,8 +6,8 @@ from pathlib import Path
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import GitHub, connect
-from geneb_ci.github.batch import read_commands
-from geneb_ci.github.comment import receipt_on
+from geneb_ci.github.commands import read_commands
+from geneb_ci.github.comment import verdict_on
 from geneb_ci.github.main_branch import changed_main
 from geneb_ci.github.reconcile import OpenPulls, base_of, open_pull_at, read_board
 from geneb_ci.github.sides import read_blob
@@ -38,8 +38,8 @@ def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
             judge = PullChecker(github, own, known.modules, main)
             head = PullHead(number=number, head_sha=pull.head.sha)
             decision = decide(judge, head, known, board.passing)
-            receipt = receipt_on(github, pull)
-            earlier = receipt.command_state if receipt is not None else CommandState()
+            verdict = verdict_on(github, pull)
+            earlier = verdict.command_state if verdict is not None else CommandState()
             commands, _ = read_commands(github, [number], earlier, {})
             verdict = decision.verdict.model_copy(update=commands._asdict())
             return decision._replace(verdict=verdict)

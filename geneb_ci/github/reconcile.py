@@ -21,14 +21,8 @@ from geneb_ci.github.api import (
     OpenList,
     numbers_by_head,
 )
-from geneb_ci.github.batch import (
-    passing_elsewhere,
-    prefetch_bases,
-    prefetch_blobs,
-    prefetch_talks,
-    read_commands,
-)
-from geneb_ci.github.comment import receipt_on
+from geneb_ci.github.commands import read_commands
+from geneb_ci.github.comment import verdict_on
 from geneb_ci.github.errors import (
     QUEUED,
     HeadMoved,
@@ -40,6 +34,12 @@ from geneb_ci.github.errors import (
     our_mistake,
 )
 from geneb_ci.github.main_branch import further_places, layout_of_main
+from geneb_ci.github.prefetch import (
+    passing_elsewhere,
+    prefetch_bases,
+    prefetch_blobs,
+    prefetch_conversations,
+)
 from geneb_ci.github.progress import PullState, SweepProgress, SweepStop, rate_limit_stop
 from geneb_ci.github.replies import Pull, UnreadableItem
 from geneb_ci.github.sides import Main, main_at, numbers, rivals
@@ -58,7 +58,6 @@ from geneb_ci.github.verdict.model import (
     GroupVerdict,
     PullHead,
     PullVerdict,
-    Receipt,
     Trouble,
     Verdicts,
 )
@@ -143,9 +142,9 @@ def pull_with_command(github: GitHub, number: int) -> Pull | None:
     pull = github.pull(number)
     if pull.state != "open" or not pull.is_to_main:
         return None
-    prefetch_talks(github, [number])
-    receipt = receipt_on(github, pull)
-    earlier = receipt.command_state if receipt is not None else CommandState()
+    prefetch_conversations(github, [number])
+    kept = verdict_on(github, pull)
+    earlier = kept.command_state if kept is not None else CommandState()
     current, _ = read_commands(github, [number], earlier, {})
     return pull if current.command != earlier.command else None
 
@@ -170,8 +169,8 @@ class OpenPulls:
 
     main: Main
     pulls: list[Pull]
-    receipts: dict[int, Receipt] = field(default_factory=dict)
-    """Number to the receipt on its present head."""
+    kept_verdicts: dict[int, PullVerdict] = field(default_factory=dict)
+    """Number to the verdict that its comment keeps on its present head."""
     unjudged: list[Pull] = field(default_factory=list)
     stale: list[PullHead] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
@@ -306,10 +305,10 @@ def _take_back_unread(github: GitHub, board: OpenPulls) -> None:
     One without a number is only counted; so is one of which no head is known.
     """
     numbered = {entry.number: entry for entry in board.unreadable if entry.number is not None}
-    prefetch_talks(github, numbered)
+    prefetch_conversations(github, numbered)
     for number, entry in numbered.items():
-        talk = github.talks.get(number)
-        head = entry.head_sha or (talk.head_sha if talk is not None else None)
+        conversation = github.conversations.get(number)
+        head = entry.head_sha or (conversation.head_sha if conversation is not None else None)
         if head is not None and is_due(board.waits.get(number), head, github.wire.now):
             board.wait(number, head, entry.reason)
 
@@ -371,7 +370,7 @@ def read_board(github: GitHub, board: OpenPulls) -> None:
         unread = {entry.number for entry in board.unreadable}
         board.settled = sorted(waits.keys() - {pull.number for pull in firsts} - unread)
     try:
-        prefetch_talks(github, [pull.number for pull in board.pulls])
+        prefetch_conversations(github, [pull.number for pull in board.pulls])
         for pull in firsts:
             if _ends_reading(github, board):
                 break
@@ -379,8 +378,8 @@ def read_board(github: GitHub, board: OpenPulls) -> None:
     except RateLimited as limit:
         board.progress.stop = rate_limit_stop(limit)
     for pull in firsts:
-        receipt = board.receipts.get(pull.number)
-        if receipt is not None and _holds(github, board, pull, receipt):
+        kept = board.kept_verdicts.get(pull.number)
+        if kept is not None and _holds(github, board, pull, kept):
             board.progress.note([pull.number], PullState.CURRENT)
             if pull.number in waits:
                 board.settled.append(pull.number)
@@ -401,15 +400,15 @@ def _ends_reading(github: GitHub, board: OpenPulls) -> bool:
 
 
 def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> None:
-    """Read the receipt and the status of one pull request."""
-    talk = github.talks.get(pull.number)
-    if talk is None and not is_due:
+    """Read the verdict and the status of one pull request."""
+    conversation = github.conversations.get(pull.number)
+    if conversation is None and not is_due:
         return
     is_far = False
     try:
-        receipt = receipt_on(github, pull)
-        earlier = current = receipt.command_state if receipt is not None else CommandState()
-        if receipt is not None or is_due:
+        kept = verdict_on(github, pull)
+        earlier = current = kept.command_state if kept is not None else CommandState()
+        if kept is not None or is_due:
             pull_numbers = board.heads[pull.head.sha]
             current, is_far = read_commands(github, pull_numbers, earlier, board.rights)
     except RateLimited:
@@ -419,33 +418,33 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
         return
     board.command_states[pull.number] = current
     is_new = is_far or current.command != earlier.command
-    if receipt is not None and receipt.head_sha == pull.head.sha:
-        board.receipts[pull.number] = receipt
-        if receipt.passes and receipt.fingerprint is not None:
-            board.passing[pull.number] = receipt.fingerprint
+    if kept is not None and kept.head_sha == pull.head.sha:
+        board.kept_verdicts[pull.number] = kept
+        if kept.passes and kept.fingerprint is not None:
+            board.passing[pull.number] = kept.fingerprint
     else:
-        receipt = None
+        kept = None
     if is_new:
-        board.receipts.pop(pull.number, None)
-    is_current = receipt is not None and receipt.main_digest == board.main.digest
-    passes = talk.state == SUCCESS if talk is not None else receipt is not None and receipt.passes
-    if passes and not is_current:
+        board.kept_verdicts.pop(pull.number, None)
+    is_current = kept is not None and kept.main_digest == board.main.digest
+    state = conversation.state if conversation is not None else kept and kept.state
+    if state == SUCCESS and not is_current:
         board.stale.append(PullHead(number=pull.number, head_sha=pull.head.sha))
     if is_due and pull.locked and not is_current:
         board.wait(pull.number, pull.head.sha, LOCKED)
 
 
-def _holds(github: GitHub, board: OpenPulls, pull: Pull, receipt: Receipt) -> bool:
+def _holds(github: GitHub, board: OpenPulls, pull: Pull, kept: PullVerdict) -> bool:
     """Whether a verdict is about the present main and other pull requests, and is the status."""
-    talk = github.talks.get(pull.number)
-    if talk is not None and talk.state != receipt.state:
+    conversation = github.conversations.get(pull.number)
+    if conversation is not None and conversation.state != kept.state:
         return False
-    if receipt.main_digest != board.main.digest:
+    if kept.main_digest != board.main.digest:
         return False
-    if receipt.fingerprint is None:
+    if kept.fingerprint is None:
         return True
-    rival_numbers = numbers(rivals(receipt.fingerprint, board.others(pull)))
-    return rival_numbers == receipt.rivals
+    rival_numbers = numbers(rivals(kept.fingerprint, board.others(pull)))
+    return rival_numbers == kept.rivals
 
 
 def _checked(

@@ -1,14 +1,13 @@
 """Writes verdicts: one comment, one label, one status; and one issue while the Space is wrong."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import first_and_more
-from geneb_ci.github.api import NO_VERDICT, Conversation, GitHub, repository_address
-from geneb_ci.github.batch import prefetch_talks
-from geneb_ci.github.comment import comment, own_comment, read_receipt
+from geneb_ci.github.api import NO_VERDICT, GitHub, repository_address
+from geneb_ci.github.comment import comment, own_comment, read_verdict
 from geneb_ci.github.errors import (
     QUEUED,
     ConversationLocked,
@@ -19,7 +18,8 @@ from geneb_ci.github.errors import (
     Unavailable,
     our_mistake,
 )
-from geneb_ci.github.replies import Comment
+from geneb_ci.github.prefetch import prefetch_conversations
+from geneb_ci.github.replies import Comment, Conversation
 from geneb_ci.github.sides import main_at
 from geneb_ci.github.verdict.model import (
     PENDING,
@@ -148,7 +148,7 @@ def write(
             left.pop(0)
         for number in range(0, len(verdict.pulls), BATCH):
             part = verdict.pulls[number : number + BATCH]
-            prefetch_talks(github, [pull.number for pull in part])
+            prefetch_conversations(github, [pull.number for pull in part])
             for pull in part:
                 result = _result(github, pull, is_fresh=fresh)
                 yield result
@@ -243,17 +243,17 @@ def publish(github: GitHub, verdict: PullVerdict) -> WrittenParts:
     """
     # 1. The present state.
     text = comment(verdict, repository_address(github.wire.repository))
-    talk = _talk(github, verdict.number)
-    if talk.head_sha != verdict.head_sha or not talk.is_open:
-        what = f"has the new head {talk.head_sha}" if talk.is_open else "is closed"
+    conversation = _conversation(github, verdict.number)
+    if conversation.head_sha != verdict.head_sha or not conversation.is_open:
+        what = f"has the new head {conversation.head_sha}" if conversation.is_open else "is closed"
         raise HeadMoved(f"pull request {verdict.number} {what}", QUEUED)
-    sticky = own_comment(talk.comments, github.author)
+    sticky = own_comment(conversation.comments, github.author)
     is_said = sticky is not None and _same(sticky.body, text)
     # 2. The label, before the list of the other labels is outdated.
     unlabelled: NoSuchLabel | None = None
     is_labelled = False
     try:
-        is_labelled = _label(github, verdict.number, talk.labels, LABELS[verdict.outcome])
+        is_labelled = _label(github, verdict.number, conversation.labels, LABELS[verdict.outcome])
     except NoSuchLabel as problem:
         unlabelled = problem
     if _asks_for_audit(verdict, sticky):
@@ -265,7 +265,7 @@ def publish(github: GitHub, verdict: PullVerdict) -> WrittenParts:
         github.edit_comment(sticky.id, text)
     # 4. The status, on the checked commit.
     state = verdict.state
-    is_set = talk.state == state and is_said
+    is_set = conversation.state == state and is_said
     if not is_set:
         github.set_status(verdict.head_sha, state, verdict.description)
     if unlabelled is not None:
@@ -278,7 +278,7 @@ def _asks_for_audit(verdict: PullVerdict, comment: Comment | None) -> bool:
     command = verdict.command
     if command is None or command.name is not CommandName.AUDIT:
         return False
-    known = read_receipt(comment.body) if comment is not None else None
+    known = read_verdict(comment.body) if comment is not None else None
     return known is None or known.command != command
 
 
@@ -291,18 +291,27 @@ def refuse_locked(number: int, *, is_locked: bool) -> None:
         )
 
 
-def _talk(github: GitHub, number: int) -> Conversation:
+def _conversation(github: GitHub, number: int) -> Conversation:
     """Return comments, head and labels, as read just before; else in two requests."""
-    known = github.talks.pop(number, None)
+    known = github.conversations.pop(number, None)
     if known is not None:
         return known
     comments = list(github.comments(number))
     pull = github.pull(number)
-    is_open = pull.state == "open"
-    return Conversation(comments, pull.head.sha, is_open, pull.locked, pull.label_names, "")
+    return Conversation(
+        number=number,
+        head_sha=pull.head.sha,
+        status_sha=pull.head.sha,
+        pull_state="OPEN" if pull.state == "open" else "CLOSED",
+        locked=pull.locked,
+        labels=pull.labels,
+        comments=comments,
+        number_of_comments=len(comments),
+        latest=[],
+    )
 
 
-def _label(github: GitHub, number: int, names: list[str], label: str) -> bool:
+def _label(github: GitHub, number: int, names: Collection[str], label: str) -> bool:
     """Set our label on a pull request, in at most one write; return whether one was needed.
 
     A first label is added, which keeps labels set meanwhile. To replace one in a single write, all
@@ -313,7 +322,7 @@ def _label(github: GitHub, number: int, names: list[str], label: str) -> bool:
         return False
     try:
         if own & set(names):
-            github.replace_labels(number, github.pull(number).label_names, own, label)
+            github.replace_labels(number, github.pull(number).labels, own, label)
         else:
             github.add_label(number, label)
     except MissingScope as problem:

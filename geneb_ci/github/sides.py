@@ -6,14 +6,13 @@ its receipt, so that nothing of the others is read again.
 
 import array
 import base64
-import binascii
 import hashlib
 import itertools
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from geneb_ci.check.change import (
     REGULAR,
@@ -26,7 +25,7 @@ from geneb_ci.check.change import (
 )
 from geneb_ci.common.finding import Fault
 from geneb_ci.github.errors import Tampered, UnexpectedReply
-from geneb_ci.github.replies import BlobReply, Commit, CommitComparison, RecursiveTree
+from geneb_ci.github.replies import Commit
 from geneb_ci.github.verdict.model import SHORT, Fingerprint
 from geneb_ci.publish.git import CODE, INPUTS
 from geneb_ci.render.plain import visible
@@ -38,21 +37,39 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import blob_id
 from reference_harness.formats.submission import Submission
 
-_RETRY_FIX = (
+TAMPERED_FIX = (
     "run the command again; if it fails again, the connection to GitHub may be tampered with"
 )
+
+
+class Tree(NamedTuple):
+    """The files of a tree of git by their paths: everything except folders."""
+
+    files: dict[str, Blob]
+    is_cut: bool
+    """Whether some are missing."""
+
+
+def tree_of(listed: Iterable[tuple[str, str, str, int]], *, is_cut: bool = False) -> Tree:
+    """Return a tree by path, mode, id and size of its files. Raises Tampered for a path twice."""
+    files: dict[str, Blob] = {}
+    for path, mode, sha, size in listed:
+        if path in files:
+            raise Tampered(f"a tree has a duplicate path: {ascii(path)[:80]}", TAMPERED_FIX)
+        files[path] = Blob(mode, sha, size)
+    return Tree(files, is_cut)
 
 
 class Source(Protocol):
     """Where commits, trees and blobs are read: the API of GitHub, or a clone."""
 
-    def comparison(self, base: str, head: str) -> CommitComparison:
+    def merge_base(self, base: str, head: str) -> Commit:
         """Return the merge base of two commits."""
 
-    def tree(self, sha: str) -> RecursiveTree:
-        """Return all paths of a commit or tree."""
+    def tree(self, sha: str) -> Tree:
+        """Return the files of a commit or tree."""
 
-    def blob(self, sha: str) -> BlobReply:
+    def blob(self, sha: str) -> bytes:
         """Return the bytes of a file."""
 
 
@@ -75,7 +92,7 @@ def main_at(source: Source, commit: Commit, more_paths: Iterable[str] = ()) -> M
     `more_paths` are paths that the settings name beside the usual ones. Raises UnexpectedReply if
     GitHub does not list all of its files.
     """
-    files, is_cut = entries(source.tree(commit.commit.tree.sha))
+    files, is_cut = source.tree(commit.tree)
     if is_cut:
         raise UnexpectedReply(
             "GitHub truncated the list of files of the base branch",
@@ -107,9 +124,9 @@ def read_sides(source: Source, head: str, folders: RepositoryFolders, main: Main
     merged meanwhile, such as the parent of a stacked pull request, is not part of the change.
     Raises Tampered if an answer contradicts itself.
     """
-    base = source.comparison(main.sha, head).merge_base_commit
-    before, base_cut = entries(source.tree(base.commit.tree.sha))
-    after, head_cut = entries(source.tree(head))
+    base = source.merge_base(main.sha, head)
+    before, base_cut = source.tree(base.tree)
+    after, head_cut = source.tree(head)
     now = main.files
     paths = sorted(
         path
@@ -126,18 +143,6 @@ def read_sides(source: Source, head: str, folders: RepositoryFolders, main: Main
     return Sides(base.sha, change, merged)
 
 
-def entries(tree: RecursiveTree) -> tuple[dict[str, Blob], bool]:
-    """Return the files of a tree, and whether it is incomplete. Raises Tampered."""
-    files: dict[str, Blob] = {}
-    for entry in tree.tree:
-        if entry.type == "tree":
-            continue
-        if entry.path in files:
-            raise Tampered(f"a tree has a duplicate path: {ascii(entry.path)[:80]}", _RETRY_FIX)
-        files[entry.path] = Blob(entry.mode, entry.sha, entry.size)
-    return files, tree.truncated
-
-
 def read_blob(source: Source, blob: Blob) -> bytes | Fault:
     """Return the bytes of a file, in one request; a Fault without a request if it is too large.
 
@@ -147,15 +152,10 @@ def read_blob(source: Source, blob: Blob) -> bytes | Fault:
         raise ValueError(blob.mode)
     if blob.size > BYTES_MAX:
         return too_large(blob.size)
-    reply = source.blob(blob.sha)
-    try:
-        if reply.encoding != "base64":
-            raise Tampered(f"blob {blob.sha}: encoding {reply.encoding[:20]!a}", _RETRY_FIX)
-        raw = base64.b64decode(reply.content.replace("\n", ""), validate=True)
-    except binascii.Error as error:
-        raise Tampered(f"blob {blob.sha}: not base64", _RETRY_FIX) from error
+    raw = source.blob(blob.sha)
     if blob_id(raw) != blob.sha:
-        raise Tampered(f"blob {blob.sha}: GitHub sent bytes with the id {blob_id(raw)}", _RETRY_FIX)
+        what = f"blob {blob.sha}: GitHub sent bytes with the id {blob_id(raw)}"
+        raise Tampered(what, TAMPERED_FIX)
     return raw if len(raw) <= BYTES_MAX else too_large(len(raw))
 
 

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from geneb_ci import __version__
 from geneb_ci.audit.trust.attestation import STANDING_MEANING, Author, Standing
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.numbers import scored_cells
 from geneb_ci.board.rows import leaderboards
+from geneb_ci.board.score_list import scored_cells
 from geneb_ci.board.site.inputs import Site
 from geneb_ci.board.site.links import HUB, HUB_ID, RepositoryLinks
 from geneb_ci.common.errors import UsageProblem
@@ -153,11 +153,10 @@ def _mean_entries(
 
 
 def _cell_entries(entry: Entry, site: Site, token: str | None) -> "Iterator[EvalResultEntry]":
-    for regime, task, scores in scored_cells(entry.submission, site.benchmark):
-        standing = entry.attestation.standing(regime, task.id)
+    metrics = site.benchmark.metrics
+    for regime, task, values, standing in scored_cells(entry, site.benchmark):
         by = STANDING_MEANING[standing]
-        for metric in site.benchmark.metrics:
-            value = getattr(scores, metric)
+        for metric, value in zip(metrics, values, strict=True):
             about = Description(metric, by, is_audited=standing is not Standing.SUBMITTED)
             yield _entry(entry, site, f"{task.id}.{regime}.{metric}", value, token, about)
 
@@ -339,9 +338,9 @@ def _model_info(entry: Entry, site: Site) -> dict[str, Any]:
 def _results(entry: Entry, site: Site) -> Iterator[dict[str, Any]]:
     benchmark, dataset = site.benchmark, site.benchmark.dataset
     on_hub = HUB_ID.fullmatch(dataset.repo_id) is not None
-    for regime, task, scores in scored_cells(entry.submission, benchmark):
+    for regime, task, values, standing in scored_cells(entry, benchmark):
         evidence = evidence_of(entry, regime, task.id)
-        by = STANDING_MEANING[entry.attestation.standing(regime, task.id)]
+        by = STANDING_MEANING[standing]
         size = evidence.n_test if evidence is not None else task.n_test
         source: dict[str, Any] = {"dataset_name": task.label}
         if on_hub:
@@ -354,14 +353,14 @@ def _results(entry: Entry, site: Site) -> Iterator[dict[str, Any]]:
             "task": task.id,
             "category": task.category,
         }
-        for metric in benchmark.metrics:
+        for metric, value in zip(benchmark.metrics, values, strict=True):
             yield {
                 "evaluation_result_id": f"{task.id}/{regime}/{metric}",
                 "evaluation_name": f"{benchmark.name} {task.id} {regime}",
                 "source_data": source,
                 "metric_config": _metric(metric, regime, site),
                 "score_details": {
-                    "score": float(getattr(scores, metric)),
+                    "score": value,
                     **_details(evidence, metric, by, is_first=metric == benchmark.metrics[0]),
                 },
             }

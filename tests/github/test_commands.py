@@ -2,7 +2,7 @@
 
 import pytest
 
-from geneb_ci.github.batch import REFUSED_MAX
+from geneb_ci.github.commands import REFUSED_MAX
 from geneb_ci.github.waits import LONGEST
 from tests.github.conftest import sound
 from tests.github.refusals import Fault

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from geneb_ci.publish.generation import Generation
-from geneb_ci.render.rows import FILES_MAX
+from geneb_ci.render.published import FILES_MAX
 from tests.audit.recorded import entry
 from tests.publish.command import environment, within
 from tests.publish.conftest import NAME, RESOURCE, SCRIPTS, is_page, made, undated

@@ -23,7 +23,7 @@ from geneb_ci.audit.record.keys import RevokedKey, check_revoked
 from geneb_ci.audit.record.old_log import LINKS, LogBroken
 from geneb_ci.audit.record.statement import Record
 from geneb_ci.audit.record.verify_embeddings import COMPARISON, check_embeddings
-from geneb_ci.audit.rerun.honesty import contradiction, is_dropped, sequences_varied
+from geneb_ci.audit.rerun.honesty import contradiction, fresh_contradiction, sequences_varied
 from geneb_ci.audit.sampling.beacon import is_key_unrevealed
 from geneb_ci.audit.sampling.embedding_draw import earlier_embedding_draws, recompute_any
 from geneb_ci.audit.sampling.plan import EmbeddingPlan, FallbackBeacon, TaskPlan
@@ -81,8 +81,8 @@ def _check_memory(outcome: AuditOutcome) -> None:
         wrong = contradiction(variants, sequences_varied(len(outcome.plan.chosen)))
         if wrong:
             _refuse(f"variants: {wrong}")
-    if fresh is not None and fresh.dropped != is_dropped(fresh.tasks, fresh.others):
-        _refuse(f"fresh set: dropped is {fresh.dropped}, which contradicts its numbers")
+    if fresh is not None and (wrong := fresh_contradiction(fresh)):
+        _refuse(f"fresh set: {wrong}")
     if precision is not None and outcome.noise != precision.noise:
         _refuse(f"noise: {outcome.noise} was used, the embeddings give {precision.noise}")
 

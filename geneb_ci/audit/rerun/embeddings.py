@@ -49,12 +49,21 @@ from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.events import RunFacts
 from geneb_ci.audit.rerun.embedder import SampleEmbedder
-from geneb_ci.audit.rerun.honesty import VariantResult, variant_text
+from geneb_ci.audit.rerun.fresh import FreshSequence
+from geneb_ci.audit.rerun.honesty import (
+    FreshResult,
+    VariantResult,
+    fresh_result,
+    fresh_text,
+    variant_text,
+)
 from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.receipt_variants import (
     SampleVariants,
     TaskVariants,
     decision_changes,
+    fresh_decisions,
+    fresh_of_task,
     receipt_variant_result,
     refit,
     sample_variants,
@@ -156,9 +165,11 @@ class _EmbeddingRun:
         try:
             drawn = self._drawn()
             varied = self._varied()
+            fresh = self._fresh(drawn)
             stage = "embedding"
             rows = self.embedder.embed(
-                [sequence for task in drawn for sequence in task.sequences], varied.sequences
+                [sequence for task in drawn for sequence in task.sequences],
+                [*varied.sequences, *(row.sequence for own in fresh.values() for row in own)],
             )
             reruns = [self._stacked(rows, task.sequences) for task in drawn]
             judged = [
@@ -209,7 +220,10 @@ class _EmbeddingRun:
         ]
         effect = effect_of(map(influences, drawn, reruns))
         bounds = self._bounds(drawn, reruns)
-        outcome = self._outcome(tasks, strata, effect, refits, variants, bounds, rerun, clock)
+        known = self._fresh_result(drawn, fresh, rows)
+        outcome = self._outcome(
+            tasks, strata, effect, refits, variants, known, bounds, rerun, clock
+        )
         return RerunResult(outcome, rerun)
 
     def _drawn(self) -> list[DrawnTask]:
@@ -256,6 +270,34 @@ class _EmbeddingRun:
         return sample_variants(
             self.plan, self.names, nonce, here.source, here.runner.harness, folder
         )
+
+    def _fresh(self, drawn: Sequence[DrawnTask]) -> dict[str, list[FreshSequence]]:
+        """Return the fresh sequences of each task that has some."""
+        fresh = self.here.fresh.rows if self.here.fresh is not None else ()
+        by_task = {task.task: fresh_of_task(fresh, task.task, task.deciders) for task in drawn}
+        return {task: own for task, own in by_task.items() if own}
+
+    def _fresh_result(
+        self,
+        drawn: Sequence[DrawnTask],
+        fresh: Mapping[str, Sequence[FreshSequence]],
+        rows: "dict[str, npt.NDArray[np.float32]]",
+    ) -> FreshResult | None:
+        """Return what the probes decide on the fresh set; None where the audit has none."""
+        if self.here.fresh is None:
+            return None
+        decisions = {
+            task.task: fresh_decisions(
+                task.strata.labels,
+                task.deciders,
+                task.entry.scale_log2,
+                fresh[task.task],
+                self._stacked(rows, [row.sequence for row in fresh[task.task]]),
+            )
+            for task in drawn
+            if task.task in fresh
+        }
+        return fresh_result(decisions, self.here.fresh.sha256)
 
     def _embedded(
         self, variants: Mapping[str, TaskVariants], rows: "dict[str, npt.NDArray[np.float32]]"
@@ -357,6 +399,7 @@ class _EmbeddingRun:
         effect: Effect,
         refits: list[RefitTask],
         variants: VariantResult,
+        fresh: FreshResult | None,
         bounds: list[RegimeBound],
         rerun: bytes,
         clock: Callable[[], float],
@@ -376,11 +419,12 @@ class _EmbeddingRun:
             effect=effect,
             decoys=self.embedder.decoys,
             variants=variants,
+            fresh=fresh,
             refits=refits,
             bounds=bounds if cells.of_record else [],
             verdict=AGREES,
             reasons=[],
-            not_proved=not_proved(cells),
+            not_proved=not_proved(cells, fresh, len(tasks)),
             rerun_sha256=hashlib.sha256(rerun).hexdigest(),
             sandbox=here.facts(self.embedder.parts),
             harness=HarnessFacts(
@@ -391,7 +435,11 @@ class _EmbeddingRun:
             benchmark_sha256=computed.benchmark.sha256,
             dataset_revision=computed.dataset.revision,
             packages={"geneb-ci": computed.harness.version, **computed.packages},
-            notes=[variant_text(variants), *self._notes()],
+            notes=[
+                variant_text(variants),
+                *([fresh_text(fresh)] if fresh is not None else []),
+                *self._notes(),
+            ],
             started_at=here.work.begin(moment_of(int(clock()))),
             finished_at=moment_of(int(clock())),
         )

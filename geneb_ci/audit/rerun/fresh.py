@@ -18,7 +18,7 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
-from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.compare.embedding_outcome import AnyOutcome
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.scoring import sequences_of
 from geneb_ci.common.errors import NothingChecked, unwritable
@@ -232,7 +232,7 @@ def check_release(
     return FreshSet(commitment.sha256, rows)
 
 
-def check_used(outcome: AuditOutcome, fresh_set: FreshSet) -> None:
+def check_used(outcome: AnyOutcome, fresh_set: FreshSet) -> None:
     """Compare an audit record with a released set. Raises AuditRefused when it used another."""
     used = outcome.fresh
     again = "compare with the set that the record names"

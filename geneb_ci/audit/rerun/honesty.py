@@ -164,6 +164,10 @@ MEMORISED = "labels of published sequences are known that variants of them do no
 """The meaning of flagged variants."""
 
 
+DROPPED = "fresh sequences are classified far worse than the published ones"
+"""The meaning of a flagged fresh set."""
+
+
 class VariantDecisions(StrictModel):
     """Decisions of another probe on the same variants, summed over its fits."""
 
@@ -360,6 +364,17 @@ def is_dropped(
     """Whether a probe is significantly less accurate on fresh sequences than on public ones."""
     losses = [accuracy_loss(fresh_tasks) for fresh_tasks in (tasks, *(others or {}).values())]
     return any(loss > FRESH_MARGIN + ALARM * error for loss, error in losses)
+
+
+def fresh_contradiction(result: FreshResult) -> str:
+    """Return what is wrong with the numbers of a fresh set, or ""."""
+    for tasks in (result.tasks, *result.others.values()):
+        for name, task in tasks.items():
+            if any(decided.right > decided.rows for decided in (task.public, task.fresh)):
+                return f"more decisions on sequences of {name} are right than were made"
+    if result.dropped != is_dropped(result.tasks, result.others):
+        return f"dropped is {result.dropped}, which contradicts its numbers"
+    return ""
 
 
 def fresh_power(loss: float, fresh: int, public: int, accuracy: float = 0.75) -> float:

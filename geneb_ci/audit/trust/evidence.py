@@ -326,6 +326,7 @@ def _common_facts(verification: Verification, record: Record) -> Audit:
         date=outcome.finished_at[: len("2026-11-20")],
         withdrawn=withdrawn.reason if withdrawn is not None else "",
         has_variants=outcome.variants is not None,
+        fresh_tasks=len(outcome.fresh.tasks) if outcome.fresh is not None else 0,
         signer=record.signer.owner,
         is_practice=outcome.plan.beacon.kind == "practice",
     )

@@ -16,7 +16,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from typing import Any, Literal, NamedTuple
 
 from geneb_ci.board.diagnostics.document import Figure, FigurePart
-from geneb_ci.board.numbers import mean
+from geneb_ci.board.means import mean
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
 from geneb_ci.statistics.metrics import PackedNumbers
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from geneb_ci.board.advice import MARGIN
 from geneb_ci.board.agreement import kendall_taus
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.columns import Entry, in_board_order
 from geneb_ci.board.decisions import CONFIDENCE, Floats, compare_pair
 from geneb_ci.board.diagnostics import document
 from geneb_ci.board.diagnostics.findings import SCOPES, figures_of, scoped_rows
-from geneb_ci.board.numbers import mean
+from geneb_ci.board.means import mean
 from geneb_ci.board.rows import figure_values, params_in_paper
 from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores
 from geneb_ci.board.variance import OVERLAP
@@ -63,7 +63,7 @@ def frames_of(
     results: Mapping[str, Any],
 ) -> Frames:
     """Put a board into tables; `intervals` and `results` are of the same entries."""
-    ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
+    ordered = in_board_order(entries)
     scores = {
         regime: _scores(regime_intervals.board)
         for regime, regime_intervals in intervals.regimes.items()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from geneb_ci.board import reasons
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.columns import Entry, in_board_order
 from geneb_ci.board.page import INDEX
 from geneb_ci.common.config import Layout
 from geneb_ci.common.shipped import shipped
@@ -364,5 +364,4 @@ def site_of(
     built: Built,
 ) -> Site:
     """Return the inputs of the pages of a board."""
-    ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
-    return Site(tuple(ordered), values, benchmark, layout, built)
+    return Site(tuple(in_board_order(entries)), values, benchmark, layout, built)

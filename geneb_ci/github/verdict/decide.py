@@ -14,7 +14,7 @@ from geneb_ci.audit.sampling.design import (
     strata_of,
 )
 from geneb_ci.audit.trust.evidence import gather_evidence
-from geneb_ci.board.numbers import category_means, mean, ranked_regimes
+from geneb_ci.board.means import category_means, mean, ranked_regimes
 from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import Context

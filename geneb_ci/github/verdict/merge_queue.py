@@ -10,9 +10,9 @@ from dataclasses import replace
 from geneb_ci.check.change import Change
 from geneb_ci.common.errors import GenebError
 from geneb_ci.github.api import GitHub, OpenList
-from geneb_ci.github.batch import prefetch_talks
-from geneb_ci.github.comment import receipt_on
+from geneb_ci.github.comment import verdict_on
 from geneb_ci.github.errors import RateLimited
+from geneb_ci.github.prefetch import prefetch_conversations
 from geneb_ci.github.replies import Pull
 from geneb_ci.github.sides import Sides, rivals
 from geneb_ci.github.verdict.collect import (
@@ -99,19 +99,19 @@ def _parts(github: GitHub, change: Change, pulls: Sequence[Pull]) -> dict[str, s
 
     Audit records of the model are among them, beside its row or alone: each is verified again.
     """
-    prefetch_talks(github, [pull.number for pull in pulls])
+    prefetch_conversations(github, [pull.number for pull in pulls])
     changed = {file.path for file in change.files}
     parts: dict[str, set[str]] = {}
     for pull in pulls:
         try:
-            receipt = receipt_on(github, pull)
+            verdict = verdict_on(github, pull)
         except RateLimited:
             raise
         except GenebError:  # its files belong to no pull request that is known to pass
             continue
-        if receipt is None or not receipt.passes or receipt.head_sha != pull.head.sha:
+        if verdict is None or not verdict.passes or verdict.head_sha != pull.head.sha:
             continue
-        mark, model = receipt.fingerprint, receipt.model
+        mark, model = verdict.fingerprint, verdict.model
         paths = set(mark.paths) & changed if mark is not None else set()
         if model is not None:
             paths |= {file.path for file in change.records_of(model)}
