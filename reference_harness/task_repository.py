@@ -24,8 +24,8 @@ def write_repository(benchmark: Benchmark, folder: Path, out: Path) -> list[str]
     some of the tasks would break everybody who pins it.
     """
     source = Folder(folder, benchmark)
-    here = source.available()
-    if missing := [task.id for task in benchmark.tasks if task.id not in here]:
+    available = source.available()
+    if missing := [task.id for task in benchmark.tasks if task.id not in available]:
         raise DataError([f"{folder}: task {name} is missing" for name in missing])
     lines = []
     for task in benchmark.tasks:

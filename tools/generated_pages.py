@@ -63,8 +63,8 @@ def between(page: str, name: str, text: str, content: str | None = None) -> str:
     content = content or (ROOT / page).read_text(encoding="utf-8")
     if not content.count(begin) == content.count(end) == 1:
         raise ValueError(f"{page} lacks {begin}...{end}: put both marks where the list belongs")
-    head, _, rest = content.partition(begin)
-    return f"{head}{begin}{text}{end}{rest.partition(end)[2]}"
+    head, _, after = content.partition(begin)
+    return f"{head}{begin}{text}{end}{after.partition(end)[2]}"
 
 
 def evidence_script() -> str:

@@ -184,9 +184,9 @@ def values_table(entries: Iterable[Entry], benchmark: Benchmark, *, has_errors: 
         lines = score_lines(ordered, benchmark, has_errors=has_errors, ranked_only=True)
         for model, task, category, regime, metric, value, error, *audited in lines:
             decimals = decimals_of(error)
-            known = None if error is None else round(error, decimals)
-            shown = round(value, decimals)
-            yield model, task, category, regime, metric, shown, known, *audited
+            shown_error = None if error is None else round(error, decimals)
+            shown_value = round(value, decimals)
+            yield model, task, category, regime, metric, shown_value, shown_error, *audited
 
     about = "One line for each model, regime, task and metric."
     return Table(VALUES, about, _VALUE_COLUMNS, rows)

@@ -287,10 +287,10 @@ def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
     """
     require_file(file, FileKind.SUBMISSION, "matrices")
     context = Checker(()).context(file)
-    other = other_kind(context.document.value, FileKind.SUBMISSION)
-    if other is not None or not FileKind.SUBMISSION.fits(context.document.value):
-        other = other or _not_a_submission(context.document)
-        raise NothingChecked(f"{file}: {other.message}", other.fix)
+    other_file = other_kind(context.document.value, FileKind.SUBMISSION)
+    if other_file is not None or not FileKind.SUBMISSION.fits(context.document.value):
+        other_file = other_file or _not_a_submission(context.document)
+        raise NothingChecked(f"{file}: {other_file.message}", other_file.fix)
     regimes = list(context.benchmark.regimes)
     regime = exact_name(regime, regimes, f"regime of {context.benchmark.name}")
     cells = list(recovered_tables(context, regime))

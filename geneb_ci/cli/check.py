@@ -152,11 +152,11 @@ def check_command(
     The path - stands for standard input.
     """
     require_pull_for_repository(repo, pulls=pr is not None)
-    other = None if engine == "models" else engine
-    flags = (isolated or None, fix or None, diff or None, other, jobs, no_cache or None)
-    given = (*paths, *selected, *ignored, against, config_from, baseline, *flags)
+    other_engine = None if engine == "models" else engine
+    flags = (isolated or None, fix or None, diff or None, other_engine, jobs, no_cache or None)
+    arguments = (*paths, *selected, *ignored, against, config_from, baseline, *flags)
     reports = pair_outputs(formats, outputs)
-    if _is_whole(base, pr, given):
+    if _is_whole(base, pr, arguments):
         proposed = _proposed(base, pr, repo)
         if proposed is not None:
             _write(proposed, reports)

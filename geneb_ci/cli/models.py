@@ -158,8 +158,8 @@ def show_command(model_id: str, format_: str) -> None:
         table = _summary(read_entry).get(part)
         if table:
             lines += [f"{part}", *_lines(table, where)]
-    left = open_points(read_entry.entry)
-    lines.append(f"open: {'; '.join(left) if left else 'nothing'}")
+    points = open_points(read_entry.entry)
+    lines.append(f"open: {'; '.join(points) if points else 'nothing'}")
     click.echo(wrapped_text("\n".join(map(_shown, lines)), row_width("-")), nl=False)
 
 
@@ -233,18 +233,18 @@ def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | 
             echo(f"{name}: {_shown(error.message)}")
             wrong += 1
             continue
-        left = open_points(read_entry.entry)
+        open_ = open_points(read_entry.entry)
         absent = not_usable_here(read_entry.entry, layout, registered)
         absent += contradictions(read_entry.entry)
         absent += contradictions_with_row(read_entry.entry, _row_meta(layout, name))
         absent += contradictions_with_facts(read_entry.entry, table.get(name, {}))
         unknown = [f"{fact}: {why}" for fact, why in unknowns(read_entry.entry).items()]
-        for what, points in (("open", left), ("unknown", unknown), ("wrong", absent)):
+        for kind, points in (("open", open_), ("unknown", unknown), ("wrong", absent)):
             if points:
-                echo(_shown(f"{name}: {what}: {'; '.join(points)}"))
+                echo(_shown(f"{name}: {kind}: {'; '.join(points)}"))
         differ = weights is not None and _compared(read_entry.entry, weights, name) > 0
         wrong += bool(absent) or differ
-        complete += not left and not absent and not differ
+        complete += not open_ and not absent and not differ
     total = len(models) or len(registered)
     echo(f"{plural(total, 'model')}: {wrong} wrong, {complete} ready for an audit")
     return Exit.ERRORS if wrong else Exit.CLEAN
@@ -256,7 +256,9 @@ def _loading_facts(path: Path) -> dict[str, dict[str, Any]]:
         table = json.loads(path.read_bytes())
     except ValueError as error:
         raise UsageProblem(f"{path}: not JSON: {error}", _FACTS_FORM) from error
-    if not isinstance(table, dict) or not all(isinstance(own, dict) for own in table.values()):
+    if not isinstance(table, dict) or not all(
+        isinstance(section, dict) for section in table.values()
+    ):
         raise UsageProblem(f"{path}: expected an object for each model id", _FACTS_FORM)
     return table
 
@@ -281,9 +283,9 @@ def _compared(entry: ModelEntry, folder: Path, name: str) -> int:
         digest = file_sha256(path) if path.is_file() else None
         if digest != expected:
             wrong += 1
-            what = f"sha256 {digest}" if digest else "no such file"
+            finding = f"sha256 {digest}" if digest else "no such file"
             ends = text_line_ends(path, expected) if digest else ""
-            echo(f"{name}: {file}: {what}, expected sha256 {expected}{ends}")
+            echo(f"{name}: {file}: {finding}, expected sha256 {expected}{ends}")
     echo(f"{name}: {len(files) - wrong} of {plural(len(files), 'file')} as pinned")
     return wrong
 
@@ -336,8 +338,15 @@ def upgrade_command(
     if record is not None:
         if undo or output == STDOUT or str(file) == STDIN:
             raise click.UsageError("with --record, name FILE and --output, and leave out --undo")
-        named = ["--benchmark", str(definition)] if definition else []
-        words = ["--record", str(record), *named, "--output", output, *["--quiet"] * quiet]
+        benchmark_options = ["--benchmark", str(definition)] if definition else []
+        words = [
+            "--record",
+            str(record),
+            *benchmark_options,
+            "--output",
+            output,
+            *["--quiet"] * quiet,
+        ]
         return run_harness("upgrade", *words, "--", str(file))
     if definition is not None:
         raise click.UsageError("--benchmark is that of a run record: pass --record too")

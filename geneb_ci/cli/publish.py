@@ -88,10 +88,10 @@ def show_changes(space: Space, intent: PublishIntent) -> Exit:
     intent.generation(state)
     live = attempt(lambda: space.read(BOARD, state.head), say=say) if BOARD in state.files else None
     files = file_changes(state, generation)
-    others = len(state.files.keys() - {change.name for change in files})
+    unchanged = len(state.files.keys() - {change.name for change in files})
     board = generation.files[BOARD]
     echo(preview_line(space.resource, generation.manifest, state.manifest))
-    for line in change_lines(Preview(files, row_changes(live, board), others, models_of(board))):
+    for line in change_lines(Preview(files, row_changes(live, board), unchanged, models_of(board))):
         echo(line)
     echo(next_line(shlex.join(["geneb-ci", "publish", "--space", _name_of(space)])))
     return Exit.CLEAN
@@ -167,16 +167,16 @@ def rollback_command(generation: str, space: str | None, *, fetched: bool) -> in
     repository = repository_here()
     covers = source_of(repository, repository.resolve(HEAD))
     target = Space(name, token=find_token(f"spaces/{name}", say=say))
-    held = attempt(lambda: find_generation(target, generation), say=say)
-    must_be_of_main(held.manifest, covers, repository)
+    found_generation = attempt(lambda: find_generation(target, generation), say=say)
+    must_be_of_main(found_generation.manifest, covers, repository)
     if fetched:
-        again = attempt(lambda: as_published(target, held), say=say)
+        again = attempt(lambda: as_published(target, found_generation), say=say)
     else:
-        code, rebuilt = build_generation(repository, held.manifest.source_commit)
+        code, rebuilt = build_generation(repository, found_generation.manifest.source_commit)
         if rebuilt is None:
             echo(f"  fix: {AS_PUBLISHED}", err=True)
             return code
-        require_same_generation(held.manifest, rebuilt)
+        require_same_generation(found_generation.manifest, rebuilt)
         again = rebuilt
     published = push(target, RollbackIntent(again, covers, repository), say=say)
     echo(published_line(target.resource, published))
@@ -286,12 +286,12 @@ def export_command(
     bytes.
     """
     layout = layout_of(folder, "geneb-ci export FOLDER --format FORMAT --output DIR")
-    given = _tokens(tokens, format_)
+    token_by_model = _tokens(tokens, format_)
     _refuse_early(format_, out, data, layout, when)
     models = _models_of(models, folder or layout.root)
-    ids = _models_of(given, folder or layout.root)
+    ids = _models_of(token_by_model, folder or layout.root)
     _refuse_twice(ids)
-    given = dict(zip(ids, given.values(), strict=True))
+    token_by_model = dict(zip(ids, token_by_model.values(), strict=True))
     loaded = load(
         folder, "nothing was exported", "geneb-ci export FOLDER --format FORMAT --output DIR"
     )
@@ -299,7 +299,7 @@ def export_command(
         return loaded
     site = _chosen(_site(loaded, _built(layout, when)), models)
     files = {
-        "eval-results": eval_results(site, given),
+        "eval-results": eval_results(site, token_by_model),
         "every-eval-ever": every_eval_ever(site),
         "croissant": croissant_files(site, data),
         "csv": csv_files(site),
@@ -400,6 +400,6 @@ def _models_of(names: Iterable[str], folder: Path) -> tuple[str, ...]:
 
     Raises UsageProblem for a model that has no file; a file is named after its model.
     """
-    known = sorted({path.stem for path in files_of([folder])})
+    models = sorted({path.stem for path in files_of([folder])})
     fix = "`geneb-ci trust` lists them"
-    return tuple(exact_name(name, known, "model of FOLDER", fix) for name in names)
+    return tuple(exact_name(name, models, "model of FOLDER", fix) for name in names)

@@ -306,7 +306,7 @@ def propose(
     has_row = len(files) > 1
     title = f"Add {order.row} and its audit" if has_row else f"Add an audit of {order.row}"
     text = f"{title}\n\nAudit {record} of #{order.number}, commit {order.head_sha}."
-    if not writer.branch_exists(branch):
+    if branch not in writer.branches(branch):
         writer.make_branch(branch, main, files, text)
     body = (
         f"Audit `{record}` of commit {order.head_sha}, for #{order.number}. "

@@ -33,7 +33,7 @@ def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
             read_board(github, board)
             board.require_read()
             for unread in listed.unreadable:
-                say(f"pull request {unread.name} cannot be read, and is not compared")
+                say(f"pull request #{unread.number} cannot be read, and is not compared")
             known = BaseBranch(own)
             judge = PullChecker(github, own, known.modules, main)
             head = PullHead(number=number, head_sha=pull.head.sha)

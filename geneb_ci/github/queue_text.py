@@ -132,7 +132,7 @@ def _lines(queue: Queue, limit: int) -> list[str]:
     lines = []
     if left:
         lines.append(f"not shown: {len(left)} (longest waiting: {largest_age(left)})")
-    lines += [f"{pull.name} cannot be read: {escape(pull.reason)}" for pull in queue.unreadable]
+    lines += [f"#{pull.number} cannot be read: {escape(pull.reason)}" for pull in queue.unreadable]
     lines.append(queue.clock)
     return lines
 

@@ -4,12 +4,11 @@ A row is compared with the rows of the pull requests that pass. Each of them has
 its receipt, so that nothing of the others is read again.
 """
 
-import array
 import base64
 import hashlib
 import itertools
 import math
-import sys
+import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -136,11 +135,9 @@ def read_sides(source: Source, head: str, folders: RepositoryFolders, main: Main
     files = tuple(FileChange(path, now.get(path), after.get(path)) for path in paths)
     outdated = tuple(path for path in paths if before.get(path) != now.get(path))
     change = Change(files, truncated=base_cut or head_cut, folders=folders, outdated=outdated)
-    merged = {**now, **{path: after[path] for path in paths if path in after}}
-    for path in paths:
-        if path not in after:
-            merged.pop(path, None)
-    return Sides(base.sha, change, merged)
+    merged = {**now, **{path: after.get(path) for path in paths}}
+    head_files = {path: blob for path, blob in merged.items() if blob is not None}
+    return Sides(base.sha, change, head_files)
 
 
 def read_blob(source: Source, blob: Blob) -> bytes | Fault:
@@ -169,18 +166,16 @@ RIVALS_MAX = 5
 
 def fingerprint(submission: Submission, change: Change, benchmark: Benchmark) -> Fingerprint:
     """Return what a row is compared by: names, files, and its scores in the primary metric."""
-    cells = array.array("H")
+    cells = []
     for regime, task in itertools.product(benchmark.regimes, benchmark.task_ids):
         scores = submission.results.get(regime, {}).get(task)
         score = getattr(scores, benchmark.primary_metric, None)
         cells.append(MISSING if score is None else round((score + 1) / 2 * STEPS))
-    if sys.byteorder == "big":
-        cells.byteswap()
     return Fingerprint(
         model=submission.model_id,
         display=visible(submission.meta.display or "", SHORT),
         paths=[visible(file.path, SHORT) for file in change.own],
-        cells=base64.b64encode(cells.tobytes()).decode(),
+        cells=base64.b64encode(struct.pack(f"<{len(cells)}H", *cells)).decode(),
     )
 
 
@@ -239,10 +234,6 @@ def _both(x: int, y: int) -> bool:
     return MISSING not in {x, y}
 
 
-def _cells(text: str) -> "array.array[int]":
-    cells = array.array("H")
+def _cells(text: str) -> tuple[int, ...]:
     raw = base64.b64decode(text)
-    cells.frombytes(raw[: len(raw) // 2 * 2])
-    if sys.byteorder == "big":
-        cells.byteswap()
-    return cells
+    return struct.unpack(f"<{len(raw) // 2}H", raw[: len(raw) // 2 * 2])

@@ -33,11 +33,11 @@ def advice_text(advice: Advice, width: int) -> str:
     listed = ", ".join(advice.labels) if count <= TASKS_MAX else "--format json names them"
     line = escape(f"mean of {plural(count, 'task')}: {listed}")
     paragraphs = [wrapped_text(f"{line}\n", width)] if count else []
-    for own in advice.regimes:
-        head = ("model", "size", own.regime, "95 %", "at most", "whose")
+    for regime_advice in advice.regimes:
+        head = ("model", "size", regime_advice.regime, "95 %", "at most", "whose")
         table: list[tuple[str, ...]] = [head]
-        table += [_line(choice, advice) for choice in own.choices[:SHOWN_MAX]]
-        more = len(own.choices) - SHOWN_MAX
+        table += [_line(choice, advice) for choice in regime_advice.choices[:SHOWN_MAX]]
+        more = len(regime_advice.choices) - SHOWN_MAX
         paragraphs.append(_columns(table) + (f"and {more} more\n" if more > 0 else ""))
     reasons = "".join(f"{escape(without_backticks(reason))}\n" for reason in advice.why)
     return "\n".join([*paragraphs, wrapped_text(reasons, width)])

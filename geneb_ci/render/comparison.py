@@ -100,8 +100,8 @@ def _headline(comparison: Comparison, base: str) -> str:
     moved = len({move.model for move in diff.moves})
     rows = {"added": diff.added, "changed": diff.changed, "removed": diff.removed}
     counts = ", ".join(f"{len(part)} {name}" for name, part in rows.items())
-    what = "no row differs" if diff.is_empty else f"rows: {counts}, {moved} moved"
-    return f"against {base} ({comparison.commit[:12]}): {what}"
+    headline = "no row differs" if diff.is_empty else f"rows: {counts}, {moved} moved"
+    return f"against {base} ({comparison.commit[:12]}): {headline}"
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
@@ -188,8 +188,8 @@ def _shift(shift: RankShift) -> tuple[str, ...]:
 
 
 def _cut(table: TitledTable) -> list[str]:
-    left = len(table.rows) - SHOWN_MAX
-    return [f"  and {left:,} more; `--format json` lists all"] if left > 0 else []
+    hidden_rows = len(table.rows) - SHOWN_MAX
+    return [f"  and {hidden_rows:,} more; `--format json` lists all"] if hidden_rows > 0 else []
 
 
 def _cell(text: str) -> str:
@@ -265,8 +265,8 @@ REPLAY_WRITERS: dict[str, Callable[[Replay], str]] = {
 
 def _replay_headline(result: Replay, name: str) -> str:
     failing = len({effect.row for effect in result.fails})
-    what = f"{failing} would newly fail" if failing else "no row would newly fail"
-    return f"rules of {name} ({result.commit[:12]}) on {plural(result.rows, 'row')}: {what}"
+    headline = f"{failing} would newly fail" if failing else "no row would newly fail"
+    return f"rules of {name} ({result.commit[:12]}) on {plural(result.rows, 'row')}: {headline}"
 
 
 def _parts(result: Replay) -> Iterator[tuple[str, tuple[Effect, ...]]]:

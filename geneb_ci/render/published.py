@@ -60,10 +60,12 @@ class Preview(NamedTuple):
 
 def published_line(resource: str, published: Published) -> str:
     """Return what publishing did, in one line."""
-    what = generation_name(published.manifest)
+    generation = generation_name(published.manifest)
     if published.outcome is PublishOutcome.UNCHANGED:
-        return f"{resource}: nothing changed; {what} is live at {published.commit[:SHORT]}"
-    return f"{resource}: published {what} as {published.commit[:SHORT]}, read back and verified"
+        return f"{resource}: nothing changed; {generation} is live at {published.commit[:SHORT]}"
+    return (
+        f"{resource}: published {generation} as {published.commit[:SHORT]}, read back and verified"
+    )
 
 
 def preview_line(resource: str, manifest: Manifest, live: Manifest | None) -> str:
@@ -192,8 +194,10 @@ def row_history(ledger: Ledger, model: str, width: int = WIDTH) -> Iterator[str]
 
     Events of the same commit are in one paragraph.
     """
-    own = (event for event in ledger.events if event.model == model)
-    commits = [list(events) for _, events in itertools.groupby(own, lambda event: event.commit)]
+    row_events = (event for event in ledger.events if event.model == model)
+    commits = [
+        list(events) for _, events in itertools.groupby(row_events, lambda event: event.commit)
+    ]
     for events in commits:
         yield ""
         yield from _paragraph(events, width)

@@ -50,17 +50,17 @@ def labels_text(rows: Sequence[LabelRow]) -> str:
     lines: list[str] = []
     width = max(len(_evidence(row)) for row in rows)
     for row in rows:
-        first, *others = row.reasons
+        first, *further_reasons = row.reasons
         whose, audited = "", ""
         if row.decision is not None:
             first = row.decision.reason
             audited = shown_audit(row.decision)
             whose = f"{row.decision.authorship:<{_AUTHORSHIP_WIDTH}}  "
-            others = [line for line in others if line != OFFICIAL_REASON]
+            further_reasons = [line for line in further_reasons if line != OFFICIAL_REASON]
         tail = f" ({audited})" if audited else ""
         name = escape(row.model_id)
         lines.append(f"{_evidence(row):<{width}}  {whose}{name}: {escape(first)}{tail}")
-        lines += [f"{'':<{width}}    {escape(line)}" for line in others]
+        lines += [f"{'':<{width}}    {escape(line)}" for line in further_reasons]
     tally = Counter(map(_evidence, rows))
     counts = [f"{tally[evidence]} {evidence}" for evidence in map(str, Evidence) if tally[evidence]]
     return "\n".join([*lines, "", f"{plural(len(rows), 'row')}: {', '.join(counts)}"]) + "\n"
@@ -96,9 +96,9 @@ def _label_row(row: LabelRow) -> dict[str, Any]:
 def _matrix_row(cell: RecoveredCell) -> dict[str, Any]:
     """Return one row: a cell and the matrix nearest to its scores, if there is one."""
     small, large = cell.classes
-    known = (cell.regime, cell.task, cell.seed, small + large, small, large, cell.matrices)
+    cell_facts = (cell.regime, cell.task, cell.seed, small + large, small, large, cell.matrices)
     nearest = (*(cell.table or (None,) * 4), *(cell.scores or (None,) * 3))
-    return dict(zip(COLUMNS, (*known, *nearest), strict=True))
+    return dict(zip(COLUMNS, (*cell_facts, *nearest), strict=True))
 
 
 def formula_safe(value: object) -> object:

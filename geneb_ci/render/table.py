@@ -65,16 +65,20 @@ class Table:
         if max(map(cell_len, lines), default=0) <= width:
             return [[line] for line in lines]
         if alone or self.columns[-1] in self.right_aligned:
-            rest = Table(self.columns[1:], [row[1:] for row in self.rows], self.right_aligned)
+            other_columns = Table(
+                self.columns[1:], [row[1:] for row in self.rows], self.right_aligned
+            )
             indent = " " * INDENT
             return [
                 [*(_pieces(row[0], width) if row[0] else ()), f"{indent}{line}"]
-                for row, line in zip(cells, rest.text_lines(head=head), strict=True)
+                for row, line in zip(cells, other_columns.text_lines(head=head), strict=True)
             ]
-        others = Table(self.columns[:-1], [row[:-1] for row in self.rows], self.right_aligned)
-        starts = others.text_lines(head=head)
-        left = max(map(cell_len, starts)) + GAP
-        if width - left < ROOM_MIN:
+        first_columns = Table(
+            self.columns[:-1], [row[:-1] for row in self.rows], self.right_aligned
+        )
+        starts = first_columns.text_lines(head=head)
+        first_width = max(map(cell_len, starts)) + GAP
+        if width - first_width < ROOM_MIN:
             indent = " " * INDENT
             return [
                 [
@@ -85,9 +89,9 @@ class Table:
             ]
         return [
             [
-                f"{part}{' ' * (left - cell_len(part))}{line}"
+                f"{part}{' ' * (first_width - cell_len(part))}{line}"
                 for part, line in itertools.zip_longest(
-                    [start], _wrapped_line(row[-1], width - left), fillvalue=""
+                    [start], _wrapped_line(row[-1], width - first_width), fillvalue=""
                 )
             ]
             for row, start in zip(cells, starts, strict=True)

@@ -211,8 +211,8 @@ class _SameFinding(NamedTuple):
 def _same_finding(files: Mapping[str, list[Finding]]) -> _SameFinding:
     """Return which files have nothing but the same finding of a whole file, such as logs."""
     reasons: dict[tuple[str, str, str], list[str]] = {}
-    for file, (first, *others) in files.items():
-        if first.rule in FILE_RULES and not others:
+    for file, (first, *further_findings) in files.items():
+        if first.rule in FILE_RULES and not further_findings:
             reasons.setdefault((first.rule, first.message, first.fix), []).append(file)
     many = [names for names in reasons.values() if len(names) >= ALIKE_MIN]
     return _SameFinding(

@@ -44,17 +44,17 @@ def seen_on(
 
     Raises ForgeProblem, PublishFault, and UsageProblem without a token or for an impossible name.
     """
-    seen = ServerAnswers()
+    answers = ServerAnswers()
     if repository is not None:
         with connect(repository) as github:
-            seen = ServerAnswers(
+            answers = ServerAnswers(
                 is_github_known=True,
                 shown_at=_shown_at(github, audits),
                 pull=waiting_pull(read_queue(github)),
             )
     if space is not None:
-        seen = seen._replace(live=live_board(require_space(space, "--space"), clone))
-    return seen
+        answers = answers._replace(live=live_board(require_space(space, "--space"), clone))
+    return answers
 
 
 def _shown_at(github: GitHub, audits: tuple[OpenAudit, ...]) -> dict[str, str]:

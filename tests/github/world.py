@@ -53,17 +53,15 @@ class DirectWire(Wire):
         verb: str,
         url: str,
         parameters: dict[str, Any],
-        headers: dict[str, Any],
         body: Any,
-    ) -> tuple[int, Mapping[str, str], Any]:
+    ) -> tuple[Mapping[str, str], Any]:
         whole = Requester.add_parameters_to_url(url.removeprefix("http://127.0.0.1"), parameters)
         raw = b"" if body is None else json.dumps(body).encode()
-        condition = str(headers.get("If-None-Match", ""))
-        answer = self.server.answer(verb, whole, TOKEN, condition, raw)
+        answer = self.server.answer(verb, whole, TOKEN, raw)
         found = {name.lower(): value for name, value in answer.headers.items()}
         if answer.status >= 400:
             self._refuse(Refusal(answer.status, found, answer.body))
-        return answer.status, found, json.loads(json.dumps(answer.body))
+        return found, json.loads(json.dumps(answer.body))
 
 
 class World:

@@ -123,7 +123,7 @@ def editions(
     `files` are the files of the manifest, each with `bytes` and `sha256`.
     """
     data = {name: file for name, file in files.items() if name.endswith(".json")}
-    metric, every = site.benchmark.primary_metric, len(site.names)
+    metric, model_count = site.benchmark.primary_metric, len(site.names)
     texts = {}
     permanent = f"{EDITIONS}/{generation}/index.html"
     # Pages of the generation cannot name it; its commit they can, and that page leads there.
@@ -143,7 +143,7 @@ def editions(
             permanent=permanent,
             generation=generation,
             tables={
-                regime: scores_table(regime, metric, site, every)
+                regime: scores_table(regime, metric, site, model_count)
                 for regime in (site.benchmark.regimes if is_whole else ())
             },
             data_files=data if is_whole else {},

@@ -88,14 +88,14 @@ def wrong_upgrade(context: Context) -> Iterator[Fault]:
         actual = quoted(entry.get(path[1]))
         text = f"the file was not made from the one that it names: its format 1.0 is {digest}"
         yield Fault(WRONG_UPGRADE.id, path, text, actual, quoted(digest))
-    now = context.upgraded_entry
-    if now.get("sha256") != entry.get("sha256"):
+    current_entry = context.upgraded_entry
+    if current_entry.get("sha256") != entry.get("sha256"):
         return
-    for key in sorted({*now, *entry} - {path[1]}):
-        if now.get(key) != entry.get(key):
-            here, there = quoted(entry.get(key)), quoted(now.get(key))
+    for key in sorted({*current_entry, *entry} - {path[1]}):
+        if current_entry.get(key) != entry.get(key):
+            stated, present = quoted(entry.get(key)), quoted(current_entry.get(key))
             text = f"the entry of the model registry has another {quoted(key)}"
-            yield Fault(WRONG_UPGRADE.id, (ENTRY_MEMBER, key), text, here, there)
+            yield Fault(WRONG_UPGRADE.id, (ENTRY_MEMBER, key), text, stated, present)
 
 
 WRONG_UPGRADE = Rule(
@@ -118,11 +118,11 @@ def changed_entry(context: Context) -> Iterator[Fault]:
     """Report an upgraded file whose model has another entry now, or none."""
     claimed, now = context.text(ENTRY_MEMBER, "sha256"), context.upgraded_entry.get("sha256")
     if claimed and claimed != now:
-        what = "has another digest now" if now else "is not in the model registry"
+        difference = "has another digest now" if now else "is not in the model registry"
         yield Fault(
             CHANGED_ENTRY.id,
             (ENTRY_MEMBER, "sha256"),
-            f"the entry of {quoted(context.model_id)} {what}",
+            f"the entry of {quoted(context.model_id)} {difference}",
             quoted(claimed),
             quoted(now) if now else "an entry",
         )

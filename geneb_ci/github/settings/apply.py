@@ -148,12 +148,7 @@ def variable(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Set the variable that names the Space. Raises UsageProblem without one."""
     if not client.space:
         raise UsageProblem("no Space is named", "pass --space OWNER/NAME")
-    address = settings[0].read_path
-    body = {"name": address.rpartition("/")[2], "value": f"spaces/{client.space}"}
-    if client.get(address) is None:
-        client.send("POST", settings[0].written_path, body)
-    else:
-        client.send("PATCH", address, body)
+    client.set_value(settings[0].read_path, f"spaces/{client.space}")
 
 
 _WRITERS: dict[str, Writer] = {

@@ -5,7 +5,7 @@ from typing import Any
 
 from geneb_ci.github.api import STATUS_CONTEXT, VERDICT_APP
 from geneb_ci.github.errors import Unseen
-from geneb_ci.github.settings.client import MAIN, SettingsClient
+from geneb_ci.github.settings.client import MAIN, SettingsClient, variable_path
 from geneb_ci.github.settings.wanted import SETTINGS, Setting
 
 Check = Callable[[SettingsClient, Setting], str | None]
@@ -162,8 +162,7 @@ def verdict_app(client: SettingsClient) -> int | None:
 
     Raises Unseen where the token may not read variables.
     """
-    reply = client.get(f"/actions/variables/{VERDICT_APP}", "Variables: read")
-    value = str(reply.get("value", "")) if reply is not None else ""
+    value = client.value(variable_path(VERDICT_APP))
     return int(value) if value.isascii() and value.isdigit() else None
 
 
@@ -227,13 +226,8 @@ def no_secret(client: SettingsClient, setting: Setting) -> str | None:
     return f"the secret {setting.read_path.rpartition('/')[2]} is stored" if reply else None
 
 
-def _value(client: SettingsClient, setting: Setting) -> str | None:
-    reply = client.get(setting.read_path, setting.needs)
-    return None if reply is None else str(reply.get("value", ""))
-
-
-def _space_in(value: str | None) -> str | None:
-    kind, _, name = (value or "").partition("/")
+def _space_in(value: str) -> str | None:
+    kind, _, name = value.partition("/")
     return name if kind == "spaces" and name.count("/") == 1 else None
 
 
@@ -245,14 +239,14 @@ def named_space(client: SettingsClient) -> str | None:
     if client.space:
         return client.space
     variables = [setting for setting in SETTINGS if setting.check == "variable"]
-    names = (_space_in(_value(client, setting)) for setting in reversed(variables))
+    names = (_space_in(client.value(setting.read_path)) for setting in reversed(variables))
     return next((name for name in names if name), None)
 
 
 def variable(client: SettingsClient, setting: Setting) -> str | None:
     """Compare the variable that names the Space."""
-    name, value = setting.read_path.rpartition("/")[2], _value(client, setting)
-    if value is None:
+    name, value = setting.read_path.rpartition("/")[2], client.value(setting.read_path)
+    if not value:
         return f"there is no variable {name}"
     expected = named_space(client)
     if _space_in(value) is None or _space_in(value) != expected:

@@ -174,18 +174,19 @@ def _change_findings(change: Change, rules: Iterable[ChangeRule]) -> Iterator[Fi
             faults = list(rule.check(change))
         except Exception as error:  # noqa: BLE001 (any exception is a bug, reported as a finding)
             crash = ChangeFault("check-crashed", "", crash_message(rule, error), rule.id)
-            yield _change_finding(BY_ID["check-crashed"], crash)
+            yield change_finding(BY_ID["check-crashed"], crash)
             continue
-        yield from (_change_finding(rule, fault) for fault in faults[:PATHS_MAX])
+        yield from (change_finding(rule, fault) for fault in faults[:PATHS_MAX])
         if len(faults) > PATHS_MAX:
             more = len(faults) - PATHS_MAX
             message = f"{more:,} more findings of {rule.id} are not listed"
-            yield _change_finding(
+            yield change_finding(
                 rule, ChangeFault(rule.id, "", message, f"{len(faults)} paths", "none")
             )
 
 
-def _change_finding(rule: AnyRule, fault: ChangeFault) -> Finding:
+def change_finding(rule: AnyRule, fault: ChangeFault) -> Finding:
+    """Return a fault of a change as a finding of a rule."""
     return Finding(
         rule=rule.id,
         severity=rule.severity,
@@ -420,18 +421,8 @@ def _unusable_extractor(
     fault = raw if isinstance(raw, Fault) else ExtractorFile(change.extractor.path, raw).fault
     if fault is None or (isinstance(raw, bytes) and context.extractor is not None):
         return []
-    rule, line = BY_ID[fault.rule], (fault.at or 1) if fault.file else 1
-    return [
-        Finding(
-            rule.id,
-            rule.severity,
-            fault.message,
-            change.extractor.path,
-            "",
-            line,
-            1,
-            fault.found,
-            fault.expected,
-            fault.fix or rule.fix,
-        )
-    ]
+    path, line = change.extractor.path, (fault.at or 1) if fault.file else 1
+    found = ChangeFault(
+        fault.rule, path, fault.message, fault.found, fault.expected, fault.fix or ""
+    )
+    return [dataclasses.replace(change_finding(BY_ID[fault.rule], found), line=line)]
