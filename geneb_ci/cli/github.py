@@ -179,8 +179,8 @@ def _print_written(result: report.WriteResult) -> report.WriteResult:
         say(f"geneb-ci: {result.what}: {visible(result.problem.message)}")
     if result.written is not None:
         parts = [name for name, is_new in result.written._asdict().items() if is_new]
-        what = f"wrote {', '.join(parts)}" if parts else "nothing to write, already up to date"
-        say(f"{result.what}: {result.outcome}; {what}")
+        sentence = f"wrote {', '.join(parts)}" if parts else "nothing to write, already up to date"
+        say(f"{result.what}: {result.outcome}; {sentence}")
     return result
 
 
@@ -229,7 +229,7 @@ def triage_command(repo: str | None, limit: int, format_: str, author_id: int) -
         color = is_terminal and not is_plain()
         text = terminal(queue, limit, color=color, width=width)
     write(Output("text", STDOUT), text)
-    pull = waiting_pull(queue)
+    pull = waiting_pull(queue, github.wire.repository)
     if format_ == "text" and pull is not None:
         echo(next_line(pull_command(pull, github.wire.repository)))
     return Exit.NOT_CHECKED if queue.unreadable else Exit.CLEAN

@@ -190,8 +190,8 @@ class Audits:
 
     def _no_secret(self, text: str) -> None:
         stored = self.world.secrets[ENVIRONMENT].items()
-        held = [name for name, value in stored if value and value in text]
-        hold("secrets in the Job of the Hub", held, [])
+        leaked = [name for name, value in stored if value and value in text]
+        hold("secrets in the Job of the Hub", leaked, [])
 
     def _explained(self) -> str:
         checkout = self.world.folder / f"explained-{len(self.forge.pulls)}"

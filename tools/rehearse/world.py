@@ -196,9 +196,9 @@ class World:
         return whole
 
 
-def _labels(given: str | list[str]) -> list[str]:
+def _labels(label: str | list[str]) -> list[str]:
     """Return the labels of the runner that a job asks for."""
-    return [given] if isinstance(given, str) else given
+    return [label] if isinstance(label, str) else label
 
 
 @contextmanager
