@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from geneb_ci.init.new_repository import template
 from geneb_ci.github.settings.required import SETTINGS
+from geneb_ci.init.new_repository import template
 from tests.github.server import REPOSITORY
 from tests.github.serving import serving
 from tests.publish.hub import WRITER, Hub
