@@ -40,16 +40,16 @@ def baseline_lines(benchmark: Benchmark) -> dict[str, dict[str, dict[str, float]
     lines: dict[str, dict[str, dict[str, float]]] = {}
     for name, regimes in baseline_scores(benchmark).items():
         for regime, scores in regimes.items():
-            own = {
+            mean_by_key = {
                 key: mean([scores[task] for task in tasks])
                 for key, tasks in means.items()
                 if all(task in scores for task in tasks)
             }
             categories = [f"category:{category}" for category in benchmark.categories]
-            if all(key in own for key in categories):
-                own["macro"] = mean(own[key] for key in categories)
-            if own:
-                lines.setdefault(regime, {})[name] = own
+            if all(key in mean_by_key for key in categories):
+                mean_by_key["macro"] = mean(mean_by_key[key] for key in categories)
+            if mean_by_key:
+                lines.setdefault(regime, {})[name] = mean_by_key
     return lines
 
 

@@ -36,10 +36,14 @@ def row_matrices(_: Submission, results: Results, benchmark: Benchmark) -> dict[
 
 def _row_matrices(cells: Mapping[str, Mapping[str, float]], benchmark: Benchmark) -> list[int]:
     listed = ((task, cells.get(task)) for task in benchmark.task_ids)
-    read = readings({t: Triple(c["MCC"], c["Acc"], c["F1"]) for t, c in listed if c}, 1)
+    reading_by_task = readings({t: Triple(c["MCC"], c["Acc"], c["F1"]) for t, c in listed if c}, 1)
     return [
         number
         for task, _, sizes in benchmark.test_sizes
         if sizes
-        for number in (counts_of(Classes(*sizes), read[task]) if task in read else (0, 0, 0))
+        for number in (
+            counts_of(Classes(*sizes), reading_by_task[task])
+            if task in reading_by_task
+            else (0, 0, 0)
+        )
     ]

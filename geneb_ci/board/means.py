@@ -24,18 +24,18 @@ def numbers_of(submission: Submission, results: Results, benchmark: Benchmark) -
 
     `results` are those of the submission, which need not have them.
     """
-    every: dict[str, array.array[float]] = {}
+    score_arrays: dict[str, array.array[float]] = {}
     means: dict[str, array.array[float]] = {}
     for regime in ranked_regimes(submission, benchmark):
         cells = [results[regime][task] for task in benchmark.task_ids]
-        every[regime], means[regime] = array.array("d"), array.array("d")
+        score_arrays[regime], means[regime] = array.array("d"), array.array("d")
         for metric in benchmark.metrics:
             # Adding 0.0 turns -0.0 into 0.0: a score has one way to be zero.
             values = [cell[metric] + 0.0 for cell in cells]
             macro, micro, *categories = weighted_sums(values, benchmark)
-            every[regime].extend(values)
+            score_arrays[regime].extend(values)
             means[regime].extend([micro, macro, *categories])
-    return RowNumbers(every, means)
+    return RowNumbers(score_arrays, means)
 
 
 def weighted_sums(values: Sequence[float], benchmark: Benchmark, power: int = 1) -> list[float]:

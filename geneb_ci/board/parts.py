@@ -69,8 +69,8 @@ def read_numbers(
     Raises UsageProblem as `read_row` does.
     """
     errors = None if unknown_sizes(benchmark) else errors
-    read = functools.partial(_numbered, benchmark=benchmark, errors=errors)
-    return in_processes(read, files, jobs or jobs_for(len(files)), ROWS_AT_ONCE)
+    numbered = functools.partial(_numbered, benchmark=benchmark, errors=errors)
+    return in_processes(numbered, files, jobs or jobs_for(len(files)), ROWS_AT_ONCE)
 
 
 def unknown_sizes(benchmark: Benchmark) -> list[str]:

@@ -72,7 +72,12 @@ _VALUE_COLUMNS = (
         "`scores` of an export.",
     ),
     TableColumn("evidence", "text", "What others did to confirm the scores of the model."),
-    TableColumn("level", "text", "Trust level: authorship and evidence in one word."),
+    TableColumn(
+        "level",
+        "text",
+        "Trust level: authorship and evidence in one word; self-reported is checked, and verified "
+        "audited, of a contributed row.",
+    ),
 )
 
 _DISPLAYED = TableColumn("display", "text", "Name of the model.")
@@ -184,9 +189,9 @@ def values_table(entries: Iterable[Entry], benchmark: Benchmark, *, has_errors: 
         lines = score_lines(ordered, benchmark, has_errors=has_errors, ranked_only=True)
         for model, task, category, regime, metric, value, error, *audited in lines:
             decimals = decimals_of(error)
-            known = None if error is None else round(error, decimals)
-            shown = round(value, decimals)
-            yield model, task, category, regime, metric, shown, known, *audited
+            shown_error = None if error is None else round(error, decimals)
+            shown_value = round(value, decimals)
+            yield model, task, category, regime, metric, shown_value, shown_error, *audited
 
     about = "One line for each model, regime, task and metric."
     return Table(VALUES, about, _VALUE_COLUMNS, rows)

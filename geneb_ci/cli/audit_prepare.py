@@ -118,8 +118,8 @@ def _outcome(path: Path) -> AnyOutcome:
     try:
         return (EmbeddingOutcome if of_rows else AuditOutcome).model_validate_json(raw)
     except ValidationError as error:
-        other = refusal_of(raw, kind, first_error(error))
-        raise NothingChecked(f"{path}: {other.message}", other.fix) from error
+        refusal = refusal_of(raw, kind, first_error(error))
+        raise NothingChecked(f"{path}: {refusal.message}", refusal.fix) from error
 
 
 _DATA = click.option(

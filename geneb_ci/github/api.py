@@ -5,6 +5,7 @@ import binascii
 import contextlib
 import os
 import re
+import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 from urllib.parse import quote
@@ -31,13 +32,13 @@ from geneb_ci.github.replies import (
     Status,
     StatusState,
     Stored,
-    UnreadableItem,
+    UnreadablePull,
     parsed,
-    readable_items,
+    readable_pulls,
 )
-from geneb_ci.github.sides import TAMPERED_FIX, Tree, tree_of
+from geneb_ci.github.trees import TAMPERED_FIX, Tree, tree_of
 from geneb_ci.github.verdict.model import REPOSITORY
-from geneb_ci.github.wire import Etags, Wire
+from geneb_ci.github.wire import Wire
 from reference_harness.formats.files import blob_id
 
 API = "https://api.github.com"
@@ -67,13 +68,15 @@ class OpenList(NamedTuple):
 
     pulls: list[Pull]
     """The last updated first."""
-    unreadable: list[UnreadableItem]
+    unreadable: list[UnreadablePull]
 
     def require_all(self, what: str) -> None:
         """Raise UnexpectedReply where some items cannot be read, so that `what` is unknown."""
         if self.unreadable:
             first = self.unreadable[0]
-            raise UnexpectedReply(f"{what}: pull request {first.name}: {first.reason}", REPORT_IT)
+            raise UnexpectedReply(
+                f"{what}: pull request #{first.number}: {first.reason}", REPORT_IT
+            )
 
 
 class VerdictIdentity(NamedTuple):
@@ -136,14 +139,13 @@ class GitHub:
         no other.
         """
         pulls: dict[int, Pull] = {}
-        unread: dict[int | str, UnreadableItem] = {}
+        unread: dict[int, UnreadablePull] = {}
         parameters = {"state": "open", "sort": "updated", "direction": "desc"}
         for page in self.wire.pages("/pulls", PULLS_PAGES_MAX, **parameters):
-            readable, unreadable = readable_items(Pull, page, "the list of pull requests")
+            readable, unreadable = readable_pulls(page)
             for pull in readable:
                 pulls.setdefault(self._known(pull).number, pull)
-            for entry in unreadable:
-                unread.setdefault(entry.number or f"one of {len(unread)} without a number", entry)
+            unread |= {pull.number: pull for pull in unreadable}
         return OpenList(list(pulls.values()), list(unread.values()))
 
     def main(self) -> Commit:
@@ -208,21 +210,17 @@ class GitHub:
         return parsed(Permission, body, "the permission").permission
 
     def issues(self) -> Iterator[Issue]:
-        """Yield the open issues, the oldest first; one request per 100.
-
-        Raises UnexpectedReply after the last one if some cannot be read: what is not among the
-        others may be one of these.
-        """
+        """Yield the open issues, the oldest first; one request per 100."""
         parameters = {"state": "open", "sort": "created", "direction": "asc"}
         if self.author == ACTIONS_BOT:
             parameters["creator"] = "github-actions[bot]"
-        lost: list[UnreadableItem] = []
         for page in self.wire.pages("/issues", ISSUES_PAGES_MAX, **parameters):
-            read, unread = readable_items(Issue, page, "the issues")
-            yield from read
-            lost += unread
-        if lost:
-            raise UnexpectedReply(lost[0].reason, REPORT_IT)
+            yield from parsed(list[Issue], page, "the issues")
+
+    def own_issue(self, mark: str) -> Issue | None:
+        """Return our open issue whose text begins with a mark; one request per 100."""
+        own = (one for one in self.issues() if one.user is not None and one.user.id == self.author)
+        return next((issue for issue in own if issue.body.startswith(mark)), None)
 
     def labelled(self, label: str) -> Iterator[int]:
         """Yield the numbers of issues and pull requests with a label, the newest first.
@@ -295,11 +293,11 @@ class GitHub:
             return ""
         return min(times, default="")  # ISO 8601 in UTC sorts as it is
 
-    def queued(self, branch: str) -> list[str]:
-        """Return the groups of the merge queue of a branch; one request."""
-        name = quote(f"gh-readonly-queue/{branch}/")
-        body = self.wire.get(f"/git/matching-refs/heads/{name}").body
-        return [ref.object.sha for ref in parsed(list[Ref], body, "the merge queue")]
+    def branches(self, start: str) -> dict[str, str]:
+        """Return the heads of the branches whose names begin so; one request."""
+        body = self.wire.get(f"/git/matching-refs/heads/{quote(start)}").body
+        refs = parsed(list[Ref], body, f"the branches {start}*")
+        return {ref.ref.removeprefix("refs/heads/"): ref.object.sha for ref in refs}
 
     def add_label(self, number: int, name: str) -> None:
         """Add a label to a pull request; one write, which keeps the other labels."""
@@ -325,12 +323,6 @@ class GitHub:
     def close(self, number: int, kind: str = "pulls") -> None:
         """Close a pull request, or one of the "issues"; one write."""
         self.wire.send("PATCH", f"/{kind}/{number}", {"state": "closed"})
-
-    def branch_exists(self, name: str) -> bool:
-        """Whether there is a branch of this name; one request."""
-        body = self.wire.get(f"/git/matching-refs/heads/{name}").body
-        refs = parsed(list[Ref], body, "the branches")
-        return any(ref.ref == f"refs/heads/{name}" for ref in refs)
 
     def make_branch(self, name: str, base: Commit, files: Mapping[str, bytes], text: str) -> str:
         """Make a branch: one commit on `base` that adds files; return it.
@@ -392,11 +384,15 @@ def repository_address(name: str, environment: Mapping[str, str] = os.environ) -
     return f"{(environment.get('GITHUB_SERVER_URL') or SERVER).rstrip('/')}/{name}"
 
 
+def reached_by_gh(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the program gh is there and asks the server that these commands ask."""
+    return environment.get("GITHUB_API_URL", API) == API and shutil.which("gh") is not None
+
+
 def connect(
     repository: str | None,
     environment: Mapping[str, str] = os.environ,
     author: int | None = None,
-    etags: Etags | None = None,
 ) -> GitHub:
     """Return a client, configured by GH_TOKEN, GITHUB_REPOSITORY and GITHUB_API_URL.
 
@@ -416,7 +412,7 @@ def connect(
     if not name:
         raise UsageProblem("no repository is given", "pass --repo OWNER/NAME")
     api = environment.get("GITHUB_API_URL") or API
-    connection = Wire(token, name, api.rstrip("/"), waiting.PATIENCE, etags)
+    connection = Wire(token, name, api.rstrip("/"), waiting.PATIENCE)
     verdicts = None
     if account := environment.get(VERDICT_BOT):
         if not account.isascii() or not account.isdigit():

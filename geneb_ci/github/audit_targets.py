@@ -74,9 +74,8 @@ def row_to_audit(github: GitHub, model: str) -> AuditTarget:
     One request per 100 issues, and one write where it is opened.
     """
     mark = _MARK.format(model)
-    for issue in github.issues():
-        is_own = issue.user is not None and issue.user.id == github.author
-        if is_own and issue.body.startswith(mark):
-            return AuditTarget(issue.number, model=model)
+    issue = github.own_issue(mark)
+    if issue is not None:
+        return AuditTarget(issue.number, model=model)
     text = f"{mark}\n{_ABOUT.format(model)}\n"
     return AuditTarget(github.open_issue(f"Audits of {model}", text), model=model)

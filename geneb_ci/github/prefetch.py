@@ -7,7 +7,7 @@ numbers and commit ids of fixed form.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AliasPath, Field, ValidationError
 
@@ -21,7 +21,7 @@ from geneb_ci.github.replies import (
     ReplyModel,
     Sha,
     adapter,
-    readable_items,
+    lenient,
 )
 from geneb_ci.github.verdict.model import SUCCESS, PullHead
 from reference_harness.formats.files import blob_id
@@ -74,8 +74,7 @@ class _File(ReplyModel):
 
 
 class _Closed(ReplyModel):
-    nodes: list[Any]
-    """Each is read on its own."""
+    nodes: list[Annotated[HeadStatus | None, lenient(None)]]
 
 
 T = TypeVar("T")
@@ -119,8 +118,7 @@ def passing_elsewhere(
         "orderBy: {field: UPDATED_AT, direction: DESC}) { ...Closed }"
     )
     for answer in _answers(github, [field], _CLOSED, _Closed).values():
-        closed, _ = readable_items(HeadStatus, answer.nodes, "the closed pull requests")
-        read += [_counted(github, pull) for pull in closed]
+        read += [_counted(github, pull) for pull in answer.nodes if pull is not None]
     for pull in read:
         if pull.state == SUCCESS and pull.head_sha not in heads:
             yield PullHead(number=pull.number, head_sha=pull.head_sha)

@@ -7,14 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from geneb_ci.common.errors import GenebError
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.ages import OVERDUE_AFTER, duration
 from geneb_ci.github.api import GitHub, numbers_by_head
 from geneb_ci.github.comment import verdict_on
-from geneb_ci.github.errors import ForgeProblem, RateLimited
+from geneb_ci.github.errors import result_or_error
 from geneb_ci.github.prefetch import prefetch_conversations
-from geneb_ci.github.replies import Pull, UnreadableItem
+from geneb_ci.github.replies import Pull, UnreadablePull
 from geneb_ci.github.report import AGREES, AUDIT_LABEL, DIFFERS, FAILED, RUNNING
 from geneb_ci.github.verdict.model import (
     AUDIT_RECORD,
@@ -24,7 +25,7 @@ from geneb_ci.github.verdict.model import (
     PullVerdict,
     failed_rules,
 )
-from geneb_ci.github.waits import Wait, known_waits
+from geneb_ci.github.waiting_list import Wait, known_waits
 from geneb_ci.render.plain import visible
 
 # An event is answered in two minutes; after this, it was lost, and the net of sweeps may be late.
@@ -104,7 +105,7 @@ class Queue:
     """All open pull requests to the default branch."""
 
     rows: tuple[QueueRow, ...]
-    unreadable: tuple[UnreadableItem, ...] = ()
+    unreadable: tuple[UnreadablePull, ...] = ()
     """Those of which GitHub's answer cannot be read."""
 
     @property
@@ -131,7 +132,7 @@ class Queue:
 class PullFacts(NamedTuple):
     """The known facts of one pull request."""
 
-    verdict: PullVerdict | ForgeProblem | None = None
+    verdict: PullVerdict | GenebError | None = None
     """For whichever commit; or why our comment cannot be read."""
     state: str | None = None
     """State of the status on its head; None if it was not read."""
@@ -153,19 +154,9 @@ def read_queue(github: GitHub) -> Queue:
         conversation = github.conversations.get(pull.number)
         state = conversation.state if conversation is not None else None
         first = heads[pull.head.sha][0]
-        readings.append(
-            (pull, PullFacts(_verdict(github, pull), state, waits.get(pull.number), first))
-        )
+        verdict = result_or_error(verdict_on, github, pull)
+        readings.append((pull, PullFacts(verdict, state, waits.get(pull.number), first)))
     return replace(queue(readings, github.wire.now), unreadable=tuple(unread))
-
-
-def _verdict(github: GitHub, pull: Pull) -> PullVerdict | ForgeProblem | None:
-    try:
-        return verdict_on(github, pull)
-    except RateLimited:
-        raise
-    except ForgeProblem as problem:
-        return problem
 
 
 def queue(readings: Iterable[tuple[Pull, PullFacts]], now: dt.datetime) -> Queue:
@@ -221,7 +212,7 @@ def _next(
 ) -> NextAction:
     """Return who has to act, and the next action."""
     idle = now - pull.updated_at if pull.updated_at is not None else ABANDONED_AFTER
-    if isinstance(facts.verdict, ForgeProblem):
+    if isinstance(facts.verdict, GenebError):
         return _look("review it manually: its comments cannot be read")
     if pull.draft and idle <= ABANDONED_AFTER:
         return NextAction(Turn.CONTRIBUTOR, Step.WAIT, "wait: it is a draft")

@@ -321,38 +321,35 @@ def parsed(kind: type[T], body: Any, what: str) -> T:
         ) from error
 
 
-class UnreadableItem(NamedTuple):
-    """An item of a list that cannot be read; number and head as far as they can."""
+class UnreadablePull(NamedTuple):
+    """A pull request of a list of which more than the number cannot be read."""
 
-    number: int | None
+    number: int
     head_sha: str | None
+    """Its head, as far as that can be read."""
     reason: str
 
-    @property
-    def name(self) -> str:
-        """Its number, for people."""
-        return f"#{self.number}" if self.number is not None else "one without a number"
 
+class _Named(Numbered):
+    """A pull request of which other members cannot be read."""
 
-class _Named(ReplyModel):
-    """The name of a pull request of which other members cannot be read."""
-
-    number: Annotated[int | None, Field(ge=1), lenient(None)] = None
     head: Annotated[Head | None, lenient(None)] = None
 
 
-def readable_items(
-    kind: type[T], items: Iterable[Any], what: str
-) -> tuple[list[T], list[UnreadableItem]]:
-    """Return the items of a list as models, each read on its own, and those that cannot be."""
-    read: list[T] = []
-    unread: list[UnreadableItem] = []
+def readable_pulls(items: Iterable[Any]) -> tuple[list[Pull], list[UnreadablePull]]:
+    """Return pull requests, each read on its own, and those that cannot be.
+
+    Raises UnexpectedReply for one without a number.
+    """
+    what = "the list of pull requests"
+    read: list[Pull] = []
+    unread: list[UnreadablePull] = []
     for item in items:
         try:
-            read.append(adapter(kind).validate_python(item))
+            read.append(adapter(Pull).validate_python(item))
         except ValidationError as error:
-            named = _Named.model_validate(item if isinstance(item, dict) else {})
+            named = parsed(_Named, item, what)
             head = named.head.sha if named.head is not None else None
             reason = f"unexpected answer of GitHub in {what}, at {first_error(error, 'the top')}"
-            unread.append(UnreadableItem(named.number, head, reason))
+            unread.append(UnreadablePull(named.number, head, reason))
     return read, unread

@@ -138,7 +138,7 @@ def _summaries(site: Site) -> dict[str, dict[str, Mapping[str, Any]]]:
 def _mean_entries(
     entry: Entry, site: Site, rows: Mapping[str, Mapping[str, Any]], token: str | None
 ) -> "Iterator[EvalResultEntry]":
-    meant = {"macro": "mean of the category means", "micro": "mean over all tasks"}
+    meanings = {"macro": "mean of the category means", "micro": "mean over all tasks"}
     attested, tasks = entry.attestation, len(site.benchmark.tasks)
     for regime, row in rows.items():
         rerun = len(attested.rerun.get(regime, ()))
@@ -148,7 +148,7 @@ def _mean_entries(
             for metric in site.benchmark.metrics:
                 task_id = f"{summary}.{regime}.{metric}"
                 value = row[f"{summary}_{metric}"]
-                about = Description(f"{metric}, {meant[summary]}", by, is_audited=is_audited)
+                about = Description(f"{metric}, {meanings[summary]}", by, is_audited=is_audited)
                 yield _entry(entry, site, task_id, value, token, about)
 
 
@@ -227,15 +227,19 @@ def portable_name(name: str) -> str:
 
 def hub_id(entry: Entry, site: Site) -> str:
     """Return the repository of a row's weights on the Hub; "" if it is unknown or elsewhere."""
-    submission, known = entry.submission, site.known(entry.submission.model_id)
-    named: list[str] = []
+    submission, model_entry = entry.submission, site.known(entry.submission.model_id)
+    names: list[str] = []
     if isinstance(submission, SubmissionV11) and submission.run.model.kind == "huggingface":
-        named.append(submission.run.model.location)
-    if known is not None and known.weights is not None and known.weights.kind == "huggingface":
-        named.append(known.weights.location)
+        names.append(submission.run.model.location)
+    if (
+        model_entry is not None
+        and model_entry.weights is not None
+        and model_entry.weights.kind == "huggingface"
+    ):
+        names.append(model_entry.weights.location)
     if submission.meta.url.startswith(f"{HUB}/"):
-        named.append(submission.meta.url.removeprefix(f"{HUB}/").rstrip("/"))
-    return next((location for location in named if HUB_ID.fullmatch(location)), "")
+        names.append(submission.meta.url.removeprefix(f"{HUB}/").rstrip("/"))
+    return next((location for location in names if HUB_ID.fullmatch(location)), "")
 
 
 def _place(entry: Entry, site: Site) -> tuple[str, str]:
@@ -249,8 +253,12 @@ def _place(entry: Entry, site: Site) -> tuple[str, str]:
 
 def _owner(entry: Entry, site: Site) -> str:
     """Return who owns the repository of the authors' code."""
-    known = site.known(entry.submission.model_id)
-    path = urlsplit(known.code.repository).path if known is not None and known.code else ""
+    model_entry = site.known(entry.submission.model_id)
+    path = (
+        urlsplit(model_entry.code.repository).path
+        if model_entry is not None and model_entry.code
+        else ""
+    )
     owner = path.strip("/").partition("/")[0]
     return owner if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]*", owner) else NOT_STATED
 
@@ -316,8 +324,8 @@ def _source_metadata(entry: Entry, site: Site) -> dict[str, Any]:
 
 def _model_info(entry: Entry, site: Site) -> dict[str, Any]:
     submission, name = entry.submission, hub_id(entry, site)
-    known = site.known(submission.model_id)
-    has_weights = bool(name) or (known is not None and known.weights is not None)
+    model_entry = site.known(submission.model_id)
+    has_weights = bool(name) or (model_entry is not None and model_entry.weights is not None)
     meta = submission.meta
     return {
         "name": meta.display,

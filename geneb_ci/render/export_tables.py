@@ -65,8 +65,8 @@ def tables(site: Site) -> tuple[Table, ...]:
 
 
 def _models(site: Site) -> Table:
-    known = [(c.download or c.key, c) for c in COLUMNS]
-    columns = [TableColumn(name, _KINDS.get(c.kind, "text"), c.about) for name, c in known]
+    named_columns = [(c.download or c.key, c) for c in COLUMNS]
+    columns = [TableColumn(name, _KINDS.get(c.kind, "text"), c.about) for name, c in named_columns]
     columns += [
         TableColumn("provenance", "text", "What the submission says of its level."),
         TableColumn("format", "text", "Version of the submission's format."),
@@ -75,7 +75,7 @@ def _models(site: Site) -> Table:
     ]
     rows = []
     for entry in site.entries:
-        values = [_plain(column.value(entry)) for _, column in known]
+        values = [_plain(column.value(entry)) for _, column in named_columns]
         records = " ".join(link.address for link in record_links(entry, site))
         submission = entry.submission
         versions = (submission.schema_version, submission.harness_version)
@@ -211,7 +211,7 @@ def _board(site: Site, contents: Iterable[tuple[Table, bytes]]) -> dict[str, Any
     description: dict[str, Any] = _dataset_description(
         site,
         f"{site.benchmark.name} leaderboard",
-        "Scores of frozen embeddings of DNA foundation models on each task, in each regime. A text "
+        f"Scores of frozen embeddings of {site.origin.models} on each task, in each regime. A text "
         "that begins like a formula has an apostrophe before it.",
         site.address("index.html") or site.origin.code or "",
         {"license": LICENCE, "version": version, "distribution": files, "recordSet": sets},

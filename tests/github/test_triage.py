@@ -307,8 +307,7 @@ def test_a_flood_of_comments_hides_neither_itself_nor_another(place):
     }
 
 
-def test_after_a_limit_the_next_run_goes_on_where_this_one_ended(place, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_after_a_limit_nothing_is_printed_and_the_next_run_reads_all(place):
     for n in range(10):
         place.pull(sound(f"model-{n}"))
     place.server.is_graphql = False
@@ -316,9 +315,8 @@ def test_after_a_limit_the_next_run_goes_on_where_this_one_ended(place, tmp_path
     code, out, err = place.run("triage", "--format", "json")
     assert (code, out) == (3, "")
     assert err.startswith("geneb-ci: GitHub's rate limit is reached until ")
-    place.server.charged, place.server.limit = 0, 8
+    place.server.charged, place.server.limit = 0, 100
     assert place.run("triage", "--format", "json")[0] == 0
-    assert place.server.charged == 6  # 12 in all, with the issues; six of them known
 
 
 def test_a_draft_is_its_authors():

@@ -22,9 +22,9 @@ from geneb_ci.github.errors import Patience
 from geneb_ci.github.main_branch import further_places
 from geneb_ci.github.reconcile import SweepResult, group_verdict, sweep
 from geneb_ci.github.replies import Comment
-from geneb_ci.github.sides import main_at
-from geneb_ci.github.verdict.handover import decode, encode
+from geneb_ci.github.trees import main_at
 from geneb_ci.github.verdict.model import PullVerdict
+from geneb_ci.github.verdict.verdict_line import decode, encode
 from geneb_ci.github.wire import Refusal, Wire
 from tests.github.conftest import IMPATIENT, PEERS, REGULAR, sound
 from tests.github.history import Files
@@ -53,17 +53,15 @@ class DirectWire(Wire):
         verb: str,
         url: str,
         parameters: dict[str, Any],
-        headers: dict[str, Any],
         body: Any,
-    ) -> tuple[int, Mapping[str, str], Any]:
+    ) -> tuple[Mapping[str, str], Any]:
         whole = Requester.add_parameters_to_url(url.removeprefix("http://127.0.0.1"), parameters)
         raw = b"" if body is None else json.dumps(body).encode()
-        condition = str(headers.get("If-None-Match", ""))
-        answer = self.server.answer(verb, whole, TOKEN, condition, raw)
+        answer = self.server.answer(verb, whole, TOKEN, raw)
         found = {name.lower(): value for name, value in answer.headers.items()}
         if answer.status >= 400:
             self._refuse(Refusal(answer.status, found, answer.body))
-        return answer.status, found, json.loads(json.dumps(answer.body))
+        return found, json.loads(json.dumps(answer.body))
 
 
 class World:

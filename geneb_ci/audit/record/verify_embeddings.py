@@ -400,9 +400,9 @@ def check_comparisons(
     """
     at = 0
     for number, task in enumerate(outcome.tasks):
-        own = rows.task == number
+        is_of_task = rows.task == number
         scale = receipt.tasks[task.task].scale_log2
-        committed, rerun = rows.committed[own], rows.rerun[own]
+        committed, rerun = rows.committed[is_of_task], rows.rerun[is_of_task]
         if outcome.schema_version == BY_EMBEDDING:
             from geneb_ci.receipt import first_rule  # the rest needs no NumPy
 
@@ -412,8 +412,8 @@ def check_comparisons(
             repeats = [failed for failed in task.failed if failed.again is not None]
             again = rows.repeats[at : at + len(repeats)]
             at += len(repeats)
-            known = outcome.schema_version != BOUNDED
-            compared = _by_column(task, committed, rerun, again, scale, with_foreseen=known)
+            has_bounds = outcome.schema_version != BOUNDED
+            compared = _by_column(task, committed, rerun, again, scale, with_foreseen=has_bounds)
         if (task.deviation, task.mismatch) != compared:
             _refuse(
                 f"{task.task}: its embeddings compare otherwise than the record says", EMBEDDINGS

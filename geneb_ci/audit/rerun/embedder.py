@@ -73,8 +73,8 @@ class SampleEmbedder:
             part = sorted(
                 mixed, key=lambda sequence: sequence not in published
             )  # the decoys need them first
-            own = sum(sequence in published for sequence in part)
-            values = self._part(part, own, f"part {number + 1} of {len(parts)}", number)
+            published_count = sum(sequence in published for sequence in part)
+            values = self._part(part, published_count, f"part {number + 1} of {len(parts)}", number)
             embedding_by_sequence.update(zip(part, values, strict=True))
         return embedding_by_sequence
 
@@ -88,12 +88,12 @@ class SampleEmbedder:
         folder = work.folder / FOLDER / str(number)
         folder.mkdir(parents=True, exist_ok=True)
         lines = "".join(f"{sequence}\n" for sequence in sequences)
-        named = hashlib.sha256(lines.encode()).hexdigest()
+        part_name = hashlib.sha256(lines.encode()).hexdigest()
         if work.has_result(folder / _ENTRY):
             entry = work.read_as(folder / _ENTRY, EmbeddedTask)
             if (
                 entry is not None
-                and entry.sequences_sha256 == named
+                and entry.sequences_sha256 == part_name
                 and file_sha256(folder / _MATRIX) == entry.embeddings_sha256
             ):
                 self.parts.append(entry)
@@ -111,7 +111,7 @@ class SampleEmbedder:
             lambda stream: np.lib.format.write_array(stream, values, allow_pickle=False),
         )
         entry = EmbeddedTask(
-            sequences_sha256=named,
+            sequences_sha256=part_name,
             embeddings_sha256=file_sha256(folder / _MATRIX),
             computed=published,
             decoys=ran.decoys,

@@ -235,9 +235,9 @@ class _EmbeddingRun:
         drawn_tasks: list[DrawnTask] = []
 
         def take(task: str, file: Path) -> None:
-            read = read_task(folder, task, benchmark)
-            drawn = drawn_embeddings(seeds, read.strata, shares[task])
-            drawn_tasks.append(drawn_task(task, self.receipt, file, read, drawn))
+            task_receipt = read_task(folder, task, benchmark)
+            drawn = drawn_embeddings(seeds, task_receipt.strata, shares[task])
+            drawn_tasks.append(drawn_task(task, self.receipt, file, task_receipt, drawn))
 
         paths = [folder / f"{name}{end}" for name in self.names for end in (ARRAYS, LINES)]
         if all(work.has_result(path) for path in (*paths, folder / CELLS)):
@@ -265,10 +265,10 @@ class _EmbeddingRun:
         return drawn_tasks
 
     def _varied(self) -> SampleVariants:
-        here, folder = self.here, self.here.work.folder / STRATA
-        nonce = here.settings.nonce
+        prepared, folder = self.here, self.here.work.folder / STRATA
+        nonce = prepared.settings.nonce
         return sample_variants(
-            self.plan, self.names, nonce, here.source, here.runner.harness, folder
+            self.plan, self.names, nonce, prepared.source, prepared.runner.harness, folder
         )
 
     def _fresh(self, drawn: Sequence[DrawnTask]) -> dict[str, list[FreshSequence]]:
@@ -306,22 +306,24 @@ class _EmbeddingRun:
         none = TaskVariants.none()
         by_task = [variants.get(task, none) for task in self.names]
         return EmbeddedVariants(
-            [each.rows for each in by_task],
-            [self._stacked(rows, each.sequences) for each in by_task],
+            [task_part.rows for task_part in by_task],
+            [self._stacked(rows, task_part.sequences) for task_part in by_task],
         )
 
     def _refits(self, varied: SampleVariants, training: EmbeddedVariants) -> list[RefitTask]:
         """Return what the probes of the drawn tasks decide that are fitted on variants."""
-        here, folder = self.here, self.here.work.folder / STRATA
+        prepared, folder = self.here, self.here.work.folder / STRATA
         refits = []
         for task, variants in varied.training.items():
             self.say(f"{task}: fitting the probe on {plural(len(variants.rows), 'variant')}")
-            limits = limits_of(self.receipt, task, here.subject.benchmark, here.machine.scoring)
+            limits = limits_of(
+                self.receipt, task, prepared.subject.benchmark, prepared.machine.scoring
+            )
             refits.append(
                 refit(
                     task, variants, training.values[self.names.index(task)],
                     self.receipt.tasks[task].scale_log2, folder / SUBMISSION,
-                    self.files.file(task), here.source, here.runner.harness, limits, folder,
+                    self.files.file(task), prepared.source, prepared.runner.harness, limits, folder,
                 )
             )  # fmt: skip
             self.files.release(task)
@@ -404,7 +406,7 @@ class _EmbeddingRun:
         rerun: bytes,
         clock: Callable[[], float],
     ) -> EmbeddingOutcome:
-        here, receipt = self.here, self.receipt
+        prepared, receipt = self.here, self.receipt
         cells = compared_cells(self.submission, self.cells)
         test = direction_test(strata, self.plan.seed)
         direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
@@ -426,9 +428,9 @@ class _EmbeddingRun:
             reasons=[],
             not_proved=not_proved(cells, fresh, len(tasks)),
             rerun_sha256=hashlib.sha256(rerun).hexdigest(),
-            sandbox=here.facts(self.embedder.parts),
+            sandbox=prepared.facts(self.embedder.parts),
             harness=HarnessFacts(
-                version=here.subject.benchmark.harness_version,
+                version=prepared.subject.benchmark.harness_version,
                 commit=computed.harness.commit,
                 dirty=computed.harness.dirty,
             ),
@@ -440,7 +442,7 @@ class _EmbeddingRun:
                 *([fresh_text(fresh)] if fresh is not None else []),
                 *self._notes(),
             ],
-            started_at=here.work.begin(moment_of(int(clock()))),
+            started_at=prepared.work.begin(moment_of(int(clock()))),
             finished_at=moment_of(int(clock())),
         )
         reasons = reasons_of(outcome.findings)

@@ -100,8 +100,8 @@ def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshSeq
     for number, values in enumerate(lines[1:], 2):
         row, wrong = _row(values, benchmark)
         if row is None or row.sequence.upper() in rows:
-            what = wrong or "its sequence is in the set twice"
-            raise NothingChecked(f"{name}: line {number}: {what}", fix)
+            objection = wrong or "its sequence is in the set twice"
+            raise NothingChecked(f"{name}: line {number}: {objection}", fix)
         rows[row.sequence.upper()] = row
     many = {t: n for t, n in Counter(fresh_row.task for fresh_row in rows.values()).items()
             if n > SEQUENCES_PER_TASK_MAX}  # fmt: skip

@@ -290,7 +290,7 @@ def variant_result(
     """Return the decisions of all tasks, kind by kind, and the verdict."""
     parts = list(decisions)
     kinds = _pooled_kinds([part.kinds for part in parts])
-    others = {
+    other_kinds = {
         name: VariantDecisions(
             fits=max(part.others[name].fits for part in parts if name in part.others),
             kinds=_pooled_kinds([part.others[name].kinds for part in parts if name in part.others]),
@@ -305,8 +305,8 @@ def variant_result(
         reversed=reverse,
         kinds=kinds,
         training=training,
-        others=others,
-        memorised=is_flagged(kinds, training, others),
+        others=other_kinds,
+        memorised=is_flagged(kinds, training, other_kinds),
     )
 
 
@@ -329,16 +329,19 @@ def fresh_result(decisions: Mapping[str, Decisions], commitment: str) -> FreshRe
     }
     if not tasks:
         return None
-    others: dict[str, dict[str, FreshTask]] = {}
+    other_kinds: dict[str, dict[str, FreshTask]] = {}
     for task, of_task in decisions.items():
         for name, decided in of_task.others.items():
             if decided.fresh is not None:
                 fresh_task = FreshTask(
                     public=decided.public, fresh=decided.fresh, fits=decided.fits
                 )
-                others.setdefault(name, {})[task] = fresh_task
+                other_kinds.setdefault(name, {})[task] = fresh_task
     return FreshResult(
-        commitment=commitment, tasks=tasks, others=others, dropped=is_dropped(tasks, others)
+        commitment=commitment,
+        tasks=tasks,
+        others=other_kinds,
+        dropped=is_dropped(tasks, other_kinds),
     )
 
 

@@ -108,15 +108,15 @@ def sample_variants(
 
     def varied(task: str, split: str, rows: int) -> TaskVariants:
         variants_of(task, source, harness, seed, rows, path, reverse=False)
-        own = [
+        own_rows = [
             variant
             for variant in read_further(path).rows
             if variant.split == split and (split == TRAIN or variant.kind == KIND)
         ]
         return TaskVariants(
-            [variant.row for variant in own],
-            [variant.sequence for variant in own],
-            FurtherSequences(schema_version="1.0", rows=own),
+            [variant.row for variant in own_rows],
+            [variant.sequence for variant in own_rows],
+            FurtherSequences(schema_version="1.0", rows=own_rows),
         )
 
     again = refit_tasks(plan, tasks) if with_training else []
@@ -302,8 +302,8 @@ def receipt_variant_result(
         parts = [by_probe[name] for by_probe in changes if name in by_probe]
         fits[name] = max(map(len, parts))
         kinds[name] = summed_decisions(each for part in parts for each in part)
-    own = {KIND: kinds[MAIN]}
-    others = {
+    main_kind = {KIND: kinds[MAIN]}
+    other_kinds = {
         name: VariantDecisions(fits=fits[name], kinds={KIND: decisions})
         for name, decisions in kinds.items()
         if name != MAIN
@@ -313,8 +313,8 @@ def receipt_variant_result(
         nonce=nonce,
         rows=VARIED_MIN,
         reversed=False,
-        kinds=own,
+        kinds=main_kind,
         training=training,
-        others=others,
-        memorised=is_flagged(own, training, others),
+        others=other_kinds,
+        memorised=is_flagged(main_kind, training, other_kinds),
     )

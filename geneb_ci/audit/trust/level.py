@@ -301,16 +301,20 @@ def decide(
     `recomputed`, and verifies the row where the scores that the board shows are among the cells and
     training sequences were varied, as in an audit of tasks.
     """
-    own = [audit for audit in audits if audit.submission_sha256 == sha256 and not audit.withdrawn]
+    row_audits = [
+        audit for audit in audits if audit.submission_sha256 == sha256 and not audit.withdrawn
+    ]
     # A rerun by a changed harness, or of an unconfined extractor, is not evidence.
-    own = [audit for audit in own if audit.sandbox > NO_SANDBOX and audit.harness_unchanged]
+    row_audits = [
+        audit for audit in row_audits if audit.sandbox > NO_SANDBOX and audit.harness_unchanged
+    ]
     is_official = (origin or sha256) in official.values()
-    failed = [audit for audit in own if not audit.agrees]
+    failed = [audit for audit in row_audits if not audit.agrees]
     # The sandbox keeps an extractor from faking agreement. Disagreement needs no such protection: a
     # failed audit counts at any level but 0, and for any version, since a dispute stays open.
     agreeing = [
         audit
-        for audit in own
+        for audit in row_audits
         if audit.agrees and audit.all_refused and audit.sandbox >= requirements.minimum_level
     ]
     receipts = [audit for audit in agreeing if audit.rows is not None]
@@ -421,8 +425,8 @@ def _sampled(basis: Iterable[Audit], requirements: EvidenceRequirements) -> tupl
     }
     if any(audit.rows is not None for audit in audits):
         regimes.update(requirements.regimes)
-    known = [regime for regime in requirements.every_regime if regime in regimes]
-    return (*known, *sorted(regimes.difference(known)))
+    sampled = [regime for regime in requirements.every_regime if regime in regimes]
+    return (*sampled, *sorted(regimes.difference(sampled)))
 
 
 def _recomputed(

@@ -6,10 +6,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from geneb_ci.check.change import REGULAR, SUBMODULE, Blob
-from geneb_ci.github.answers import ALONE, ANSWERS_FILE
+from geneb_ci.common.answers import ALONE, ANSWERS_FILE
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import RETRY_FIX, MissingScope, NotFound, UnexpectedReply, Unseen
-from geneb_ci.github.sides import read_blob
+from geneb_ci.github.trees import read_blob
 from geneb_ci.github.wire import Wire
 
 MAIN = "main"
@@ -88,6 +88,18 @@ class SettingsClient:
             self.wire.send(verb, path, body)
             self._known.clear()
 
+    def value(self, path: str) -> str:
+        """Return the value of a variable; "" where there is none. Raises Unseen."""
+        reply = self.get(path, _needs(path))
+        return str(reply.get("value", "")) if reply is not None else ""
+
+    def set_value(self, path: str, value: str) -> None:
+        """Set a variable. Raises Unseen or MissingScope without the right."""
+        place, _, name = path.rpartition("/")
+        is_new = self.get(path, _needs(path)) is None
+        body = {"name": name, "value": value}
+        self.send("POST" if is_new else "PATCH", place if is_new else path, body)
+
     # Files of main.
 
     @property
@@ -148,6 +160,15 @@ class SettingsClient:
     def folder(self, path: str) -> list[str]:
         """Return the paths of the files of main below a folder."""
         return [name for name in self.blobs() if PurePosixPath(name).is_relative_to(path)]
+
+
+def variable_path(name: str, environment: str = "") -> str:
+    """Return the address of a variable of the repository, or of an environment."""
+    return f"{f'/environments/{environment}' if environment else '/actions'}/variables/{name}"
+
+
+def _needs(path: str) -> str:
+    return "Variables: read" if path.startswith("/actions/") else "Environments: read"
 
 
 def _unseen(path: str, permission: str, why: str) -> Unseen:
