@@ -53,8 +53,8 @@ def default_cache() -> Path:
 
     Raises OptionError for a user without a home, as a container may have.
     """
-    if named := os.environ.get("GENEB_HARNESS_CACHE"):
-        return Path(named)
+    if folder := os.environ.get("GENEB_HARNESS_CACHE"):
+        return Path(folder)
     return user_cache("geneb-harness")
 
 

@@ -212,8 +212,8 @@ def run(ctx: click.Context, /, **options: Any) -> None:
 
     file = options.pop("listed")
     if file is None and options["output"] is None:
-        named = next(param for param in ctx.command.params if param.name == "output")
-        raise click.MissingParameter(ctx=ctx, param=named)
+        output_option = next(param for param in ctx.command.params if param.name == "output")
+        raise click.MissingParameter(ctx=ctx, param=output_option)
     run_all([options] if file is None else listed_runs(file, ctx, options))
 
 

@@ -82,9 +82,9 @@ def _modules_of(distribution: importlib.metadata.Distribution) -> set[str]:
 def _required(names: Iterable[str]) -> set[str]:
     """Return distributions with all that they require, extras aside."""
     required: set[str] = set()
-    left = list(names)
-    while left:
-        name = left.pop()
+    open_names = list(names)
+    while open_names:
+        name = open_names.pop()
         if name in required:
             continue
         required.add(name)
@@ -92,7 +92,7 @@ def _required(names: Iterable[str]) -> set[str]:
             for line in importlib.metadata.requires(name) or ():
                 requirement, _, condition = line.partition(";")
                 if "extra" not in condition and (match := _NAME.match(requirement)):
-                    left.append(_canonical(match.group()))
+                    open_names.append(_canonical(match.group()))
     return required
 
 

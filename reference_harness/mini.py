@@ -115,8 +115,8 @@ def both(*plants: Plant) -> Plant:
     """Plant several signals, one after the other."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
-        for each in plants:
-            each(rng, letters, label)
+        for plant_ in plants:
+            plant_(rng, letters, label)
 
     return plant
 

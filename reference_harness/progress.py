@@ -67,15 +67,15 @@ class PrintingListener:
 
     def begin(self, task_id: str, todo: int) -> None:
         """Start the bar of one task, or add to it where others are embedded at the same time."""
-        what = f"{self._label}embed {task_id}"
+        step = f"{self._label}embed {task_id}"
         self._embedding = task_id
         if self._done < self._todo:
             self._todo += todo
-            self._bars.update(self._embed, total=self._todo, description=f"{escape(what)}, ...")
+            self._bars.update(self._embed, total=self._todo, description=f"{escape(step)}, ...")
             return
         self._since, self._letters = time.monotonic(), 0
         self._todo, self._done = todo, 0
-        self._bars.reset(self._embed, total=todo, description=escape(what), rate="")
+        self._bars.reset(self._embed, total=todo, description=escape(step), rate="")
 
     def step(self, sequences: int, letters: int) -> None:
         """Move the bar and show letters a second."""
@@ -148,8 +148,8 @@ def _each_minute(listeners: Sequence[PrintingListener]) -> Iterator[None]:
 
     def write() -> None:
         while not ended.wait(LINE_SECONDS):
-            for each in list(listeners):
-                each.say_state()
+            for listener in list(listeners):
+                listener.say_state()
 
     thread = threading.Thread(target=write, name="progress", daemon=True)
     thread.start()

@@ -160,5 +160,5 @@ def _owner(library: str) -> str:
 
 def _text(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {each}" for name, each in value.items())
+        return ", ".join(f"{name} {member}" for name, member in value.items())
     return str(value)

@@ -26,8 +26,8 @@ def meta_of(values: dict[str, Any]) -> Meta:
     try:
         return Meta.model_validate(values | {"provenance": "self-reported"})
     except ValidationError as error:
-        what = first_error(error, with_input=True)
-        msg = f"the metadata of the submission cannot be written: {what}: correct it"
+        error_text = first_error(error, with_input=True)
+        msg = f"the metadata of the submission cannot be written: {error_text}: correct it"
         raise OptionError(msg) from error
 
 
@@ -67,8 +67,10 @@ def build(
     try:
         MODELS[version].model_validate(document)
     except ValidationError as error:
-        what = first_error(error, with_input=True)
-        msg = f"the run does not fit format {version} of submissions: {what}: correct what the "
+        error_text = first_error(error, with_input=True)
+        msg = (
+            f"the run does not fit format {version} of submissions: {error_text}: correct what the "
+        )
         msg += "extractor declares; the run record has every score"
         raise OptionError(msg) from error
     return document
@@ -104,7 +106,7 @@ def _measured(record: RunRecord, version: FormatVersion) -> dict[str, Any]:
     }
     if version != "1.2":
         return {}
-    properties = {name: seen.model_dump() for name, seen in record.properties.items()}
+    properties = {name: outcome.model_dump() for name, outcome in record.properties.items()}
     return {
         **({"measured": measured} if measured else {}),
         **({"properties": properties} if properties else {}),

@@ -107,10 +107,10 @@ def benchmark_of(record: RunRecord, definition: Path | None) -> Benchmark:
 
     Raises OptionError where it is another.
     """
-    known = (
+    known_benchmarks = (
         [definitions.load(definition)] if definition else [definitions.geneb(), definitions.mini()]
     )
-    for candidate in known:
+    for candidate in known_benchmarks:
         if candidate.sha256 == record.benchmark.sha256:
             return candidate
     msg = (
@@ -193,7 +193,7 @@ def _other_evidence(document: dict[str, Any], new: dict[str, Any]) -> list[str]:
     evidence = document.get("evidence", {})
     for regime, tasks in new["evidence"].items():
         for task, cell in tasks.items():
-            here = evidence.get(regime, {}).get(task, {})
-            if here.get("predictions_sha256") != cell["predictions_sha256"]:
+            cell_evidence = evidence.get(regime, {}).get(task, {})
+            if cell_evidence.get("predictions_sha256") != cell["predictions_sha256"]:
                 wrong.append(f"{task} in {regime} has other predictions")
     return wrong

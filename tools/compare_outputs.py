@@ -123,8 +123,8 @@ def drop_digests(board: Path) -> None:
     for path in [p for p in board.rglob("*") if p.is_file() and digests]:
         raw = path.read_bytes()
         path.unlink()
-        named = path.with_name(re.sub(digests, "DIGEST", path.name))
-        named.write_bytes(re.sub(digests.encode(), b"DIGEST", raw))
+        renamed = path.with_name(re.sub(digests, "DIGEST", path.name))
+        renamed.write_bytes(re.sub(digests.encode(), b"DIGEST", raw))
 
 
 def differences(before: Path, after: Path) -> Iterator[str]:

@@ -234,8 +234,8 @@ def references(value: Any) -> set[str]:
         return set().union(*map(references, value))
     if not isinstance(value, dict):
         return set()
-    own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
-    return own.union(*map(references, value.values()))
+    targets = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+    return targets.union(*map(references, value.values()))
 
 
 def json_schema(value: Any, *, is_names: bool = False) -> Any:

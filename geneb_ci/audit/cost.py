@@ -321,10 +321,10 @@ def cost_of(
 
 def variant_count(size: TaskSize, tasks: int) -> int:
     """Return how many variants of a task's sequences an audit of so many tasks embeds, at most."""
-    rows, each = sequences_varied(tasks), VARIANTS_A_SEQUENCE
+    rows, variants = sequences_varied(tasks), VARIANTS_A_SEQUENCE
     if size.test is None:
-        return min(VARIANTS_OF_BOTH * rows, each * size.sequences)
-    return each * min(rows, size.test) + min(rows, size.sequences)
+        return min(VARIANTS_OF_BOTH * rows, variants * size.sequences)
+    return variants * min(rows, size.test) + min(rows, size.sequences)
 
 
 def _embedding(measurements: Measurements, task: str, tasks: int) -> float:
@@ -399,9 +399,9 @@ def refuse_too_large(
 
 def cost_text(cost: Cost, prepared: PreparedRerun, *, drawn: bool) -> str:
     """Return a cost as lines of text."""
-    what = "what is left of the draw" if drawn else "a draw to come, in the mean"
+    subject = "what is left of the draw" if drawn else "a draw to come, in the mean"
     return (
-        f"cost of {what}, on this machine ({prepared.machine.device}):\n"
+        f"cost of {subject}, on this machine ({prepared.machine.device}):\n"
         f"  {plural(round(cost.tasks), 'task')}, {cost.sequences:,.0f} sequences, "
         f"{cost.letters:,.0f} letters (a token has one letter or more)\n"
         f"  up to {cost.variants:,.0f} variants beside them: "

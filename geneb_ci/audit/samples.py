@@ -261,13 +261,13 @@ class EmbeddingSample:
     def near(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
         """Return the roots of receipts that were drawn from and are nearly the same as this one."""
         repository, receipt = committed.repository, committed.with_receipt.receipt
-        own = OwnReceipt(
+        own_receipt = OwnReceipt(
             committed.commitment,
             receipt,
             lambda: self._files(receipt, say),
             repository.inputs.benchmark,
         )
-        near = near_roots(own, repository, self.others, say)
+        near = near_roots(own_receipt, repository, self.others, say)
         for why in near.values():
             say(f"near {why}: its draws are made again here")
         return near
@@ -306,7 +306,9 @@ class EmbeddingSample:
         drawn_from = receipt_of(check_structure(prepared.subject.document)[0], benchmark)
         with self._files(drawn_from.receipt, say) as files:
             lacking = files.lacking(list(drawn_from.receipt.tasks))
-        return self.power_and_cost(drawn_from, prepared.commitment, benchmark, lacking)
+        fresh = prepared.fresh.rows if prepared.fresh is not None else ()
+        own = sum(sequence.task in drawn_from.receipt.tasks for sequence in fresh)
+        return self.power_and_cost(drawn_from, prepared.commitment, benchmark, lacking, own)
 
     def power_and_cost(
         self,
@@ -314,11 +316,20 @@ class EmbeddingSample:
         commitment: Commitment,
         benchmark: Benchmark,
         bytes_to_fetch: int = 0,
+        fresh: int = 0,
     ) -> str:
-        """Return what a draw detects and costs, as lines; `bytes_to_fetch` are not here."""
+        """Return what a draw detects and costs, as lines; `bytes_to_fetch` are not here.
+
+        `fresh` sequences are embedded with it.
+        """
         rows, receipt = embedding_counts(self.size), drawn_from.receipt
         costs = rerun_cost(
-            rows, receipt, benchmark, drawn_from.submission.meta.params, commitment.policy.drawn
+            rows,
+            receipt,
+            benchmark,
+            drawn_from.submission.meta.params,
+            commitment.policy.drawn,
+            fresh,
         )
         lines = [
             *power_lines(drawn_from.submission, rows, benchmark, commitment.tasks),
@@ -390,14 +401,14 @@ def sample_by_name(
 
     Raises UsageProblem for another name, or for an option of the other kind of sample.
     """
-    other: dict[str, object]
+    other_options: dict[str, object]
     if name == TaskSample.name:
-        other = {"--size": size, "--receipt": receipt, "--near": near}
+        other_options = {"--size": size, "--receipt": receipt, "--near": near}
         sample: AnySample = TaskSample(
             drawn=drawn, targeted=targeted, at_least=at_least, earlier=earlier
         )
     elif name == EmbeddingSample.name:
-        other = {"--drawn": drawn, "--targeted": targeted, "--detect": at_least or None}
+        other_options = {"--drawn": drawn, "--targeted": targeted, "--detect": at_least or None}
         sample = EmbeddingSample(
             size=size or STANDARD, receipt=receipt, others=near, earlier=earlier
         )
@@ -406,7 +417,7 @@ def sample_by_name(
         raise UsageProblem(
             f"--sample {name!r} is not a kind of sample", f"pass one of {', '.join(SAMPLES)}"
         )
-    given = [option for option, value in other.items() if value is not None]
+    given = [option for option, value in other_options.items() if value is not None]
     if given:
         needed = next(kind for kind in SAMPLES if kind != name)
         raise UsageProblem(

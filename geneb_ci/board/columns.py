@@ -83,6 +83,11 @@ class Entry:
     """Of a row without `results` and `evidence`: what a board needs of these."""
 
 
+def in_board_order(entries: Iterable[Entry]) -> list[Entry]:
+    """Return entries by the lower-case id of their models."""
+    return sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
+
+
 def entry_of(
     submission: Submission,
     decision: Decision,
@@ -326,7 +331,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="submitted",
         type=_one_of(TrustLevel),
-        about="Trust level: authorship and evidence in one word of upstream's page.",
+        about="Trust level: authorship and evidence in one word of upstream's page; of a "
+        "contributed row self-reported is checked, and verified audited.",
         value=lambda entry: str(entry.level),
         kind="level",
         label="",

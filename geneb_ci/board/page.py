@@ -64,16 +64,18 @@ def _script(source: Mapping[str, bytes]) -> str:
 
 def _module_function(name: str, text: str) -> str:
     """Return a module as a function that is called once and gives what the module exports."""
-    taken = "".join(
+    imports = "".join(
         f"const {{ {', '.join(_split(names))} }} = {_module_variable(_path(name, path))};\n"
         for names, path in _IMPORT.findall(text)
     )
     body = _EXPORT.sub("", _IMPORT.sub("", text)).strip()
-    if left := _IMPORT_LINE.search(body):
-        raise _broken(name, f"has an import or export that the bundler does not know: {left[0]}")
-    given = f"return {{ {', '.join(_exports(text))} }};"
+    if import_left := _IMPORT_LINE.search(body):
+        raise _broken(
+            name, f"has an import or export that the bundler does not know: {import_left[0]}"
+        )
+    exports = f"return {{ {', '.join(_exports(text))} }};"
     begin = f"/* {name} */\nconst {_module_variable(name)} = (() => {{\n"
-    return f"{begin}{taken}\n{body}\n\n{given}\n}})();\n"
+    return f"{begin}{imports}\n{body}\n\n{exports}\n}})();\n"
 
 
 def _module_variable(name: str) -> str:
@@ -128,9 +130,9 @@ def _text(name: str, source: Mapping[str, bytes]) -> str:
     return source[name].decode("utf-8").replace("\r\n", "\n")
 
 
-def _broken(name: str, what: str) -> BrokenInstallation:
+def _broken(name: str, objection: str) -> BrokenInstallation:
     return BrokenInstallation(
-        f"leaderboard/{name} {what}", "reinstall geneb-ci, or fix the source of the page"
+        f"leaderboard/{name} {objection}", "reinstall geneb-ci, or fix the source of the page"
     )
 
 

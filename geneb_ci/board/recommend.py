@@ -90,15 +90,15 @@ def known_of_built(values: Mapping[str, Mapping[str, Any]]) -> AdviceFacts:
 
 def _built_scores(scores: Sequence[float], numbers: Sequence[Sequence[float]]) -> ScoreColumn:
     errors, spreads = np.array(numbers, dtype=float).reshape(-1, 2).T
-    variance, known = errors * errors, spreads > 0
-    freedom = np.where(known, variance * variance / np.where(known, spreads, 1.0), np.inf)
+    variance, has_spread = errors * errors, spreads > 0
+    freedom = np.where(has_spread, variance * variance / np.where(has_spread, spreads, 1.0), np.inf)
     return ScoreColumn(np.array(scores, dtype=float), variance, freedom)
 
 
 def advise_built(folder: Path, request: ModelRequest, margin: float) -> Advice:
     """Return advice from the files of a built board. Raises UsageProblem."""
-    known = known_of_built(read_built(folder, DIAGNOSTICS, LEADERBOARD, TASKS))
-    return advise(exact_need(request, known), known, margin)
+    advice_facts = known_of_built(read_built(folder, DIAGNOSTICS, LEADERBOARD, TASKS))
+    return advise(exact_need(request, advice_facts), advice_facts, margin)
 
 
 def advise_rows(
@@ -110,10 +110,10 @@ def advise_rows(
 ) -> Advice:
     """Return advice from rows. Raises UsageProblem for a name that the board does not have."""
     rows = list(entries)
-    known = known_of(rows, {}, benchmark, notes)
-    exact = exact_need(request, known)
-    boards = all_scores(rows, benchmark, regimes_of(exact.regime, known))
-    return advise(exact, known._replace(boards=boards), margin)
+    advice_facts = known_of(rows, {}, benchmark, notes)
+    exact = exact_need(request, advice_facts)
+    boards = all_scores(rows, benchmark, regimes_of(exact.regime, advice_facts))
+    return advise(exact, advice_facts._replace(boards=boards), margin)
 
 
 class Candidates(NamedTuple):
@@ -188,7 +188,7 @@ def _meeting(request: ModelRequest, facts: AdviceFacts, regimes: Sequence[str]) 
     return [
         model
         for model in facts.boards[regimes[0]].models
-        if all(model in own for own in ranked)
+        if all(model in ranked_models for ranked_models in ranked)
         and (request.max_params is None or _size(facts.rows[model]) <= request.max_params)
         and has_evidence(Evidence(facts.rows[model]["evidence"]), least)
     ]
@@ -216,11 +216,11 @@ def _smaller(
 ) -> list[int]:
     """Return the smaller models whose loss is within the margin in each regime, smallest first."""
     params = groups[0].params
-    every = np.arange(len(params))
+    candidates = np.arange(len(params))
     within = np.ones(len(params), dtype=bool)
     largest = 0
     for group, scores in zip(groups, columns, strict=True):
-        within &= losses(scores, every, group.critical, margin).bound <= margin
+        within &= losses(scores, candidates, group.critical, margin).bound <= margin
         largest = max(largest, params[group.best_first(scores)[0]])
     smaller = [k for k in np.flatnonzero(within).tolist() if params[k] < largest]
     values = columns[0].values
@@ -244,8 +244,8 @@ def _in_regime(
     regime: str, group: Candidates, scores: ScoreColumn, margin: float, facts: AdviceFacts
 ) -> RegimeAdvice:
     order = group.best_first(scores)
-    every = np.arange(len(order))
-    bounds = losses(scores, every, group.critical, margin).bound
+    candidates = np.arange(len(order))
+    bounds = losses(scores, candidates, group.critical, margin).bound
     low, high = intervals_of(scores)
     choices = []
     for k in order:

@@ -25,7 +25,7 @@ from geneb_ci.board.decisions import (
     ranks,
     rounded_up,
 )
-from geneb_ci.board.numbers import ranked_regimes, weighted_sums
+from geneb_ci.board.means import ranked_regimes, weighted_sums
 from geneb_ci.board.variance import DRAW_SPREAD, Floats, cells_of
 from geneb_ci.check.claims import Results, fits_of
 from geneb_ci.receipt.seen import SharedErrors, Triangle
@@ -214,8 +214,10 @@ def mean_of(sums: Floats, count: int) -> ScoreColumn:
     """
     values, variance, uncertain = sums / [[count], [count**2], [count**4]]
     variance, uncertain = np.maximum(variance, 0.0), np.maximum(uncertain, 0.0)
-    known = uncertain > 0
-    freedom = np.where(known, variance * variance / np.where(known, uncertain, 1.0), np.inf)
+    is_estimated = uncertain > 0
+    freedom = np.where(
+        is_estimated, variance * variance / np.where(is_estimated, uncertain, 1.0), np.inf
+    )
     return ScoreColumn(values, variance, freedom)
 
 
@@ -271,16 +273,18 @@ def with_shared(
     Errors correlate as the predictions say, as far as the variance that these show is part of the
     score's: what comes from training draws is shared by nobody, so an error is never too small.
     """
-    known = [k for k, index in enumerate(positions) if index is not None]
-    if len(known) < 2 or not triangle:  # noqa: PLR2004 (a pair)
+    known_rows = [k for k, index in enumerate(positions) if index is not None]
+    if len(known_rows) < 2 or not triangle:  # noqa: PLR2004 (a pair)
         return scores
-    own = [triangle[index] for index in positions if index is not None]
-    size = {k: math.sqrt(min(own[n][-1], scores.variance[k])) for n, k in enumerate(known)}
+    covariances = [triangle[index] for index in positions if index is not None]
+    size = {
+        k: math.sqrt(min(covariances[n][-1], scores.variance[k])) for n, k in enumerate(known_rows)
+    }
     shared = np.zeros((len(positions), len(positions)))
-    for n, i in enumerate(known):
-        for m, j in enumerate(known[:n]):
+    for n, i in enumerate(known_rows):
+        for m, j in enumerate(known_rows[:n]):
             low, high = sorted((int(positions[i] or 0), int(positions[j] or 0)))
-            spread = math.sqrt(own[n][-1] * own[m][-1])
+            spread = math.sqrt(covariances[n][-1] * covariances[m][-1])
             like = max(-1.0, min(1.0, triangle[high][low] / spread)) if spread > 0 else 0.0
             shared[i, j] = shared[j, i] = float(f"{like * size[i] * size[j]:.{SHARED_DIGITS}g}")
     return scores._replace(shared=shared)
@@ -325,9 +329,9 @@ def _kept_scores(
     benchmark: Benchmark,
 ) -> bytes:
     """Return what `_packed_scores` gives of a row, from its numbers if they have that."""
-    own = numbers[id(submission)]
-    if own is not None and regime in own.errors:
-        return own.errors[regime]
+    row_numbers = numbers[id(submission)]
+    if row_numbers is not None and regime in row_numbers.errors:
+        return row_numbers.errors[regime]
     return _packed_scores(submission, regime, benchmark)
 
 

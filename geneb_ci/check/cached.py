@@ -136,8 +136,8 @@ def _digest_parts(digest: "hashlib._Hash", *parts: bytes) -> None:
 
 def _facts(layout: Layout) -> list[str]:
     """Return what a layout says, as texts."""
-    named = (layout.submissions, layout.cards, layout.extractors, layout.benchmark, layout.policy)
-    return [layout.kind.value, str(layout.root), *map(str, named)]
+    paths = (layout.submissions, layout.cards, layout.extractors, layout.benchmark, layout.policy)
+    return [layout.kind.value, str(layout.root), *map(str, paths)]
 
 
 def _settings(layout: Layout) -> Iterator[Path]:

@@ -129,10 +129,10 @@ def file_command(
     check_shown_on(options["shown_on"], committed_at)
     source = BeaconSource(**{name: options.pop(name) for name in BeaconSource._fields})
     words = ctx.meta[WORDS]
-    own = ("earlier", "work", "key", "unsigned", "output", "dry_run", "shown_on")
-    rest = {name: options.pop(name) for name in own if name in options}
-    rest |= sample_words(options)
-    rest |= {
+    further_options = ("earlier", "work", "key", "unsigned", "output", "dry_run", "shown_on")
+    further = {name: options.pop(name) for name in further_options if name in options}
+    further |= sample_words(options)
+    further |= {
         "machine": machine_of(options, device_of(device)),
         "source": source,
         "commitment": commitment,
@@ -145,7 +145,7 @@ def file_command(
     queued = os.environ.get(QUEUED)
     if queued:
         _end_with_the_queue()
-    result = audit(file, say=say, show=_show, **rest)
+    result = audit(file, say=say, show=_show, **further)
     if result.outcome is not None:
         _show(result.text(width(widest=OUTCOME_WIDTH, unknown=OUTCOME_WIDTH)))
     text = result.to_json()

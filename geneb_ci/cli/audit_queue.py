@@ -339,8 +339,8 @@ def _check(entry: QueuedAudit, arguments: Sequence[str], device: str | None) -> 
         with file_command.make_context(
             "file", [entry.file, *arguments, *entry.arguments]
         ) as parsed:
-            given = {name: parsed.params[name] for name in _CHECKED}
-        check_options(device=device, **given)
+            checked_options = {name: parsed.params[name] for name in _CHECKED}
+        check_options(device=device, **checked_options)
     except click.UsageError as error:
         fix = "see `geneb-ci audit file --help`"
         raise UsageProblem(f"{entry.file}: {error.format_message()}", fix) from error
@@ -356,8 +356,8 @@ def _given(ctx: click.Context, options: Mapping[str, Any]) -> list[str]:
     words: list[str] = []
     for option in ctx.command.params:
         name = str(option.name)
-        given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if name not in options or not given or not isinstance(option, click.Option):
+        is_given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if name not in options or not is_given or not isinstance(option, click.Option):
             continue
         if option.is_flag:
             words.append(option.opts[0])

@@ -94,13 +94,13 @@ class LazyGroup(click.Group):
         for heading, names in self.sections.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), self.table[name][1]) for name in names])
-        others = [name for name in self.table if name not in listed]
+        unlisted = [name for name in self.table if name not in listed]
         if listed and not ctx.meta.get(WHOLE_HELP, False):
             formatter.write_paragraph()
-            formatter.write_text(f"{len(others)} more commands: {ctx.command_path} --help-all")
+            formatter.write_text(f"{len(unlisted)} more commands: {ctx.command_path} --help-all")
             return
         with formatter.section("More commands" if listed else "Commands"):
-            formatter.write_dl([(name.ljust(width), self.table[name][1]) for name in others])
+            formatter.write_dl([(name.ljust(width), self.table[name][1]) for name in unlisted])
 
 
 WHOLE_HELP = "geneb_ci.whole_help"
@@ -180,7 +180,7 @@ class _Commands(LazyGroup):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="geneb-ci", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Check, audit and publish a leaderboard of DNA foundation models."""
+    """Check, audit and publish the leaderboard of a benchmark of frozen embeddings."""
 
 
 def is_plain() -> bool:
@@ -340,8 +340,10 @@ def counted_items(items: Iterable[T], earlier: int, total: int, label: str) -> I
         yield item
         now = time.monotonic()
         if now - printed_at > PAUSE:
-            printed_at, left = now, (now - start) / number * (total - earlier - number)
-            echo(f"{label}: {earlier + number} of {total}, about {left:.0f} s left", err=True)
+            printed_at, seconds_left = now, (now - start) / number * (total - earlier - number)
+            echo(
+                f"{label}: {earlier + number} of {total}, about {seconds_left:.0f} s left", err=True
+            )
 
 
 _output_lock = threading.Lock()
@@ -375,9 +377,13 @@ class TimedWait:
             return
 
         def text() -> str:
-            rest = seconds - (time.monotonic() - start)
-            left = f"about {rest:.0f} s left" if rest >= 1 else "takes longer than usual"
-            return f"{self._label}: {left}"
+            seconds_left = seconds - (time.monotonic() - start)
+            remark = (
+                f"about {seconds_left:.0f} s left"
+                if seconds_left >= 1
+                else "takes longer than usual"
+            )
+            return f"{self._label}: {remark}"
 
         if is_plain():
             while not self._ended.wait(PAUSE):

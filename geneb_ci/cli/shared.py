@@ -23,6 +23,7 @@ from geneb_ci.cli.main import (
 )
 from geneb_ci.common.errors import Exit, UsageProblem, unwritable
 from geneb_ci.render.formats import FORMATS, WIDTH, verdict
+from geneb_ci.render.text import LINES_MAX
 
 if TYPE_CHECKING:
     from geneb_ci.audit.rerun.prepare import Machine
@@ -116,6 +117,11 @@ def old_option(old: str, option: str, name: str, value: str | None = None) -> Ca
 OLD_JSON = old_option("--json", "--format json", "format_", "json")
 
 
+ALL_LINES = click.option(
+    "--all", "is_whole", is_flag=True, help=f"Print everything, beyond {LINES_MAX} lines."
+)
+
+
 def report_options(function: Any) -> Any:
     """Add `--format` and `--output` to a command."""
     output = click.option(
@@ -183,8 +189,8 @@ def width(path: str = STDOUT, widest: int = WIDEST, unknown: int = WIDTH) -> int
 
     It is `unknown` for a file, and without a terminal, unless COLUMNS says otherwise.
     """
-    known = shutil.get_terminal_size((unknown, 24)).columns if path == STDOUT else unknown
-    return max(NARROWEST, min(widest, known))
+    columns = shutil.get_terminal_size((unknown, 24)).columns if path == STDOUT else unknown
+    return max(NARROWEST, min(widest, columns))
 
 
 def row_width(path: str = STDOUT) -> int:
@@ -364,20 +370,22 @@ def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machin
     from geneb_ci.harness.process import ScoringOptions
     from geneb_ci.sandbox.limits import Limits
 
-    given = dict(options)
+    machine_options = dict(options)
     limits = Limits(
-        seconds=given.pop("limit_task_time"),
-        total_seconds=given.pop("limit_time"),
-        memory_mib=given.pop("limit_memory"),
+        seconds=machine_options.pop("limit_task_time"),
+        total_seconds=machine_options.pop("limit_time"),
+        memory_mib=machine_options.pop("limit_memory"),
     )
-    scoring = ScoringOptions(given.pop("limit_scoring_time"), given.pop("limit_scoring_memory"))
-    device = device or ("cuda" if given["gpu"] else "cpu")
-    del given["gpu"]
-    budget = given.pop("token_budget")
+    scoring = ScoringOptions(
+        machine_options.pop("limit_scoring_time"), machine_options.pop("limit_scoring_memory")
+    )
+    device = device or ("cuda" if machine_options["gpu"] else "cpu")
+    del machine_options["gpu"]
+    budget = machine_options.pop("token_budget")
     if budget is None:
         budget = TOKEN_BUDGET if device == "cpu" else AUTO
     return Machine(
-        **given,
+        **machine_options,
         scoring=scoring,
         device=device,
         token_budget=None if budget == AUTO else budget,
@@ -394,22 +402,22 @@ def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
         yield from items
         return
     start = time.monotonic()
-    rest = iter(items)
-    for count, item in enumerate(rest, 1):  # noqa: B007 (used below)
+    iterator = iter(items)
+    for count, item in enumerate(iterator, 1):  # noqa: B007 (used below)
         yield item
         if time.monotonic() - start > SILENT_SECONDS:
             break
     else:
         return
     if is_plain():
-        yield from counted_items(rest, count, total, label)
+        yield from counted_items(iterator, count, total, label)
         return
     from rich.console import Console  # most runs need no progress bar
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(label, total=total, completed=count)
-        for item in rest:
+        for item in iterator:
             yield item
             progress.advance(task)
 
@@ -426,16 +434,16 @@ BUILD_SECONDS_ROW = 0.015
 @contextlib.contextmanager
 def watch_build() -> Iterator[Callable[..., Iterator[Any]]]:
     """Show the progress of checks, by what is yielded, and then of the build until the end."""
-    rest = TimedWait("building the board")
+    wait = TimedWait("building the board")
 
     def watch(results: Iterable[Any], total: int) -> Iterator[Any]:
         yield from watch_checks(results, total)
-        rest.begin(total * BUILD_SECONDS_ROW)
+        wait.begin(total * BUILD_SECONDS_ROW)
 
     try:
         yield watch
     finally:
-        rest.end()
+        wait.end()
 
 
 _EXITS = {

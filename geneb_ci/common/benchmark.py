@@ -77,8 +77,8 @@ def upstream_benchmark(path: Path) -> Benchmark:
     sized = {task["id"]: task for task in whole["tasks"]}
     tasks = []
     for index in range(len(at("tasks")) if isinstance(at("tasks"), list) else 0):
-        own = {key: at("tasks", index, key) for key in ("id", "label", "category")}
-        tasks.append(sized.get(str(own["id"]), {}) | own)
+        task_members = {key: at("tasks", index, key) for key in ("id", "label", "category")}
+        tasks.append(sized.get(str(task_members["id"]), {}) | task_members)
     merged = whole | {
         **{key: at(key) for key in ("harness_version", "regimes", "metrics", "category_order")},
         "tasks": tasks,

@@ -235,9 +235,9 @@ def _reason_line(reason: object) -> str:
 
 def require_whole(response: object) -> None:
     """Raise EOFError where a server closed early, of which http.client says nothing."""
-    left = getattr(response, "length", None)
-    if left:
-        raise EOFError(f"{left:,} bytes are missing")
+    missing = getattr(response, "length", None)
+    if missing:
+        raise EOFError(f"{missing:,} bytes are missing")
 
 
 def keep_download(

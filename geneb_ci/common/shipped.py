@@ -144,7 +144,8 @@ def known_fit(identity: str, shapes: Sequence[tuple[int, int]]) -> list[list[lis
     numbers = struct.unpack(f"<{len(doubles) // 8}d", doubles)
     if not all(map(math.isfinite, numbers)):
         return None
-    rest = iter(numbers)
+    numbers_left = iter(numbers)
     return [
-        [list(itertools.islice(rest, width)) for _ in range(height)] for height, width in shapes
+        [list(itertools.islice(numbers_left, width)) for _ in range(height)]
+        for height, width in shapes
     ]

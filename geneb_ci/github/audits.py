@@ -5,11 +5,11 @@ token reruns the tasks; a job that has the key signs, verifies every step and op
 with the row and its record.
 """
 
+import itertools
 import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -23,13 +23,13 @@ from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Fault
 from geneb_ci.github.api import AUDIT_CONTEXT, GitHub
 from geneb_ci.github.audit_ready import KEY_TEXT
-from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import own_comment
 from geneb_ci.github.errors import Tampered
+from geneb_ci.github.one_line import decode, encode
+from geneb_ci.github.prefetch import prefetch_conversations
 from geneb_ci.github.replies import UNREADABLE, Comment, Commit
 from geneb_ci.github.report import AUDIT_LABEL, AUDIT_STATES
-from geneb_ci.github.sides import Source, read_blob
-from geneb_ci.github.transport import decode, encode
+from geneb_ci.github.trees import Source, read_blob
 from geneb_ci.github.verdict.model import REPOSITORY, FileDigest, Number
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
@@ -138,7 +138,7 @@ def files_at_head(source: Source, files: Iterable[FileDigest]) -> dict[str, byte
 def mark(github: GitHub, number: int, state: str) -> None:
     """Replace the labels of an audit by one; labels set by people meanwhile are kept."""
     own = {AUDIT_LABEL, *AUDIT_STATES}
-    names = github.label_names(number)
+    names = github.labels(number)
     if own & set(names) != {state} or UNREADABLE in names:
         github.replace_labels(number, names, own, state)
 
@@ -169,15 +169,15 @@ def draws_of(github: GitHub, number: int, commitment: Commitment, note: Say) -> 
     """
     audited: set[int] = set()
     for label in AUDIT_STATES:
-        audited.update(islice(github.labelled(label), AUDITED_MAX + 1))
+        audited.update(itertools.islice(github.labelled(label), AUDITED_MAX + 1))
     others = sorted(audited - {number}, reverse=True)
     if len(others) > AUDITED_MAX:
         note(f"draws are read of the newest {AUDITED_MAX} audited pull requests, not of older ones")
     read = others[:AUDITED_MAX]
-    prefetch_talks(github, read)
+    prefetch_conversations(github, read)
     own = identity_of(commitment)
     orders = [order for each in (number, *read) for order in earlier_orders(github, each)]
-    github.talks.clear()  # nothing that is written later may rest on them
+    github.conversations.clear()  # nothing that is written later may rest on them
     return [
         order for order in orders if same_method_reason(identity_of(order.plan.commitment), own)
     ]
@@ -200,10 +200,10 @@ def write_plans(
 
 
 def _audit_comment(github: GitHub, number: int) -> Comment | None:
-    talk, author = github.talks.get(number), github.author
-    comment = own_comment(talk.comments, author, MARKER) if talk is not None else None
+    conversation = github.conversations.get(number)
+    first = conversation.comments if conversation is not None else []
     # What is read of many together may end before our comment.
-    return comment or own_comment(github.comments(number), author, MARKER)
+    return own_comment(itertools.chain(first, github.comments(number)), github.author, MARKER)
 
 
 def write_comment(github: GitHub, number: int, orders: Iterable[AuditOrder], text: str) -> None:
@@ -306,7 +306,7 @@ def propose(
     has_row = len(files) > 1
     title = f"Add {order.row} and its audit" if has_row else f"Add an audit of {order.row}"
     text = f"{title}\n\nAudit {record} of #{order.number}, commit {order.head_sha}."
-    if not writer.branch_exists(branch):
+    if branch not in writer.branches(branch):
         writer.make_branch(branch, main, files, text)
     body = (
         f"Audit `{record}` of commit {order.head_sha}, for #{order.number}. "

@@ -80,13 +80,13 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
 
         What the entry does not say is left out. Raises BadConfiguration as `entry` does.
         """
-        read = self.entry(model_id)
-        if read is None:
+        read_entry = self.entry(model_id)
+        if read_entry is None:
             return {}
-        entry, run = read.entry, read.entry.run
+        entry, run = read_entry.entry, read_entry.entry.run
         weights, published = entry.weights, entry.published
         described = {
-            "sha256": read.sha256,
+            "sha256": read_entry.sha256,
             "submission_sha256": submission_sha256,
             "extractor": run and run.extractor,
             "options": run and run.options,
@@ -119,8 +119,8 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
     def _facts_of(self, model_id: str) -> Mapping[str, Any] | None:
         """Return the facts of an entry; one of shipped bytes is not parsed."""
         if model_id in self._read:
-            read = self._read[model_id]
-            return None if read is None else read.entry.attributes
+            read_entry = self._read[model_id]
+            return None if read_entry is None else read_entry.entry.attributes
         raw = self.raw(model_id)
         if raw is None:
             return None

@@ -58,10 +58,10 @@ def compare(layout: Layout, base: str) -> Comparison:
     repository, commit = repository_of(layout, base)
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
         folder = Path(os.path.realpath(name))
-        named = named_places(
+        places = named_places(
             layout, layout.submissions, layout.benchmark, layout.policy, layout.audits
         )
-        lay_out(repository, commit, folder, (*INPUTS, *named))
+        lay_out(repository, commit, folder, (*INPUTS, *places))
         try:
             before, old_benchmark = read_entries(folder, ()), benchmark_of(find_layout(folder))
         except NothingChecked as error:
@@ -93,8 +93,8 @@ def compare_layouts(base: str, commit: str, before: Layout, after: Layout) -> Co
 
     Raises UsageProblem if the extra `build` is not installed.
     """
-    known = BoardBefore(base, commit, read_entries(before.root, ()), benchmark_of(before))
-    return _compared(known, read_entries(after.root, RULES), benchmark_of(after))
+    board_before = BoardBefore(base, commit, read_entries(before.root, ()), benchmark_of(before))
+    return _compared(board_before, read_entries(after.root, RULES), benchmark_of(after))
 
 
 def _compared(before: BoardBefore, after: CheckedEntries, benchmark: Benchmark) -> Comparison:
@@ -266,8 +266,8 @@ def _report(raw: bytes) -> dict[str, Any] | None:
         report = read_json(raw)
     except ValueError:
         return None
-    known = isinstance(report, dict) and report.get("format_version") == FORMAT
-    return report if known and not report["unreadable"] and report["files"] else None
+    is_report = isinstance(report, dict) and report.get("format_version") == FORMAT
+    return report if is_report and not report["unreadable"] and report["files"] else None
 
 
 def _present(files: list[Path]) -> FindingCounts:

@@ -123,10 +123,10 @@ def updated_notes(
     before: SeenReceipts, model: str, root: str, day: str, *, is_there: bool
 ) -> SeenReceipts:
     """Return the notes after a look at the receipt of one row."""
-    known = before.rows.get(model)
-    if known is None or known.root != root:
-        known = SeenReceipt(root=root, since=day, seen=None, looked=day)
-    now = known.model_copy(update={"looked": day, "seen": day if is_there else known.seen})
+    note = before.rows.get(model)
+    if note is None or note.root != root:
+        note = SeenReceipt(root=root, since=day, seen=None, looked=day)
+    now = note.model_copy(update={"looked": day, "seen": day if is_there else note.seen})
     return before.model_copy(update={"rows": dict(sorted({**before.rows, model: now}.items()))})
 
 
@@ -139,8 +139,8 @@ def published_state(submission: Submission, seen: SeenReceipts, days: int) -> Pu
     receipt = receipt_published(submission)
     if receipt is None:
         return None
-    gone = gone_since(seen, submission.model_id, receipt.root, days)
-    return "missing" if gone else "published"
+    missing_since = gone_since(seen, submission.model_id, receipt.root, days)
+    return "missing" if missing_since else "published"
 
 
 def gone_since(seen: SeenReceipts, model: str, root: str, days: int) -> str:
@@ -148,12 +148,12 @@ def gone_since(seen: SeenReceipts, model: str, root: str, days: int) -> str:
 
     "" unless the last look was more than `days` after it.
     """
-    known = seen.rows.get(model)
-    if known is None or known.root != root:
+    note = seen.rows.get(model)
+    if note is None or note.root != root:
         return ""
-    last = known.seen or known.since
-    gone = dt.date.fromisoformat(known.looked) - dt.date.fromisoformat(last)
-    return last if gone.days > days else ""
+    last = note.seen or note.since
+    absence = dt.date.fromisoformat(note.looked) - dt.date.fromisoformat(last)
+    return last if absence.days > days else ""
 
 
 def place_of_notes(layout: Layout) -> Path | None:

@@ -282,9 +282,9 @@ def size_text(count: float) -> str:
     return f"{count:.1f} GB"
 
 
-def _lacking(path: Path, what: str) -> NothingChecked:
+def _lacking(path: Path, member: str) -> NothingChecked:
     return NothingChecked(
-        f"{path}: there is no such file, and the receipt has one for {what}",
+        f"{path}: there is no such file, and the receipt has one for {member}",
         "name the folder of all its files, or fetch what is missing: geneb-ci receipt pull",
     )
 

@@ -196,15 +196,15 @@ def tasks_of(subject: ReceiptSubject, chosen: Sequence[str] = ()) -> tuple[str, 
 
     Raises UsageProblem for one that the receipt has not.
     """
-    here = list(subject.receipt.tasks)
-    if unknown := [task for task in chosen if known_name(task, here) is None]:
+    available = list(subject.receipt.tasks)
+    if unknown := [task for task in chosen if known_name(task, available) is None]:
         raise UsageProblem(
             f"--tasks {first_and_more(unknown)}: the receipt has no such task"
-            f"{near(unknown[0], here)}",
-            f"it has {first_and_more(here)}",
+            f"{near(unknown[0], available)}",
+            f"it has {first_and_more(available)}",
         )
-    chosen = [str(known_name(task, here)) for task in chosen]
-    order = [task for task in subject.benchmark.task_ids if task in here]
+    chosen = [str(known_name(task, available)) for task in chosen]
+    order = [task for task in subject.benchmark.task_ids if task in available]
     return tuple(task for task in order if not chosen or task in chosen)
 
 
@@ -342,10 +342,12 @@ class _Verification:
 
     def _wrong_files(self, files: ReceiptFiles) -> Iterator[EmbeddingsRefused]:
         """Yield what is wrong with files that are here, before anything is computed."""
-        left = Remaining([self.subject.receipt.tasks[task].bytes for task in self.tasks])
+        remaining = Remaining([self.subject.receipt.tasks[task].bytes for task in self.tasks])
         for number, task in enumerate(self.tasks):
-            if left.is_due():
-                self.request.say(f"read {number} of {len(self.tasks)} files{left.text(number)}")
+            if remaining.is_due():
+                self.request.say(
+                    f"read {number} of {len(self.tasks)} files{remaining.text(number)}"
+                )
             with _refusals() as caught:
                 files.file(task)
             yield from caught

@@ -74,15 +74,15 @@ def verification_text(
             lines += [
                 f"  {line}" for line in _describer(verification.record.outcome.plan.commitment)
             ]
-        shown, left = _without_the_rest(verification)
+        shown, hidden_steps = _without_the_rest(verification)
         for step in shown:
             message = step.message or (_NOT_LOOKED_AT if step.state is StepState.UNKNOWN else "")
             text = escape(message) if message else _PASSED_STEPS[step.name]
             lines.append(f"  {_STEP_MARKS[step.state]} {step.name:<{_WIDTH}}  {text}")
             if step.fix:
                 lines.append(f"      fix: {escape(step.fix)}")
-        if left:
-            lines.append(f"  ? {plural(left, 'step')} {_NOT_LOOKED_AT}")
+        if hidden_steps:
+            lines.append(f"  ? {plural(hidden_steps, 'step')} {_NOT_LOOKED_AT}")
         if verification.withdrawn is not None:
             lines.append(
                 f"  withdrawn {verification.withdrawn.withdrawn_at} by "
@@ -90,8 +90,11 @@ def verification_text(
             )
         lines.append("")
     lines += [line for submission in rated_submissions for line in _rated(submission)]
-    held = sum(verification.holds for verification in verifications)
-    return "\n".join([*lines, f"{plural(len(verifications), 'record')}: {held} verified"]) + "\n"
+    verified_records = sum(verification.holds for verification in verifications)
+    return (
+        "\n".join([*lines, f"{plural(len(verifications), 'record')}: {verified_records} verified"])
+        + "\n"
+    )
 
 
 def _rated(submission: RatedSubmission) -> Iterator[str]:
@@ -130,8 +133,12 @@ def _without_the_rest(verification: Verification) -> tuple[Sequence[Verification
         i for i, s in enumerate(verification.steps) if s.message or s.state is not StepState.UNKNOWN
     ]
     end = max(looked_at, default=-1) + 1
-    left = len(verification.steps) - end
-    return (verification.steps, 0) if left < REST_MIN else (verification.steps[:end], left)
+    hidden_steps = len(verification.steps) - end
+    return (
+        (verification.steps, 0)
+        if hidden_steps < REST_MIN
+        else (verification.steps[:end], hidden_steps)
+    )
 
 
 def _headline(verification: Verification) -> str:

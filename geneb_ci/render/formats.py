@@ -143,8 +143,8 @@ def why_nothing(report: Report) -> str:
 def summary_line(report: Report) -> str:
     """Return the summary: "41 submissions, 61 rules: 2 errors, 1 warning, 1 note"."""
     noun = "submission" if report.proposal is None or report.proposal.is_row else "changed file"
-    held = f"{plural(len(report.files), noun)}, {plural(rules_run(report), 'rule')}"
-    return why_nothing(report) or f"{held}: {findings_line(report)}"
+    checked_text = f"{plural(len(report.files), noun)}, {plural(rules_run(report), 'rule')}"
+    return why_nothing(report) or f"{checked_text}: {findings_line(report)}"
 
 
 UNCOMMITTED_MAX = 5

@@ -26,7 +26,7 @@ from reference_harness.formats.recognition import ENCODING, FOREIGN, POINTER
 from reference_harness.formats.text import plural
 
 _MARK = "..."
-LINES_MAX = 60  # of findings, above which those of many files are summed up
+LINES_MAX = 60  # that a command prints unless it is asked for all
 FILES_MAX = 3  # files of one submission, whose findings are never summed up: row, card, extractor
 FILES_NAMED = 3  # files of a rule that a sum names
 SAME_RULE_MAX = 5  # findings of one rule in one file that are all listed
@@ -211,8 +211,8 @@ class _SameFinding(NamedTuple):
 def _same_finding(files: Mapping[str, list[Finding]]) -> _SameFinding:
     """Return which files have nothing but the same finding of a whole file, such as logs."""
     reasons: dict[tuple[str, str, str], list[str]] = {}
-    for file, (first, *others) in files.items():
-        if first.rule in FILE_RULES and not others:
+    for file, (first, *further_findings) in files.items():
+        if first.rule in FILE_RULES and not further_findings:
             reasons.setdefault((first.rule, first.message, first.fix), []).append(file)
     many = [names for names in reasons.values() if len(names) >= ALIKE_MIN]
     return _SameFinding(

@@ -114,9 +114,11 @@ def _fix(errors: Sequence[Finding], again: Sequence[str], root: Path) -> str:
     first = errors[0]
     if first.rule in {FOREIGN, POINTER} and (commands := _COMMAND.findall(first.fix)):
         parent = str(PurePosixPath(first.file).parent)
-        named = {"FILE": first.file, "DIR": parent, "FOLDER": parent}
+        path_by_word = {"FILE": first.file, "DIR": parent, "FOLDER": parent}
         return re.sub(
-            rf"\b({'|'.join(named)})\b", lambda word: shlex.quote(named[word[0]]), commands[0]
+            rf"\b({'|'.join(path_by_word)})\b",
+            lambda word: shlex.quote(path_by_word[word[0]]),
+            commands[0],
         )
     if first.rule == "extractor-mismatch":
         return shlex.join(["geneb-ci", "explain", first.rule])  # an edit would hide what ran

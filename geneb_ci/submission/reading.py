@@ -45,7 +45,7 @@ def submission_files(
     repository to its folder of submissions. The second value has an error per argument without
     any file.
     """
-    named: dict[Path, None] = {}
+    paths: dict[Path, None] = {}
     lost: list[NothingChecked] = []
     for argument in arguments:
         try:
@@ -55,8 +55,8 @@ def submission_files(
             continue
         if not files:
             lost.append(NothingChecked(_reason(argument), _NAME_ONE))
-        named.update(dict.fromkeys(files))
-    return list(named), lost
+        paths.update(dict.fromkeys(files))
+    return list(paths), lost
 
 
 def located(path: Path) -> Path:

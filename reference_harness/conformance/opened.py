@@ -50,8 +50,10 @@ def _expected(path: Path, subject: Subject) -> bool:
     if endings & DATA:
         return False
     module = locate(subject.spec, subject.folder).resolve().parent
-    own = [module, *named_paths(subject)]
-    return bool(endings & WEIGHTS) or is_within(path, own) or is_within(path, _folders_outside())
+    own_paths = [module, *named_paths(subject)]
+    return (
+        bool(endings & WEIGHTS) or is_within(path, own_paths) or is_within(path, _folders_outside())
+    )
 
 
 def _endings(path: Path) -> set[str]:

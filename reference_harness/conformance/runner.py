@@ -169,12 +169,12 @@ class _Child:
         """Pass lines on until the end; return True when no line came for `seconds`."""
         since = time.monotonic()
         with results_file.open(encoding="utf-8") as lines:
-            rest = ""
+            unfinished = ""
             while True:
                 ended = process.poll() is not None
                 if new := lines.read():
                     since = time.monotonic()
-                    *whole, rest = (rest + new).split("\n")
+                    *whole, unfinished = (unfinished + new).split("\n")
                     for line in whole:
                         _relay(json.loads(line), self.listener)
                 if ended:

@@ -91,9 +91,9 @@ class Subject:
         rows = _array(output)
         if rows is None or rows.ndim != _MATRIX or len(rows) != len(sequences):
             shape = getattr(output, "shape", None)
-            what = type(output).__name__ if shape is None else f"an array of shape {tuple(shape)}"
+            result = type(output).__name__ if shape is None else f"an array of shape {tuple(shape)}"
             msg = (
-                f"it gave {what} for {len(sequences)} sequences, expected a numpy array or torch "
+                f"it gave {result} for {len(sequences)} sequences, expected a numpy array or torch "
                 f"tensor of shape ({len(sequences)}, d): return one embedding for each sequence"
             )
             raise BrokenError(msg, call(sequences, batch_size))

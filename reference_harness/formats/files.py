@@ -205,7 +205,7 @@ def _is_flat(value: Any) -> bool:
         inner: list[Any] = []
         for parent in level:
             members = parent.values() if type(parent) is dict else parent
-            inner += [each for each in members if type(each) in _NESTING]
+            inner += [member for member in members if type(member) in _NESTING]
         if not inner:
             return True
         level = inner

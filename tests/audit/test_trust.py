@@ -335,7 +335,7 @@ def test_only_every_regime_of_the_policy_is_reproduced_and_only_with_defined_sco
     assert level(first, other, demands=DEFINED) == "verified"
     assert decide(OWN, [first, twin, other], {}, DEFINED).reason == (
         "audits by 2 signers or more cover each of the 20 tasks of the 3 regimes 10shot, 1shot, "
-        "full"
+        "full; memory is not excluded, since it had no fresh set"
     )
     older = audit(20, defined=WHOLE, versions=BEFORE)
     assert level(first, twin, older, demands=DEFINED) == "verified"

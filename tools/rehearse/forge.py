@@ -60,9 +60,9 @@ class GitForge(GitHubServer):
         super().__init__()
         self.repository = folder / "board.git"
         self.fork = folder / "fork.git"
-        named = folder / "git" / REPOSITORY
-        named.parent.mkdir(parents=True)
-        named.symlink_to(self.repository)
+        folder_of_repository = folder / "git" / REPOSITORY
+        folder_of_repository.parent.mkdir(parents=True)
+        folder_of_repository.symlink_to(self.repository)
         self.clones = (folder / "git").as_uri()
         """Address below which git finds repositories by their names, as on GitHub's own server."""
         self.tokens = set()

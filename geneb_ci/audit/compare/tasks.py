@@ -138,9 +138,9 @@ def compare(
         choice.task: list(_cells(choice.task, claimed, rescored, benchmark)) for choice in chosen
     }
     if not cells or (empty := [task for task, regimes in cells.items() if not regimes]):
-        what = f"task {empty[0]}: the submission" if cells else "the plan"
+        empty_text = f"task {empty[0]}: the submission" if cells else "the plan"
         raise NothingChecked(
-            f"{what} has nothing to compare", "commit and draw again, for this submission"
+            f"{empty_text} has nothing to compare", "commit and draw again, for this submission"
         )
     alarm = rule.alarm_of_one(len(METRICS) * sum(map(len, cells.values())))
     tasks = []

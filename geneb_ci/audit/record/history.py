@@ -67,10 +67,10 @@ class History:
     """Results of `_up_to`, by its argument."""
 
     @functools.cached_property
-    def here(self) -> dict[str, str]:
+    def digests(self) -> dict[str, str]:
         """Every statement, name to digest, in order of name."""
-        here = {name: file.sha256 for name, file in self.files.items()} | dict(self.other_facts)
-        return dict(sorted(here.items()))
+        digests = {name: file.sha256 for name, file in self.files.items()} | dict(self.other_facts)
+        return dict(sorted(digests.items()))
 
     @functools.cached_property
     def heads(self) -> dict[str, str]:
@@ -78,10 +78,10 @@ class History:
 
         One that is not signed validly, or by a key that was revoked before, is never named.
         """
-        named = {name for path in self._counted for name in self.files[path].heads or {}}
+        superseded = {name for path in self._counted for name in self.files[path].heads or {}}
         valid = {name for name, file in self.files.items() if self.is_valid(name, file)}
-        names = (valid | set(self.other_facts)) - named
-        return {name: digest for name, digest in self.here.items() if name in names}
+        names = (valid | set(self.other_facts)) - superseded
+        return {name: digest for name, digest in self.digests.items() if name in names}
 
     def is_valid(self, name: str, file: SignedFile) -> bool:
         """Whether a statement is signed by a listed key that was not revoked before."""
@@ -130,9 +130,9 @@ class History:
         for name, file in self.files.items():
             if file.heads is None or not self.is_valid(name, file):
                 continue
-            named = self.before(file.heads)
-            if all(self.files[path].heads is None for path in named):
-                older |= named
+            earlier = self.before(file.heads)
+            if all(self.files[path].heads is None for path in earlier):
+                older |= earlier
         return frozenset(older)
 
     def before_revocation(self, name: str, kind: StatementKind) -> tuple[int | None, bool]:
@@ -206,13 +206,13 @@ class History:
         """Return what a statement names and is not here as it was: name to reason."""
         reasons = {}
         for name, sha256 in (self.files[path].heads or {}).items():
-            if self.here.get(name) == sha256:
+            if self.digests.get(name) == sha256:
                 continue
             if name.startswith(f"{KEYS_FILE}/"):
                 reason = f"{path} names the revocation of the key {name[-64:][:16]}..., and "
                 reasons[KEYS_FILE] = f"{reason}{KEYS_FILE} does not revoke it"
             else:
-                change = "was changed" if name in self.here else "was deleted"
+                change = "was changed" if name in self.digests else "was deleted"
                 reasons[name] = f"{name} {change}: {path} names it"
         return reasons
 
@@ -251,12 +251,12 @@ class History:
 
         One for another benchmark, or another version of it, is no try at this draw.
         """
-        own = identity_of(commitment)
+        identity = identity_of(commitment)
         for name, event in self.events(_COMMITMENT):
             sha256 = event.commitment.sha256
             is_other = sha256 != commitment.sha256 and sha256 not in self.drawn
             if is_other and event.commitment.benchmark.sha256 == commitment.benchmark.sha256:
-                reason = same_method_reason(identity_of(event.commitment), own)
+                reason = same_method_reason(identity_of(event.commitment), identity)
                 if reason:
                     yield name, reason
 
@@ -301,11 +301,11 @@ def check_history(record: Record, history: History) -> str:
         return UNLINKED if history.log is None else ""
     before = history.before(record.heads)
     time_text = _check_time(plan, before, history)
-    for other, reason in history.undrawn(plan.commitment):
-        if other in before:
-            raise _passed_over(StepMismatch, other, reason)
-        if name not in history.before(history.files[other].heads or {}):
-            raise _passed_over(MissingInput, other, reason)
+    for undrawn, reason in history.undrawn(plan.commitment):
+        if undrawn in before:
+            raise _passed_over(StepMismatch, undrawn, reason)
+        if name not in history.before(history.files[undrawn].heads or {}):
+            raise _passed_over(MissingInput, undrawn, reason)
     return time_text
 
 
@@ -411,7 +411,7 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
             f"{min(starts) if starts else 'none'}, record {index}",
             RESTORE,
         )
-    for other, reason in history.undrawn(plan.commitment):
-        entry = log.index_of(_COMMITMENT.value, history.files[other].statement)
+    for undrawn, reason in history.undrawn(plan.commitment):
+        entry = log.index_of(_COMMITMENT.value, history.files[undrawn].statement)
         if entry is not None and entry < committed:
-            raise _passed_over(StepMismatch, other, reason)
+            raise _passed_over(StepMismatch, undrawn, reason)

@@ -172,14 +172,14 @@ def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
             RESTORE,
         )
     outcome, pin = statement.predicate, commitment.benchmark
-    for what, named, committed in (
+    for kind, stated, committed in (
         ("submission", subject.digest.get("sha256"), commitment.submission_sha256),
         ("benchmark", outcome.benchmark_sha256, pin.sha256),
         ("dataset revision", outcome.dataset_revision, pin.revision),
     ):
-        if named != committed:
+        if stated != committed:
             raise StepMismatch(
-                STATEMENT, f"its {what} is {named}, that of its commitment {committed}", RESTORE
+                STATEMENT, f"its {kind} is {stated}, that of its commitment {committed}", RESTORE
             )
     return statement
 
@@ -239,11 +239,11 @@ def read_record(path: Path) -> bytes:
 
 def check_place(path: Path, record: Record) -> None:
     """Raise StepMismatch for a record of the repository that is in the wrong place."""
-    given = f"{path.parent.name}/{path.name}"
+    place = f"{path.parent.name}/{path.name}"
     expected = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
-    if given != expected:
+    if place != expected:
         raise StepMismatch(
-            STATEMENT, f"the record is at {given}, expected {expected}", f"move it to {expected}"
+            STATEMENT, f"the record is at {place}, expected {expected}", f"move it to {expected}"
         )
 
 

@@ -137,8 +137,10 @@ def check_outcome(
             again,
         )
     rescoring = merged([read_rescored(folder / RESCORED) for folder in folders.values()])
-    read = {task: work.read_as(folder / EMBEDDED, EmbeddedTask) for task, folder in folders.items()}
-    decoys = _all_decoys({task: entry for task, entry in read.items() if entry is not None})
+    embedded = {
+        task: work.read_as(folder / EMBEDDED, EmbeddedTask) for task, folder in folders.items()
+    }
+    decoys = _all_decoys({task: entry for task, entry in embedded.items() if entry is not None})
     memory = memorisation_results(plan, work, subject, rescoring)
     follows = {
         "plan": outcome.plan == plan,
@@ -186,14 +188,14 @@ def _run_with(packages: InstalledPackages | None, scorer_packages: Mapping[str, 
     if packages is None:
         return []
     lock = f"environment: lock with sha256 {packages.lock_sha256}"
-    own = {
+    own_variants = {
         name: version
         for name, version in packages.versions().items()
         if scorer_packages.get(name, version) != version
     }
-    if not own:
+    if not own_variants:
         return [lock]
-    shown = ", ".join(f"{name} {version}" for name, version in sorted(own.items()))
+    shown = ", ".join(f"{name} {version}" for name, version in sorted(own_variants.items()))
     return [f"{lock}; it embedded with {shown}; `packages` are those that scored"]
 
 

@@ -323,8 +323,8 @@ def _check_config(raw: bytes, name: str, weights: Weights, files: Mapping[str, P
     on_hub = weights.kind == "huggingface"
     for text in _mapped(value):
         repository, mark, inside = text.partition("--")
-        own = f"{inside.partition('.')[0]}.py" in files
-        if mark and not (own and (repository == weights.location or not on_hub)):
+        has_module = f"{inside.partition('.')[0]}.py" in files
+        if mark and not (has_module and (repository == weights.location or not on_hub)):
             raise WeightsRefused(
                 f"{name}: auto_map names {quoted(text)}, code of another repository that nothing "
                 "pins",

@@ -371,11 +371,11 @@ class RowAttestation:
     def every_statement(self) -> tuple[Statement, ...]:
         """Who stands for each group of fields, in the order of FIELD_GROUPS."""
         scores = tuple(self._score_statements()) or (Statement(SCORES, WORD),)
-        own = {SCORES: scores, CANONICAL: tuple(self._canonical_statements())}
+        statements = {SCORES: scores, CANONICAL: tuple(self._canonical_statements())}
         return tuple(
             statement
             for group in FIELD_GROUPS
-            for statement in own.get(group.name) or (Statement(group.name, self._by(group)),)
+            for statement in statements.get(group.name) or (Statement(group.name, self._by(group)),)
         )
 
     def _by(self, group: FieldGroup) -> str:
@@ -417,8 +417,8 @@ class RowAttestation:
             meaning = STANDING_MEANING[standings.sampled]
             yield Statement(f"scores of the other tasks in {', '.join(sampled)}", meaning)
         if self.unaudited:
-            other = "other scores" if self.rerun.keys() & set(self.unaudited) else "scores"
-            yield Statement(f"{other} in {', '.join(self.unaudited)}", WORD)
+            others = "other scores" if self.rerun.keys() & set(self.unaudited) else "scores"
+            yield Statement(f"{others} in {', '.join(self.unaudited)}", WORD)
 
     def _canonical_statements(self) -> Iterator[Statement]:
         if self.recomputed is not None:

@@ -25,7 +25,7 @@ UNCOMPARED = "the scores shown were not compared"
 among the cells, and training sequences were varied."""
 UNVARIED = "training sequences were not varied"
 MEMORY = "memory is not excluded, since it had no fresh set"
-"""The limit of every audit by receipt."""
+"""The limit of every audit without one."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,8 @@ class Audit:
     """Who holds the key that signed it."""
     rows: EmbeddingAuditFacts | None = None
     """Of an audit by receipt, which reruns no task."""
+    fresh_tasks: int = 0
+    """Tasks of which fresh sequences were decided on as well as published ones."""
     is_practice: bool = False
     """Whether anybody could foresee what was drawn: nothing follows for what was not rerun."""
     objections: tuple[str, ...] = ()
@@ -299,16 +301,20 @@ def decide(
     `recomputed`, and verifies the row where the scores that the board shows are among the cells and
     training sequences were varied, as in an audit of tasks.
     """
-    own = [audit for audit in audits if audit.submission_sha256 == sha256 and not audit.withdrawn]
+    row_audits = [
+        audit for audit in audits if audit.submission_sha256 == sha256 and not audit.withdrawn
+    ]
     # A rerun by a changed harness, or of an unconfined extractor, is not evidence.
-    own = [audit for audit in own if audit.sandbox > NO_SANDBOX and audit.harness_unchanged]
+    row_audits = [
+        audit for audit in row_audits if audit.sandbox > NO_SANDBOX and audit.harness_unchanged
+    ]
     is_official = (origin or sha256) in official.values()
-    failed = [audit for audit in own if not audit.agrees]
+    failed = [audit for audit in row_audits if not audit.agrees]
     # The sandbox keeps an extractor from faking agreement. Disagreement needs no such protection: a
     # failed audit counts at any level but 0, and for any version, since a dispute stays open.
     agreeing = [
         audit
-        for audit in own
+        for audit in row_audits
         if audit.agrees and audit.all_refused and audit.sandbox >= requirements.minimum_level
     ]
     receipts = [audit for audit in agreeing if audit.rows is not None]
@@ -335,14 +341,17 @@ def decide(
         evidence, basis = Evidence.REPRODUCED, current
         reason = (
             f"audits by {SIGNERS} signers or more cover each of the "
-            f"{len(requirements.tasks)} tasks of the {regimes}"
+            f"{len(requirements.tasks)} tasks of the {regimes}; {_memory(current)}"
         )
     elif enough := _verifying(current, requirements):
         evidence, basis = Evidence.AUDITED, current
-        reason = f"{_audits(enough)} agrees on at least {requirements.minimum_drawn} drawn tasks"
+        reason = (
+            f"{_audits(enough)} agrees on at least {requirements.minimum_drawn} drawn tasks; "
+            f"{_memory(enough)}"
+        )
     elif confirming := _confirming(by_receipt, requirements):
         evidence, basis = Evidence.AUDITED, confirming
-        reason = f"{_audits(confirming)} agrees on every cell of its receipt; {MEMORY}"
+        reason = f"{_audits(confirming)} agrees on every cell of its receipt; {_memory(confirming)}"
     elif earlier := _once_verified(agreeing, receipts, requirements):
         evidence, basis = Evidence.STALE, earlier
         reason = (
@@ -416,8 +425,8 @@ def _sampled(basis: Iterable[Audit], requirements: EvidenceRequirements) -> tupl
     }
     if any(audit.rows is not None for audit in audits):
         regimes.update(requirements.regimes)
-    known = [regime for regime in requirements.every_regime if regime in regimes]
-    return (*known, *sorted(regimes.difference(known)))
+    sampled = [regime for regime in requirements.every_regime if regime in regimes]
+    return (*sampled, *sorted(regimes.difference(sampled)))
 
 
 def _recomputed(
@@ -543,6 +552,12 @@ def _unconfirmed(
         return "no audit counts"
     varied = "" if recomputation.rows.refitted else f"; {UNVARIED}"
     return f"no audit of tasks counts; {recomputation.text}{varied}"
+
+
+def _memory(audits: Iterable[Audit]) -> str:
+    """Return what the fresh set of the audits says of memory."""
+    most = max((audit.fresh_tasks for audit in audits), default=0)
+    return f"a fresh set of {plural(most, 'task')} shows no memory" if most else MEMORY
 
 
 def _audits(audits: list[Audit]) -> str:

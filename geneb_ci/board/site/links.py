@@ -166,8 +166,8 @@ def weight_links(weights: WeightsSource) -> Iterator[Link]:
 
 def source_links(sources: list[str]) -> Iterator[Link]:
     """Yield links to files that the registry names as OWNER/NAME:PATH, which is GitHub."""
-    named = [match for text in sources if (match := _SOURCE.fullmatch(text))]
-    for match in named[:SOURCES_MAX]:
+    matches = [match for text in sources if (match := _SOURCE.fullmatch(text))]
+    for match in matches[:SOURCES_MAX]:
         yield Link(
             f"{match[1]}: {match[2].rpartition('/')[2]}",
             f"{GITHUB}/{match[1]}/blob/HEAD/{quote(match[2])}",

@@ -47,18 +47,18 @@ class ModelFact(NamedTuple):
     """Where the value is explained, from the top of the board."""
 
 
-def facts_of_model(entry: Entry, known: ModelEntry | None) -> list[ModelFact]:
+def facts_of_model(entry: Entry, model_entry: ModelEntry | None) -> list[ModelFact]:
     """Return the facts of a model; what nobody has established is said to be unknown."""
-    return [*_own(entry), *_registered(known)]
+    return [*_own(entry), *_registered(model_entry)]
 
 
 def baseline_facts(entry: Entry, benchmark: Benchmark) -> Iterator[ModelFact]:
     """Yield the mean of a row beside those of the baselines, on the tasks that all of them have."""
     beside = beside_baselines(entry.submission.results, benchmark)
     if beside is not None:
-        others = ", ".join(f"{name} {score:.3f}" for name, score in beside.baselines.items())
+        baselines = ", ".join(f"{name} {score:.3f}" for name, score in beside.baselines.items())
         tasks = "every task" if beside.tasks == len(benchmark.tasks) else f"{beside.tasks} tasks"
-        value = f"mean MCC of {tasks} in {benchmark.regimes[0]}: {beside.row:.3f}; {others}"
+        value = f"mean MCC of {tasks} in {benchmark.regimes[0]}: {beside.row:.3f}; {baselines}"
         yield ModelFact("Beside baselines", value, Author.BOARD)
 
 
@@ -102,8 +102,10 @@ def _own(entry: Entry) -> Iterator[ModelFact]:
             f"{memory_text(meta.params)} of weights in fp16)"
         )
     yield ModelFact("Size", size, Author.SUBMITTER)
-    seen = "saw no sequence of any task in training" if meta.zero_shot else "no such claim"
-    yield ModelFact("Zero-shot", seen, Author.SUBMITTER)
+    zero_shot_text = (
+        "saw no sequence of any task in training" if meta.zero_shot else "no such claim"
+    )
+    yield ModelFact("Zero-shot", zero_shot_text, Author.SUBMITTER)
     if (run := run_words(entry.submission)) is not None:
         yield ModelFact("Run", run, Author.SUBMITTER)
     if (pace := letters_a_second(entry.submission)) is not None:
@@ -192,8 +194,8 @@ def _value(text: str) -> int | bool | str | None:
     """Return what the text of an option means: integers, true, false and none are such values."""
     if re.fullmatch(r"-?[0-9]+", text):
         return int(text)
-    named: dict[str, bool | str | None] = {"true": True, "false": False, "none": None}
-    return named.get(text, text)
+    constants: dict[str, bool | str | None] = {"true": True, "false": False, "none": None}
+    return constants.get(text, text)
 
 
 def _python(extractor: str, arguments: Mapping[str, str], weights: WeightsSource) -> str:

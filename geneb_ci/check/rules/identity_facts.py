@@ -91,14 +91,14 @@ def parameter_count_disagrees(context: Context) -> Iterator[Fault]:
     """Report a count that differs from both counts in the model registry (actual and in paper)."""
     params = context.member("meta", "params")
     facts = context.facts
-    known = [facts[key] for key in ("params", "params_in_paper") if key in facts]
-    if known and type(params) is int and params not in known:
+    counts = [facts[key] for key in ("params", "params_in_paper") if key in facts]
+    if counts and type(params) is int and params not in counts:
         yield Fault(
             PARAMETER_COUNT_DISAGREES.id,
             ("meta", "params"),
-            f"params is {params:,}; the model registry has {' or '.join(f'{n:,}' for n in known)}",
+            f"params is {params:,}; the model registry has {' or '.join(f'{n:,}' for n in counts)}",
             str(params),
-            " or ".join(map(str, known)),
+            " or ".join(map(str, counts)),
         )
 
 

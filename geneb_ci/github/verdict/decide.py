@@ -14,8 +14,9 @@ from geneb_ci.audit.sampling.design import (
     strata_of,
 )
 from geneb_ci.audit.trust.evidence import gather_evidence
-from geneb_ci.board.numbers import category_means, mean, ranked_regimes
+from geneb_ci.board.means import category_means, mean, ranked_regimes
 from geneb_ci.board.parts import unknown_sizes
+from geneb_ci.check.change import Change, ChangeFault
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import Context
 from geneb_ci.check.runner import Checker
@@ -23,9 +24,8 @@ from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import GenebError, NothingChecked
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.github.sides import numbers
-from geneb_ci.github.verdict.collect import CheckedPull, PullChecker
-from geneb_ci.github.verdict.handover import hold_together
+from geneb_ci.github.fingerprints import numbers
+from geneb_ci.github.verdict.checker import CheckedPull, PullChecker, change_finding
 from geneb_ci.github.verdict.model import (
     CRASHED,
     AuditEstimate,
@@ -42,6 +42,7 @@ from geneb_ci.github.verdict.model import (
     outcome_of,
     shown_places_of,
 )
+from geneb_ci.github.verdict.verdict_line import hold_together
 from geneb_ci.receipt.seen import shared_errors
 from geneb_ci.statistics.neighbours import near_cells_of_copy, resemblances
 from geneb_ci.submission.document import Document
@@ -296,7 +297,10 @@ def decide(
     except GenebError:
         raise
     except Exception as error:  # noqa: BLE001 (a bug that one pull request finds stops no other)
-        return _crash(pull, judge.main.sha, error, judge.main.digest)
+        what = f"reading the pull request failed: {type(error).__name__}: {quoted(str(error))}"
+        crash = change_finding(BY_ID[CRASHED], ChangeFault(CRASHED, "", what))
+        nothing = CheckedPull(judge.main.sha, Change(()), (crash,), (), None, None)
+        return Decision(pull_verdict(pull, nothing, base, judge.main.digest), (crash,), None)
     return Decision(verdict, judged.findings, judged)
 
 
@@ -346,33 +350,6 @@ def pull_verdict(
     )
     hold_together(verdict)
     return verdict
-
-
-def _crash(pull: PullHead, merge_base: str, error: Exception, main_digest: str | None) -> Decision:
-    """Return the verdict on a pull request on which geneb-ci crashed."""
-    rule = BY_ID[CRASHED]
-    what = f"reading the pull request failed: {type(error).__name__}: {quoted(str(error))}"
-    finding = Finding(rule.id, rule.severity, what, "", "", 1, 1, "", "", rule.fix)
-    places = shown_places_of([finding])
-    verdict = PullVerdict(
-        number=pull.number,
-        head_sha=pull.head_sha,
-        base_sha=merge_base,
-        outcome=outcome_of(places, is_checked=False),
-        model=None,
-        level=None,
-        is_edit=False,
-        files=[],
-        places=places,
-        weight=0.0,
-        findings=listed_findings([finding]),
-        comparison=None,
-        standings=[],
-        neighbour=None,
-        audit=None,
-        main_digest=main_digest,
-    )
-    return Decision(verdict, (finding,), None)
 
 
 def weight_of(findings: Sequence[Finding]) -> float:

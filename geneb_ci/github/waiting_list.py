@@ -14,10 +14,9 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from geneb_ci.common.errors import GenebError
 from geneb_ci.github.api import GitHub
-from geneb_ci.github.errors import RateLimited, Tampered
-from geneb_ci.github.transport import decode, packed
+from geneb_ci.github.errors import Tampered, result_or_error
+from geneb_ci.github.one_line import decode, packed
 from geneb_ci.github.verdict.model import OPEN_MAX, Number, Text, Trouble
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
@@ -61,7 +60,6 @@ class KeptWaits(NamedTuple):
     """The list, and the issue that it is in."""
 
     issue: int | None
-    text: str
     waits: dict[int, Wait]
 
 
@@ -70,12 +68,10 @@ def read_waits(github: GitHub) -> KeptWaits:
 
     Raises ForgeProblem or UsageProblem if issues cannot be read.
     """
-    for issue in github.issues():
-        if issue.user is not None and issue.user.id == github.author:
-            match = _LINE.match(issue.body)
-            if match is not None:
-                return KeptWaits(issue.number, issue.body, _unpacked(match[1]))
-    return KeptWaits(None, "", {})
+    issue = github.own_issue(MARKER)
+    match = _LINE.match(issue.body) if issue is not None else None
+    waits = _unpacked(match[1]) if match is not None else {}
+    return KeptWaits(issue.number if issue is not None else None, waits)
 
 
 def known_waits(github: GitHub) -> dict[int, Wait]:
@@ -83,12 +79,9 @@ def known_waits(github: GitHub) -> dict[int, Wait]:
 
     Raises RateLimited.
     """
-    try:
-        return read_waits(github).waits
-    except RateLimited:
-        raise
-    except GenebError:  # issues are disabled, or the token may not read them
-        return {}
+    kept = result_or_error(read_waits, github)
+    # Issues may be disabled, or the token may not read them.
+    return kept.waits if isinstance(kept, KeptWaits) else {}
 
 
 def _unpacked(text: str) -> dict[int, Wait]:
