@@ -72,15 +72,13 @@ task_categories:
 - text-classification
 tags:
 - biology
-- genomics
-- DNA
 configs:
 {configs}
 ---
 
 # {benchmark.name} task data
 
-{len(lines)} classification tasks on DNA sequences. `{REMOTE}/<task_id>/train.csv` and `test.csv`
+{len(lines)} classification tasks on sequences. `{REMOTE}/<task_id>/train.csv` and `test.csv`
 have the columns text and label;
 `{FLAT}/<task_id>.csv` holds the same sequences and a third, split.
 Scores are comparable at one revision only: pin it by its commit.

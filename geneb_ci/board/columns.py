@@ -331,7 +331,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="submitted",
         type=_one_of(TrustLevel),
-        about="Trust level: authorship and evidence in one word of upstream's page.",
+        about="Trust level: authorship and evidence in one word of upstream's page; of a "
+        "contributed row self-reported is checked, and verified audited.",
         value=lambda entry: str(entry.level),
         kind="level",
         label="",

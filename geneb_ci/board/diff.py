@@ -16,6 +16,8 @@ SharedOf = Callable[[str, Sequence[str], "ScoreColumn"], "ScoreColumn"]
 """Regime, models and their scores to the scores with what their errors share."""
 FACTS = tuple(column.key for column in PUBLISHED if column.key != "model" and column.is_compared)
 """Facts of the board about a model, beside its scores."""
+OTHER_WORDS = frozenset({"official", "submitted"})
+"""Facts that say in other words what authorship and evidence say: no text for people lists them."""
 
 
 class Estimate(NamedTuple):

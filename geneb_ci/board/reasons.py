@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from typing import Any
 
 from geneb_ci.board.advice import Advice, AdviceFacts, Choice, Claim, ModelRequest, RegimeAdvice
-from geneb_ci.common.types import Authorship, Evidence
+from geneb_ci.common.types import Evidence
 from reference_harness.formats.text import plural
 
 UNIT = Decimal("0.001")
@@ -182,8 +182,7 @@ def _doubts(model: str, row: Mapping[str, Any]) -> Iterator[str]:
     """Yield the doubts about a row that a reader should know."""
     reason = _EVIDENCE.get(Evidence(row["evidence"]))
     if reason is not None:
-        whose = "self-reported" if row["authorship"] == Authorship.CONTRIBUTED else "official"
-        yield f"`{model}` is {whose}, and {reason}."
+        yield f"`{model}` is {row['authorship']}, and {reason}."
     for defect in row.get("defects", ()):
         yield f"Published defect [{defect['id']}] of the extractor of `{model}`: {defect['what']}"
     if rules := [f"[{rule}]" for rule in row.get("warnings", {})]:

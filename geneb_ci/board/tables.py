@@ -72,7 +72,12 @@ _VALUE_COLUMNS = (
         "`scores` of an export.",
     ),
     TableColumn("evidence", "text", "What others did to confirm the scores of the model."),
-    TableColumn("level", "text", "Trust level: authorship and evidence in one word."),
+    TableColumn(
+        "level",
+        "text",
+        "Trust level: authorship and evidence in one word; self-reported is checked, and verified "
+        "audited, of a contributed row.",
+    ),
 )
 
 _DISPLAYED = TableColumn("display", "text", "Name of the model.")

@@ -34,7 +34,7 @@ from geneb_ci.github.audit_steps import (
 )
 from geneb_ci.github.audit_targets import pull_to_audit, row_to_audit
 from geneb_ci.github.audits import refuse_tokens
-from geneb_ci.github.transport import decode, encode
+from geneb_ci.github.one_line import decode, encode
 
 ORDER, OUTCOME = "AUDIT_ORDER", "AUDIT_OUTCOME"
 """Variables of the environment: what the jobs of one run pass on."""

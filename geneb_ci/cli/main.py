@@ -180,7 +180,7 @@ class _Commands(LazyGroup):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="geneb-ci", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Check, audit and publish a leaderboard of DNA foundation models."""
+    """Check, audit and publish the leaderboard of a benchmark of frozen embeddings."""
 
 
 def is_plain() -> bool:

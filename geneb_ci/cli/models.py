@@ -1,9 +1,10 @@
 """`geneb-ci models` and `upgrade`: the model registry, for people and in submissions."""
 
 import functools
+import itertools
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.fetching import entry_lock
 from geneb_ci.cli.check import STDIN, read_stdin
 from geneb_ci.cli.main import LazyGroup, echo, run_harness
-from geneb_ci.cli.shared import STDOUT, format_option, row_width
+from geneb_ci.cli.shared import ALL_LINES, STDOUT, format_option, row_width
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import (
     BadConfiguration,
@@ -34,7 +35,8 @@ from geneb_ci.models.lint import (
 )
 from geneb_ci.models.registry import TERMS, ModelRegistry, in_words
 from geneb_ci.render.plain import visible
-from geneb_ci.render.table import Table, wrapped_text
+from geneb_ci.render.table import Table, first_that_fit, left_out, wrapped_text
+from geneb_ci.render.text import LINES_MAX
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
 from geneb_ci.submission.reading import BYTES_MAX, FileKind, located, read_bytes, require_file
 from geneb_ci.submission.structure import check_structure, model_key_of, version_of
@@ -103,9 +105,10 @@ def open_points(entry: ModelEntry) -> list[str]:
 
 
 @click.command("list")
+@ALL_LINES
 @format_option(FORMATS)
-def list_command(format_: str) -> None:
-    """List the models, where their weights are, and what runs them."""
+def list_command(format_: str, *, is_whole: bool) -> None:
+    """List the models, where their weights are, what runs them, and what is left open."""
     models = registry()
     entries: dict[str, ReadEntry] = {}
     for name in models:
@@ -125,9 +128,14 @@ def list_command(format_: str) -> None:
         )
         for name, entry in entries.items()
     ]
-    for lines in Table(("model", "weights", "run by", "open"), rows).fitted_rows(row_width("-")):
-        for line in lines:
-            echo(_shown(line))
+    blocks: Sequence[Sequence[str]]
+    blocks = Table(("model", "weights", "run by", "open"), rows).fitted_rows(row_width("-"))
+    if len([*itertools.chain(*blocks)]) >= LINES_MAX and not is_whole:
+        short = [(*row[:2], f"{len(open_points(entries[row[0]].entry))}") for row in rows]
+        blocks = Table(("model", "weights", "points open"), short).fitted_rows(row_width("-"))
+        blocks = first_that_fit(blocks, LINES_MAX - 2)
+    for line in itertools.chain(*blocks, left_out(len(rows) + 1 - len(blocks), "model")):
+        echo(_shown(line))
     echo(f"{plural(len(rows), 'model')}; `geneb-ci models show MODEL` prints one")
 
 
@@ -137,8 +145,9 @@ def _summary(entry: ReadEntry) -> Mapping[str, Any]:
 
 @click.command("show")
 @click.argument("model_id", metavar="MODEL")
+@ALL_LINES
 @format_option(FORMATS)
-def show_command(model_id: str, format_: str) -> None:
+def show_command(model_id: str, format_: str, *, is_whole: bool) -> None:
     """Print what the registry knows of MODEL."""
     models = registry()
     read_entry = required_entry(models, model_id)
@@ -158,9 +167,12 @@ def show_command(model_id: str, format_: str) -> None:
         table = _summary(read_entry).get(part)
         if table:
             lines += [f"{part}", *_lines(table, where)]
-    points = open_points(read_entry.entry)
-    lines.append(f"open: {'; '.join(points) if points else 'nothing'}")
-    click.echo(wrapped_text("\n".join(map(_shown, lines)), row_width("-")), nl=False)
+    columns, points = row_width("-"), open_points(read_entry.entry)
+    known = wrapped_text("\n".join(map(_shown, lines)), columns).splitlines()
+    last = wrapped_text(f"open: {'; '.join(points) if points else 'nothing'}", columns).splitlines()
+    shown = known if is_whole else known[: LINES_MAX - 1 - len(last)]
+    for line in itertools.chain(shown, left_out(len(known) - len(shown), "line"), last):
+        click.echo(line)
 
 
 def _shown(line: str) -> str:

@@ -1,6 +1,7 @@
 """Commands that pass the board on: `publish`, `rollback`, `ledger`, `replay`, `export`."""
 
 import importlib.util
+import itertools
 import re
 import shlex
 from collections import Counter
@@ -28,7 +29,16 @@ from geneb_ci.cli.repository import (
     space_name,
     watch_history,
 )
-from geneb_ci.cli.shared import FOLDER, STDOUT, Output, format_option, old_option, row_width, write
+from geneb_ci.cli.shared import (
+    ALL_LINES,
+    FOLDER,
+    STDOUT,
+    Output,
+    format_option,
+    old_option,
+    row_width,
+    write,
+)
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.common.finding import exact_name
@@ -63,7 +73,8 @@ from geneb_ci.render.published import (
     preview_line,
     published_line,
 )
-from geneb_ci.render.table import wrapped_text
+from geneb_ci.render.table import first_that_fit, wrapped_text
+from geneb_ci.render.text import LINES_MAX
 from reference_harness.formats.text import next_line, plural, quoted
 
 
@@ -192,16 +203,21 @@ def rollback_command(generation: str, space: str | None, *, fetched: bool) -> in
     metavar="COMMIT",
     help="Commit, branch or tag up to which events are listed.",
 )
+@ALL_LINES
 @format_option(["text", "json"])
-def ledger_command(commit: str, format_: str) -> int:
-    """List the events of all rows up to a commit, oldest first."""
+def ledger_command(commit: str, format_: str, *, is_whole: bool) -> int:
+    """List the newest events of the rows up to a commit, oldest first, or with --all every one."""
     repository = repository_here()
     events = ledger(repository, repository.resolve(commit), watch=watch_history)
     if format_ == "json":
         click.echo(encode(LEDGER, events.model_dump(mode="json")).decode())
         return Exit.CLEAN
-    for line in event_lines(events):
-        click.echo(wrapped_text(line, row_width()), nl=False)
+    blocks = [wrapped_text(line, row_width()).splitlines() for line in event_lines(events)]
+    newest = blocks if is_whole else first_that_fit(blocks[::-1], LINES_MAX - 1)[::-1]
+    if earlier := len(blocks) - len(newest):
+        echo(f"{plural(earlier, 'earlier event')}: --all prints every one")
+    for line in itertools.chain(*newest):
+        click.echo(line)
     return Exit.CLEAN
 
 

@@ -23,6 +23,7 @@ from geneb_ci.cli.main import (
 )
 from geneb_ci.common.errors import Exit, UsageProblem, unwritable
 from geneb_ci.render.formats import FORMATS, WIDTH, verdict
+from geneb_ci.render.text import LINES_MAX
 
 if TYPE_CHECKING:
     from geneb_ci.audit.rerun.prepare import Machine
@@ -114,6 +115,11 @@ def old_option(old: str, option: str, name: str, value: str | None = None) -> Ca
 
 
 OLD_JSON = old_option("--json", "--format json", "format_", "json")
+
+
+ALL_LINES = click.option(
+    "--all", "is_whole", is_flag=True, help=f"Print everything, beyond {LINES_MAX} lines."
+)
 
 
 def report_options(function: Any) -> Any:

@@ -7,7 +7,7 @@ import enum
 
 
 class TrustLevel(enum.StrEnum):
-    """Authorship and evidence in one word, which upstream's page shows."""
+    """Authorship and evidence in one word, as files and upstream's page have it."""
 
     SELF_REPORTED = "self-reported"
     VERIFIED = "verified"
@@ -33,6 +33,18 @@ class Evidence(enum.StrEnum):
     REPRODUCED = "reproduced"
     DISPUTED = "disputed"
     STALE = "stale"
+
+
+LEVEL_WORDS = {
+    TrustLevel.SELF_REPORTED.value: Evidence.CHECKED.value,
+    TrustLevel.VERIFIED.value: Evidence.AUDITED.value,
+}
+"""Trust levels that people read by another word, which is that of the evidence."""
+
+
+def level_word(level: str) -> str:
+    """Return the word for a trust level that people read: `official`, or the evidence."""
+    return LEVEL_WORDS.get(level, level)
 
 
 AUTHORSHIP_MEANING = {

@@ -5,6 +5,7 @@ import binascii
 import contextlib
 import os
 import re
+import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 from urllib.parse import quote
@@ -35,7 +36,7 @@ from geneb_ci.github.replies import (
     parsed,
     readable_pulls,
 )
-from geneb_ci.github.sides import TAMPERED_FIX, Tree, tree_of
+from geneb_ci.github.trees import TAMPERED_FIX, Tree, tree_of
 from geneb_ci.github.verdict.model import REPOSITORY
 from geneb_ci.github.wire import Wire
 from reference_harness.formats.files import blob_id
@@ -381,6 +382,11 @@ def numbers_by_head(pulls: Iterable[Pull]) -> dict[str, list[int]]:
 def repository_address(name: str, environment: Mapping[str, str] = os.environ) -> str:
     """Return the address of a repository, for git: on GITHUB_SERVER_URL, else on github.com."""
     return f"{(environment.get('GITHUB_SERVER_URL') or SERVER).rstrip('/')}/{name}"
+
+
+def reached_by_gh(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the program gh is there and asks the server that these commands ask."""
+    return environment.get("GITHUB_API_URL", API) == API and shutil.which("gh") is not None
 
 
 def connect(

@@ -8,7 +8,7 @@ from decimal import Decimal
 from geneb_ci.board.advice import Advice, Choice
 from geneb_ci.board.diagnostics.document import Figure
 from geneb_ci.board.reasons import bound_text, score_text, size_text, without_backticks
-from geneb_ci.common.types import Authorship, Evidence
+from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import wrapped_text
 from geneb_ci.render.text import escape
@@ -47,8 +47,6 @@ def _line(choice: Choice, advice: Advice) -> tuple[str, ...]:
     interval = f"{score_text(choice.low)} to {score_text(choice.high)}"
     over = f"over {advice.margin:g}"
     bound = over if choice.loss_bound is None else bound_text(choice.loss_bound)
-    contributed = choice.authorship == Authorship.CONTRIBUTED
-    whose = "self-reported" if contributed else "official"
     confirmed = "" if choice.evidence == Evidence.CHECKED else f", {choice.evidence}"
     name = visible(choice.model)
     short = name if len(name) <= NAME_MAX else f"{name[: NAME_MAX - 1]}\u2026"
@@ -59,7 +57,7 @@ def _line(choice: Choice, advice: Advice) -> tuple[str, ...]:
         score_text(choice.score),
         interval,
         bound,
-        f"{whose}{confirmed}",
+        f"{choice.authorship}{confirmed}",
     )
 
 

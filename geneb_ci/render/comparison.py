@@ -3,7 +3,14 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from geneb_ci.board.diff import BoardDiff, ChangedRow, OneSidedRow, RankShift, RegimePlace
+from geneb_ci.board.diff import (
+    OTHER_WORDS,
+    BoardDiff,
+    ChangedRow,
+    OneSidedRow,
+    RankShift,
+    RegimePlace,
+)
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.publish.comparison import Comparison, Effect, Replay
 from geneb_ci.render.markdown import cell, code, prose
@@ -14,7 +21,8 @@ from reference_harness.formats.text import plural, quoted
 
 FORMAT_VERSION = "1.0"
 NAMED_MAX = 2  # rows named in one cell: ids have up to 128 characters
-SHOWN_MAX = 200  # lines of one table; the JSON has all
+SHOWN_MAX = 200  # lines of one table in Markdown; the JSON has all
+TERMINAL_MAX = 8  # lines of each of the five tables in a terminal
 REPLAY_VERSION = "1.0"
 
 
@@ -32,10 +40,10 @@ def as_text(comparison: Comparison) -> str:
     """Return a comparison as tables for a terminal."""
     lines = [_headline(comparison, escape(comparison.base))]
     for table in _tables(comparison.diff):
-        rows = [tuple(map(escape, row)) for row in table.rows[:SHOWN_MAX]]
+        rows = [tuple(map(escape, row)) for row in table.rows[:TERMINAL_MAX]]
         lines += ["", table.title]
         lines += [f"  {line}" for line in Table(table.columns, rows).text_lines()]
-        lines += _cut(table)
+        lines += _cut(table, TERMINAL_MAX)
     notes = [escape(note) for note in _notes(comparison)]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
@@ -53,7 +61,7 @@ def as_markdown(comparison: Comparison) -> str:
         ]
         lines += ["", f"### {table.title.capitalize()}", ""]
         lines += Table(table.columns, rows).markdown_lines()
-        lines += [f"\n{line.strip()}" for line in _cut(table)]
+        lines += [f"\n{line.strip()}" for line in _cut(table, SHOWN_MAX)]
     notes = [f"- {prose(note)}" for note in _notes(comparison)]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
@@ -139,6 +147,7 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
         (row.model, fact.name, _fact(fact.before), _fact(fact.after))
         for row in diff.changed
         for fact in row.facts
+        if fact.name not in OTHER_WORDS
     ]
     if facts:
         quoted = ("model", "before", "after")
@@ -187,8 +196,8 @@ def _shift(shift: RankShift) -> tuple[str, ...]:
     return (shift.regime, scores, by, ranks, plural(shift.scores, "score"))
 
 
-def _cut(table: TitledTable) -> list[str]:
-    hidden_rows = len(table.rows) - SHOWN_MAX
+def _cut(table: TitledTable, most: int) -> list[str]:
+    hidden_rows = len(table.rows) - most
     return [f"  and {hidden_rows:,} more; `--format json` lists all"] if hidden_rows > 0 else []
 
 

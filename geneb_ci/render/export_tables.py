@@ -211,7 +211,7 @@ def _board(site: Site, contents: Iterable[tuple[Table, bytes]]) -> dict[str, Any
     description: dict[str, Any] = _dataset_description(
         site,
         f"{site.benchmark.name} leaderboard",
-        "Scores of frozen embeddings of DNA foundation models on each task, in each regime. A text "
+        f"Scores of frozen embeddings of {site.origin.models} on each task, in each regime. A text "
         "that begins like a formula has an apostrophe before it.",
         site.address("index.html") or site.origin.code or "",
         {"license": LICENCE, "version": version, "distribution": files, "recordSet": sets},

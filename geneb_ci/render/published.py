@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from geneb_ci.board.diff import OTHER_WORDS
+from geneb_ci.common.types import level_word
 from geneb_ci.publish.difference import (
     SCORE,
     Health,
@@ -115,13 +117,14 @@ def _counts_text(changed: Sequence[SpaceFileChange | RowChange], removed: str) -
 
 
 def _is_listed(row: RowChange, fact: PublishedFact) -> bool:
-    """Whether to list a fact; of added and removed rows, only level and audit."""
-    return row.sign is Sign.CHANGED or fact.name in {"submitted", "audit"}
+    """Whether to list a fact; of added and removed rows, only authorship, evidence and audit."""
+    is_changed = row.sign is Sign.CHANGED and fact.name not in OTHER_WORDS
+    return is_changed or fact.name in {"authorship", "evidence", "audit"}
 
 
 def _fact(fact: PublishedFact) -> str:
     values = (v if v is None or isinstance(v, str) else json.dumps(v) for v in fact[1:])
-    return f"{'level' if fact.name == 'submitted' else fact.name} {_arrow(*values)}"
+    return f"{fact.name} {_arrow(*values)}"
 
 
 def _move_text(move: PublishedMove) -> str:
@@ -222,10 +225,12 @@ def _paragraph(events: list[Event], width: int) -> Iterator[str]:
 def _levels(event: Event) -> str:
     # A change of level is a separate event.
     if event.kind == "dispute" and event.former_level:
-        return f", was {escape(event.former_level)}"
+        return f", was {escape(level_word(event.former_level))}"
     if event.kind == "relabel" and event.former_level and event.level:
-        return f", {escape(event.former_level)} -> {escape(event.level)}"
-    return f", {escape(event.level)}" if event.level and event.kind == "include" else ""
+        return f", {escape(level_word(event.former_level))} -> {escape(level_word(event.level))}"
+    if event.kind == "include" and event.level:
+        return f", {escape(level_word(event.level))}"
+    return ""
 
 
 def event_lines(ledger: Ledger) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 import sys
 from collections import Counter
@@ -15,7 +16,7 @@ from geneb_ci.audit.trust.level import Decision
 from geneb_ci.board.tables import FORMULA, MARK
 from geneb_ci.common.types import Authorship, Evidence
 from geneb_ci.render.plain import visible
-from geneb_ci.render.table import Table
+from geneb_ci.render.table import Table, first_that_fit, left_out, wrapped_text
 from geneb_ci.render.text import escape
 from geneb_ci.statistics.binary import RecoveredCell
 from geneb_ci.submission.document import Document
@@ -45,9 +46,14 @@ def row_of(model_id: str, file: Document, errors: int, evidence: RepositoryEvide
     return LabelRow(model_id, decision, tuple(reasons(model_id, file, evidence)))
 
 
-def labels_text(rows: Sequence[LabelRow]) -> str:
-    """Return text for a terminal: each row with its audits, then the count of each evidence."""
-    lines: list[str] = []
+def labels_text(
+    rows: Sequence[LabelRow], columns: int = sys.maxsize, most: int = sys.maxsize
+) -> str:
+    """Return text for a terminal: each row with its audits, then the count of each evidence.
+
+    It has `most` lines of so many columns; the rest of the rows is counted.
+    """
+    blocks: list[list[str]] = []
     width = max(len(_evidence(row)) for row in rows)
     for row in rows:
         first, *further_reasons = row.reasons
@@ -59,10 +65,13 @@ def labels_text(rows: Sequence[LabelRow]) -> str:
             further_reasons = [line for line in further_reasons if line != OFFICIAL_REASON]
         tail = f" ({audited})" if audited else ""
         name = escape(row.model_id)
-        lines.append(f"{_evidence(row):<{width}}  {whose}{name}: {escape(first)}{tail}")
+        lines = [f"{_evidence(row):<{width}}  {whose}{name}: {escape(first)}{tail}"]
         lines += [f"{'':<{width}}    {escape(line)}" for line in further_reasons]
+        blocks.append(wrapped_text("\n".join(lines), columns).splitlines())
     tally = Counter(map(_evidence, rows))
     counts = [f"{tally[evidence]} {evidence}" for evidence in map(str, Evidence) if tally[evidence]]
+    shown = first_that_fit(blocks, most - 3)
+    lines = [*itertools.chain(*shown), *left_out(len(rows) - len(shown), "row")]
     return "\n".join([*lines, "", f"{plural(len(rows), 'row')}: {', '.join(counts)}"]) + "\n"
 
 
@@ -128,11 +137,16 @@ def matrices_json(cells: list[RecoveredCell]) -> str:
     return json.dumps(rows, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-def matrices_text(cells: list[RecoveredCell], width: int = sys.maxsize) -> str:
-    """Return a table for a terminal of `width` columns: correct / total for each class."""
+def matrices_text(
+    cells: list[RecoveredCell], width: int = sys.maxsize, most: int = sys.maxsize
+) -> str:
+    """Return a table for a terminal of `width` columns: correct / total for each class.
+
+    It has `most` lines: cells without a matrix come first where not all are shown.
+    """
     columns = ("task", "seed", "matrices", "smaller class", "larger class", "MCC", "Acc", "F1")
     lines: list[tuple[str, ...]] = []
-    for cell in cells:
+    for cell in sorted(cells, key=lambda cell: cell.matrices > 0) if most < sys.maxsize else cells:
         right = (
             (
                 f"{cell.table.small_right}/{cell.classes.small}",
@@ -145,7 +159,9 @@ def matrices_text(cells: list[RecoveredCell], width: int = sys.maxsize) -> str:
         seed = "" if cell.seed is None else str(cell.seed)
         lines.append((visible(cell.task), seed, str(cell.matrices), *right, *values))
     rows = Table(columns, lines, right_aligned=frozenset(columns[1:])).fitted_rows(width)
-    aligned = [line for row in rows for line in row]
+    shown = first_that_fit(rows, most - 3)
+    aligned = [line for row in shown for line in row]
+    aligned += left_out(len(rows) - len(shown), "cell")
     single = sum(cell.matrices == 1 for cell in cells)
     none = sum(cell.matrices == 0 for cell in cells)
     count = f"{plural(len(cells), 'cell')}: {single} with one matrix, {none} with none"

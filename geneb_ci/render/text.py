@@ -26,7 +26,7 @@ from reference_harness.formats.recognition import ENCODING, FOREIGN, POINTER
 from reference_harness.formats.text import plural
 
 _MARK = "..."
-LINES_MAX = 60  # of findings, above which those of many files are summed up
+LINES_MAX = 60  # that a command prints unless it is asked for all
 FILES_MAX = 3  # files of one submission, whose findings are never summed up: row, card, extractor
 FILES_NAMED = 3  # files of a rule that a sum names
 SAME_RULE_MAX = 5  # findings of one rule in one file that are all listed

@@ -35,7 +35,7 @@ mean of 7 tasks: NT-rev splice sites acceptors, NT-rev splice sites all, NT-rev
 
 model                  size   10shot  95 %            at most    whose
 gena-lm-bert-large-…   336M   0.279   0.245 to 0.314  0.044      official
-splicebert-1024nt      19.7M  0.250   0.216 to 0.285  0.102      self-reported
+splicebert-1024nt      19.7M  0.250   0.216 to 0.285  0.102      contributed
 MutBERT*               86M    0.236   0.201 to 0.270  over 0.03  official
 Omni-DNA-300M          300M   0.218   0.184 to 0.252  over 0.03  official
 dnabert2-no-flashat…   117M   0.218   0.183 to 0.252  over 0.03  official

@@ -51,8 +51,7 @@ def says_what_python_says(tab: Tab, **asked: str | None) -> None:
                 f"over {found.margin:g}" if own.loss_bound is None else bound_text(own.loss_bound)
             )
             assert lost in row.partition(numbers)[2], (asked, row)
-        whose = "self-reported" if choice.authorship == "contributed" else "official"
-        assert whose in row
+        assert choice.authorship in row
         for defect in choice.defects:
             assert defect in row
     enough = tab.page.locator(".ranges .enough .model").all_inner_texts()

@@ -43,14 +43,14 @@ class AuditPolicy(StrictModel):
     stratified: bool
     regimes: Annotated[list[Name], Field(min_length=1)]
     minimum_drawn: Positive
-    """Drawn tasks that a row needs to be `verified`."""
+    """Drawn tasks that a row needs to be `audited`."""
     minimum_rows: Positive = 1500
     """Test sequences of each regime that an audit by receipt has to draw for the board to say that
     cells were recomputed."""
     minimum_level: Literal[1, 2, 3, 4]
     """Lowest sandbox level at which an agreeing audit counts; level 0 never does."""
     scorer: Annotated[bool, Field(validation_alias=AliasChoices("scorer", "canonical"))] = False
-    """Whether only cells of a run that names the scorer of record count towards `verified` and
+    """Whether only cells of a run that names the scorer of record count towards `audited` and
     `reproduced`; format 1.0 names none. The shipped policy says true. Earlier policies call it
     `canonical`."""
     aborts: Positive = 3
@@ -156,7 +156,7 @@ def policy_text(benchmark: Benchmark) -> str:
         "drawn": f"{drawn:<15} # tasks of the guaranteed sample: {_included(tasks, drawn)}",
         "regimes": json.dumps(benchmark.regimes),
         "minimum_drawn": f"{min(usual.minimum_drawn, drawn):<7} # drawn tasks that a row needs to "
-        "be `verified`",
+        "be `audited`",
     }
     for name, value in values.items():
         text = re.sub(rf"(?m)^{name} = .*$", f"{name} = {value}", text)

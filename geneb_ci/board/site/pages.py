@@ -138,7 +138,7 @@ def model_page(entry: Entry, site: Site) -> Page:
     repository = RepositoryLinks(site.layout, site.built.commit)
     standing = site.standing(model, site.benchmark.regimes[0], MACRO)
     about = (
-        f"{name}: scores of its frozen embeddings on {len(site.benchmark.tasks)} DNA "
+        f"{name}: scores of its frozen embeddings on {len(site.benchmark.tasks)} "
         f"classification tasks in {len(site.benchmark.category_order)} categories. "
         f"{_placed(model, standing, site)} {evidence_words(entry).capitalize()}."
     )
@@ -233,7 +233,7 @@ def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> 
     best = site.best_first(scores, LISTED_MAX)
     standings = [[site.standing(m, r, category) for r in site.benchmark.regimes] for m in best]
     about = (
-        f"{category}: {len(tasks)} DNA classification tasks of the benchmark "
+        f"{category}: {len(tasks)} classification tasks of the benchmark "
         f"{site.benchmark.name}, and where {len(site.names)} models stand, with intervals and "
         "rank ranges."
     )
@@ -260,7 +260,7 @@ def scores_page(regime: str, metric: str, site: Site) -> Page:
         site,
         title=f"All scores: {metric}, {regime}",
         about=(
-            f"{metric} of {len(site.names)} DNA foundation models in "
+            f"{metric} of {len(site.names)} {site.origin.models} in "
             f"{len(site.benchmark.category_order)} categories with {regime} training data."
         ),
         regime=regime,

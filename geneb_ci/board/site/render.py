@@ -31,12 +31,15 @@ from geneb_ci.board.site.pages import (
     scores_table,
 )
 from geneb_ci.common.parallel import in_processes, jobs_for
+from geneb_ci.common.types import level_word
 
 FEED, STYLE = "feed.xml", "pages.css"
 MARKER = b"<!-- scores for readers without scripts -->"
 """The mark in index.html that the table for readers without JavaScript replaces."""
 NAMED = b"<!-- name of the benchmark -->"
 """The mark in index.html that the name of the benchmark replaces."""
+MODELS = b"<!-- kind of models -->"
+"""The mark in index.html that what the rows are replaces."""
 BOARD_HEADER = b"<!-- date, version and links of the board -->"
 """The mark in index.html that date, version and links replace."""
 SPACE = b'data-space=""'
@@ -97,6 +100,7 @@ def completed_index(index: bytes, site: Site) -> bytes:
     index = index.replace(BOARD_HEADER, header.strip(), 1)
     title, name = b"<title>", str(escape(site.benchmark.name)).encode()
     index = index.replace(title, b"%s%s " % (title, name), 1).replace(NAMED, name, 1)
+    index = index.replace(MODELS, str(escape(site.origin.models)).encode())
     index = index.replace(SPACE, SPACE.replace(b'""', f'"{site.layout.space}"'.encode()), 1)
     return index.replace(MARKER, _plain_scores(site), 1) if MARKER in index else index
 
@@ -182,6 +186,7 @@ def _environment() -> jinja2.Environment:
         "score_text": score_text,
         "scores_path": scores_path,
         "balance": class_balance_text,
+        "level_word": level_word,
     }
     return environment
 
@@ -239,7 +244,7 @@ def feed_of(site: Site) -> Feed:
 def _entry(number: int, event: Mapping[str, Any], site: Site) -> FeedEntry:
     model = event["model"]
     name = f"{number}/{event['commit']}/{event['kind']}/{model}".encode(errors="replace").decode()
-    levels = " to ".join(level for level in (event["former_level"], event["level"]) if level)
+    levels = " to ".join(level_word(event[key]) for key in ("former_level", "level") if event[key])
     page = f"models/{model}.html" if model in site.names else "index.html"
     return FeedEntry(
         id=f"urn:uuid:{uuid.uuid5(_SPACE, name)}",

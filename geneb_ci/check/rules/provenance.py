@@ -33,7 +33,7 @@ SELF_CLAIMED_LEVEL = Rule(
         "Trust levels are computed from evidence: signed audits, or the digest of an official "
         "file. What the file itself claims does not count."
     ),
-    fix='Write "provenance": "self-reported". For a higher level, ask a maintainer for an audit.',
+    fix='Write "provenance": "self-reported". To have the row audited, ask a maintainer.',
     check=self_claimed_level,
 )
 
@@ -205,7 +205,7 @@ PRACTICE_RUN = Rule(
     id="practice-run",
     severity=Severity.NOTE,
     what="The run measured the synthetic practice benchmark.",
-    why="It shows that extractor and harness work; its scores say nothing about real DNA.",
+    why="It shows that extractor and harness work; its scores say nothing about real sequences.",
     fix="For a submission, run the harness with the real data: `geneb-harness run --data DIR`.",
     check=practice_run,
 )

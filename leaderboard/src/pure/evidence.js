@@ -18,3 +18,6 @@ export const AUTHORSHIP = [
   ["official", "the file of the benchmark's authors, byte for byte"],
   ["contributed", "a file that somebody else submitted"],
 ];
+
+/** What is shown of a trust level, where it is another word. */
+export const LEVEL_WORDS = {"self-reported": "checked", "verified": "audited"};

@@ -12,7 +12,7 @@ import { addressOf } from "../state/store.js";
 import { choiceRows } from "./rows-saved.js";
 
 const READING =
-  "A dot is a mean, its line the 95 % interval, the band what is accepted below the highest; a ring is a self-reported row.";
+  "A dot is a mean, its line the 95 % interval, the band what is accepted below the highest; a ring is a contributed row.";
 const SHOWN = 60; // a longer list helps nobody choose
 
 /** Draw the table of choices. */
