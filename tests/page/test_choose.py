@@ -47,9 +47,8 @@ def says_what_python_says(tab: Tab, **asked: str | None) -> None:
         for own in others:
             numbers = f"{shown(own.score)} {shown(own.low)}{DASH}{shown(own.high)}"
             assert numbers in row
-            lost = (
-                f"over {found.margin:g}" if own.loss_bound is None else bound_text(own.loss_bound)
-            )
+            is_within = own.loss_bound is not None and own.loss_bound <= found.margin
+            lost = bound_text(own.loss_bound) if is_within else f"over {found.margin:g}"
             assert lost in row.partition(numbers)[2], (asked, row)
         assert choice.authorship in row
         for defect in choice.defects:
