@@ -69,7 +69,10 @@ def open_audit(
     Raises GenebError after writing a comment that says what to do.
     """
     try:
-        report.refuse_locked(target.number, is_locked=target.locked)
+        if target.locked:
+            what = f"the conversation of pull request {target.number} is locked"
+            how = f"unlock it, and set the label {report.AUDIT_LABEL} again"
+            raise ConversationLocked(what, how)  # no comment could keep its draw
         require_machine()
         order = _drawn(github, layout, target, relay, say)
         earlier = audits.earlier_orders(github, target.number)

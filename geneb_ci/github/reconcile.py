@@ -61,8 +61,7 @@ from geneb_ci.github.verdict.model import (
     Verdicts,
 )
 from geneb_ci.github.verdict.verdict_line import shortened_verdict
-from geneb_ci.github.waiting_list import REASON_MAX, Wait, is_due, known_waits
-from geneb_ci.render.plain import visible
+from geneb_ci.github.waiting_list import Wait, is_due, known_waits
 from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
@@ -238,14 +237,9 @@ class OpenPulls:
 
     def wait(self, number: int, head_sha: str, reason: str) -> None:
         """Note that a pull request has no verdict, and why."""
-        self.troubles.append(trouble(number, head_sha, reason))
+        self.troubles.append(Trouble.of(number, head_sha, reason))
         if number in self.progress.states:
             self.progress.note([number], PullState.FAILED)
-
-
-def trouble(number: int, head_sha: str, reason: str) -> Trouble:
-    """Return a pull request that waits, with the reason."""
-    return Trouble(number=number, head_sha=head_sha, reason=visible(reason, REASON_MAX))
 
 
 def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResult:
