@@ -23,7 +23,7 @@ from geneb_ci.check.row_facts import (
 )
 from geneb_ci.check.rule import AnyRule, ChangeRule, Context
 from geneb_ci.check.runner import Checker, FileResult, crash_message
-from geneb_ci.common.config import Layout, benchmark_of, is_practice, usual_place
+from geneb_ci.common.config import Layout, benchmark_of, default_folder, is_practice
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Fault, Finding, Severity
 from geneb_ci.github.errors import ForgeProblem
@@ -111,7 +111,7 @@ def _why_of_another_board(
     """
     history, audits = repository.history, places_of(repository.layout).audits
     own = {path for path in history.files if f"{audits}/{path}" not in changed}
-    if own and not own & history.before({name: history.files[name].sha256}):
+    if own and not own & history.with_predecessors({name: history.files[name].sha256}):
         yield (
             f"links: it comes after none of the {plural(len(own), 'statement')} that main has: "
             "sign it in a clone of main"
@@ -230,7 +230,7 @@ def places_of(layout: Layout) -> RepositoryFolders:
     names = {}
     for field in dataclasses.fields(RepositoryFolders):
         folder: Path | None = getattr(layout, field.name)
-        usual = usual_place(layout.kind, field.name)
+        usual = default_folder(layout.kind, field.name)
         inside = PurePosixPath(folder.relative_to(layout.root)) if folder else PurePosixPath(usual)
         names[field.name] = inside.as_posix()
     return RepositoryFolders(**names)
