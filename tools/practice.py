@@ -65,7 +65,7 @@ class Practice:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What the commands of a maintainer read from the environment."""
+        """Environment variables for the commands of a maintainer."""
         return {
             "GH_TOKEN": MAINTAINER,
             "GITHUB_REPOSITORY": REPOSITORY,
@@ -294,7 +294,7 @@ def proposals(rows: Mapping[str, bytes]) -> Iterator[Proposal]:
 
 
 def shown(result: Practice) -> str:
-    """Return what a maintainer needs to begin."""
+    """Return the addresses and commands with which a maintainer begins."""
     exports = "\n".join(
         f"  export {name}={shlex.quote(value)}" for name, value in result.settings.items()
     )

@@ -40,11 +40,11 @@ class QueuedAudit(NamedTuple):
 
     file: str
     arguments: tuple[str, ...]
-    """Its own options, as on a command line."""
+    """Options of this audit, as on a command line."""
 
 
 class AuditEnd(NamedTuple):
-    """How an audit of a queue ended."""
+    """Result of an audit of a queue."""
 
     file: str
     code: int
@@ -244,7 +244,7 @@ def table_of(audit_ends: Sequence[AuditEnd]) -> str:
 
 
 def details_of(audit_ends: Sequence[AuditEnd]) -> str:
-    """Return what is to be read of the audits that stopped: cost, digest and next command."""
+    """Return the details of the audits that stopped: cost, digest and next command."""
     texts = [f"\n{end.file}:\n{end.cost}{_next(end)}" for end in audit_ends if end.cost or end.next]
     return "".join(texts)
 
