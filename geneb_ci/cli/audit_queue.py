@@ -245,12 +245,14 @@ def table_of(audit_ends: Sequence[AuditEnd]) -> str:
 
 def details_of(audit_ends: Sequence[AuditEnd]) -> str:
     """Return what is to be read of the audits that stopped: cost, digest and next command."""
-    texts = [f"\n{end.file}:\n{end.cost}{_next(end)}" for end in audit_ends if end.cost or end.next]
+    texts = [
+        f"\n{end.file}:\n{end.cost}{_next(end)}" for end in audit_ends if end.cost or _next(end)
+    ]
     return "".join(texts)
 
 
 def _next(audit_end: AuditEnd) -> str:
-    if not audit_end.next:
+    if not audit_end.commitment:
         return ""
     return (
         f"commitment {audit_end.commitment}\n"
