@@ -19,6 +19,7 @@ from .errors import FailedRunsError, FailedTasksError, HarnessError, OptionError
 from .extractors import BUILTINS, DEFAULT
 from .extractors_cli import TokenBudget, extractors
 from .formats.bytecode import damaged_bytecode, interrupting_error
+from .formats.layered_help import LayeredCommand
 from .formats.submission_terms import UNNAMED, VERSIONS
 from .probe_cli import probe
 from .receipt_cli import receipt_cells, receipt_equal, receipt_refit, receipt_rescore
@@ -70,7 +71,13 @@ def cli(ctx: click.Context, program: str | None) -> None:
     ctx.info_name = program or ctx.info_name
 
 
-@cli.command()
+@cli.command(
+    cls=LayeredCommand,
+    common=(
+        *("--extractor", "--model", "--option", "--device", "--data", "--tasks", "--output"),
+        *("--submission", "--model-id", "--display", "--receipt", "--resume"),
+    ),
+)
 @click.option(
     "--extractor",
     default=DEFAULT,

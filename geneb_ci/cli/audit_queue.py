@@ -20,11 +20,12 @@ from geneb_ci.audit.canonical import FORMAT
 from geneb_ci.cli.audit_draw import source_options
 from geneb_ci.cli.audit_file import QUEUED, check_options, file_command, record_options
 from geneb_ci.cli.main import echo
-from geneb_ci.cli.shared import LayeredCommand, machine_options
+from geneb_ci.cli.shared import machine_options
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from reference_harness.formats.files import NotReadable, read_text
+from reference_harness.formats.layered_help import LayeredCommand
 from reference_harness.formats.text import next_line, plural
 
 TOML_MAX = 1_000_000

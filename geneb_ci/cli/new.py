@@ -14,7 +14,7 @@ import click
 
 from geneb_ci.audit.rerun.weights import CONFIG_MAX, JSON_MAX, PATTERNS
 from geneb_ci.check.rules.identity import refuse_bad_id
-from geneb_ci.cli.shared import LayeredCommand, row_width
+from geneb_ci.cli.shared import row_width
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import MachineFault, NothingChecked, UsageProblem
 from geneb_ci.common.files import write_files
@@ -40,6 +40,7 @@ from geneb_ci.models.scaffold import (
 )
 from geneb_ci.render.table import wrapped_text
 from reference_harness.formats.files import file_sha256
+from reference_harness.formats.layered_help import LayeredCommand
 from reference_harness.formats.submission_terms import DTYPES, LINE_MAX, PARAMS_MAX
 from reference_harness.formats.text import NEXT, command_lines, next_line, quoted
 
