@@ -18,14 +18,14 @@ class ExtractorFacts:
     sha256: str
     siblings: dict[str, str]
     description: dict[str, Any]
-    """As `LoadedExtractor` has them."""
+    """This field and the four before it are those of `LoadedExtractor`."""
     parameters: int
     """Numbers of its largest torch module; 0 without one."""
     packages: dict[str, str]
     hardware: str
     tf32: bool
     numerics: dict[str, Any]
-    """As `environment.numerics` has them; empty without a torch module."""
+    """The result of `environment.numerics`; empty without a torch module."""
     properties: dict[str, RunProperty]
     """What the extractor was seen to do; empty without a torch module."""
     lock_sha256: str | None = None

@@ -38,7 +38,7 @@ class WorkerOptions(StrictModel):
 
     @property
     def plan(self) -> Batching:
-        """How sequences share batches."""
+        """The batching that the options ask for."""
         return Batching(self.batching, self.token_budget, self.rows)
 
 

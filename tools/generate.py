@@ -23,7 +23,7 @@ from geneb_ci.check import place
 from geneb_ci.common import shipped, types
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
-from geneb_ci.github.settings import wanted
+from geneb_ci.github.settings import required
 from geneb_ci.github.verdict import model as verdict
 from geneb_ci.models.entry import parse_entry
 from geneb_ci.publish import manifest as published
@@ -287,7 +287,7 @@ def generated() -> dict[str, str]:
             TRUST: with_attestation(),
             MODELS: models_page(),
             PAGE: man_page(),
-            SETUP: between(SETUP, "settings", f"\n{wanted.table()}\n"),
+            SETUP: between(SETUP, "settings", f"\n{required.table()}\n"),
         }
     )
 
@@ -353,7 +353,7 @@ def known_files() -> str:
 
 
 def main() -> int:
-    """Write what differs, or with --check name it, and return the exit code."""
+    """Write the files that differ, or with --check name them, and return the exit code."""
     stale = []
     for name, text in generated().items():
         path = ROOT / name

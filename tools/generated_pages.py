@@ -134,7 +134,8 @@ LAYERS = (
     ("cli", "one function for each command, imported when it is called"),
     ("api", "what the commands do, as functions: the Python interface"),
     ("situation", "where a branch or a board stands, and the one command that comes next"),
-    ("github", "pull requests, their verdicts and queue; new repositories and their settings"),
+    ("init", "a new board: its files, key and first row, its settings and App on GitHub"),
+    ("github", "pull requests, their verdicts and queue; the settings of a repository"),
     ("render", "findings, audits and boards in every format that they are read in"),
     ("publish", "git history, ledger, generations of the board, one commit to the Space"),
     ("board", "rows, intervals, ranks, diagnostics, advice, the page and its data"),
@@ -187,7 +188,7 @@ def models_page() -> str:
 
 
 def in_short(run: RunOptions, lock: str) -> str:
-    """Return what an entry says was tried, without what the page says of all."""
+    """Return the trial that an entry describes, without the words that the page has for all."""
     how = "" if run.extractor == "builtin:huggingface" else f"run by {run.extractor or 'nothing'}"
     tried = (run.exercised or run.missing or "").replace(f" under {lock or None}", "")
     tried = tried.replace(LOOKALIKE, "lookalike")

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from geneb_ci.github.new_repository import template
-from geneb_ci.github.settings.wanted import SETTINGS
+from geneb_ci.github.settings.required import SETTINGS
+from geneb_ci.init.new_repository import template
 from tests.github.server import REPOSITORY
 from tests.github.serving import serving
 from tests.publish.hub import WRITER, Hub
@@ -69,7 +69,7 @@ class Practice:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What the commands of a maintainer read from the environment."""
+        """Environment variables for the commands of a maintainer."""
         return {
             "GH_TOKEN": MAINTAINER,
             "GITHUB_REPOSITORY": REPOSITORY,
@@ -227,7 +227,7 @@ def practice(folder: Path, data: Path | None = None) -> Iterator[Practice]:
     git(board, "branch", "--quiet", "--set-upstream-to=origin/main", "main")
     github.learn(github.main)
     github.known_labels = {  # as `geneb-ci init --apply` makes them
-        label for setting in SETTINGS for label in setting.wanted.get("labels", ())
+        label for setting in SETTINGS for label in setting.required.get("labels", ())
     }
     scopes = frozenset(scope for _, _, scope, _ in github.routes())
     github.grants = {MAINTAINER: scopes, JOB: scopes}
@@ -312,7 +312,7 @@ def proposals(rows: Mapping[str, bytes]) -> Iterator[Proposal]:
 
 
 def shown(result: Practice) -> str:
-    """Return what a maintainer needs to begin."""
+    """Return the addresses and commands with which a maintainer begins."""
     exports = "\n".join(
         f"  export {name}={shlex.quote(value)}" for name, value in result.settings.items()
     )

@@ -226,7 +226,7 @@ def _shown_cost(
     show: Say,
     before: str = "",
 ) -> str:
-    """Return what is left to pay, and show it where its figures are not those shown before.
+    """Return the remaining cost, and show it where its figures differ from those shown before.
 
     "" where all is embedded.
     """
@@ -490,7 +490,7 @@ def finished_outcome(
     Raises AuditRefused when it does not follow from the plan and the folder.
     """
     if plan is not None:
-        return sample.finished(plan, subject, work)
+        return sample.finished_outcome(plan, subject, work)
     if not work.has_result(OUTCOME):
         return None
     raise AuditRefused(
@@ -511,8 +511,9 @@ def refuse_other(commitment: Commitment, folder: Path) -> None:
             continue
         published = read_commitment(path)
         raise AuditRefused(
-            f"--committed-at belongs to commitment {published.sha256}, which was shown here; now "
-            f"it is {commitment.sha256}, with another {_difference(published, commitment)}",
+            f"--committed-at is the time of commitment {published.sha256}, which was shown here; "
+            f"the files now make commitment {commitment.sha256}, with another "
+            f"{_difference(published, commitment)}",
             "check out what was committed to, or run the command without --committed-at and "
             "publish the new digest",
         )

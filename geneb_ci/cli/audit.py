@@ -34,6 +34,7 @@ from geneb_ci.cli.main import LazyGroup, echo, say
 from geneb_ci.cli.shared import (
     OLD_JSON,
     STDOUT,
+    LayeredCommand,
     Output,
     format_option,
     machine_of,
@@ -51,7 +52,6 @@ from geneb_ci.render.audits import outcome_text, verification_json, verification
 from geneb_ci.render.results import Verifications
 from geneb_ci.render.table import wrapped_text
 from geneb_ci.submission.reading import FileKind, require_file
-from reference_harness.formats.layered_help import LayeredCommand
 from reference_harness.formats.text import next_line
 
 

@@ -36,11 +36,10 @@ from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan, encoded
 from geneb_ci.audit.sampling.task_draw import CROWNS_MAX
 from geneb_ci.audit.workflow import draw_plan, practice_time
 from geneb_ci.cli.main import echo, say
-from geneb_ci.cli.shared import STDOUT, Output, write
+from geneb_ci.cli.shared import STDOUT, LayeredCommand, Output, write
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.render.audits import plan_text, power_table
-from reference_harness.formats.layered_help import LayeredCommand
 from reference_harness.formats.old_options import say_new_name
 from reference_harness.formats.text import next_line, plural
 

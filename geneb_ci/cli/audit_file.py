@@ -20,10 +20,9 @@ from geneb_ci.cli.audit_draw import (
     source_options,
 )
 from geneb_ci.cli.main import echo, say
-from geneb_ci.cli.shared import Output, machine_of, machine_options, width, write
+from geneb_ci.cli.shared import LayeredCommand, Output, machine_of, machine_options, width, write
 from geneb_ci.common.errors import UsageProblem, unwritable
 from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
-from reference_harness.formats.layered_help import LayeredCommand
 from reference_harness.formats.text import next_line
 
 WORDS = "geneb_ci.words"

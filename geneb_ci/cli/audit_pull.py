@@ -11,7 +11,7 @@ from geneb_ci.audit.commit import commit, read_submission
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.cli.audit_draw import relay_option
 from geneb_ci.cli.main import echo, say
-from geneb_ci.cli.shared import Seconds, machine_of, machine_options
+from geneb_ci.cli.shared import LayeredCommand, Seconds, machine_of, machine_options
 from geneb_ci.common.actions import add_summary, set_output
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
@@ -34,8 +34,7 @@ from geneb_ci.github.audit_steps import (
 )
 from geneb_ci.github.audit_targets import pull_to_audit, row_to_audit
 from geneb_ci.github.audits import refuse_tokens
-from geneb_ci.github.transport import decode, encode
-from reference_harness.formats.layered_help import LayeredCommand
+from geneb_ci.github.one_line import decode, encode
 
 ORDER, OUTCOME = "AUDIT_ORDER", "AUDIT_OUTCOME"
 """Variables of the environment: what the jobs of one run pass on."""

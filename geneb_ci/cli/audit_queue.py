@@ -20,12 +20,11 @@ from geneb_ci.audit.canonical import FORMAT
 from geneb_ci.cli.audit_draw import source_options
 from geneb_ci.cli.audit_file import QUEUED, check_options, file_command, record_options
 from geneb_ci.cli.main import echo
-from geneb_ci.cli.shared import machine_options
+from geneb_ci.cli.shared import LayeredCommand, machine_options
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from reference_harness.formats.files import NotReadable, read_text
-from reference_harness.formats.layered_help import LayeredCommand
 from reference_harness.formats.text import next_line, plural
 
 TOML_MAX = 1_000_000
@@ -41,11 +40,11 @@ class QueuedAudit(NamedTuple):
 
     file: str
     arguments: tuple[str, ...]
-    """Its own options, as on a command line."""
+    """Options of this audit, as on a command line."""
 
 
 class AuditEnd(NamedTuple):
-    """How an audit of a queue ended."""
+    """Result of an audit of a queue."""
 
     file: str
     code: int
@@ -245,11 +244,9 @@ def table_of(audit_ends: Sequence[AuditEnd]) -> str:
 
 
 def details_of(audit_ends: Sequence[AuditEnd]) -> str:
-    """Return what is to be read of the audits that stopped: cost, digest and next command."""
-    texts = [
-        f"\n{end.file}:\n{end.cost}{_next(end)}" for end in audit_ends if end.cost or _next(end)
-    ]
-    return "".join(texts)
+    """Return the details of the audits that stopped: cost, digest and next command."""
+    texts = ((end.file, f"{end.cost}{_next(end)}") for end in audit_ends)
+    return "".join(f"\n{file}:\n{text}" for file, text in texts if text)
 
 
 def _next(audit_end: AuditEnd) -> str:

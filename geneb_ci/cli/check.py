@@ -20,6 +20,7 @@ from geneb_ci.cli.shared import (
     OLD_JSON,
     PARAGRAPH,
     STDOUT,
+    LayeredCommand,
     Output,
     PairedCommand,
     exit_code,
@@ -38,7 +39,6 @@ from geneb_ci.render.formats import FULL_TEXT, beyond_files, proposal_lines, ren
 from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
 from geneb_ci.submission.reading import BYTES_MAX
-from reference_harness.formats.layered_help import LayeredCommand
 from reference_harness.formats.text import next_line, plural
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from geneb_ci.github.reconcile import (
     sweep,
 )
 from geneb_ci.github.report import report_health
-from geneb_ci.github.verdict.handover import decode, encode
 from geneb_ci.github.verdict.model import SUCCESS
+from geneb_ci.github.verdict.verdict_line import decode, encode
 from geneb_ci.render.plain import visible
 from geneb_ci.situation.maintainer import pull_command
 from geneb_ci.situation.servers import waiting_pull
@@ -207,7 +207,9 @@ NARROWEST = 80
     show_default=True,
     help="Account that writes the verdicts; default: that of GitHub Actions.",
 )
-@click.option("--cache/--no-cache", hidden=True, expose_value=False)  # there was a cache once
+@click.option(
+    "--cache/--no-cache", hidden=True, expose_value=False, help="Has no effect: nothing is cached."
+)
 def triage_command(repo: str | None, limit: int, format_: str, author_id: int) -> int:
     """List the open pull requests: author, age, verdict, effect on the board, who does what next.
 

@@ -8,11 +8,11 @@ import click
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import STDOUT, Output, width, write
 from geneb_ci.common.errors import Exit
-from geneb_ci.github.new_app import make_app
-from geneb_ci.github.new_board import apply_settings, has_rows, new_board, require_path
-from geneb_ci.github.new_repository import BoardAnswers, answers, first_commit, is_changed
 from geneb_ci.github.settings import diagnosis
 from geneb_ci.github.settings.diagnosis import SettingState
+from geneb_ci.init.new_app import make_app
+from geneb_ci.init.new_board import apply_settings, has_rows, new_board, require_path
+from geneb_ci.init.new_repository import BoardAnswers, answers, first_commit, is_changed
 from geneb_ci.render.table import wrapped_text
 from reference_harness.formats.text import next_line
 

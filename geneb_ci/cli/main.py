@@ -18,7 +18,7 @@ from geneb_ci import __version__
 from geneb_ci.common.errors import Exit, GenebError, machine_fault
 from geneb_ci.render.plain import visible
 from reference_harness.formats.bytecode import damaged_bytecode, interrupting_error
-from reference_harness.formats.layered_help import WHOLE_HELP, help_all_option
+from reference_harness.formats.layered_help import WHOLE_HELP, help_all
 from reference_harness.formats.text import NEXT, command_lines
 
 
@@ -38,7 +38,10 @@ class LazyGroup(click.Group):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, and `--help-all` where `--help` does not list every command."""
-        return [*super().get_params(ctx), *([help_all_option()] if self.sections else [])]
+        return [
+            *super().get_params(ctx),
+            *([click.Option(["--help-all"], **help_all())] if self.sections else []),
+        ]
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's own signature)
         """Return the command names, in the order of the table."""

@@ -14,7 +14,7 @@ import click
 
 from geneb_ci.audit.rerun.weights import CONFIG_MAX, JSON_MAX, PATTERNS
 from geneb_ci.check.rules.identity import refuse_bad_id
-from geneb_ci.cli.shared import row_width
+from geneb_ci.cli.shared import LayeredCommand, row_width
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import MachineFault, NothingChecked, UsageProblem
 from geneb_ci.common.files import write_files
@@ -40,7 +40,6 @@ from geneb_ci.models.scaffold import (
 )
 from geneb_ci.render.table import wrapped_text
 from reference_harness.formats.files import file_sha256
-from reference_harness.formats.layered_help import LayeredCommand
 from reference_harness.formats.submission_terms import DTYPES, LINE_MAX, PARAMS_MAX
 from reference_harness.formats.text import NEXT, command_lines, next_line, quoted
 
@@ -189,7 +188,7 @@ def _folders(layout: Layout) -> dict[str, Path]:
 
 
 def hub_model(repository: str, revision: str | None) -> HubModel:
-    """Return what a repository of the Hub says, without its weights.
+    """Return the facts of a repository of the Hub, without its weights.
 
     Raises NothingChecked for one that does not exist or is no model of transformers, MachineFault
     where the Hub cannot be reached.
@@ -372,7 +371,7 @@ COMMAND_COLUMNS = 80
 def _report(
     model: HubModel, own_facts: OwnFacts, extractor: str, layout: Layout, written: list[Path]
 ) -> str:
-    """Return what was found, what was written, and what to do next."""
+    """Return the report: facts of the model, written files, and the next steps."""
     cut = (
         "any length" if own_facts.max_length is None else f"at most {own_facts.max_length:,} tokens"
     )

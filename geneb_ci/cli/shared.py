@@ -26,6 +26,7 @@ from geneb_ci.render.text import LINES_MAX
 if TYPE_CHECKING:
     from geneb_ci.audit.rerun.prepare import Machine
 from geneb_ci.sandbox.limits import MEMORY_MIB, SECONDS, TOKEN_BUDGET, TOTAL_SECONDS
+from reference_harness.formats.layered_help import LayeredHelp
 from reference_harness.formats.old_options import earlier_name
 from reference_harness.formats.submission_terms import DTYPES
 
@@ -50,6 +51,12 @@ class PairedCommand(click.Command):
         _, _, order = self.make_parser(ctx).parse_args(list(args))
         ctx.meta["geneb_ci.order"] = [param.name for param in order]
         return super().parse_args(ctx, args)
+
+
+class LayeredCommand(LayeredHelp, click.Command):
+    """A command whose `--help` lists its common options, and whose `--help-all` lists every one."""
+
+    OPTION = click.Option
 
 
 FOLDER = click.argument(

@@ -36,7 +36,7 @@ from geneb_ci.github.replies import (
     parsed,
     readable_pulls,
 )
-from geneb_ci.github.sides import TAMPERED_FIX, Tree, tree_of
+from geneb_ci.github.trees import TAMPERED_FIX, Tree, tree_of
 from geneb_ci.github.verdict.model import REPOSITORY
 from geneb_ci.github.wire import Wire
 from reference_harness.formats.files import blob_id

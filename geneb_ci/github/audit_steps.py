@@ -33,16 +33,16 @@ from geneb_ci.common.errors import GenebError, NothingChecked, UsageProblem
 from geneb_ci.common.finding import Severity, first_and_more
 from geneb_ci.github import audits, report
 from geneb_ci.github.api import GitHub, repository_address
-from geneb_ci.github.attached import AttachedRecord, attach, attached_record
+from geneb_ci.github.attached_record import AttachedRecord, attach, attached_record
 from geneb_ci.github.audit_ready import require_machine, require_trusted, signing_key, writer_of
 from geneb_ci.github.audit_targets import AuditTarget
 from geneb_ci.github.audits import AuditOrder
 from geneb_ci.github.errors import ConversationLocked, Tampered
 from geneb_ci.github.main_branch import Clone, changed_main, further_places, layout_of_main
+from geneb_ci.github.one_line import decode
 from geneb_ci.github.replies import Commit
-from geneb_ci.github.sides import Main, main_at
-from geneb_ci.github.transport import decode
-from geneb_ci.github.verdict.collect import PullChecker
+from geneb_ci.github.trees import Main, main_at
+from geneb_ci.github.verdict.checker import PullChecker
 from geneb_ci.github.verdict.decide import BaseBranch
 from geneb_ci.github.verdict.model import FileDigest
 from geneb_ci.publish.git import GitRepository

@@ -25,11 +25,11 @@ from geneb_ci.github.api import AUDIT_CONTEXT, GitHub
 from geneb_ci.github.audit_ready import KEY_TEXT
 from geneb_ci.github.comment import own_comment
 from geneb_ci.github.errors import Tampered
+from geneb_ci.github.one_line import decode, encode
 from geneb_ci.github.prefetch import prefetch_conversations
 from geneb_ci.github.replies import UNREADABLE, Comment, Commit
 from geneb_ci.github.report import AUDIT_LABEL, AUDIT_STATES
-from geneb_ci.github.sides import Source, read_blob
-from geneb_ci.github.transport import decode, encode
+from geneb_ci.github.trees import Source, read_blob
 from geneb_ci.github.verdict.model import REPOSITORY, FileDigest, Number
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible

@@ -6,7 +6,8 @@ again, and ends what the other two asked for. `/audit` sets the label that asks 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import MissingScope, NotFound, UnexpectedReply
@@ -21,15 +22,20 @@ REFUSED_MAX = 5
 
 
 def read_commands(
-    github: GitHub, numbers: Sequence[int], command_state: CommandState, rights: dict[str, bool]
+    github: GitHub,
+    numbers: Sequence[int],
+    command_state: CommandState,
+    rights: dict[str, bool],
+    known: Mapping[int, list[Comment]] = MappingProxyType({}),
 ) -> tuple[CommandState, bool]:
     """Return what is asked for on pull requests of one head, with the commands since its verdict.
 
     And whether so much was read for it that a verdict should note how far. One request for each new
     author of a command, and one for each hundred comments where more are new than were read
     together with others. A comment does not say who is a member: GitHub hides private
-    memberships from the token. `rights` keeps who may write, for the next pull request. Raises
-    UnexpectedReply where there are more comments than can be read.
+    memberships from the token. `rights` keeps who may write, for the next pull request; `known` are
+    all comments on pull requests that were read one by one. Raises UnexpectedReply where there are
+    more comments than can be read.
     """
     state = command_state
     after = max(
@@ -43,7 +49,10 @@ def read_commands(
         are_many = conversation is not None and _are_many(conversation, after)
         is_far |= are_many
         is_read = conversation is not None and not are_many
-        comments += conversation.latest if conversation and is_read else github.comments(number)
+        if number in known:
+            comments += known[number]
+        else:
+            comments += conversation.latest if conversation and is_read else github.comments(number)
     refused = 0
     for comment in sorted(comments, key=lambda comment: comment.id):
         if comment.id <= after or (comment.user is not None and comment.user.id == github.author):

@@ -71,9 +71,14 @@ def verdict_on(github: "GitHub", pull: Pull) -> PullVerdict | None:
     """Return the verdict on a pull request, of any commit; one request, unless it was read."""
     conversation = github.conversations.get(pull.number)
     comments = github.comments(pull.number) if conversation is None else conversation.comments
-    comment = own_comment(comments, github.author)
+    return verdict_in(comments, github.author, pull.number)
+
+
+def verdict_in(comments: Iterable[Comment], author: int, number: int) -> PullVerdict | None:
+    """Return the verdict in the comments on a pull request; None without a valid one of its own."""
+    comment = own_comment(comments, author)
     verdict = read_verdict(comment.body) if comment is not None else None
-    return verdict if verdict is not None and verdict.number == pull.number else None
+    return verdict if verdict is not None and verdict.number == number else None
 
 
 def own_comment(comments: Iterable[Comment], author: int, marker: str = MARKER) -> Comment | None:

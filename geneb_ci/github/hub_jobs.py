@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from geneb_ci.common.actions import run_address
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
 from geneb_ci.github.audits import RETRY_FIX, AuditOrder
-from geneb_ci.github.transport import encode, in_parts, joined
+from geneb_ci.github.one_line import encode, in_parts, joined
 from geneb_ci.render.plain import visible
 from reference_harness.formats.text import Say
 

@@ -12,7 +12,13 @@ from geneb_ci.common.config import FILE as SETTINGS_FILE
 from geneb_ci.common.config import LAYOUT_FILES, ROWS, Layout, find_layout
 from geneb_ci.github.errors import MainMoved, UnexpectedReply
 from geneb_ci.github.replies import Commit
-from geneb_ci.github.sides import Main, Source, Tree, read_blob, tree_of
+from geneb_ci.github.trees import (
+    Main,
+    Source,
+    Tree,
+    read_blob,
+    tree_of,
+)
 from geneb_ci.publish.git import CODE, GitRepository
 from geneb_ci.submission.reading import BYTES_MAX
 from reference_harness.formats.files import blob_id

@@ -10,8 +10,8 @@ from geneb_ci.github.commands import read_commands
 from geneb_ci.github.comment import verdict_on
 from geneb_ci.github.main_branch import changed_main
 from geneb_ci.github.reconcile import OpenPulls, base_of, open_pull_at, read_board
-from geneb_ci.github.sides import read_blob
-from geneb_ci.github.verdict.collect import PullChecker
+from geneb_ci.github.trees import read_blob
+from geneb_ci.github.verdict.checker import PullChecker
 from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
 from geneb_ci.github.verdict.model import CommandState, PullHead
 from geneb_ci.publish.comparison import Comparison, compare_layouts

@@ -25,7 +25,7 @@ from geneb_ci.github.verdict.model import (
     PullVerdict,
     failed_rules,
 )
-from geneb_ci.github.waits import Wait, known_waits
+from geneb_ci.github.waiting_list import Wait, known_waits
 from geneb_ci.render.plain import visible
 
 # An event is answered in two minutes; after this, it was lost, and the net of sweeps may be late.

@@ -22,7 +22,7 @@ from geneb_ci.github.api import (
     numbers_by_head,
 )
 from geneb_ci.github.commands import read_commands
-from geneb_ci.github.comment import verdict_on
+from geneb_ci.github.comment import verdict_in, verdict_on
 from geneb_ci.github.errors import (
     QUEUED,
     HeadMoved,
@@ -32,6 +32,7 @@ from geneb_ci.github.errors import (
     explained,
     result_or_error,
 )
+from geneb_ci.github.fingerprints import numbers, rivals
 from geneb_ci.github.main_branch import further_places, layout_of_main
 from geneb_ci.github.prefetch import (
     passing_elsewhere,
@@ -39,12 +40,11 @@ from geneb_ci.github.prefetch import (
     prefetch_blobs,
     prefetch_conversations,
 )
-from geneb_ci.github.progress import PullState, SweepProgress, SweepStop, rate_limit_stop
 from geneb_ci.github.replies import Pull, UnreadablePull
-from geneb_ci.github.sides import Main, main_at, numbers, rivals
-from geneb_ci.github.verdict.collect import PullChecker, places_of
+from geneb_ci.github.sweep_progress import PullState, SweepProgress, SweepStop, rate_limit_stop
+from geneb_ci.github.trees import Main, main_at
+from geneb_ci.github.verdict.checker import PullChecker, places_of
 from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
-from geneb_ci.github.verdict.handover import shortened_verdict
 from geneb_ci.github.verdict.merge_queue import judge_group, waiting_groups
 from geneb_ci.github.verdict.model import (
     OPEN_MAX,
@@ -60,7 +60,8 @@ from geneb_ci.github.verdict.model import (
     Trouble,
     Verdicts,
 )
-from geneb_ci.github.waits import REASON_MAX, Wait, is_due, known_waits
+from geneb_ci.github.verdict.verdict_line import shortened_verdict
+from geneb_ci.github.waiting_list import REASON_MAX, Wait, is_due, known_waits
 from geneb_ci.render.plain import visible
 from reference_harness.formats.text import Say
 
@@ -426,12 +427,15 @@ def _kept_and_asked(
     github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool
 ) -> tuple[PullVerdict | None, CommandState, bool]:
     """Return the verdict of a comment, what maintainers ask for, and whether that is new."""
-    kept = verdict_on(github, pull)
+    conversation = github.conversations.get(pull.number)
+    read = conversation.comments if conversation is not None else list(github.comments(pull.number))
+    kept = verdict_in(read, github.author, pull.number)
     earlier = kept.command_state if kept is not None else CommandState()
     if kept is None and not is_due:
         return kept, earlier, False
+    known = {pull.number: read} if conversation is None else {}
     pull_numbers = board.heads[pull.head.sha]
-    current, is_far = read_commands(github, pull_numbers, earlier, board.rights)
+    current, is_far = read_commands(github, pull_numbers, earlier, board.rights, known)
     return kept, current, is_far or current.command != earlier.command
 
 

@@ -21,7 +21,7 @@ from geneb_ci.github.errors import (
 )
 from geneb_ci.github.prefetch import prefetch_conversations
 from geneb_ci.github.replies import Comment, Conversation
-from geneb_ci.github.sides import main_at
+from geneb_ci.github.trees import main_at
 from geneb_ci.github.verdict.model import (
     PENDING,
     CommandName,
@@ -31,7 +31,7 @@ from geneb_ci.github.verdict.model import (
     Trouble,
     Verdicts,
 )
-from geneb_ci.github.waits import REASON_MAX, read_waits, save_waits, waits_after
+from geneb_ci.github.waiting_list import REASON_MAX, read_waits, save_waits, waits_after
 from geneb_ci.render.plain import visible
 
 HEALTH_TITLE = "geneb-ci: the Space is not what main says"

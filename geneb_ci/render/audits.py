@@ -283,7 +283,7 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
 
 
 def plan_text(plan: TaskPlan | EmbeddingPlan, targeted: int, name: str) -> str:
-    """Return what was drawn and the next step; `targeted` is the number of tasks to add."""
+    """Return the drawn sample and the next step; `targeted` is the number of tasks to add."""
     if isinstance(plan, EmbeddingPlan):
         return embedding_plan_text(plan, name)
     by_reason = {

@@ -62,7 +62,7 @@ class Preview(NamedTuple):
 
 
 def published_line(resource: str, published: Published) -> str:
-    """Return what publishing did, in one line."""
+    """Return the outcome of publishing in one line."""
     generation = generation_name(published.manifest)
     if published.outcome is PublishOutcome.UNCHANGED:
         return f"{resource}: nothing changed; {generation} is live at {published.commit[:SHORT]}"
@@ -83,7 +83,7 @@ def generation_name(manifest: Manifest) -> str:
 
 
 def change_lines(preview: Preview) -> Iterator[str]:
-    """Yield what publishing would change: the rows of the board, then the files."""
+    """Yield the changes of publishing: the rows of the board, then the files."""
     files, rows = preview.files, preview.rows
     changed = [file for file in files if file.sign is not Sign.SAME]
     size = sum(file.bytes for file in changed)

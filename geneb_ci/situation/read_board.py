@@ -27,12 +27,12 @@ from geneb_ci.audit.trust.evidence import RepositoryEvidence, evidence_from
 from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult
+from geneb_ci.common.answers import earlier_answers
 from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, cache_folder, is_practice
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Severity
 from geneb_ci.common.types import Evidence
-from geneb_ci.github.answers import earlier_answers
-from geneb_ci.github.verdict.collect import places_of
+from geneb_ci.github.verdict.checker import places_of
 from geneb_ci.github.verdict.decide import weight_of
 from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
 from geneb_ci.situation.maintainer import (
@@ -129,7 +129,7 @@ class BoardReader:
         return best._replace(free_path=free)
 
     def _key_facts(self, path: Path) -> KeyFacts | None:
-        """Return what the list of keys says of a private key; None for a file that is none."""
+        """Return the facts of a private key in the list of keys; None for a file that is no key."""
         try:
             raw = private_key(path).public_key().public_bytes_raw()
         except UsageProblem:

@@ -22,9 +22,9 @@ from geneb_ci.common.config import Layout, LayoutKind, is_practice
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.main_branch import Clone, further_places
-from geneb_ci.github.sides import Main, main_at, read_sides
+from geneb_ci.github.trees import Main, main_at, read_proposal
 from geneb_ci.github.verdict.branch import judge_branch
-from geneb_ci.github.verdict.collect import places_of
+from geneb_ci.github.verdict.checker import places_of
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.models.scaffold import run_words
 from geneb_ci.publish.git import BadRepository, GitRepository, NoBranch, repository_at
@@ -104,8 +104,8 @@ class _Reader:
         self.committed = Change((), folders=self.places)
         if tree.base and tree.head:
             self.main = main_at(self.clone, self.clone.commit(tree.base), further_places(layout))
-            sides = read_sides(self.clone, tree.head, self.places, self.main)
-            self.committed = sides.change
+            proposal = read_proposal(self.clone, tree.head, self.places, self.main)
+            self.committed = proposal.change
         self.change = self._with_working_tree()
 
     def _with_working_tree(self) -> Change:
@@ -298,7 +298,7 @@ class _Reader:
         return mismatch.message if mismatch is not None else ""
 
     def _findings(self, row: str) -> Sequence[Finding]:
-        """Return what is found about a row as it is in the working tree."""
+        """Return the findings about a row as it is in the working tree."""
         report = self.checked
         if report is not None and not (report.proposal and {*self.tree.pending}):
             return report.findings
@@ -357,7 +357,7 @@ _NUMBER = re.compile(r"\d[\d,]*")
 
 
 def _card_facts(card: Card | None) -> Mapping[str, str]:
-    """Return what a card says that the board shows, by the name of the option of a run."""
+    """Return the facts of a card that the board shows, by the name of the option of a run."""
     if card is None:
         return {}
     texts = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from geneb_ci.audit.record.keys import KEY_VARIABLE
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
-from geneb_ci.github.verdict.collect import places_of
+from geneb_ci.github.verdict.checker import places_of
 from geneb_ci.publish.git import BadRepository, repository_at
 from geneb_ci.situation import contributor
 from geneb_ci.situation.read_branch import read_branch

@@ -1,47 +1,52 @@
 """A short help of a command that has many options, and a whole one, in both programs."""
 
+import sys
 from collections.abc import Collection
-from typing import Any
-
-import click
+from typing import Any, ClassVar
 
 WHOLE_HELP = "geneb_ci.whole_help"
 
 
-def help_all_option() -> click.Option:
-    """Return the option `--help-all`, which shows what `--help` leaves out, and ends."""
+def help_all() -> dict[str, Any]:
+    """Return the attributes, as click names them, of `--help-all`: it shows all help, and ends."""
 
-    def show(context: click.Context, _: click.Parameter, value: bool) -> None:
+    def show(context: Any, _: Any, value: bool) -> None:
         if value and not context.resilient_parsing:
             context.meta[WHOLE_HELP] = True
-            click.echo(context.get_help(), color=context.color)
+            sys.stdout.write(f"{context.get_help()}\n")
             context.exit()
 
-    return click.Option(
-        ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show,
-        help="Show everything, and exit.",
-    )  # fmt: skip
+    return {
+        "is_flag": True,
+        "is_eager": True,
+        "expose_value": False,
+        "callback": show,
+        "help": "Show everything, and exit.",
+    }
 
 
-class LayeredCommand(click.Command):
-    """A command whose `--help` lists its common options, and whose `--help-all` lists every one."""
+class LayeredHelp:
+    """A part of a command: `--help` lists its common options, and `--help-all` every one."""
+
+    OPTION: ClassVar[Any]
+    """The class of options."""
 
     def __init__(self, *args: Any, common: Collection[str], **attributes: Any) -> None:
         """Take the names of the common options, such as "--key", beside what a command takes."""
         super().__init__(*args, **attributes)
         self.common = frozenset({*common, "--help"})
-        self._help_all = help_all_option()
+        self._help_all = self.OPTION(["--help-all"], **help_all())
 
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+    def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters and `--help-all`, which is none of `params`, as `--help` is not."""
-        return [*super().get_params(ctx), self._help_all]
+        return [*super().get_params(ctx), self._help_all]  # type: ignore[misc]  # of the command
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the common options, or every option, then how many are left out."""
         options = [
             option
             for option in self.get_params(ctx)
-            if isinstance(option, click.Option) and not option.hidden
+            if isinstance(option, self.OPTION) and not option.hidden
         ]
         is_whole = ctx.meta.get(WHOLE_HELP, False)
         shown = [option for option in options if is_whole or self.common & {*option.opts}]

@@ -149,7 +149,7 @@ class ModelRef(StrictModel):
 
 
 class EmbeddingRef(StrictModel):
-    """How hidden states became one vector per sequence; "undeclared" if unknown."""
+    """Layer and pooling that made one vector of hidden states; "undeclared" if unknown."""
 
     layer: str
     pooling: str
@@ -161,7 +161,7 @@ class EmbeddingRef(StrictModel):
 
 
 class BatchingRef(StrictModel):
-    """How sequences were batched."""
+    """Batches of the run: size, order and padding."""
 
     mode: Literal["budget", "exact", "file"]
     token_budget: Count
@@ -188,7 +188,7 @@ class NumericsRef(StrictModel):
     deterministic: bool
     """Whether deterministic algorithms were asked for, as `--batching exact` does on a GPU."""
     matmul_precision: str
-    """As `torch.get_float32_matmul_precision` says."""
+    """The result of `torch.get_float32_matmul_precision`."""
     compiled: bool = False
     """Whether torch.compile compiled the model, as `--option compile=true` asks."""
 
@@ -203,7 +203,7 @@ class LibraryRef(StrictModel):
 
 
 class ProbeRef(StrictModel):
-    """How the probe was computed."""
+    """Implementation of the probe."""
 
     device: str
     array_api: bool

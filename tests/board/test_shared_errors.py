@@ -97,7 +97,7 @@ def plain(predictions: dict[str, Predictions]) -> list[Entry]:
 
 @pytest.fixture(scope="module")
 def paired(plain: list[Entry], noted: SharedErrors) -> list[Entry]:
-    return [dataclasses.replace(one, shared=noted) for one in plain]
+    return [dataclasses.replace(one, shared_errors=noted) for one in plain]
 
 
 def test_the_error_of_a_pair_is_that_of_the_predictions(predictions, noted, paired):

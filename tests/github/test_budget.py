@@ -5,10 +5,10 @@ import json
 
 import pytest
 
+from geneb_ci.github.one_line import BYTES_MAX
 from geneb_ci.github.reconcile import RESERVE
-from geneb_ci.github.transport import BYTES_MAX
-from geneb_ci.github.verdict.handover import decode
 from geneb_ci.github.verdict.model import PULLS_MAX
+from geneb_ci.github.verdict.verdict_line import decode
 from tests.github.conftest import CARD_PATH, REGULAR, Place, sound
 from tests.github.server import REPOSITORY
 

@@ -13,8 +13,8 @@ from geneb_ci.check.rule import ChangeRule
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import UnexpectedReply
-from geneb_ci.github.sides import read_blob
-from geneb_ci.github.verdict.collect import PATHS_MAX, change_findings
+from geneb_ci.github.trees import read_blob
+from geneb_ci.github.verdict.checker import PATHS_MAX, change_findings
 from geneb_ci.github.wire import Reply
 from reference_harness.formats.files import blob_id
 

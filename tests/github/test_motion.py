@@ -8,7 +8,7 @@ import pytest
 from geneb_ci.github import report
 from geneb_ci.github.queue import read_queue
 from geneb_ci.github.reconcile import FAILED_MAX, LOCKED, SweepResult, group_verdict, sweep
-from geneb_ci.github.waits import LONGEST, read_waits
+from geneb_ci.github.waiting_list import LONGEST, read_waits
 from tests.github.conftest import REGULAR, encoded, sound
 from tests.github.history import Files
 from tests.github.refusals import STATUSES_MAX

@@ -15,11 +15,11 @@ import yaml
 from geneb_ci.cli.main import main
 from geneb_ci.github import errors
 from geneb_ci.github.api import connect
-from geneb_ci.github.new_repository import BoardAnswers, benchmark_bytes, files_of
 from geneb_ci.github.settings import apply, diagnosis
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.diagnosis import SettingState
-from geneb_ci.github.settings.wanted import SETTINGS, table
+from geneb_ci.github.settings.required import SETTINGS, table
+from geneb_ci.init.new_repository import BoardAnswers, benchmark_bytes, files_of
 from geneb_ci.render.text import LINES_MAX
 from tests.gate import gated
 from tests.github.broken_settings import BREAKS, KEYS, key_file, rule
@@ -389,7 +389,7 @@ def test_the_labels_of_the_forms_are_those_that_are_created():
     ]
     (setting,) = (one for one in SETTINGS if one.id == "labels-of-forms")
     labels = sorted(label for form in forms for label in form["labels"])
-    assert sorted(setting.wanted["labels"]) == labels
+    assert sorted(setting.required["labels"]) == labels
 
 
 def test_the_page_has_the_table():

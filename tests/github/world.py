@@ -22,9 +22,9 @@ from geneb_ci.github.errors import Patience
 from geneb_ci.github.main_branch import further_places
 from geneb_ci.github.reconcile import SweepResult, group_verdict, sweep
 from geneb_ci.github.replies import Comment
-from geneb_ci.github.sides import main_at
-from geneb_ci.github.verdict.handover import decode, encode
+from geneb_ci.github.trees import main_at
 from geneb_ci.github.verdict.model import PullVerdict
+from geneb_ci.github.verdict.verdict_line import decode, encode
 from geneb_ci.github.wire import Refusal, Wire
 from tests.github.conftest import IMPATIENT, PEERS, REGULAR, sound
 from tests.github.history import Files

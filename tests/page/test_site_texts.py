@@ -71,7 +71,7 @@ def test_hostile_texts_stay_text(text, usual):
 
 def registered(text: str) -> tuple[ModelEntry, TaskNote, Defect]:
     """Return an entry of the registry, a note of a task and a defect whose every text is one."""
-    known = public_site().known("space")
+    known = public_site().model_entry("space")
     assert known is not None
     assert known.run is not None
     words = ("architecture", "tokenization", "pretraining", "licence", "name")

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from cryptography.hazmat.primitives import serialization
 
-from geneb_ci.github.new_repository import template
 from geneb_ci.github.report import AGREES, AUDIT_LABEL
+from geneb_ci.init.new_repository import template
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import FIRST, committed_at, entry, key
 from tests.audit.relay import relay, says

@@ -137,7 +137,7 @@ class Audit:
     signer: str = ""
     """Who holds the key that signed it."""
     rows: EmbeddingAuditFacts | None = None
-    """Of an audit by receipt, which reruns no task."""
+    """Numbers of an audit by receipt, which reruns no task."""
     fresh_tasks: int = 0
     """Tasks of which fresh sequences were decided on as well as published ones."""
     is_practice: bool = False
@@ -190,7 +190,7 @@ class Summary:
     """Tasks of the benchmark."""
     date: str
     """Day of the latest audit."""
-    sandbox: int
+    lowest_level: int
     """Lowest sandbox level among them."""
     agrees: bool
     cells: str = ""
@@ -556,7 +556,7 @@ def _unconfirmed(
 
 
 def _memory(audits: Iterable[Audit]) -> str:
-    """Return what the fresh set of the audits says of memory."""
+    """Return the result of the fresh set of the audits on memorisation."""
     most = max((audit.fresh_tasks for audit in audits), default=0)
     return f"a fresh set of {plural(most, 'task')} shows no memory" if most else MEMORY
 
@@ -576,7 +576,7 @@ def _summary(
         tasks=len(frozenset().union(*(counted.tasks for counted in basis))),
         of=len(requirements.tasks),
         date=max(counted.date for counted in basis),
-        sandbox=min(counted.sandbox for counted in basis),
+        lowest_level=min(counted.sandbox for counted in basis),
         agrees=agrees,
         cells=f"{rows.equal}/{rows.cells}" if rows else "",
         rows=rows.embedded if rows else 0,

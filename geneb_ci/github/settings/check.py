@@ -6,10 +6,10 @@ from typing import Any
 from geneb_ci.github.api import STATUS_CONTEXT, VERDICT_APP
 from geneb_ci.github.errors import Unseen
 from geneb_ci.github.settings.client import MAIN, SettingsClient, variable_path
-from geneb_ci.github.settings.wanted import SETTINGS, Setting
+from geneb_ci.github.settings.required import SETTINGS, Setting
 
 Check = Callable[[SettingsClient, Setting], str | None]
-"""Returns what was found where it is not what is wanted. Raises Unseen."""
+"""Returns what was found where it is not what is required. Raises Unseen."""
 
 DISABLED = "disabled_manually"
 """State of a workflow that a person disabled."""
@@ -17,14 +17,14 @@ AUDIT_RUNNER = "geneb-audit"
 """Label of the runners of audits."""
 RULES = f"/rules/branches/{MAIN}"
 GUARDS = tuple(
-    dict.fromkeys(kind for row in SETTINGS if row.apply == "guard" for kind in row.wanted)
+    dict.fromkeys(kind for row in SETTINGS if row.apply == "guard" for kind in row.required)
 )
 """Types of the rules that nobody bypasses."""
 
 
 def objects(client: SettingsClient, setting: Setting) -> str | None:
     """Compare members of objects of settings; the next object is read if the former is right."""
-    for path, values in setting.wanted.items():
+    for path, values in setting.required.items():
         actual = client.settings(path)
         wrong = [text for key in values if (text := _wrong(key, actual.get(key), values[key]))]
         if wrong:
@@ -47,7 +47,7 @@ def _shown(value: object) -> str:
 
 def repository(client: SettingsClient, setting: Setting) -> str | None:
     """Compare a member of the repository itself."""
-    ((key, value),) = setting.wanted.items()
+    ((key, value),) = setting.required.items()
     if key not in client.repository:
         raise Unseen(f"GitHub does not show {key}", "use a token that may push")
     actual = client.repository[key]
@@ -83,7 +83,7 @@ def missing_labels(client: SettingsClient, setting: Setting) -> list[str]:
     """Return the labels that do not exist; GitHub ignores case in their names."""
     page = client.page(setting.read_path, setting.needs)
     present = {str(label["name"]).casefold() for label in page}
-    return [name for name in setting.wanted["labels"] if name.casefold() not in present]
+    return [name for name in setting.required["labels"] if name.casefold() not in present]
 
 
 def labels(client: SettingsClient, setting: Setting) -> str | None:
@@ -102,7 +102,7 @@ def rules(client: SettingsClient, kind: str) -> list[dict[str, Any]]:
 
 def main_rules(client: SettingsClient, setting: Setting) -> str | None:
     """Compare a rule of main, of which several may apply, and parameters that are at least so."""
-    ((kind, parameters),) = setting.wanted.items()
+    ((kind, parameters),) = setting.required.items()
     active = rules(client, kind)
     if not active:
         return f"no rule {kind} applies to main"

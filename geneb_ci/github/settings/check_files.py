@@ -11,7 +11,7 @@ from geneb_ci.common.shipped import shipped, shipped_files
 from geneb_ci.github.api import STATUS_CONTEXT
 from geneb_ci.github.settings.check import rules
 from geneb_ci.github.settings.client import SettingsClient
-from geneb_ci.github.settings.wanted import Setting
+from geneb_ci.github.settings.required import Setting
 from geneb_ci.render.plain import visible
 from reference_harness.formats.files import blob_id
 
@@ -80,7 +80,7 @@ def _missing(client: SettingsClient, paths: Iterable[str]) -> str | None:
 
 def files_present(client: SettingsClient, setting: Setting) -> str | None:
     """Check that main has these files."""
-    return _missing(client, setting.wanted["files"])
+    return _missing(client, setting.required["files"])
 
 
 def policy(client: SettingsClient, _setting: Setting) -> str | None:

@@ -6,10 +6,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from geneb_ci.check.change import REGULAR, SUBMODULE, Blob
-from geneb_ci.github.answers import ALONE, ANSWERS_FILE
+from geneb_ci.common.answers import ALONE, ANSWERS_FILE
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import RETRY_FIX, MissingScope, NotFound, UnexpectedReply, Unseen
-from geneb_ci.github.sides import read_blob
+from geneb_ci.github.trees import read_blob
 from geneb_ci.github.wire import Wire
 
 MAIN = "main"

@@ -12,7 +12,7 @@ from geneb_ci.github.errors import UnexpectedReply, Unseen
 from geneb_ci.github.settings import check, check_files, hub
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.features import Feature, FeatureState
-from geneb_ci.github.settings.wanted import SETTINGS, Setting
+from geneb_ci.github.settings.required import SETTINGS, Setting
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import wrapped_text
 

@@ -26,7 +26,7 @@ from geneb_ci.github.report import AUDIT_LABEL
 from geneb_ci.github.settings.check import AUDIT_RUNNER, DISABLED
 from geneb_ci.github.settings.check_files import WORKFLOWS, audit_key
 from geneb_ci.github.settings.client import ADMINISTRATION, MAIN, SettingsClient, variable_path
-from geneb_ci.github.settings.wanted import SETTINGS
+from geneb_ci.github.settings.required import SETTINGS
 from geneb_ci.render.plain import visible
 
 HUB_TOKEN, RESOURCE = "HF_JOBS_TOKEN", "HF_OIDC_RESOURCE"

@@ -15,8 +15,8 @@ from geneb_ci.github.main_branch import (
     layout_of_main,
     layout_of_settings,
 )
-from geneb_ci.github.sides import main_at
-from geneb_ci.github.verdict.collect import PullChecker, places_of
+from geneb_ci.github.trees import main_at
+from geneb_ci.github.verdict.checker import PullChecker, places_of
 from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
 from geneb_ci.github.verdict.model import PullHead, PullOutcome, PullVerdict
 from geneb_ci.github.verdict.words import TITLES, next_step

@@ -12,7 +12,7 @@ from geneb_ci.check.change import REGULAR, Blob
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.audits import earlier_orders
 from geneb_ci.github.replies import ReplyModel, Sha, Stored, parsed
-from geneb_ci.github.sides import Main
+from geneb_ci.github.trees import Main
 from reference_harness.formats.files import blob_id
 
 COMMITS_PAGES_MAX = 30

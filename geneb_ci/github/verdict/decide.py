@@ -24,9 +24,8 @@ from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import GenebError, NothingChecked
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.github.sides import numbers
-from geneb_ci.github.verdict.collect import CheckedPull, PullChecker, change_finding
-from geneb_ci.github.verdict.handover import hold_together
+from geneb_ci.github.fingerprints import numbers
+from geneb_ci.github.verdict.checker import CheckedPull, PullChecker, change_finding
 from geneb_ci.github.verdict.model import (
     CRASHED,
     AuditEstimate,
@@ -43,6 +42,7 @@ from geneb_ci.github.verdict.model import (
     outcome_of,
     shown_places_of,
 )
+from geneb_ci.github.verdict.verdict_line import hold_together
 from geneb_ci.receipt.seen import shared_errors
 from geneb_ci.statistics.neighbours import near_cells_of_copy, resemblances
 from geneb_ci.submission.document import Document

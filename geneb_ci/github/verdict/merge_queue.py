@@ -12,10 +12,11 @@ from geneb_ci.common.errors import GenebError
 from geneb_ci.github.api import GitHub, OpenList
 from geneb_ci.github.comment import verdict_on
 from geneb_ci.github.errors import result_or_error
+from geneb_ci.github.fingerprints import rivals
 from geneb_ci.github.prefetch import prefetch_conversations
 from geneb_ci.github.replies import Pull
-from geneb_ci.github.sides import Sides, rivals
-from geneb_ci.github.verdict.collect import (
+from geneb_ci.github.trees import Proposal
+from geneb_ci.github.verdict.checker import (
     RIVAL_RULES,
     UNREAD,
     CheckedPull,
@@ -51,14 +52,14 @@ def judge_group(github: GitHub, judge: PullChecker, head: str) -> GroupVerdict:
     A file counts only if it belongs to an open pull request with a verdict that passes: those are
     the parts of the group. Raises ForgeProblem.
     """
-    sides = judge.sides(head)
+    proposal = judge.proposal(head)
     judged: dict[str, CheckedPull] = {}
     places: Counter[str] = Counter()
-    left = {file.path for file in sides.change.files}
-    cut = [f.rule for f in change_findings(sides.change) if f.rule in UNREAD]
+    left = {file.path for file in proposal.change.files}
+    cut = [f.rule for f in change_findings(proposal.change) if f.rule in UNREAD]
     listed = OpenList([], []) if cut else github.open_pulls()
-    for model, paths in _parts(github, sides.change, listed.pulls).items():
-        judged[model] = judge.judged(_part(sides, paths))
+    for model, paths in _parts(github, proposal.change, listed.pulls).items():
+        judged[model] = judge.judged(_part(proposal, paths))
         change = judged[model].change
         left -= {file.path for file in (*change.own, *change.records)}
     for model, row in judged.items():
@@ -94,9 +95,9 @@ def _parts(github: GitHub, change: Change, pulls: Sequence[Pull]) -> dict[str, s
     return dict(sorted(parts.items()))
 
 
-def _part(sides: Sides, paths: set[str]) -> Sides:
-    files = tuple(file for file in sides.change.files if file.path in paths)
-    return replace(sides, change=Change(files, folders=sides.change.folders))
+def _part(proposal: Proposal, paths: set[str]) -> Proposal:
+    files = tuple(file for file in proposal.change.files if file.path in paths)
+    return replace(proposal, change=Change(files, folders=proposal.change.folders))
 
 
 def _together(model: str, judged: dict[str, CheckedPull]) -> list[str]:

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import Tampered, result_or_error
-from geneb_ci.github.transport import decode, packed
+from geneb_ci.github.one_line import decode, packed
 from geneb_ci.github.verdict.model import OPEN_MAX, Number, Text, Trouble
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible

@@ -14,8 +14,8 @@ from pydantic import Field
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.audits import RETRY_FIX, AuditOrder
+from geneb_ci.github.one_line import decode, encode, in_parts, joined
 from geneb_ci.github.replies import Comment
-from geneb_ci.github.transport import decode, encode, in_parts, joined
 from reference_harness.formats.base import StrictModel
 
 MARKER = "<!-- geneb-ci:record:1 "

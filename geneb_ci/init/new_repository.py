@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from geneb_ci import __version__
 from geneb_ci.audit.sampling.design import policy_text
+from geneb_ci.common.answers import ALONE, ANSWERS_FILE, earlier_answers
 from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import UsageProblem, unwritable
 from geneb_ci.common.shipped import shipped, shipped_files, toolkit_files
-from geneb_ci.github.answers import ALONE, ANSWERS_FILE, earlier_answers
 from geneb_ci.github.api import SERVER
 from geneb_ci.github.settings.check_files import (
     FORMS,
@@ -257,7 +257,7 @@ def copied_files() -> list[str]:
 
 def template(name: str, values: dict[str, str]) -> bytes:
     """Return a template with its words filled in."""
-    text = resources.files("geneb_ci.github").joinpath("templates", name).read_text("utf-8")
+    text = resources.files("geneb_ci.init").joinpath("templates", name).read_text("utf-8")
     return string.Formatter().vformat(text, (), values).encode()
 
 

@@ -35,7 +35,7 @@ from geneb_ci.github.errors import RETRY_FIX, NotFound, UnexpectedReply
 from geneb_ci.github.replies import Id, ReplyModel, User, parsed
 from geneb_ci.github.settings.apply import verdict
 from geneb_ci.github.settings.client import SettingsClient, variable_path
-from geneb_ci.github.settings.wanted import SETTINGS
+from geneb_ci.github.settings.required import SETTINGS
 from geneb_ci.github.wire import Wire
 from reference_harness.formats.text import Say
 

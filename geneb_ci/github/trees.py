@@ -1,40 +1,17 @@
-"""The changes of a pull request on the base branch, alone and with the other open ones.
+"""Commits, trees and files of git, of the API or a clone; what a head changes on main."""
 
-A row is compared with the rows of the pull requests that pass. Each of them has a fingerprint in
-its receipt, so that nothing of the others is read again.
-"""
-
-import base64
 import hashlib
-import itertools
-import math
-import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from geneb_ci.check.change import (
-    REGULAR,
-    Blob,
-    Change,
-    FileChange,
-    RepositoryFolders,
-    Rival,
-    RivalKind,
-)
+from geneb_ci.check.change import REGULAR, Blob, Change, FileChange, RepositoryFolders
 from geneb_ci.common.finding import Fault
 from geneb_ci.github.errors import Tampered, UnexpectedReply
 from geneb_ci.github.replies import Commit
-from geneb_ci.github.verdict.model import SHORT, Fingerprint
 from geneb_ci.publish.git import CODE, INPUTS
-from geneb_ci.render.plain import visible
-from geneb_ci.statistics.neighbours import NEAR, near_cells_of_copy
-from geneb_ci.submission.names import skeletons
-from geneb_ci.submission.peers import normal_form
 from geneb_ci.submission.reading import BYTES_MAX, too_large
-from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import blob_id
-from reference_harness.formats.submission import Submission
 
 TAMPERED_FIX = (
     "run the command again; if it fails again, the connection to GitHub may be tampered with"
@@ -107,7 +84,7 @@ def main_at(source: Source, commit: Commit, more_paths: Iterable[str] = ()) -> M
 
 
 @dataclass(frozen=True)
-class Sides:
+class Proposal:
     """The change that a pull request makes on the base branch."""
 
     merge_base: str
@@ -116,7 +93,7 @@ class Sides:
     """Every path of the result of the merge except folders."""
 
 
-def read_sides(source: Source, head: str, folders: RepositoryFolders, main: Main) -> Sides:
+def read_proposal(source: Source, head: str, folders: RepositoryFolders, main: Main) -> Proposal:
     """Compare merge base, head and base branch, in at most three requests.
 
     A path counts as changed if it differs from the merge base and from the base branch: what was
@@ -137,7 +114,7 @@ def read_sides(source: Source, head: str, folders: RepositoryFolders, main: Main
     change = Change(files, truncated=base_cut or head_cut, folders=folders, outdated=outdated)
     merged = {**now, **{path: after.get(path) for path in paths}}
     head_files = {path: blob for path, blob in merged.items() if blob is not None}
-    return Sides(base.sha, change, head_files)
+    return Proposal(base.sha, change, head_files)
 
 
 def read_blob(source: Source, blob: Blob) -> bytes | Fault:
@@ -154,86 +131,3 @@ def read_blob(source: Source, blob: Blob) -> bytes | Fault:
         what = f"blob {blob.sha}: GitHub sent bytes with the id {blob_id(raw)}"
         raise Tampered(what, TAMPERED_FIX)
     return raw if len(raw) <= BYTES_MAX else too_large(len(raw))
-
-
-# Scores from -1 to 1 in steps of 2 / STEPS: a thirtieth of what counts as near.
-STEPS = 65_534
-MISSING = 65_535
-_NEAR_STEPS = NEAR / 2 * STEPS
-# Named pull requests of either rule; a hundred copies of one row would otherwise fill a comment.
-RIVALS_MAX = 5
-
-
-def fingerprint(submission: Submission, change: Change, benchmark: Benchmark) -> Fingerprint:
-    """Return what a row is compared by: names, files, and its scores in the primary metric."""
-    cells = []
-    for regime, task in itertools.product(benchmark.regimes, benchmark.task_ids):
-        scores = submission.results.get(regime, {}).get(task)
-        score = getattr(scores, benchmark.primary_metric, None)
-        cells.append(MISSING if score is None else round((score + 1) / 2 * STEPS))
-    return Fingerprint(
-        model=submission.model_id,
-        display=visible(submission.meta.display or "", SHORT),
-        paths=[visible(file.path, SHORT) for file in change.own],
-        cells=base64.b64encode(struct.pack(f"<{len(cells)}H", *cells)).decode(),
-    )
-
-
-def rivals(fingerprint: Fingerprint, others: Mapping[int, Fingerprint]) -> tuple[Rival, ...]:
-    """Return the pull requests that share a file, a name or the scores with a row, by number.
-
-    Each rule has its own limit: a warning about copies never takes the place of a collision.
-    """
-    all_rivals = [
-        rival for number in sorted(others) for rival in _shared(fingerprint, number, others[number])
-    ]
-    copies = [rival for rival in all_rivals if rival.kind is RivalKind.COPY]
-    collisions = [rival for rival in all_rivals if rival.kind is not RivalKind.COPY]
-    shown = (*collisions[:RIVALS_MAX], *copies[:RIVALS_MAX])
-    return tuple(sorted(shown, key=lambda rival: rival.number))
-
-
-def numbers(rivals: Iterable[Rival]) -> list[int]:
-    """Return the numbers of the pull requests, each once."""
-    return sorted({rival.number for rival in rivals})
-
-
-def _shared(fingerprint: Fingerprint, number: int, other: Fingerprint) -> Iterator[Rival]:
-    """Yield what two rows share: a file, or else a name; and the scores."""
-    other_paths = {path.casefold() for path in other.paths}
-    files = [path for path in fingerprint.paths if path.casefold() in other_paths]
-    if files:
-        yield Rival(number, RivalKind.FILE, files[0])
-    elif normal_form(fingerprint.model) == normal_form(other.model):
-        yield Rival(number, RivalKind.NAME, other.model)
-    else:
-        alike = (
-            name for name in (other.model, other.display) if _skeletons(name) & _of(fingerprint)
-        )
-        yield from (Rival(number, RivalKind.NAME, name) for name in itertools.islice(alike, 1))
-    if fingerprint.model != other.model and _is_copy(fingerprint.cells, other.cells):
-        yield Rival(number, RivalKind.COPY, other.model)
-
-
-def _of(fingerprint: Fingerprint) -> frozenset[str]:
-    return _skeletons(fingerprint.model) | _skeletons(fingerprint.display)
-
-
-def _skeletons(name: str) -> frozenset[str]:
-    return skeletons(name) if name.strip() else frozenset()
-
-
-def _is_copy(scores: str, other: str) -> bool:
-    """Whether so many cells are near as in no two real models, or all of them are."""
-    pairs = [(x, y) for x, y in zip(_cells(scores), _cells(other), strict=False) if _both(x, y)]
-    near = sum(abs(x - y) < _NEAR_STEPS for x, y in pairs)
-    return bool(pairs) and near >= min(len(pairs), math.ceil(near_cells_of_copy(len(pairs))))
-
-
-def _both(x: int, y: int) -> bool:
-    return MISSING not in {x, y}
-
-
-def _cells(text: str) -> tuple[int, ...]:
-    raw = base64.b64decode(text)
-    return struct.unpack(f"<{len(raw) // 2}H", raw[: len(raw) // 2 * 2])

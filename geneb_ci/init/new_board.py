@@ -24,7 +24,13 @@ from geneb_ci.audit.record.keys import (
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import connect
 from geneb_ci.github.errors import Unseen
-from geneb_ci.github.new_repository import (
+from geneb_ci.github.settings import diagnosis, hub
+from geneb_ci.github.settings.apply import AppliedSettings, settings_applied
+from geneb_ci.github.settings.client import SettingsClient
+from geneb_ci.github.settings.diagnosis import Diagnosis
+from geneb_ci.github.settings.features import Feature, features_of
+from geneb_ci.github.settings.required import SETTINGS, Setting
+from geneb_ci.init.new_repository import (
     PRACTICE_ROW,
     BoardAnswers,
     Placing,
@@ -43,12 +49,6 @@ from geneb_ci.github.new_repository import (
     template,
     write_planned,
 )
-from geneb_ci.github.settings import diagnosis, hub
-from geneb_ci.github.settings.apply import AppliedSettings, settings_applied
-from geneb_ci.github.settings.client import SettingsClient
-from geneb_ci.github.settings.diagnosis import Diagnosis
-from geneb_ci.github.settings.features import Feature, features_of
-from geneb_ci.github.settings.wanted import SETTINGS, Setting
 from reference_harness.formats.text import Say
 
 AFTER_PUSH = "main-"
