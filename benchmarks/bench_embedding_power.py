@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.audit.sampling.embedding_power import chance_text
-from geneb_ci.board.numbers import recovered_tables
+from geneb_ci.board.confusion import recovered_tables
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.receipt.alteration_power import (

@@ -204,7 +204,7 @@ def _runner(
     cache: bool,
     jobs: int | None,
 ) -> "CachedChecker | Checker":
-    """Return what checks files."""
+    """Return the checker of files, or its cached form."""
     if engine == "jsonschema":
         return _checker(rules, find, comparison_rows, engine)
     from geneb_ci.check.cached import CachedChecker
@@ -321,7 +321,8 @@ def build(
     """Build the board of the submissions of a folder; `out` is where to write it, with its page.
 
     Default: those of the repository; with `parquet`, also as tables; `cache` and `jobs` as of
-    `check`. Raises SubmissionsRefused, and UsageProblem where the folder, an extra or `out` fails.
+    `check`. Raises SubmissionsRefused, NothingChecked for a folder without submissions, and
+    UsageProblem where an extra or `out` fails.
     """
     from geneb_ci.board import board as boards  # 0.3 s
     from geneb_ci.render.results import BuiltBoard
@@ -369,8 +370,8 @@ def board(
 
     A line is a score: its columns are model, task, category, regime, metric, value and
     standard_error; docs/developer/python.md has their meaning and order. Default: the submissions
-    of the repository; `cache` and `jobs` as of `check`. Raises SubmissionsRefused, and UsageProblem
-    where the folder or the extra `tables` fails.
+    of the repository; `cache` and `jobs` as of `check`. Raises SubmissionsRefused, NothingChecked
+    for a folder without submissions, and UsageProblem without the extra `tables`.
     """
     from geneb_ci.board import board as boards  # 0.3 s
     from geneb_ci.board.rows import extra_at_hand
@@ -521,7 +522,7 @@ def recommend(
     `max_params` a number or a text such as "500M", `memory` that of the GPU in gigabytes, `margin`
     the loss that is accepted for a smaller model. Letter case of names does not matter. Without
     `cache`, all is computed again. Where no task matches or no model meets the need, `regimes` is
-    empty. Raises UsageProblem for an unknown word or folder, and as `build` does.
+    empty. Raises UsageProblem for an unknown word, and as `build` does.
     """
     from geneb_ci.board.advice import MARGIN, is_built, model_request  # pydantic
     from geneb_ci.board.rows import extra_at_hand

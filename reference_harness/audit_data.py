@@ -62,22 +62,23 @@ def audit(data: TaskData) -> TaskAudit:
     """Return the statistics of one task."""
     train = [s.upper() for s in data.train.sequences]
     test = [s.upper() for s in data.test.sequences]
-    seen = _labels(train, data.train)
-    shared = [s in seen for s in test]
-    other = [
-        label not in seen[s]
-        for s, label, both in zip(test, data.test.labels.tolist(), shared, strict=True)
-        if both
+    train_labels = _labels(train, data.train)
+    shared = [s in train_labels for s in test]
+    relabelled = [
+        label not in train_labels[s]
+        for s, label, label_counts in zip(test, data.test.labels.tolist(), shared, strict=True)
+        if label_counts
     ]
     reverse = sum(
-        not both and reverse_complement(s) in seen for s, both in zip(test, shared, strict=True)
+        not label_counts and reverse_complement(s) in train_labels
+        for s, label_counts in zip(test, shared, strict=True)
     )
     return TaskAudit(
         task=data.id,
         train=_split(train, data.train),
         test=_split(test, data.test),
         overlap=sum(shared),
-        overlap_other_label=sum(other),
+        overlap_other_label=sum(relabelled),
         overlap_reverse=reverse,
     )
 

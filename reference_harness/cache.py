@@ -53,8 +53,8 @@ def default_cache() -> Path:
 
     Raises OptionError for a user without a home, as a container may have.
     """
-    if named := os.environ.get("GENEB_HARNESS_CACHE"):
-        return Path(named)
+    if folder := os.environ.get("GENEB_HARNESS_CACHE"):
+        return Path(folder)
     return user_cache("geneb-harness")
 
 
@@ -112,7 +112,7 @@ class Cache:
         return {name for name, at in zip(names, shard.tolist(), strict=True) if at >= 0}
 
     def _locate(self, names: Sequence[bytes]) -> EmbeddingPositions:
-        """Return what `_search` does, once shards of other machines are here that are needed."""
+        """Return the result of `_search`, after fetching the needed shards of other machines."""
         places = self._search(names)
         if self._mirror is not None and (places.shard < 0).any() and self._mirror.pull():
             return self._search(names)

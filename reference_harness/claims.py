@@ -22,8 +22,8 @@ class EmbeddingClaim(NamedTuple):
 
 def distinct(data: TaskData) -> dict[bytes, str]:
     """Return digest to sequence of both splits, identical ones once, in file order."""
-    both = [*data.train.sequences, *data.test.sequences]
-    return dict(zip(sequence_digests(both), both, strict=True))
+    sequences = [*data.train.sequences, *data.test.sequences]
+    return dict(zip(sequence_digests(sequences), sequences, strict=True))
 
 
 def packed(digests: Iterable[bytes]) -> Digests:
@@ -36,25 +36,25 @@ def claims(named: Mapping[str, Digests], cache: Cache) -> dict[str, EmbeddingCla
     tasks = list(named)
     lacking = {}
     for task_id, digests in named.items():
-        here = cache.find(digest.tobytes() for digest in digests)
-        absent = np.array([digest.tobytes() not in here for digest in digests], dtype=np.bool_)
+        present = cache.find(digest.tobytes() for digest in digests)
+        absent = np.array([digest.tobytes() not in present for digest in digests], dtype=np.bool_)
         lacking[task_id] = digests[absent]
-    every = np.concatenate([*lacking.values()]) if tasks else packed(())
+    all_digests = np.concatenate([*lacking.values()]) if tasks else packed(())
     owner = np.repeat(
         np.arange(len(tasks)), [len(digests_of_task) for digests_of_task in lacking.values()]
     )
     # Bytes compare as text of one length does; the first of equal ones is that of the first task.
     _, first, inverse = np.unique(
-        every.view(f"S{DIGEST_BYTES}"), return_index=True, return_inverse=True
+        all_digests.view(f"S{DIGEST_BYTES}"), return_index=True, return_inverse=True
     )
     lender = owner[first][inverse]
-    is_first = np.zeros(len(every), dtype=np.bool_)
+    is_first = np.zeros(len(all_digests), dtype=np.bool_)
     is_first[first] = True
     claim_of = {}
     for number, task_id in enumerate(tasks):
         rows = owner == number
-        others = np.unique(lender[rows & ~is_first]).tolist()
+        lenders = np.unique(lender[rows & ~is_first]).tolist()
         claim_of[task_id] = EmbeddingClaim(
-            every[rows & is_first], frozenset(tasks[i] for i in others)
+            all_digests[rows & is_first], frozenset(tasks[i] for i in lenders)
         )
     return claim_of

@@ -133,8 +133,8 @@ def audit(folder: Path | None, shape: str, definition: Path | None) -> None:
         benchmark.geneb() if folder else benchmark.mini()
     )  # fmt: skip
     source = Folder(folder, bench) if folder else MiniSource()
-    here = [task for task in bench.tasks if task.id in source.available()]
-    audits = [audit_data.audit(source.load(task)) for task in here]
+    present = [task for task in bench.tasks if task.id in source.available()]
+    audits = [audit_data.audit(source.load(task)) for task in present]
     if shape == "json":
         click.echo(dumps([task_audit.as_json() for task_audit in audits]).decode(), nl=False)
         return
@@ -146,8 +146,8 @@ def audit(folder: Path | None, shape: str, definition: Path | None) -> None:
 
 
 def _line(audit: "TaskAudit") -> str:
-    both = (audit.train, audit.test)
-    lengths = f"{min(s.length_min for s in both)} to {max(s.length_max for s in both)} bp"
+    splits = (audit.train, audit.test)
+    lengths = f"{min(s.length_min for s in splits)} to {max(s.length_max for s in splits)} bp"
     return (
         f"{audit.task}\n"
         f"  labels: train {_counts(audit.train.classes)}, test {_counts(audit.test.classes)}; "

@@ -93,9 +93,9 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         facts = engine.facts
         if facts.note:
             listener.say(facts.note)
-        for name, seen in facts.properties.items():
-            if seen.outcome == CONTRADICTED:
-                listener.say(f"{name}: {seen.sentence}")
+        for name, measured_property in facts.properties.items():
+            if measured_property.outcome == CONTRADICTED:
+                listener.say(f"{name}: {measured_property.sentence}")
         _declare(facts, texts(options["declared"], "--declare"))
         # 4. Check that the submission can be written, before the work.
         _check_declared(facts, options)
@@ -188,8 +188,11 @@ def _check(options: dict[str, Any]) -> None:
 
 def _refuse_without_effect(options: dict[str, Any]) -> None:
     """Raise OptionError for options without effect, which the record would name all the same."""
-    given = {"--model": options["name_model"], "--device": options["device"].removeprefix("cpu")}
-    for option, value in given.items():
+    value_by_option = {
+        "--model": options["name_model"],
+        "--device": options["device"].removeprefix("cpu"),
+    }
+    for option, value in value_by_option.items():
         if value:
             msg = (
                 f"{option} has no effect on the built-in kmer, which has no weights and counts on "
@@ -242,7 +245,7 @@ def _meta(options: dict[str, Any], own_id: str, facts: ExtractorFacts) -> Meta:
 def _write(
     record: RunRecord, settings: Settings, meta: Meta | None, options: dict[str, Any]
 ) -> str:
-    """Write what was asked for, and return a line that says so."""
+    """Write the files that were asked for, and return a line that names them."""
     write_json(settings.output, record.model_dump())
     tasks = plural(len(record.tasks), "task")
     lines = f"wrote {settings.output}: {tasks}, model_id {record.model_id}"

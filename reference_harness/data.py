@@ -133,15 +133,15 @@ def layout(path: Path, faults: list[str]) -> Iterator[tuple[str, tuple[Path, ...
         if not folder.is_dir():
             continue
         files = [[folder / f"{split}{e}" for e in _ENDINGS] for split in SPLITS]
-        here = [[file for file in either if file.is_file()] for either in files]
-        if not any(here):
+        present = [[file for file in either if file.is_file()] for either in files]
+        if not any(present):
             continue
-        for split, either in zip(SPLITS, here, strict=True):
+        for split, either in zip(SPLITS, present, strict=True):
             if len(either) != 1:
                 names = " and ".join(file.name for file in either) or "neither"
                 faults.append(f"{folder}: expected {split}.csv or {split}.csv.gz, found {names}")
-        if all(len(either) == 1 for either in here):
-            yield folder.name, (here[0][0], here[1][0])
+        if all(len(either) == 1 for either in present):
+            yield folder.name, (present[0][0], present[1][0])
 
 
 def read_task(task_id: str, files: tuple[Path, ...]) -> TaskData:

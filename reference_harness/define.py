@@ -34,13 +34,13 @@ def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
     if not folder.is_dir():
         raise DataError([f"{folder}: no such folder"])
     target = folder / DEFINITION
-    if here := [path for path in (target, folder / MANIFEST) if path.exists()]:
-        first = here[0]
+    if existing := [path for path in (target, folder / MANIFEST) if path.exists()]:
+        first = existing[0]
         msg = f"{first}: not replaced: delete it to define the benchmark again, or use it"
         raise OptionError(msg)
-    read = _read(folder)
+    definition = _read(folder)
     title = name or folder.resolve().name
-    tasks = [data for data, _ in read]
+    tasks = [data for data, _ in definition]
     document = benchmark.document(
         name=title,
         harness_version=FIRST_VERSION,
@@ -57,14 +57,14 @@ def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
         file.relative_to(folder).as_posix(): FileFacts(
             sha256=file_sha256(file), bytes=file.stat().st_size
         )
-        for _, paths in read
+        for _, paths in definition
         for file in paths
     }
     facts = {
         data.id: TaskFacts(
             sha256=data.sha256, train=data.train.class_counts, test=data.test.class_counts
         )
-        for data, _ in read
+        for data, _ in definition
     }
     pin = bench.dataset
     Manifest(repo_id=pin.repo_id, revision=pin.revision, files=files, tasks=facts).write(folder)

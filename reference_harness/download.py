@@ -66,7 +66,8 @@ def _fetch(
         files = [
             file
             for file in listed
-            if isinstance(file, RepoFile) and any(fnmatch(file.path, each) for each in patterns)
+            if isinstance(file, RepoFile)
+            and any(fnmatch(file.path, pattern) for pattern in patterns)
         ]
         # One large file alone comes first: eight at once would wait for a token that is not to be
         # had one after the other, each for half a minute.

@@ -3,6 +3,7 @@
 import contextlib
 import importlib.metadata
 import inspect
+import operator
 import os
 import platform
 import re
@@ -93,9 +94,9 @@ def _modules_of(distribution: importlib.metadata.Distribution) -> set[str]:
 def _required(names: Iterable[str]) -> set[str]:
     """Return distributions with all that they require, extras aside."""
     required: set[str] = set()
-    left = list(names)
-    while left:
-        name = left.pop()
+    open_names = list(names)
+    while open_names:
+        name = open_names.pop()
         if name in required:
             continue
         required.add(name)
@@ -103,7 +104,7 @@ def _required(names: Iterable[str]) -> set[str]:
             for line in _said(importlib.metadata.distribution(name), "Requires-Dist"):
                 requirement, _, condition = line.partition(";")
                 if "extra" not in condition and (match := _NAME.match(requirement)):
-                    left.append(_canonical(match.group()))
+                    open_names.append(_canonical(match.group()))
     return required
 
 
@@ -182,6 +183,8 @@ def set_tf32(*, allowed: bool) -> None:
     """Allow or forbid TF32 in matrix products and convolutions, where torch is in use."""
     if "torch" in sys.modules:
         torch = sys.modules["torch"]
+        # Not `allow_tf32` alone: beside another precision, torch refuses to say which it has.
+        torch.set_float32_matmul_precision("high" if allowed else "highest")
         torch.backends.cuda.matmul.allow_tf32 = allowed
         torch.backends.cudnn.allow_tf32 = allowed
 
@@ -190,8 +193,26 @@ def tf32(device: str) -> bool:
     """Return whether embeddings on a device may have been computed with TF32's 11 bits."""
     if not device.startswith("cuda") or "torch" not in sys.modules:
         return False
-    torch = sys.modules["torch"]
-    return bool(torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
+    return any(name.endswith("allow_tf32") for name in _flags_on(sys.modules["torch"]))
+
+
+def _flags_on(torch: Any) -> list[str]:  # the module
+    """Return the names of FLAGS that are on, or may be: where torch does not say."""
+
+    def is_on(name: str) -> bool:
+        try:
+            return bool(operator.attrgetter(name)(torch.backends))
+        except RuntimeError:  # set by the older and the newer of torch's interfaces
+            return True
+
+    return [name for name in FLAGS if is_on(name)]
+
+
+def _matmul_precision(torch: Any) -> str:  # the module
+    try:
+        return str(torch.get_float32_matmul_precision())
+    except RuntimeError:  # as above
+        return MIXED
 
 
 def set_exact() -> None:
@@ -212,6 +233,17 @@ def set_exact() -> None:
     set_tf32(allowed=False)
 
 
+FLAGS = (
+    "cuda.matmul.allow_tf32",
+    "cudnn.allow_tf32",
+    "cudnn.benchmark",
+    "cudnn.deterministic",
+    "cuda.matmul.allow_bf16_reduced_precision_reduction",
+    "cuda.matmul.allow_fp16_reduced_precision_reduction",
+)
+"""Names below `torch.backends`: what chooses kernels and their precision, on or off."""
+MIXED = "mixed"
+"""Precision of matrix products that differs between kinds of device."""
 ATTENTION_KERNELS = ("flash", "mem_efficient", "math", "cudnn")
 """Of torch's scaled dot-product attention; which of those allowed is taken depends on the input."""
 
@@ -234,8 +266,9 @@ def numerics(extractor: object) -> dict[str, Any]:
             if getattr(torch.backends.cuda, f"{name}_sdp_enabled", bool)()
         ],
         "deterministic": bool(torch.are_deterministic_algorithms_enabled()),
-        "matmul_precision": str(torch.get_float32_matmul_precision()),
+        "matmul_precision": _matmul_precision(torch),
         "compiled": getattr(extractor, "compiled", False) is True,
+        "flags": _flags_on(torch),
     }
 
 

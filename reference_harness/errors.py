@@ -25,7 +25,7 @@ def known_name(lead: str, name: str, known_names: Sequence[str]) -> str:
     """
     if name in known_names:
         return name
-    matches = [each for each in known_names if each.casefold() == name.casefold()]
+    matches = [candidate for candidate in known_names if candidate.casefold() == name.casefold()]
     if len(matches) != 1:
         raise unknown_name(lead, name, known_names)
     return matches[0]

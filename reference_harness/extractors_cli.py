@@ -77,10 +77,10 @@ def digest(name: str) -> None:
 
     plain = name.removeprefix("builtin:")
     try:
-        known = known_name(f"no built-in extractor {name!r}", plain, tuple(BUILTINS))
+        exact_name = known_name(f"no built-in extractor {name!r}", plain, tuple(BUILTINS))
     except OptionError as error:
         raise click.UsageError(str(error)) from error
-    click.echo(json.dumps(built_in(known)._asdict()))
+    click.echo(json.dumps(built_in(exact_name)._asdict()))
 
 
 @extractors.command()
@@ -244,10 +244,14 @@ def _table(spec: str, results: list["PropertyResult"]) -> None:
         "not verified": _count(results, Outcome.NOT_VERIFIED) - lost,
     }
     count = f"{len(results)} properties"
-    (first, what), *others = ((n, what) for what, n in counts.items() if n)
-    sentence = f"all {count} {what}" if first == len(results) else f"{first} of {count} {what}"
+    (first, outcome), *further = ((n, outcome) for outcome, n in counts.items() if n)
+    sentence = (
+        f"all {count} {outcome}" if first == len(results) else f"{first} of {count} {outcome}"
+    )
     singular = {"do not hold": "does not hold"}
-    phrases = [f"{n} {singular.get(what, what) if n == 1 else what}" for n, what in others]
+    phrases = [
+        f"{n} {singular.get(outcome, outcome) if n == 1 else outcome}" for n, outcome in further
+    ]
     sentence = "; ".join([sentence, *phrases])
     console.print(Text(f"{_printable(spec)}:\n{sentence}"), soft_wrap=True)
 
@@ -255,9 +259,9 @@ def _table(spec: str, results: list["PropertyResult"]) -> None:
 def _folded(results: list["PropertyResult"]) -> Iterator[tuple["PropertyResult", str]]:
     """Yield the results to show, each with how many that were not tried follow for its reason."""
     for reason, group in itertools.groupby(results, lambda r: "" if r.ran else r.sentence):
-        first, *rest = group
-        yield first, f" and {len(rest)} more" if reason and rest else ""
-        yield from ((result, "") for result in rest if not reason)
+        first, *further = group
+        yield first, f" and {len(further)} more" if reason and further else ""
+        yield from ((result, "") for result in further if not reason)
 
 
 def _printable(text: str) -> str:

@@ -112,9 +112,9 @@ def _watch_safetensors(watch: FileWatch) -> None:
 
 def package_folders() -> list[Path]:
     """Return the folders of Python, of its packages and of the harness."""
-    named = {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()}
-    named |= {name for name in sys.path if Path(name).name.endswith("-packages")}
-    return [_HERE, *(Path(name).resolve() for name in named)]
+    folders = {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()}
+    folders |= {name for name in sys.path if Path(name).name.endswith("-packages")}
+    return [_HERE, *(Path(name).resolve() for name in folders)]
 
 
 def is_within(path: Path, folders: list[Path]) -> bool:

@@ -60,15 +60,15 @@ def read_further_embeddings(
         )
         raise EmbeddingError(msg)
     sizes = {"train": len(problem.train_labels), "test": len(problem.test_labels)}
-    known = set(problem.train_labels.tolist())
+    known_labels = set(problem.train_labels.tolist())
     for number, row in enumerate(rows):
-        if row.split == FRESH and row.label not in known:
+        if row.split == FRESH and row.label not in known_labels:
             raise DataError(
                 [f"{files.rows}: sequence {number}: label {row.label} is not of the task"]
             )
         if row.split != FRESH and row.row >= sizes[row.split]:
-            what = f"sequence {row.row} of {row.split}, which has {sizes[row.split]} sequences"
-            raise DataError([f"{files.rows}: sequence {number}: is of {what}"])
+            row_name = f"sequence {row.row} of {row.split}, which has {sizes[row.split]} sequences"
+            raise DataError([f"{files.rows}: sequence {number}: is of {row_name}"])
     return FurtherEmbeddings(
         [row.split for row in rows],
         [row.kind for row in rows],

@@ -25,23 +25,23 @@ def texts(arguments: Sequence[str], option: str) -> dict[str, str]:
 
 
 def values(option_texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return what texts mean: integers, true, false and none become such values."""
-    named = {"true": True, "false": False, "none": None}
+    """Return the values that texts mean: integers, true, false and none become such values."""
+    constants = {"true": True, "false": False, "none": None}
     return {
-        key: int(value) if re.fullmatch(r"-?\d+", value) else named.get(value, value)
+        key: int(value) if re.fullmatch(r"-?\d+", value) else constants.get(value, value)
         for key, value in option_texts.items()
     }
 
 
 def is_compiled(extractor: str, option_texts: Mapping[str, str]) -> bool:
     """Whether options have the model of a built-in extractor compiled by torch."""
-    own = BUILTINS.get(extractor.removeprefix("builtin:"))
-    return own is not None and values(option_texts).get("compile") is True
+    built_in = BUILTINS.get(extractor.removeprefix("builtin:"))
+    return built_in is not None and values(option_texts).get("compile") is True
 
 
 def keywords(extractor: str, option_texts: Mapping[str, str], batching: Batching) -> dict[str, Any]:
     """Return the keywords for an extractor: one that plans batches learns how."""
-    own = BUILTINS.get(extractor.removeprefix("builtin:"))
-    plans = own is not None and own.plans_batches
+    built_in = BUILTINS.get(extractor.removeprefix("builtin:"))
+    plans = built_in is not None and built_in.plans_batches
     shared = {"batching": batching.mode, "token_budget": batching.token_budget} if plans else {}
     return shared | values(option_texts)

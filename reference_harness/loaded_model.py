@@ -28,7 +28,7 @@ class WeightFile(NamedTuple):
     name: str
     """Its path in the repository or folder of the model; else its name."""
     repository: str
-    """Of the Hub: `OWNER/NAME`; "" where nothing shows it."""
+    """Repository of the Hub, `OWNER/NAME`; "" where nothing shows it."""
     revision: str
 
 
@@ -83,7 +83,7 @@ def without_unused(
 
 def _weight_files(paths: Iterable[str], folder: Path | None) -> Iterable[WeightFile]:
     """Yield the files of weights among some paths, in order of name."""
-    packages, own = package_folders(), None if folder is None else folder.resolve()
+    packages, own_folder = package_folders(), None if folder is None else folder.resolve()
     for path in sorted(map(Path, paths)):
         real = path.resolve()
         if path.suffix.lower() not in _ENDINGS or is_within(real, packages):
@@ -91,8 +91,8 @@ def _weight_files(paths: Iterable[str], folder: Path | None) -> Iterable[WeightF
         if snapshot := _SNAPSHOT.search(path.as_posix()):
             repository, revision, inside = snapshot.groups()
             yield WeightFile(path, inside, repository.replace("--", "/"), revision)
-        elif own is not None and real.is_relative_to(own) and real != own:
-            yield WeightFile(path, real.relative_to(own).as_posix(), "", "")
+        elif own_folder is not None and real.is_relative_to(own_folder) and real != own_folder:
+            yield WeightFile(path, real.relative_to(own_folder).as_posix(), "", "")
         else:
             yield WeightFile(path, path.name, "", "")
 
@@ -100,9 +100,9 @@ def _weight_files(paths: Iterable[str], folder: Path | None) -> Iterable[WeightF
 def _declared_files(declared: dict[str, Any], name_model: str) -> list[str]:
     """Return the paths of the files that an extractor declares, where they are here."""
     paths = [Path(name_model, name) for name in declared["weights"]] if name_model else []
-    here = [str(path) for path in paths if path.is_file()]
-    if here or declared["kind"] != "huggingface" or not declared["revision"]:
-        return here
+    present = [str(path) for path in paths if path.is_file()]
+    if present or declared["kind"] != "huggingface" or not declared["revision"]:
+        return present
     try:
         from huggingface_hub import try_to_load_from_cache
     except ImportError:
@@ -132,15 +132,15 @@ def _located(
     origins = sorted({(file.repository, file.revision) for file in files})
     claimed = (declared["location"], declared["revision"])
     kind = declared["kind"]
-    named = [f"{repository} at {revision}" for repository, revision in origins if repository]
-    if len(named) > 1 or (named and kind != UNDECLARED and origins != [claimed]):
-        own = f"{claimed[0]} at {claimed[1]}" if kind == "huggingface" else f"kind {kind}"
+    origins_text = [f"{repository} at {revision}" for repository, revision in origins if repository]
+    if len(origins_text) > 1 or (origins_text and kind != UNDECLARED and origins != [claimed]):
+        claimed_text = f"{claimed[0]} at {claimed[1]}" if kind == "huggingface" else f"kind {kind}"
         msg = (
-            f"the extractor declares {own} as its source, and loaded {files[0].name} of "
-            f"{', '.join(named)}: load and declare one commit of one repository"
+            f"the extractor declares {claimed_text} as its source, and loaded {files[0].name} of "
+            f"{', '.join(origins_text)}: load and declare one commit of one repository"
         )
         raise ExtractorError(msg)
-    if named:
+    if origins_text:
         repository, revision = origins[0]
         where: dict[str, Any] = {"kind": "huggingface", "location": repository}
         return LoadedModel(where | {"revision": revision, "weights": weights})

@@ -69,10 +69,10 @@ class LoadedExtractor:
             for name, module in sys.modules.items()
             if name.startswith(f"{package}.") and module.__file__
         }
-        own = {Path(str(sys.modules[type(self.extractor).__module__].__file__))}
+        own_files = {Path(str(sys.modules[type(self.extractor).__module__].__file__))}
         if self.path.startswith("builtin:") or not package:
             return {}
-        return {file.name: file_sha256(file) for file in sorted(files - own) if file != _BASE}
+        return {file.name: file_sha256(file) for file in sorted(files - own_files) if file != _BASE}
 
 
 _BASE = Path(str(base.__file__))
@@ -120,7 +120,7 @@ def load(
 
 
 class BuiltIn(NamedTuple):
-    """How a submission names a built-in extractor."""
+    """Name and digest by which a submission identifies a built-in extractor."""
 
     path: str
     class_name: str
@@ -129,9 +129,9 @@ class BuiltIn(NamedTuple):
 
 def built_in(name: str) -> BuiltIn:
     """Return path, class and digest of a built-in extractor, without importing it."""
-    own = BUILTINS[name]
-    files = [_HERE / "extractors" / f for f in ("base.py", f"{own.stem}.py", *own.helpers)]
-    return BuiltIn(f"builtin:{name}", own.class_name, _sha256_of_files(files))
+    builtin = BUILTINS[name]
+    files = [_HERE / "extractors" / f for f in ("base.py", f"{builtin.stem}.py", *builtin.helpers)]
+    return BuiltIn(f"builtin:{name}", builtin.class_name, _sha256_of_files(files))
 
 
 def locate(spec: str, folder: str | Path | None = None) -> Path:
@@ -244,8 +244,10 @@ def _build(cls: Any, path: str, **keywords: Any) -> BaseEmbeddingExtractor:
     except ExtractorError:
         raise
     except Exception as error:
-        given = ", ".join(keywords)
-        msg = f"{path}:{cls.__name__}({given}) failed: {_say(error)}; correct the constructor"
+        options_text = ", ".join(keywords)
+        msg = (
+            f"{path}:{cls.__name__}({options_text}) failed: {_say(error)}; correct the constructor"
+        )
         raise ExtractorError(msg) from error
     return extractor
 
@@ -260,10 +262,10 @@ def _refuse_unknown(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
         return
     for name in keywords:
         if name not in parameters and name not in _ALWAYS:
-            known = [option for option in parameters if option not in _ALWAYS]
+            option_names = [option for option in parameters if option not in _ALWAYS]
             msg = (
                 f"{path}:{cls.__name__} has no option {name!r}; "
-                f"its options are: {', '.join(known) or 'none'}"
+                f"its options are: {', '.join(option_names) or 'none'}"
             )
             raise UnknownOptionError(msg)
 
@@ -275,8 +277,8 @@ _INIT = 'def __init__(self, name_model, device="cpu"):'
 def _refuse_other_methods(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
     """Raise SignatureError for a class whose methods do not take what the harness passes."""
     if "extract_embeddings" in getattr(cls, "__abstractmethods__", ()):
-        own = [name for name, value in vars(cls).items() if inspect.isfunction(value)]
-        defined = f"defines {', '.join(own)}, but" if own else "has"
+        methods = [name for name, value in vars(cls).items() if inspect.isfunction(value)]
+        defined = f"defines {', '.join(methods)}, but" if methods else "has"
         msg = f"{path}:{cls.__name__} {defined} no extract_embeddings; write {_EMBED}"
         raise SignatureError(msg)
     method = inspect.getattr_static(cls, "extract_embeddings")

@@ -27,7 +27,7 @@ class AnyMatrix(Protocol):
 
     @property
     def size(self) -> int:
-        """Their product."""
+        """Number of values: rows times columns."""
 
     def __len__(self) -> int:
         """Return the number of embeddings."""
@@ -63,12 +63,12 @@ def open_matrix(path: Path) -> noise.Embeddings:
         raise EmbeddingError(msg)
     for start in range(0, len(matrix), FINITE_EMBEDDINGS):
         part = matrix[start : start + FINITE_EMBEDDINGS]
-        for wrong, what in (
+        for wrong, objection in (
             (~np.isfinite(part), "a number that is not finite"),
             (np.abs(part) > MAGNITUDE_MAX, f"a number beyond {MAGNITUDE_MAX:.3g}"),
         ):
             if wrong.any():
                 row = start + int(np.argmax(wrong.any(axis=1)))
-                msg = f"{path}: embedding {row} holds {what}"
+                msg = f"{path}: embedding {row} holds {objection}"
                 raise EmbeddingError(msg)
     return matrix

@@ -22,7 +22,7 @@ FORMATS = ("text", "markdown", "json")
     multiple=True,
     type=click.Choice(KINDS, case_sensitive=False),
     help="Repeatable; default: all. Others are compared with the first. "
-    + "; ".join(f"{kind}: {what}" for kind, what in WHAT.items())
+    + "; ".join(f"{kind}: {meaning}" for kind, meaning in WHAT.items())
     + ".",
 )
 @click.option("--tasks", multiple=True, metavar="ID[,ID]", help="Tasks; default: all in common.")

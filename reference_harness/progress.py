@@ -67,15 +67,15 @@ class PrintingListener:
 
     def begin(self, task_id: str, todo: int) -> None:
         """Start the bar of one task, or add to it where others are embedded at the same time."""
-        what = f"{self._label}embed {task_id}"
+        step = f"{self._label}embed {task_id}"
         self._embedding = task_id
         if self._done < self._todo:
             self._todo += todo
-            self._bars.update(self._embed, total=self._todo, description=f"{escape(what)}, ...")
+            self._bars.update(self._embed, total=self._todo, description=f"{escape(step)}, ...")
             return
         self._since, self._letters = time.monotonic(), 0
         self._todo, self._done = todo, 0
-        self._bars.reset(self._embed, total=todo, description=escape(what), rate="")
+        self._bars.reset(self._embed, total=todo, description=escape(step), rate="")
 
     def step(self, sequences: int, letters: int) -> None:
         """Move the bar and show letters a second."""
@@ -101,7 +101,7 @@ class PrintingListener:
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def say_state(self) -> None:
-        """Write what is finished and what is embedded; nothing once all tasks are finished."""
+        """Write the numbers of finished and embedded tasks; nothing once all are finished."""
         if self._finished >= self._count:
             return
         now = f"{self._finished:,} of {plural(self._count, 'task')} finished"
@@ -119,7 +119,7 @@ Listeners = Callable[[int, str], Listener]
 
 @contextmanager
 def listeners(*, quiet: bool) -> Iterator[Listeners]:
-    """Return what suits the error stream, for several runs: bars are shown on a terminal alone."""
+    """Return the listeners of several runs that fit the error stream: bars on a terminal alone."""
     if quiet:
         yield lambda _tasks, _label: SilentListener()
         return
@@ -148,8 +148,8 @@ def _each_minute(listeners: Sequence[PrintingListener]) -> Iterator[None]:
 
     def write() -> None:
         while not ended.wait(LINE_SECONDS):
-            for each in list(listeners):
-                each.say_state()
+            for listener in list(listeners):
+                listener.say_state()
 
     thread = threading.Thread(target=write, name="progress", daemon=True)
     thread.start()

@@ -26,7 +26,7 @@ _OUTCOMES = {
 
 
 def properties_of(extractor: LoadedExtractor, device: str) -> dict[str, RunProperty]:
-    """Return what a few short sequences show of an extractor with a module of torch."""
+    """Return the properties that short sequences show of an extractor with a module of torch."""
     subject = Subject(spec=extractor.path, name_model="", device=device)
     subject.__dict__["loaded"] = extractor  # what the cached property would load again
     results = (attempt(slug, subject) for slug in EXTRACTOR_PROPERTIES)
@@ -36,16 +36,18 @@ def properties_of(extractor: LoadedExtractor, device: str) -> dict[str, RunPrope
 
 
 def properties_of_tasks(tasks: Mapping[str, TaskRecord]) -> dict[str, RunProperty]:
-    """Return what the tasks of a run show: whether all letters are read, and nothing drifts."""
+    """Return the properties that the tasks of a run show: letters read, and no drift."""
     measured = {name: task.measured for name, task in tasks.items() if task.measured is not None}
     if not measured:
         return {}
-    letters = {name: own.letters for name, own in measured.items()}
-    unseen = [name for name, own in letters.items() if own is None]
-    unread = [name for name, own in letters.items() if own is not None and own.read < own.given]
-    drifts = {name: own.drift for name, own in measured.items()}
-    moved = [name for name, own in drifts.items() if own and own.difference > DRIFT_MAX]
-    again = [name for name, own in drifts.items() if own is None]
+    letters = {name: facts.letters for name, facts in measured.items()}
+    unseen = [name for name, facts in letters.items() if facts is None]
+    unread = [
+        name for name, facts in letters.items() if facts is not None and facts.read < facts.given
+    ]
+    drifts = {name: facts.drift for name, facts in measured.items()}
+    moved = [name for name, facts in drifts.items() if facts and facts.difference > DRIFT_MAX]
+    again = [name for name, facts in drifts.items() if facts is None]
     of = plural(len(tasks), "task")
     return {
         LETTERS_READ: _judged(

@@ -44,8 +44,8 @@ def with_quick(names: list[str], bench: Benchmark) -> list[str]:
     """
     if any(name.casefold() == QUICK for name in names) and bench.sha256 != quick().benchmark:
         msg = (
-            f"--tasks {QUICK}: chosen for GENEB alone, by its public rows; {bench.name} is another "
-            "definition: name its tasks, which `geneb-harness tasks` lists"
+            f"--tasks {QUICK} stands for tasks of GENEB, and the benchmark is {bench.name}: name "
+            "its tasks, which `geneb-harness tasks` lists"
         )
         raise OptionError(msg)
     return [
@@ -55,13 +55,13 @@ def with_quick(names: list[str], bench: Benchmark) -> list[str]:
 
 def quick_line(record: RunRecord) -> str:
     """Return a line of what a run of the quick tasks alone predicts; "" for any other run."""
-    own = quick()
+    fit = quick()
     full = {task: run.regimes[FULL] for task, run in record.tasks.items() if FULL in run.regimes}
-    is_quick = record.benchmark.sha256 == own.benchmark and full.keys() == {*own.tasks}
+    is_quick = record.benchmark.sha256 == fit.benchmark and full.keys() == {*fit.tasks}
     if not is_quick or record.limit is not None:
         return ""
     mean = math.fsum(cell.scores.MCC for cell in full.values()) / len(full)
     return (
-        f"\nquick: mean MCC {mean:.3f} of {len(full)} tasks; by {own.rows} rows the mean over all "
-        f"categories is {own.slope * mean + own.intercept:.3f}, leave-one-out error {own.error:.3f}"
+        f"\nquick: mean MCC {mean:.3f} of {len(full)} tasks; by {fit.rows} rows the mean over all "
+        f"categories is {fit.slope * mean + fit.intercept:.3f}, leave-one-out error {fit.error:.3f}"
     )

@@ -245,5 +245,5 @@ def _read(path: Path, names: tuple[str, ...]) -> "tuple[dict[str, Any], Mapping[
 
     document, tasks = receipt_in(path)
     lead = "--tasks {}: the receipt has no such task"
-    known = [known_name(lead.format(name), name, tuple(tasks)) for name in names]
-    return document, {name: tasks[name] for name in known}
+    exact_names = [known_name(lead.format(name), name, tuple(tasks)) for name in names]
+    return document, {name: tasks[name] for name in exact_names}

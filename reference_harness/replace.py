@@ -21,8 +21,8 @@ def refuse_loss(option: str, path: Path, settings: Settings) -> None:
 
     A file that is neither a run record nor a submission is not considered.
     """
-    held = _read(path)
-    regimes = _regimes(held)
+    former = _read(path)
+    regimes = _regimes(former)
     tasks = list(dict.fromkeys(task for task_ids in regimes.values() for task in task_ids))
     running = {task.id for task in tasks_to_run(settings)}
     other_tasks = [task for task in tasks if task not in running]
@@ -31,7 +31,7 @@ def refuse_loss(option: str, path: Path, settings: Settings) -> None:
         lost, used = _left_out("task", other_tasks), "--tasks" if settings.tasks else ""
     elif other_regimes:
         lost, used = _left_out("regime", other_regimes), "--regimes" if settings.regimes else ""
-    elif tasks and settings.limit is not None and held.get("limit") is None:
+    elif tasks and settings.limit is not None and former.get("limit") is None:
         lost, used = "scores of all sequences, and this run is a trial", "--limit"
     else:
         return

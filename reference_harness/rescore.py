@@ -120,13 +120,13 @@ class _Rescoring:
     def go(self, lend_workers: WorkerLender) -> Rescored:
         request = self.request
         matrix = open_matrix(request.embeddings)
-        given = read_embedding_file(request.sequences, request.embeddings, len(matrix))
+        embedding_file = read_embedding_file(request.sequences, request.embeddings, len(matrix))
         data = {t: load(request.benchmark, request.source, t) for t in request.tasks}
         self.parts = {
             task_id: task_part_of(
                 task_data,
                 request.benchmark,
-                given,
+                embedding_file,
                 is_rounded=request.is_rounded,
             )
             for task_id, task_data in data.items()

@@ -71,8 +71,8 @@ def run_in_batch(arguments: list[str], workers: object) -> None:
     """
     from .receipt_cli import receipt_cells, receipt_equal, receipt_refit  # imports this module
 
-    known = (sequences, variants, rescore, receipt_cells, receipt_equal, receipt_refit)
-    commands = {command.name: command for command in known}
+    batch_commands = (sequences, variants, rescore, receipt_cells, receipt_equal, receipt_refit)
+    commands = {command.name: command for command in batch_commands}
     command = commands.get(next(iter(arguments), ""))
     if command is None:
         msg = f"{arguments[:1]}: expected {' or '.join(map(str, commands))}"
@@ -303,6 +303,6 @@ def chosen_names(text: str, known_names: tuple[str, ...], option: str) -> tuple[
     """
     from .errors import known_name
 
-    given = [name.strip() for name in text.split(",") if name.strip()]
-    chosen = {known_name(f"{option} {name!r}", name, known_names) for name in given}
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    chosen = {known_name(f"{option} {name!r}", name, known_names) for name in names}
     return tuple(name for name in known_names if not chosen or name in chosen)

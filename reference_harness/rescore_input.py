@@ -47,10 +47,12 @@ def task_part_of(
 ) -> TaskPart:
     """Find the embeddings of a task. Raises DataError, which names the first that is missing."""
     protocol = benchmark.protocol
-    both = [*data.train.sequences, *data.test.sequences]
-    digests = sequence_digests(both)
+    sequences = [*data.train.sequences, *data.test.sequences]
+    digests = sequence_digests(sequences)
     if lacking := [
-        s for s, digest in zip(both, digests, strict=True) if digest not in embedding_file.row_of
+        s
+        for s, digest in zip(sequences, digests, strict=True)
+        if digest not in embedding_file.row_of
     ]:
         msg = (
             f"task {data.id}: {len(lacking)} of its sequences are not in "

@@ -211,22 +211,25 @@ class CopyJob:
 
 
 @contextmanager
-def _refusing(what: str) -> Iterator[None]:
+def _refusing(part_name: str) -> Iterator[None]:
     """Make one ProbeError, which begins with `what`, of whatever the probe's libraries raise."""
     try:
         yield
     except ProbeError as error:
-        msg = f"{what}: {error}"
+        msg = f"{part_name}: {error}"
         raise (OutOfMemoryError if is_out_of_memory(error) else ProbeError)(msg) from error
     except Exception as error:  # untrusted numbers make a library raise what it likes
         cause = " ".join(f"{type(error).__name__}: {error}".split())
         kind = OutOfMemoryError if is_out_of_memory(error) else ProbeError
-        msg = f"{what}: the probe failed: {cause}"
+        msg = f"{part_name}: the probe failed: {cause}"
         raise kind(msg) from error
 
 
 def copy_of(problem: probe.Problem, predictions: list[Labels], base: list[Labels]) -> JitteredCopy:
     """Return scores and flips of one copy's predictions, one (m,) array a seed."""
     triples, _, _ = score(problem, predictions)
-    flips = [int((labels != was).sum()) for labels, was in zip(predictions, base, strict=True)]
+    flips = [
+        int((labels != base_labels).sum())
+        for labels, base_labels in zip(predictions, base, strict=True)
+    ]
     return JitteredCopy(per_seed=metric_columns(triples), flips=flips)

@@ -68,12 +68,12 @@ class Settings:
 
 def missing_tasks(settings: Settings) -> list[Missing]:
     """Return the benchmark's tasks that this run leaves out, in its order, with the reason."""
-    here = settings.source.available()
+    available = settings.source.available()
     requested = set(settings.tasks)
     return [
-        Missing(task=t.id, reason="not in the data" if t.id not in here else "not asked for")
+        Missing(task=t.id, reason="not in the data" if t.id not in available else "not asked for")
         for t in settings.benchmark.tasks
-        if t.id not in here or (requested and t.id not in requested)
+        if t.id not in available or (requested and t.id not in requested)
     ]
 
 
@@ -82,8 +82,8 @@ def task_names(names: Iterable[str], benchmark: Benchmark) -> tuple[str, ...]:
 
     Raises OptionError for a task that it does not have.
     """
-    known = [task.id for task in benchmark.tasks]
-    return tuple(known_name(_no_task(name, benchmark), name, known) for name in names)
+    task_ids = [task.id for task in benchmark.tasks]
+    return tuple(known_name(_no_task(name, benchmark), name, task_ids) for name in names)
 
 
 def unknown_task(name: str, benchmark: Benchmark) -> OptionError:
@@ -101,15 +101,15 @@ def tasks_to_run(settings: Settings) -> list[Task]:
     Raises OptionError for a task that the benchmark does not have, DataError for one that the data
     do not have.
     """
-    known = [task.id for task in settings.benchmark.tasks]
-    here = settings.source.available()
+    task_ids = [task.id for task in settings.benchmark.tasks]
+    available = settings.source.available()
     for task_id in settings.tasks:
-        if task_id not in known:
+        if task_id not in task_ids:
             raise unknown_task(task_id, settings.benchmark)
-        if task_id not in here:
+        if task_id not in available:
             raise DataError([f"task {task_id}: the data folder has no file of it"])
-    requested = set(settings.tasks) or here
-    return [task for task in settings.benchmark.tasks if task.id in requested & here]
+    requested = set(settings.tasks) or available
+    return [task for task in settings.benchmark.tasks if task.id in requested & available]
 
 
 def key_parts(settings: Settings) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def listed_runs(path: Path, context: click.Context, common: dict[str, Any]) -> l
 
 def _options(table: Any, context: click.Context, label: str) -> dict[str, Any]:
     """Return a table as options, converted as click does. Raises OptionError."""
-    known = {
+    options_by_name = {
         name.removeprefix("--"): option
         for option in context.command.params
         if option.name not in CALL_OPTIONS
@@ -69,12 +69,12 @@ def _options(table: Any, context: click.Context, label: str) -> dict[str, Any]:
         key = OLD_KEYS.get(given_key, given_key)
         if key != given_key:
             say_new_name(f"{label}: {given_key}", key)
-        option = known.get(key.replace("_", "-"))
+        option = options_by_name.get(key.replace("_", "-"))
         if not isinstance(option, click.Option):
             raise OptionError(f"{label}: {key!r} is no option of a run: see `geneb-harness run -h`")
         try:
-            given = value if option.is_flag else _texts(value) if option.multiple else str(value)
-            options[str(option.name)] = option.type_cast_value(context, given)
+            words = value if option.is_flag else _texts(value) if option.multiple else str(value)
+            options[str(option.name)] = option.type_cast_value(context, words)
         except click.UsageError as error:
             raise OptionError(f"{label}: {key}: {error.message}") from error
     return options

@@ -58,9 +58,11 @@ def reason(error: BaseException) -> str:
     answered = getattr(error, "response", None)
     if answered is not None:
         status, path = answered.status_code, urlsplit(str(answered.url)).path
-        what = "a token" if "/xet-" in path else "the list of files" if "/tree/" in path else path
+        requested = (
+            "a token" if "/xet-" in path else "the list of files" if "/tree/" in path else path
+        )
         fix = "see that the data set is public and has this commit, or set HF_TOKEN"
-        return f"the Hub answers {status} when asked for {what}; " + (
+        return f"the Hub answers {status} when asked for {requested}; " + (
             _RETRY_FIX
             if status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR
             else fix

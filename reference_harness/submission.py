@@ -26,13 +26,13 @@ def meta_of(values: dict[str, Any]) -> Meta:
     try:
         return Meta.model_validate(values | {"provenance": "self-reported"})
     except ValidationError as error:
-        what = first_error(error, with_input=True)
-        msg = f"the metadata of the submission cannot be written: {what}: correct it"
+        error_text = first_error(error, with_input=True)
+        msg = f"the metadata of the submission cannot be written: {error_text}: correct it"
         raise OptionError(msg) from error
 
 
 def undeclared_fields(description: dict[str, Any]) -> list[str]:
-    """Return what an extractor has to declare before a 1.1 submission can be written."""
+    """Return the fields that an extractor has to declare before a 1.1 submission can be written."""
     embedding = description["embedding"]
     lacking = [key for key in MUST_DECLARE if embedding[key] == UNDECLARED]
     return lacking + (["source"] if description["model"]["kind"] == UNDECLARED else [])
@@ -67,15 +67,17 @@ def build(
     try:
         MODELS[version].model_validate(document)
     except ValidationError as error:
-        what = first_error(error, with_input=True)
-        msg = f"the run does not fit format {version} of submissions: {what}: correct what the "
+        error_text = first_error(error, with_input=True)
+        msg = (
+            f"the run does not fit format {version} of submissions: {error_text}: correct what the "
+        )
         msg += "extractor declares; the run record has every score"
         raise OptionError(msg) from error
     return document
 
 
 def _details(record: RunRecord, benchmark: Benchmark, version: FormatVersion) -> dict[str, Any]:
-    """Return what formats from 1.1 on have beside the scores. Raises OptionError."""
+    """Return the members of formats from 1.1 on beside the scores. Raises OptionError."""
     if lacking := undeclared_fields(record.model_dump()):
         msg = (
             f"the extractor does not declare {', '.join(lacking)}: add it as a class attribute, "
@@ -93,7 +95,7 @@ def _details(record: RunRecord, benchmark: Benchmark, version: FormatVersion) ->
 
 
 def _measured(record: RunRecord, version: FormatVersion) -> dict[str, Any]:
-    """Return what the run measured of its tasks, and saw of the extractor, for format 1.2.
+    """Return the measurements of tasks and properties of the extractor, for format 1.2.
 
     Nothing for a record of an older harness.
     """
@@ -104,7 +106,7 @@ def _measured(record: RunRecord, version: FormatVersion) -> dict[str, Any]:
     }
     if version != "1.2":
         return {}
-    properties = {name: seen.model_dump() for name, seen in record.properties.items()}
+    properties = {name: outcome.model_dump() for name, outcome in record.properties.items()}
     return {
         **({"measured": measured} if measured else {}),
         **({"properties": properties} if properties else {}),
@@ -135,7 +137,7 @@ def _run(record: RunRecord) -> dict[str, Any]:
 
 
 def _embedding_cost(record: RunRecord) -> dict[str, Any]:
-    """Return what embedding took, summed over the tasks of which this run embedded a part."""
+    """Return the cost of embedding, summed over the tasks of which this run embedded a part."""
     tasks = [task for task in record.tasks.values() if task.embedded_letters]
     seconds = sum(task.embed_seconds for task in tasks)
     if not seconds:

@@ -24,8 +24,8 @@ def write_repository(benchmark: Benchmark, folder: Path, out: Path) -> list[str]
     some of the tasks would break everybody who pins it.
     """
     source = Folder(folder, benchmark)
-    here = source.available()
-    if missing := [task.id for task in benchmark.tasks if task.id not in here]:
+    available = source.available()
+    if missing := [task.id for task in benchmark.tasks if task.id not in available]:
         raise DataError([f"{folder}: task {name} is missing" for name in missing])
     lines = []
     for task in benchmark.tasks:
@@ -72,15 +72,13 @@ task_categories:
 - text-classification
 tags:
 - biology
-- genomics
-- DNA
 configs:
 {configs}
 ---
 
 # {benchmark.name} task data
 
-{len(lines)} classification tasks on DNA sequences. `{REMOTE}/<task_id>/train.csv` and `test.csv`
+{len(lines)} classification tasks on sequences. `{REMOTE}/<task_id>/train.csv` and `test.csv`
 have the columns text and label;
 `{FLAT}/<task_id>.csv` holds the same sequences and a third, split.
 Scores are comparable at one revision only: pin it by its commit.

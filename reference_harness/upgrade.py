@@ -50,7 +50,7 @@ def read_submission(path: Path) -> dict[str, Any]:
         msg = f"{path}: {error.reason}"
         raise OptionError(msg) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        msg = f"{path}: no submission: run `geneb-ci check {path}`"
+        msg = f"{path} is no valid submission: run `geneb-ci check {path}`"
         raise OptionError(msg) from error
     if version == LATEST:
         msg = f"{path}: it has format {LATEST} already: nothing to do"
@@ -107,10 +107,10 @@ def benchmark_of(record: RunRecord, definition: Path | None) -> Benchmark:
 
     Raises OptionError where it is another.
     """
-    known = (
+    known_benchmarks = (
         [definitions.load(definition)] if definition else [definitions.geneb(), definitions.mini()]
     )
-    for candidate in known:
+    for candidate in known_benchmarks:
         if candidate.sha256 == record.benchmark.sha256:
             return candidate
     msg = (
@@ -183,7 +183,7 @@ def _is_rounding(claimed: float, value: float, decimals: int) -> bool:
 
 
 def _other_evidence(document: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """Return what format 1.1 says of the run and its predictions otherwise than the record."""
+    """Return how format 1.1 contradicts the record on the run and its predictions."""
     run = document.get("run")
     wrong = [
         f"run.{key} differs"
@@ -193,7 +193,7 @@ def _other_evidence(document: dict[str, Any], new: dict[str, Any]) -> list[str]:
     evidence = document.get("evidence", {})
     for regime, tasks in new["evidence"].items():
         for task, cell in tasks.items():
-            here = evidence.get(regime, {}).get(task, {})
-            if here.get("predictions_sha256") != cell["predictions_sha256"]:
+            cell_evidence = evidence.get(regime, {}).get(task, {})
+            if cell_evidence.get("predictions_sha256") != cell["predictions_sha256"]:
                 wrong.append(f"{task} in {regime} has other predictions")
     return wrong

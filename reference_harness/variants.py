@@ -55,18 +55,18 @@ def variants_of(
     training sequence one of a kind drawn for it. `seed` is any text; `reverse` adds the reverse
     complement.
     """
-    known = {*data.train.sequences, *data.test.sequences}
+    real_sequences = {*data.train.sequences, *data.test.sequences}
     kinds = (*KINDS, REVERSED) if reverse else KINDS
     uniform = _stream(f"{seed}\n{data.id}")
     variants = []
     for row in _sample(len(data.test.sequences), rows, uniform):
         for kind in kinds:
-            sequence = _variant(data.test.sequences[row], kind, known, uniform)
+            sequence = _variant(data.test.sequences[row], kind, real_sequences, uniform)
             if sequence is not None:
                 variants.append(VariantSequence("test", row, kind, sequence))
     for row in _sample(len(data.train.sequences), rows, uniform):
         kind = kinds[int(uniform() * len(kinds))]
-        sequence = _variant(data.train.sequences[row], kind, known, uniform)
+        sequence = _variant(data.train.sequences[row], kind, real_sequences, uniform)
         if sequence is not None:
             variants.append(VariantSequence("train", row, kind, sequence))
     return variants
@@ -80,11 +80,11 @@ def _stream(words: str) -> Uniform:
 
 def _sample(count: int, maximum: int, uniform: Uniform) -> list[int]:
     """Return at most `maximum` of `count` numbers, ascending."""
-    left = list(range(count))
+    indices = list(range(count))
     for index in range(min(maximum, count)):
-        other = index + int(uniform() * (count - index))
-        left[index], left[other] = left[other], left[index]
-    return sorted(left[: min(maximum, count)])
+        swapped = index + int(uniform() * (count - index))
+        indices[index], indices[swapped] = indices[swapped], indices[index]
+    return sorted(indices[: min(maximum, count)])
 
 
 def _variant(sequence: str, kind: str, existing: set[str], uniform: Uniform) -> str | None:
@@ -102,8 +102,8 @@ def substituted(sequence: str, uniform: Uniform) -> str:
     most = max(1, min(SUBSTITUTIONS, round(SUBSTITUTED_SHARE * len(letters))))
     for index in (places[i] for i in _sample(len(places), most, uniform)):
         old = letters[index]
-        others = [letter for letter in _LETTERS if letter != old.upper()]
-        new = others[int(uniform() * len(others))]
+        other_letters = [letter for letter in _LETTERS if letter != old.upper()]
+        new = other_letters[int(uniform() * len(other_letters))]
         letters[index] = new.lower() if old.islower() else new
     return "".join(letters)
 
@@ -111,8 +111,8 @@ def substituted(sequence: str, uniform: Uniform) -> str:
 def cropped(sequence: str, uniform: Uniform) -> str:
     """Remove a share of the letters, divided between the two ends at random."""
     removed = max(1, round(CROP_SHARE * len(sequence)))
-    left = int(uniform() * (removed + 1))
-    return sequence[left : len(sequence) - (removed - left)]
+    removed_before = int(uniform() * (removed + 1))
+    return sequence[removed_before : len(sequence) - (removed - removed_before)]
 
 
 def shifted(sequence: str, uniform: Uniform) -> str:

@@ -98,11 +98,11 @@ def limit_process(options: WorkerOptions) -> None:
 
 def note_attempts() -> None:
     """Print a line the first time foreign code does something it has no need for."""
-    seen: set[str] = set()
+    noted: set[str] = set()
 
     def hook(event: str, _: tuple[object, ...]) -> None:
-        if event in NOTED_EVENTS and event not in seen:
-            seen.add(event)
+        if event in NOTED_EVENTS and event not in noted:
+            noted.add(event)
             os.write(2, f"attempt: {event}\n".encode())
 
     sys.addaudithook(hook)

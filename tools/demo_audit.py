@@ -62,8 +62,8 @@ class Place:
 
     def _key(self) -> None:
         key = ("--output", "key.pem", "--owner", "demo")
-        made = self.run("geneb_ci", "audit", "keygen", *key).stdout
-        entry = json.loads(made) | {"valid_from": COMMITTED_AT}
+        output = self.run("geneb_ci", "audit", "keygen", *key).stdout
+        entry = json.loads(output) | {"valid_from": COMMITTED_AT}
         self._write("leaderboard/policy/keys.json", {"keys": [entry]})
 
     def _git(self, *arguments: str) -> None:

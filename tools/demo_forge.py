@@ -37,13 +37,13 @@ def forge(record: Path, submission: Path, model_id: str, raised: Sequence[str] =
 
 def _raised(matrix: list[list[int]]) -> Any:  # scores, whose type is the harness's
     cells = np.array(matrix)
-    left = MOVED
+    cells_left = MOVED
     for true, row in enumerate(cells):
-        share = left // (len(cells) - true)
+        share = cells_left // (len(cells) - true)
         for wrong in range(len(row)):
             moved = 0 if wrong == true else min(share, int(row[wrong]))
             row[wrong] -= moved
             row[true] += moved
             share -= moved
-            left -= moved
+            cells_left -= moved
     return scores(cells)

@@ -23,7 +23,7 @@ from geneb_ci.check import place
 from geneb_ci.common import shipped, types
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
-from geneb_ci.github.settings import wanted
+from geneb_ci.github.settings import required
 from geneb_ci.github.verdict import model as verdict
 from geneb_ci.models.entry import parse_entry
 from geneb_ci.publish import manifest as published
@@ -138,16 +138,19 @@ def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
 
 def _with_entries(schema: dict[str, Any], other: dict[str, Any]) -> None:
     """Let a file that names an entry of the model registry have that in the place of a run."""
-    own, both = set(schema["required"]), set(other["required"]) & set(schema["required"])
+    required, required_by_both = (
+        set(schema["required"]),
+        set(other["required"]) & set(schema["required"]),
+    )
     schema["$defs"] |= other["$defs"]
     schema["properties"][ENTRY_MEMBER] = other["properties"][ENTRY_MEMBER]
-    schema["required"] = [member for member in schema["required"] if member in both]
+    schema["required"] = [member for member in schema["required"] if member in required_by_both]
     schema["if"] = {"required": [ENTRY_MEMBER]}
     schema["then"] = {
         "properties": dict.fromkeys(other["properties"], True),
         "additionalProperties": False,
     }
-    schema["else"] = {"required": sorted(own - both, reverse=True)}
+    schema["else"] = {"required": sorted(required - required_by_both, reverse=True)}
 
 
 def _named(properties: dict[str, Any], complete: bool) -> dict[str, Any]:
@@ -284,7 +287,7 @@ def generated() -> dict[str, str]:
             TRUST: with_attestation(),
             MODELS: models_page(),
             PAGE: man_page(),
-            SETUP: between(SETUP, "settings", f"\n{wanted.table()}\n"),
+            SETUP: between(SETUP, "settings", f"\n{required.table()}\n"),
         }
     )
 
@@ -303,15 +306,17 @@ embeddings does without. `geneb_ci/audit/defences.py` has the list, with the fun
 def defences_page() -> str:
     """Return the page of the defences: a row for each, with the sample that does without it."""
 
-    def without(each: defences.Defence) -> str:
-        uses = (("tasks", each.tasks), ("embeddings", each.embeddings))
+    def without(defence: defences.Defence) -> str:
+        uses = (("tasks", defence.tasks), ("embeddings", defence.embeddings))
         return "; ".join(
             f"{name}: {use.why}" for name, use in uses if isinstance(use, defences.DefenceUnused)
         )
 
-    def attacks(each: defences.Defence) -> str:
+    def attacks(defence: defences.Defence) -> str:
         uses = (
-            use for use in (each.tasks, each.embeddings) if isinstance(use, defences.DefenceUse)
+            use
+            for use in (defence.tasks, defence.embeddings)
+            if isinstance(use, defences.DefenceUse)
         )
         files = dict.fromkeys(use.attack.partition("::")[0] for use in uses)
         return ", ".join(f"[{Path(file).stem}](../../{file})" for file in files)
@@ -338,8 +343,8 @@ def known_files() -> str:
         benchmarks.append(parse(raw).sha256)
     entries = {}
     for path in sorted((ROOT / "leaderboard/policy/models").glob("*.toml")):
-        read = parse_entry(path.read_bytes(), path.name)
-        entries[read.sha256] = read.entry.attributes
+        entry = parse_entry(path.read_bytes(), path.name)
+        entries[entry.sha256] = entry.entry.attributes
     note = "Shipped files that `make generate` found valid. A file of other bytes is read in full."
     head = {"note": note, "benchmarks": benchmarks}
     lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
@@ -348,7 +353,7 @@ def known_files() -> str:
 
 
 def main() -> int:
-    """Write what differs, or with --check name it, and return the exit code."""
+    """Write the files that differ, or with --check name them, and return the exit code."""
     stale = []
     for name, text in generated().items():
         path = ROOT / name

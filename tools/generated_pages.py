@@ -13,7 +13,7 @@ from geneb_ci.audit.trust.attestation import (
 )
 from geneb_ci.board import columns
 from geneb_ci.common.config import find_layout
-from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, EVIDENCE_ORDER
+from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, EVIDENCE_ORDER, LEVEL_WORDS
 from geneb_ci.models.entry import RunOptions
 from geneb_ci.models.lint import unknowns
 from geneb_ci.models.registry import ModelRegistry
@@ -63,8 +63,8 @@ def between(page: str, name: str, text: str, content: str | None = None) -> str:
     content = content or (ROOT / page).read_text(encoding="utf-8")
     if not content.count(begin) == content.count(end) == 1:
         raise ValueError(f"{page} lacks {begin}...{end}: put both marks where the list belongs")
-    head, _, rest = content.partition(begin)
-    return f"{head}{begin}{text}{end}{rest.partition(end)[2]}"
+    head, _, after = content.partition(begin)
+    return f"{head}{begin}{text}{end}{after.partition(end)[2]}"
 
 
 def evidence_script() -> str:
@@ -81,6 +81,8 @@ def evidence_script() -> str:
         f"export const ORDER = {json.dumps(EVIDENCE_ORDER)};\n"
         "\n/** Whose file a row is. */\n"
         f"export const AUTHORSHIP = [\n{authorship}];\n"
+        "\n/** What is shown of a trust level, where it is another word. */\n"
+        f"export const LEVEL_WORDS = {json.dumps(LEVEL_WORDS)};\n"
     )
 
 
@@ -132,7 +134,8 @@ LAYERS = (
     ("cli", "one function for each command, imported when it is called"),
     ("api", "what the commands do, as functions: the Python interface"),
     ("situation", "where a branch or a board stands, and the one command that comes next"),
-    ("github", "pull requests, their verdicts and queue; new repositories and their settings"),
+    ("init", "a new board: its files, key and first row, its settings and App on GitHub"),
+    ("github", "pull requests, their verdicts and queue; the settings of a repository"),
     ("render", "findings, audits and boards in every format that they are read in"),
     ("publish", "git history, ledger, generations of the board, one commit to the Space"),
     ("board", "rows, intervals, ranks, diagnostics, advice, the page and its data"),
@@ -185,7 +188,7 @@ def models_page() -> str:
 
 
 def in_short(run: RunOptions, lock: str) -> str:
-    """Return what an entry says was tried, without what the page says of all."""
+    """Return the trial that an entry describes, without the words that the page has for all."""
     how = "" if run.extractor == "builtin:huggingface" else f"run by {run.extractor or 'nothing'}"
     tried = (run.exercised or run.missing or "").replace(f" under {lock or None}", "")
     tried = tried.replace(LOOKALIKE, "lookalike")

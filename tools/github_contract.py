@@ -31,7 +31,7 @@ class Package(NamedTuple):
     name: str
     version: str
     sha256: str
-    """Of the packed file."""
+    """Digest of the packed file."""
     path: str
 
 
@@ -229,13 +229,13 @@ def by_line(description: dict[str, Any]) -> str:
 
 
 def references(value: Any) -> set[str]:
-    """Return what a value refers to, at any depth."""
+    """Return the references in a value, at any depth."""
     if isinstance(value, list):
         return set().union(*map(references, value))
     if not isinstance(value, dict):
         return set()
-    own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
-    return own.union(*map(references, value.values()))
+    targets = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+    return targets.union(*map(references, value.values()))
 
 
 def json_schema(value: Any, *, is_names: bool = False) -> Any:

@@ -79,7 +79,7 @@ def main() -> int:
 
 
 def output(*command: str) -> str:
-    """Return what a command prints, run at the root. Raises CalledProcessError."""
+    """Return the output of a command, run at the root. Raises CalledProcessError."""
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
@@ -110,11 +110,13 @@ def draw(work: Path, parts: list[dict[str, Any]], number: int, seed: int) -> Non
                         mutation.occurrence,
                     )
                     mutants.append((position, item.job_id))
-    drawn = {job for _, job in random.Random(seed).sample(sorted(mutants), number)}  # noqa: S311
+    drawn_jobs = {job for _, job in random.Random(seed).sample(sorted(mutants), number)}  # noqa: S311
     for part in parts:
         with closing(session(work, part)) as open_session:
-            others = [item.job_id for item in open_session.work_items if item.job_id not in drawn]
-            open_session.set_multiple_results(others, WorkResult(WorkerOutcome.SKIPPED))
+            undrawn = [
+                item.job_id for item in open_session.work_items if item.job_id not in drawn_jobs
+            ]
+            open_session.set_multiple_results(undrawn, WorkResult(WorkerOutcome.SKIPPED))
     (work / "population").write_text(f"{len(mutants)}\n", encoding="utf-8")
 
 

@@ -43,8 +43,8 @@ def main() -> None:
             y = top["y"] - MARGIN if top else 0
             clip: Any = {"x": 0, "y": y, **SHOWN}
             page.screenshot(path=BOARD, animations="disabled", clip=clip)
-    with Image.open(BOARD) as drawn:
-        small = drawn.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    with Image.open(BOARD) as picture:
+        small = picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
     small.save(BOARD, optimize=True)
 
 

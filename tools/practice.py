@@ -9,6 +9,7 @@ requests, judges them as the workflow does, and answers until it is told `quit`.
 import datetime as dt
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -17,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from geneb_ci.github.new_repository import template
-from geneb_ci.github.settings.wanted import SETTINGS
+from geneb_ci.github.settings.required import SETTINGS
+from geneb_ci.init.new_repository import template
 from tests.github.server import REPOSITORY
 from tests.github.serving import serving
 from tests.publish.hub import WRITER, Hub
@@ -39,9 +40,12 @@ HELP = """\
   comment N TEXT   comment as a maintainer: /audit, /dispute, or words
   sweep            judge what has no verdict, as the workflow does
   merge N          squash a pull request into main, where its verdict allows it
+  bypass N         merge what is no submission, without a verdict, as maintainers may
   close N          close it
   quit             stop the servers; the folder stays"""
 
+HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
+"""What GitHub shows nobody of a comment."""
 Files = Mapping[str, bytes | None]
 """Path to bytes; None deletes the file."""
 
@@ -65,7 +69,7 @@ class Practice:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What the commands of a maintainer read from the environment."""
+        """Environment variables for the commands of a maintainer."""
         return {
             "GH_TOKEN": MAINTAINER,
             "GITHUB_REPOSITORY": REPOSITORY,
@@ -125,6 +129,7 @@ class Practice:
             "comment": self._comment,
             "sweep": self.sweep,
             "merge": self._merge,
+            "bypass": self._bypass,
             "close": self._close,
         }
         if not words or words[0] not in commands:
@@ -149,7 +154,8 @@ class Practice:
         lines = [f"#{number} {pull['title']} ({pull['state']})"]
         lines += [f"{s['context']}: {s['state']}, {s.get('description', '')}" for s in statuses[:1]]
         for comment in self.github.comments[number]:
-            lines += ["", f"{comment['user']['login']}:", str(comment["body"])]
+            body = HIDDEN.sub("", str(comment["body"])).strip()
+            lines += ["", f"{comment['user']['login']}:", body]
         return "\n".join(lines)
 
     def _comment(self, number: int, text: str) -> str:
@@ -161,6 +167,15 @@ class Practice:
         merged = self.github.merge({}, {"sha": head}, str(number))
         if merged.status != 200:  # noqa: PLR2004 (an answer of HTTP)
             return f"#{number}: refused: {merged.body['message']}"
+        return self._merged(number)
+
+    def _bypass(self, number: int) -> str:
+        if "needs-maintainer" not in self.github.labels(number):
+            return f"#{number}: refused: a submission needs its verdict: merge {number}"
+        self.github.squash(number)
+        return self._merged(number)
+
+    def _merged(self, number: int) -> str:
         return f"#{number}: merged; in {self.board}: git pull"
 
     def _close(self, number: int) -> str:
@@ -191,9 +206,12 @@ def practice(folder: Path, data: Path | None = None) -> Iterator[Practice]:
         for role in ("AUTHOR", "COMMITTER")
         for part, value in (("NAME", PERSON["login"]), ("EMAIL", "maintainer@example.org"))
     }
-    words = ("init", "board", "--repo", REPOSITORY, "--maintainers", "@org/maintainers")
-    own = () if data is None else ("--benchmark", str(data / "benchmark.json"))
-    done = geneb_ci(folder, os.environ | person, *words, *own)
+    words = (
+        *("init", "board", "--repo", REPOSITORY, "--space", SPACE),
+        *("--maintainers", "@org/maintainers"),
+    )
+    benchmark_option = () if data is None else ("--benchmark", str(data / "benchmark.json"))
+    done = geneb_ci(folder, os.environ | person, *words, *benchmark_option)
     if done.returncode:
         raise RuntimeError(f"geneb-ci init: {done.stderr}")
     board, bare = folder / "board", folder / "board.git"
@@ -209,22 +227,22 @@ def practice(folder: Path, data: Path | None = None) -> Iterator[Practice]:
     git(board, "branch", "--quiet", "--set-upstream-to=origin/main", "main")
     github.learn(github.main)
     github.known_labels = {  # as `geneb-ci init --apply` makes them
-        label for setting in SETTINGS for label in setting.wanted.get("labels", ())
+        label for setting in SETTINGS for label in setting.required.get("labels", ())
     }
-    every = frozenset(scope for _, _, scope, _ in github.routes())
-    github.grants = {MAINTAINER: every, JOB: every}
+    scopes = frozenset(scope for _, _, scope, _ in github.routes())
+    github.grants = {MAINTAINER: scopes, JOB: scopes}
     hub = Hub()
     try:
         hub.create(f"spaces/{SPACE}")
         github.excused = "whoever practises may ask for anything"
         with serving(github):
-            made = Practice(folder, github, hub)
+            result = Practice(folder, github, hub)
             github.make_fork({}, {})
             for proposal in proposals(measured(folder, data)):
-                made.propose(proposal)
+                result.propose(proposal)
             if data is None:  # another benchmark has no row yet
-                made.publish()
-            yield made
+                result.publish()
+            yield result
     finally:
         hub.close()
 
@@ -233,13 +251,15 @@ def measured(folder: Path, data: Path | None = None) -> dict[str, bytes]:
     """Run the harness for two rows; return model id to its submission, the second one forged."""
     work = folder / "contributor"
     work.mkdir()
-    own = [] if data is None else ["--data", f"{data}", "--benchmark", f"{data}/benchmark.json"]
+    data_options = (
+        [] if data is None else ["--data", f"{data}", "--benchmark", f"{data}/benchmark.json"]
+    )
     for model_id, k in ((HONEST, 3), (FORGED, 2)):
         words = (
             *("run", "--extractor", "kmer", "--option", f"k={k}", "--model-id", model_id),
             *("--output", f"{model_id}.record.json", "--submission", f"{model_id}.json"),
             *("--display", f"{k}-mers", "--zero-shot", "--training-data", "none"),
-            *("--submitted-by", "stranger", "--quiet", *own),
+            *("--submitted-by", "stranger", "--quiet", *data_options),
         )
         done = geneb_ci(work, os.environ, *words)
         if done.returncode:
@@ -254,8 +274,8 @@ def proposals(rows: Mapping[str, bytes]) -> Iterator[Proposal]:
     honest = rows[HONEST]
 
     def row(name: str, raw: bytes) -> Files:
-        own = card.replace(b"# k-mer baseline", f"# {name}".encode())
-        return {f"{SUBMISSIONS}/{name}.json": raw, f"{SUBMISSIONS}/cards/{name}.md": own}
+        own_card = card.replace(b"# k-mer baseline", f"# {name}".encode())
+        return {f"{SUBMISSIONS}/{name}.json": raw, f"{SUBMISSIONS}/cards/{name}.md": own_card}
 
     def changed(name: str, change: Callable[[dict[str, Any]], object]) -> bytes:
         document = json.loads(honest) | {"model_id": name}
@@ -291,14 +311,14 @@ def proposals(rows: Mapping[str, bytes]) -> Iterator[Proposal]:
     yield Proposal("readme", "Mend a word", {"NOTES.md": b"A page about nothing of the board.\n"})
 
 
-def shown(made: Practice) -> str:
-    """Return what a maintainer needs to begin."""
+def shown(result: Practice) -> str:
+    """Return the addresses and commands with which a maintainer begins."""
     exports = "\n".join(
-        f"  export {name}={shlex.quote(value)}" for name, value in made.settings.items()
+        f"  export {name}={shlex.quote(value)}" for name, value in result.settings.items()
     )
     return (
-        f"{len(made.github.pulls)} pull requests are open on a board of your own. In another "
-        f"terminal:\n\n  cd {shlex.quote(str(made.board))}\n{exports}\n"
+        f"{len(result.github.pulls)} pull requests are open on a board of your own. In another "
+        f"terminal:\n\n  cd {shlex.quote(str(result.board))}\n{exports}\n"
         "  geneb-ci triage\n\n"
         f"Here you do what you would click on GitHub:\n\n{HELP}\n"
     )
@@ -310,16 +330,16 @@ def main(folder: Path, lines: TextIO) -> int:
         print(f"practice: {folder} is not empty: name another folder", file=sys.stderr)
         return 2
     print("writing a board, measuring two rows, opening twelve pull requests (a minute)")
-    with practice(folder) as made:
-        made.sweep()
-        print(shown(made), flush=True)
+    with practice(folder) as result:
+        result.sweep()
+        print(shown(result), flush=True)
         while True:
             print("practice> ", end="", flush=True)
             line = lines.readline()
             if not line or line.strip() == "quit":
-                print(f"the board stays in {made.board}")
+                print(f"the board stays in {result.board}")
                 return 0
-            print(made.answer(line), flush=True)
+            print(result.answer(line), flush=True)
 
 
 if __name__ == "__main__":

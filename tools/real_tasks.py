@@ -19,7 +19,7 @@ PINS = Path(__file__).resolve().parent.parent / "tests/real_tasks.json"
 
 def fetch(folder: Path, tasks: Iterable[str], options: Iterable[str]) -> bool:
     """Call the command that a user would; what it says goes to the log."""
-    named = [word for task in tasks for word in ("--tasks", task)]
+    task_options = [word for task in tasks for word in ("--tasks", task)]
     command = [
         sys.executable,
         "-m",
@@ -27,7 +27,7 @@ def fetch(folder: Path, tasks: Iterable[str], options: Iterable[str]) -> bool:
         "data",
         "pull",
         str(folder),
-        *named,
+        *task_options,
         *options,
     ]
     return subprocess.run(command, check=False).returncode == 0

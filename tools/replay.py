@@ -24,13 +24,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("file", type=Path, help="what was recorded")
     parser.add_argument("command", help="a command of geneb-ci, and its arguments")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
-    given = parser.parse_args(arguments)
-    server = RecordedServer(given.file)
+    options = parser.parse_args(arguments)
+    server = RecordedServer(options.file)
     server.excused = "deviations are listed here"
     with serving(server):
         os.environ |= {"GITHUB_API_URL": server.address, "GH_TOKEN": TOKEN}
         os.environ.pop(LOG, None)
-        code = int(geneb_ci([given.command, *given.arguments]))
+        code = int(geneb_ci([options.command, *options.arguments]))
     for line in server.unrecorded:
         print(f"not recorded: {line}", file=sys.stderr)
     for line in sorted({*server.faults_of_form}):

@@ -34,8 +34,8 @@ _PARTS = re.compile(r"(^```.*?^```|`[^`\n]*`)|\]\(([^)\s]+)\)", re.MULTILINE | r
 def pages() -> dict[str, str]:
     """Return the name on the site of each page, by its path in the repository."""
     docs = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
-    named = {path: path.removeprefix("docs/").replace("/", "-") for path in (*docs, *OWN)}
-    return named | OTHERS
+    page_by_path = {path: path.removeprefix("docs/").replace("/", "-") for path in (*docs, *OWN)}
+    return page_by_path | OTHERS
 
 
 def repository() -> str:
@@ -43,25 +43,25 @@ def repository() -> str:
     return f"https://github.com/{os.environ.get('GITHUB_REPOSITORY', PLACEHOLDER)}"
 
 
-def rewritten(page: str, text: str, named: dict[str, str]) -> str:
+def rewritten(page: str, text: str, page_by_path: dict[str, str]) -> str:
     """Return a page with its links as they have to be on the site."""
 
     def link(match: re.Match[str]) -> str:
         if match[1] is not None:
             # In a table GitHub wants the bars of code escaped, and Zensical shows the escape.
             return match[1] if match[1].startswith("```") else match[1].replace("\\|", "|")
-        return f"]({_target(page, match[2], named)})"
+        return f"]({_target(page, match[2], page_by_path)})"
 
     return _PARTS.sub(link, text)
 
 
-def _target(page: str, target: str, named: dict[str, str]) -> str:
+def _target(page: str, target: str, page_by_path: dict[str, str]) -> str:
     file, mark, anchor = target.partition("#")
     if not file or re.match(r"[a-z]+:", target):
         return target
     path = os.path.normpath(Path(page).parent / file)
-    if path in named:
-        return f"{named[path]}{mark}{anchor}"
+    if path in page_by_path:
+        return f"{page_by_path[path]}{mark}{anchor}"
     if path.startswith(COPIED):
         return path.removeprefix("docs/")
     kind = "tree" if (ROOT / path).is_dir() else "blob"
@@ -93,10 +93,10 @@ Each file that the programs exchange or publish has a JSON Schema (2020-12).
 def main() -> None:
     """Write the pages, the schemas and the pictures into build/site/source."""
     shutil.rmtree(SOURCE, ignore_errors=True)
-    named = pages()
+    page_by_path = pages()
     SOURCE.mkdir(parents=True)
-    for path, name in named.items():
-        text = rewritten(path, (ROOT / path).read_text(encoding="utf-8"), named)
+    for path, name in page_by_path.items():
+        text = rewritten(path, (ROOT / path).read_text(encoding="utf-8"), page_by_path)
         (SOURCE / name).write_text(text, encoding="utf-8")
     (SOURCE / SCHEMAS).write_text(schemas_page(), encoding="utf-8")
     for folder in COPIED:

@@ -41,8 +41,8 @@ def main() -> None:
         page = browser.new_page(viewport=SIZE)  # type: ignore[arg-type]
         page.set_content(f'<body style="margin:0">{DRAWING.format(bars=bars)}')
         page.screenshot(path=TARGET)
-    with Image.open(TARGET) as drawn:
-        drawn.convert("RGB").quantize(COLOURS).save(TARGET, optimize=True)
+    with Image.open(TARGET) as picture:
+        picture.convert("RGB").quantize(COLOURS).save(TARGET, optimize=True)
 
 
 if __name__ == "__main__":

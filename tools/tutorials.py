@@ -86,8 +86,8 @@ def snapshot(repository: Path) -> Path:
         (*who, "commit", "--quiet", "--message", "The files as they lie here"),
     ):
         without_git = {k: v for k, v in env.items() if k not in {"GIT_DIR", "GIT_WORK_TREE"}}
-        made = words[0] == "init"
-        subprocess.run(["git", *words], cwd=ROOT, env=without_git if made else env, check=True)
+        is_new = words[0] == "init"
+        subprocess.run(["git", *words], cwd=ROOT, env=without_git if is_new else env, check=True)
     return repository
 
 

@@ -114,12 +114,12 @@ class _Shape:
         """Return the digest of a class with all that it uses."""
         used: dict[int, ast.stmt] = {id(statement): statement for statement in self.others}
         waiting = [class_name, *(name for other in self.others for name in _names(other))]
-        seen: set[str] = set()
+        digested: set[str] = set()
         while waiting:
             name = waiting.pop()
-            if name in seen:
+            if name in digested:
                 continue
-            seen.add(name)
+            digested.add(name)
             for statement in self.definitions.get(name, ()):
                 used[id(statement)] = statement
                 waiting += _names(statement)
@@ -138,8 +138,8 @@ class _Shape:
             return repr(node)
         if isinstance(node, ast.arg):
             return ["arg"]
-        named = self._digested_name(node)
-        return self._digested_fields(node) if named is None else named
+        digested_name = self._digested_name(node)
+        return self._digested_fields(node) if digested_name is None else digested_name
 
     def _digested_name(self, node: ast.AST) -> Any:
         """Return a name, an attribute or a keyword; None for any other part."""
@@ -148,8 +148,8 @@ class _Shape:
         if isinstance(node, ast.Attribute):
             return self._attribute(self._of(node.value), node.attr)
         if isinstance(node, ast.keyword):
-            own = node.arg in self.own
-            return ["keyword", _OWN if own else node.arg, self._of(node.value)]
+            is_own = node.arg in self.own
+            return ["keyword", _OWN if is_own else node.arg, self._of(node.value)]
         return None
 
     def _digested_fields(self, node: ast.AST) -> list[Any]:
@@ -175,11 +175,11 @@ class _Shape:
         """Return a name as it is written in full: what an import calls it does not matter."""
         if name not in self.aliases:
             return _OWN if name in self.own or name in self.neighbours else name
-        first, *rest = self.aliases[name].lstrip(".").split(".")
-        if first in self.neighbours or (rest and not first):
+        first, *attributes = self.aliases[name].lstrip(".").split(".")
+        if first in self.neighbours or (attributes and not first):
             return _OWN
         value: Any = first
-        for attribute in rest:
+        for attribute in attributes:
             value = self._attribute(value, attribute)
         return value
 

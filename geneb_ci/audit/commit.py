@@ -124,8 +124,8 @@ def commit(read: SubmissionFile, tolerance: str, declared: DeclaredRun | None = 
     `Checker.check` does.
     """
     file = read.document.name
-    if isinstance(read.raw, bytes) and (other := other_kind_of(read.raw, FileKind.SUBMISSION)):
-        raise NothingChecked(f"{file}: {other.message}", other.fix)
+    if isinstance(read.raw, bytes) and (other_kind := other_kind_of(read.raw, FileKind.SUBMISSION)):
+        raise NothingChecked(f"{file}: {other_kind.message}", other_kind.fix)
     layout = find_layout(read.document.path.parent)
     extractors = None if is_built_in(read.document.value) else read_extractors(layout)
     context, findings = checked_submission(
@@ -268,8 +268,8 @@ def subject_of(
     folder = None
     if not code.path.startswith(BUILTIN):
         folder = read_extractors(layout)
-        here = extractor_code(folder, code.path, code.class_name, code.sha256, code.options)
-        _same("extractors' folder", here.tree, code.tree)
+        present_code = extractor_code(folder, code.path, code.class_name, code.sha256, code.options)
+        _same("extractors' folder", present_code.tree, code.tree)
     _check_sources(commitment, document.value, folder, entry)
     return AuditSubject(
         document.value,
@@ -298,21 +298,21 @@ def _check_sources(
         sources = sources._replace(weights=sources.weights.model_copy(update={"addresses": {}}))
     if commitment.extractor.shape is None:  # as in commitments before there were shapes
         sources = sources._replace(extractor=sources.extractor.model_copy(update={"shape": None}))
-    for what, here, committed in (
+    for source, present, committed in (
         ("extractor", sources.extractor, commitment.extractor),
         ("weights", sources.weights, commitment.weights),
     ):
-        if here != committed:
+        if present != committed:
             raise AuditRefused(
-                f"the {what} committed to are not those of the submission or its registry entry",
+                f"the {source} committed to are not those of the submission or its registry entry",
                 _RETRY_FIX,
             )
 
 
-def _same(what: str, present: str, committed: str) -> None:
+def _same(source: str, present: str, committed: str) -> None:
     if present != committed:
         raise AuditRefused(
-            f"the {what} here is not the one committed to: {present[:16]}..., expected "
+            f"the {source} here is not the one committed to: {present[:16]}..., expected "
             f"{committed[:16]}...",
             _RETRY_FIX,
         )

@@ -213,18 +213,18 @@ def same_method_reason(first: Identity, second: Identity) -> str:
 
 def _near(first: Identity, second: Identity) -> bool:
     """Whether the claims agree in more cells than those of two models do."""
-    both = _common(first, second)
-    if len(both) < COUNT_MIN:
+    common = _common(first, second)
+    if len(common) < COUNT_MIN:
         return False
     is_coarse = any(
-        all(score % COARSE == 0 for score in scores) for scores in zip(*both, strict=True)
+        all(score % COARSE == 0 for score in scores) for scores in zip(*common, strict=True)
     )
     if is_coarse:
-        return sum(abs(a - b) < COARSE for a, b in both) >= COARSE_SHARE * len(both)
-    apart = [abs(a - b) for a, b in both]
-    close = max(COUNT_MIN, CLOSE_SHARE * len(both))
+        return sum(abs(a - b) < COARSE for a, b in common) >= COARSE_SHARE * len(common)
+    apart = [abs(a - b) for a, b in common]
+    close = max(COUNT_MIN, CLOSE_SHARE * len(common))
     return (
-        sum(distance < NEAR * SCALE for distance in apart) >= near_cells_of_copy(len(both))
+        sum(distance < NEAR * SCALE for distance in apart) >= near_cells_of_copy(len(common))
         or sum(distance < CLOSE for distance in apart) >= close
     )
 

@@ -212,8 +212,9 @@ DEFENCES = (
             "geneb_ci.audit.rerun.honesty:fresh_result",
             f"{_ATTACKS}::test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set",
         ),
-        embeddings=DefenceUnused(
-            "a receipt has no embeddings of fresh sequences, and no probe of theirs"
+        embeddings=DefenceUse(
+            "geneb_ci.audit.rerun.honesty:fresh_result",
+            f"{_MEMORY}::test_labels_by_a_key_that_variants_keep_are_found_by_a_fresh_set_alone",
         ),
     ),
     Defence(

@@ -102,7 +102,7 @@ class Sample(Protocol[_P]):
         """Refuse a submission that has nothing to draw from, before anything is published."""
 
     def drawn_text(self, commitment: Commitment) -> str:
-        """Return what will be drawn, as part of a sentence."""
+        """Return the sample to be drawn, as part of a sentence."""
 
     def near(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
         """Return the roots of other receipts that are nearly this one: root to the reason.
@@ -123,7 +123,7 @@ class Sample(Protocol[_P]):
         """Return the drawn tasks, or the number of drawn embeddings, in one line."""
 
     def cost(self, prepared: PreparedRerun, plan: _P | None, setup: float, say: Say) -> str:
-        """Return what the rerun will cost, as lines of text; "" where nothing is left to pay.
+        """Return the cost of the rerun as lines of text; "" where nothing is left to pay.
 
         `plan` is None before the draw; `setup` is in seconds. Raises what refuses a machine that
         cannot carry it.
@@ -134,7 +134,7 @@ class Sample(Protocol[_P]):
     ) -> RerunResult:
         """Embed and score the sample again, compare it, and return the outcome."""
 
-    def finished(self, plan: _P, subject: AuditSubject, work: Work) -> RerunResult | None:
+    def finished_outcome(self, plan: _P, subject: AuditSubject, work: Work) -> RerunResult | None:
         """Return the outcome that an earlier call left in the work folder; None if not complete.
 
         Raises AuditRefused when the outcome does not follow from the plan and the folder.
@@ -218,7 +218,9 @@ class TaskSample:
         """Embed and score the drawn tasks again, and compare every cell of them."""
         return RerunResult(outcome_of(plan, prepared, clock, say))
 
-    def finished(self, plan: TaskPlan, subject: AuditSubject, work: Work) -> RerunResult | None:
+    def finished_outcome(
+        self, plan: TaskPlan, subject: AuditSubject, work: Work
+    ) -> RerunResult | None:
         """Return the outcome of the folder, computed again from the scores beside it."""
         outcome = work.read_as(OUTCOME, AuditOutcome) if work.has_result(OUTCOME) else None
         if outcome is None:
@@ -255,19 +257,19 @@ class EmbeddingSample:
             pass
 
     def drawn_text(self, commitment: Commitment) -> str:
-        """Return what will be drawn."""
+        """Return the sample to be drawn, in words."""
         return "embeddings of its receipt"
 
     def near(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
         """Return the roots of receipts that were drawn from and are nearly the same as this one."""
         repository, receipt = committed.repository, committed.with_receipt.receipt
-        own = OwnReceipt(
+        own_receipt = OwnReceipt(
             committed.commitment,
             receipt,
             lambda: self._files(receipt, say),
             repository.inputs.benchmark,
         )
-        near = near_roots(own, repository, self.others, say)
+        near = near_roots(own_receipt, repository, self.others, say)
         for why in near.values():
             say(f"near {why}: its draws are made again here")
         return near
@@ -299,14 +301,16 @@ class EmbeddingSample:
     def cost(
         self, prepared: PreparedRerun, plan: EmbeddingPlan | None, setup: float, say: Say
     ) -> str:
-        """Return what a draw detects and costs; "" after the draw."""
+        """Return the power and the cost of a draw; "" after the draw."""
         if plan is not None:
             return ""
         benchmark = prepared.subject.benchmark
         drawn_from = receipt_of(check_structure(prepared.subject.document)[0], benchmark)
         with self._files(drawn_from.receipt, say) as files:
             lacking = files.lacking(list(drawn_from.receipt.tasks))
-        return self.power_and_cost(drawn_from, prepared.commitment, benchmark, lacking)
+        fresh = prepared.fresh.rows if prepared.fresh is not None else ()
+        own = sum(sequence.task in drawn_from.receipt.tasks for sequence in fresh)
+        return self.power_and_cost(drawn_from, prepared.commitment, benchmark, lacking, own)
 
     def power_and_cost(
         self,
@@ -314,11 +318,20 @@ class EmbeddingSample:
         commitment: Commitment,
         benchmark: Benchmark,
         bytes_to_fetch: int = 0,
+        fresh: int = 0,
     ) -> str:
-        """Return what a draw detects and costs, as lines; `bytes_to_fetch` are not here."""
+        """Return the power and the cost of a draw as lines; `bytes_to_fetch` are not here.
+
+        `fresh` sequences are embedded with it.
+        """
         rows, receipt = embedding_counts(self.size), drawn_from.receipt
         costs = rerun_cost(
-            rows, receipt, benchmark, drawn_from.submission.meta.params, commitment.policy.drawn
+            rows,
+            receipt,
+            benchmark,
+            drawn_from.submission.meta.params,
+            commitment.policy.drawn,
+            fresh,
         )
         lines = [
             *power_lines(drawn_from.submission, rows, benchmark, commitment.tasks),
@@ -333,7 +346,7 @@ class EmbeddingSample:
         files = functools.partial(receipt_files, folder=self.receipt, say=say)
         return rerun_embeddings(plan, prepared, files, clock, say)
 
-    def finished(
+    def finished_outcome(
         self, plan: EmbeddingPlan, subject: AuditSubject, work: Work
     ) -> RerunResult | None:
         """Return the outcome of the folder, where the embeddings that it names are beside it."""
@@ -390,14 +403,14 @@ def sample_by_name(
 
     Raises UsageProblem for another name, or for an option of the other kind of sample.
     """
-    other: dict[str, object]
+    other_options: dict[str, object]
     if name == TaskSample.name:
-        other = {"--size": size, "--receipt": receipt, "--near": near}
+        other_options = {"--size": size, "--receipt": receipt, "--near": near}
         sample: AnySample = TaskSample(
             drawn=drawn, targeted=targeted, at_least=at_least, earlier=earlier
         )
     elif name == EmbeddingSample.name:
-        other = {"--drawn": drawn, "--targeted": targeted, "--detect": at_least or None}
+        other_options = {"--drawn": drawn, "--targeted": targeted, "--detect": at_least or None}
         sample = EmbeddingSample(
             size=size or STANDARD, receipt=receipt, others=near, earlier=earlier
         )
@@ -406,7 +419,7 @@ def sample_by_name(
         raise UsageProblem(
             f"--sample {name!r} is not a kind of sample", f"pass one of {', '.join(SAMPLES)}"
         )
-    given = [option for option, value in other.items() if value is not None]
+    given = [option for option, value in other_options.items() if value is not None]
     if given:
         needed = next(kind for kind in SAMPLES if kind != name)
         raise UsageProblem(

@@ -7,10 +7,9 @@ The commitment and a value of the beacon that comes after it decide what is draw
 from what: from the tasks of the submission, or from the embeddings of its receipt. Scores of drawn
 tasks are compared with the claimed ones, each within its tolerance. Of a receipt, every cell is
 computed from all committed embeddings and has to equal its claim exactly; drawn embeddings are
-computed again and have to lie within the tolerance of their column. Decoys, variants and tests of
-all deviations together can object to either sample, and a fresh set to one of tasks. `Sample.rerun`
-does both, rerun and comparison: with `rerun.tasks` or `rerun.embeddings`, and the rules in
-`compare`.
+computed again and have to lie within the tolerance of their column. Decoys, variants, a fresh set
+and tests of all deviations together can object to either sample. `Sample.rerun` does both, rerun
+and comparison: with `rerun.tasks` or `rerun.embeddings`, and the rules in `compare`.
 
 The signed record holds the outcome, never a level: `geneb_ci/audit/trust/level.py:decide` computes
 the level of a row from all of its records.
@@ -181,25 +180,25 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
         plan = begin_audit(work, commitment, request.committed_at, sample)
         result = finished_outcome(work, plan, subject, sample)
         if result is None:
-            with ready(commitment, subject, layout, request.machine, work, say) as here:
+            with ready(commitment, subject, layout, request.machine, work, say) as prepared:
                 setup = time.monotonic() - began
-                cost = _shown_cost(request, here, plan, setup, say, show)
+                cost = _shown_cost(request, prepared, plan, setup, say, show)
                 if request.dry_run:
-                    return AuditProgress(Exit.CLEAN, "dry run", cost=cost)
+                    return AuditProgress(Exit.CLEAN, "dry run", next=request.command, cost=cost)
                 if plan is None:
                     # Draw: the sample follows from the commitment and a beacon after it.
-                    draw = _published_and_drawn(request, submission, here, signing, show)
+                    draw = _published_and_drawn(request, submission, prepared, signing, show)
                     if isinstance(draw, AuditProgress):
                         return draw._replace(cost=cost)
                     plan = draw
-                    _shown_cost(request, here, plan, setup, say, show, before=cost)
+                    _shown_cost(request, prepared, plan, setup, say, show, before=cost)
                 # Rerun and compare.
                 advice = (
                     f"\n  this draw has no record: what is finished is kept in {work.folder}; run "
                     "the same command again,\n  or pass the plan to the next audit: "
                     f"--earlier {work.folder / PLAN}"
                 )
-                result = rerun_drawn(plan, sample, here, signing, advice)
+                result = rerun_drawn(plan, sample, prepared, signing, advice)
                 work.keep_result(OUTCOME, encoded(result.outcome))
         if request.dry_run:
             show("this audit is finished: nothing is left to run\n")
@@ -212,10 +211,10 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
                 "commit it to the main branch, with what it names; once it is there, "
                 f"{work.folder} can be removed"
             )
-            say(next_line(_git(path.parent)))
     agrees = result.outcome.verdict == "agrees"
     code = Exit.CLEAN if agrees else Exit.ERRORS
-    return AuditProgress(code, result.outcome.verdict, outcome=result.outcome)
+    after = "" if path is None else _git(path.parent)
+    return AuditProgress(code, result.outcome.verdict, next=after, outcome=result.outcome)
 
 
 def _shown_cost(
@@ -227,7 +226,7 @@ def _shown_cost(
     show: Say,
     before: str = "",
 ) -> str:
-    """Return what is left to pay, and show it where its figures are not those shown before.
+    """Return the remaining cost, and show it where its figures differ from those shown before.
 
     "" where all is embedded.
     """
@@ -286,10 +285,10 @@ def rerun_plan(
     subject = subject_of(plan.commitment, signing.layout)
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(open_work(work)) if work is not None else None
-        here = stack.enter_context(
+        prepared = stack.enter_context(
             ready(plan.commitment, subject, signing.layout, machine, folder, signing.say)
         )
-        return rerun_drawn(plan, sample, here, signing, advice)
+        return rerun_drawn(plan, sample, prepared, signing, advice)
 
 
 def rerun_drawn(
@@ -318,12 +317,12 @@ def write_record(
     could not be read back.
     """
     plan, repository = result.outcome.plan, AuditRepository(layout)
-    own = key_id(key.public_key().public_bytes_raw())
+    own_key = key_id(key.public_key().public_bytes_raw())
     for path in repository.files:
         earlier = repository.parsed(path)
         if not isinstance(earlier, Record) or not path.is_relative_to(audits.resolve()):
             continue
-        if (earlier.outcome, earlier.signer.keyid) == (result.outcome, own):
+        if (earlier.outcome, earlier.signer.keyid) == (result.outcome, own_key):
             return path
     heads = heads_after(plan, repository)
     record = record_of(result.outcome, key, heads)
@@ -343,15 +342,15 @@ def refuse_unknown_run(result: RerunResult, layout: Layout) -> None:
     outcome = result.outcome
     if not isinstance(outcome, AuditOutcome) or outcome.plan.commitment.entry is None:
         return
-    read = ModelRegistry(layout).entry(outcome.plan.commitment.model_id)
+    read_entry = ModelRegistry(layout).entry(outcome.plan.commitment.model_id)
     reasons = objections(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
     only_scores = {reason.defence for reason in reasons} <= {TOLERANCE, JOINT}
-    if read is None or read.entry.run_unknown is None or not reasons or not only_scores:
+    if read_entry is None or read_entry.entry.run_unknown is None or not reasons or not only_scores:
         return
-    candidates = "; ".join(candidate.what for candidate in read.entry.candidates)
+    candidates = "; ".join(candidate.what for candidate in read_entry.entry.candidates)
     raise AuditRefused(
         f"{outcome.plan.commitment.model_id}: the scores differ, which is no evidence against the "
-        f"row: {read.entry.run_unknown}",
+        f"row: {read_entry.entry.run_unknown}",
         f"describe another run in the entry and audit again; to be tried first: {candidates}",
     )
 
@@ -372,10 +371,10 @@ def commitment_of(request: AuditRequest, submission: SubmissionFile) -> Commitme
     """
     file = request.file
     if request.commitment is not None:
-        commitment, own = read_commitment(request.commitment), submission.document.sha256
-        if own != commitment.submission_sha256:
+        commitment, digest = read_commitment(request.commitment), submission.document.sha256
+        if digest != commitment.submission_sha256:
             raise AuditRefused(
-                f"{file}: sha256 {own}; {request.commitment} commits to the submission of "
+                f"{file}: sha256 {digest}; {request.commitment} commits to the submission of "
                 f"{commitment.model_id} with sha256 {commitment.submission_sha256}",
                 "name the submission that was committed to, or commit to this one: "
                 f"`geneb-ci audit commit {file} --output C.json`",
@@ -491,7 +490,7 @@ def finished_outcome(
     Raises AuditRefused when it does not follow from the plan and the folder.
     """
     if plan is not None:
-        return sample.finished(plan, subject, work)
+        return sample.finished_outcome(plan, subject, work)
     if not work.has_result(OUTCOME):
         return None
     raise AuditRefused(
@@ -512,8 +511,9 @@ def refuse_other(commitment: Commitment, folder: Path) -> None:
             continue
         published = read_commitment(path)
         raise AuditRefused(
-            f"--committed-at belongs to commitment {published.sha256}, which was shown here; now "
-            f"it is {commitment.sha256}, with another {_difference(published, commitment)}",
+            f"--committed-at is the time of commitment {published.sha256}, which was shown here; "
+            f"the files now make commitment {commitment.sha256}, with another "
+            f"{_difference(published, commitment)}",
             "check out what was committed to, or run the command without --committed-at and "
             "publish the new digest",
         )

@@ -197,8 +197,8 @@ def exact_need(request: ModelRequest, facts: AdviceFacts) -> ModelRequest:
         exact["category"] = exact_name(request.category, categories, "category of the benchmark")
     if request.species is not None:
         fix = "" if groups else "ask for none: the policy's tasks.toml names none"
-        what = "species or kingdom of the tasks"
-        exact["species"] = exact_name(request.species, list(groups), what, fix)
+        meaning = "species or kingdom of the tasks"
+        exact["species"] = exact_name(request.species, list(groups), meaning, fix)
     return request.model_copy(update=exact)
 
 
@@ -211,7 +211,7 @@ def regimes_of(regime: str, facts: AdviceFacts) -> list[str]:
     return [*few[:1], *many[:1]]
 
 
-def matching(request: ModelRequest, tasks: Sequence[TaskRecord]) -> list[TaskRecord]:
+def matching_tasks(request: ModelRequest, tasks: Sequence[TaskRecord]) -> list[TaskRecord]:
     """Return the tasks of a species, or kingdom, and a category."""
     return [
         task

@@ -30,11 +30,13 @@ def kendall_taus(columns: Sequence[Floats]) -> Floats:
     for k, base in enumerate(ranks[:-1]):
         # After Knight (1966): of the pairs that differ in both columns, those that one orders
         # against the other are its inversions where the rows stand in the order of the other.
-        others = slice(k + 1, None)
-        ordered = np.sort(base * np.intp(models) + ranks[others], axis=1)
-        both = np.array([_tied_pairs(column) for column in ordered])
-        differing = models * (models - 1) // 2 - tied[k] - tied[others] + both
-        agree[k, others] = agree[others, k] = differing - 2 * _inversions(ordered % max(models, 1))
+        later_columns = slice(k + 1, None)
+        ordered = np.sort(base * np.intp(models) + ranks[later_columns], axis=1)
+        tied_pairs = np.array([_tied_pairs(column) for column in ordered])
+        differing = models * (models - 1) // 2 - tied[k] - tied[later_columns] + tied_pairs
+        agree[k, later_columns] = agree[later_columns, k] = differing - 2 * _inversions(
+            ordered % max(models, 1)
+        )
     untied = np.sqrt(np.diag(agree))
     defined_ = (untied[:, None] > 0) & (untied[None, :] > 0)
     left, right = (np.where(defined_, side, 1.0) for side in (untied[:, None], untied[None, :]))
@@ -62,8 +64,8 @@ def _inversions(columns: Positions) -> Positions:
     falling = _near_inversions(value) + _near_inversions((by_value // COMPARED).astype(small))
     blocks = -(-length // COMPARED)
     at = places // COMPARED * blocks
-    for k, own in enumerate(value // COMPARED):
-        inside = np.bincount(at + own, minlength=blocks * blocks).reshape(blocks, blocks)
+    for k, block in enumerate(value // COMPARED):
+        inside = np.bincount(at + block, minlength=blocks * blocks).reshape(blocks, blocks)
         # Of the blocks of places before, how many have a value of a block after.
         above = np.cumsum(np.cumsum(inside[:-1], axis=0)[:, :0:-1], axis=1)[:, ::-1]
         falling[k] += (inside[1:, :-1] * above).sum()

@@ -6,10 +6,10 @@ task data of a benchmark are not all here, only some tasks have them.
 
 import functools
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from geneb_ci.board.means import mean
 from geneb_ci.common.shipped import shipped
 from reference_harness.formats.benchmark import Benchmark
 
@@ -40,17 +40,16 @@ def baseline_lines(benchmark: Benchmark) -> dict[str, dict[str, dict[str, float]
     lines: dict[str, dict[str, dict[str, float]]] = {}
     for name, regimes in baseline_scores(benchmark).items():
         for regime, scores in regimes.items():
-            own = {
-                key: _mean([scores[task] for task in tasks])
+            mean_by_key = {
+                key: mean([scores[task] for task in tasks])
                 for key, tasks in means.items()
                 if all(task in scores for task in tasks)
             }
-            categories = [own.get(f"category:{category}") for category in benchmark.categories]
-            known = [mean for mean in categories if mean is not None]
-            if len(known) == len(categories):
-                own["macro"] = _mean(known)
-            if own:
-                lines.setdefault(regime, {})[name] = own
+            categories = [f"category:{category}" for category in benchmark.categories]
+            if all(key in mean_by_key for key in categories):
+                mean_by_key["macro"] = mean(mean_by_key[key] for key in categories)
+            if mean_by_key:
+                lines.setdefault(regime, {})[name] = mean_by_key
     return lines
 
 
@@ -74,10 +73,6 @@ def beside_baselines(
         return None
     return BesideBaselines(
         len(tasks),
-        _mean([cells[task].MCC for task in tasks]),
-        {name: _mean([own[regime][task] for task in tasks]) for name, own in scores.items()},
+        mean([cells[task].MCC for task in tasks]),
+        {name: mean([own[regime][task] for task in tasks]) for name, own in scores.items()},
     )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.board.advice import MARGIN, Advice, ModelRequest, model_request
 from geneb_ci.board.columns import Entry, entry_of
-from geneb_ci.board.marks import decider, letters_read, marks_of, read_defects
-from geneb_ci.board.numbers import ranked_regimes
+from geneb_ci.board.marks import letters_read, marks_of, read_defects, row_judge
+from geneb_ci.board.means import ranked_regimes
 from geneb_ci.board.page import INDEX, drop_former, page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.parts import (
@@ -70,9 +70,9 @@ def entry_maker(layout: Layout) -> EntryMaker:
 
     Raises BadConfiguration, and BrokenRecordError where an audit record is broken.
     """
-    decided = decider(layout)
+    decided = row_judge(layout)
     registry, defects = ModelRegistry(layout), read_defects(layout)
-    seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
+    receipts_seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
     shared, benchmark = shared_errors(layout), benchmark_of(layout)
 
     def make_entry(row: BoardRow, findings: Iterable[Finding]) -> Entry:
@@ -80,10 +80,12 @@ def entry_maker(layout: Layout) -> EntryMaker:
         decision = decided(row.sha256, row.origin, row.scorer)
         official = decision.is_official
         marks = marks_of(submission.model_id, findings, defects, is_official=official)
-        receipt = published_state(submission, seen, days)
+        receipt = published_state(submission, receipts_seen, days)
         letters = letters_read(submission, benchmark)
         entry = entry_of(submission, decision, registry, marks, receipt, letters)
-        return dataclasses.replace(entry, shared=shared, sha256=row.sha256, numbers=row.numbers)
+        return dataclasses.replace(
+            entry, shared_errors=shared, sha256=row.sha256, numbers=row.numbers
+        )
 
     return make_entry
 
@@ -152,7 +154,7 @@ def analyses_of(
     rows = list(entries)
     scores = uncertainty.all_scores(rows, benchmark)
     values = figure_values(rows, benchmark, boards)
-    known = recommend.known_of(rows, scores, benchmark, notes)
+    advice_facts = recommend.advice_facts_of(rows, scores, benchmark, notes)
     need = model_request(None, None, benchmark.regimes[0], None, None, None, MARGIN)
     ranks: dict[str, Callable[[], Any]] = {
         f"ranks {regime}": functools.partial(uncertainty.all_ranks, board)
@@ -161,7 +163,7 @@ def analyses_of(
     # Processes that are forked here have what steps need; results are small beside it.
     steps = (
         whole.diagnostic_steps(scores, values, benchmark)
-        | {"first": lambda: recommend.advise(need, known, MARGIN).model_dump_json()}
+        | {"first": lambda: recommend.advise(need, advice_facts, MARGIN).model_dump_json()}
         | ranks
     )
     names = list(steps)
@@ -243,7 +245,9 @@ def checked_entries(
         else read_numbers(checked, benchmark_of(layout), errors=errors, jobs=jobs)
     )
     pairs = zip(rows, findings, strict=True)
-    return report, [make_entry(row, own) for row, own in pairs if row is not None]
+    return report, [
+        make_entry(row, file_findings) for row, file_findings in pairs if row is not None
+    ]
 
 
 class SubmissionsRefused(GenebError):  # noqa: N818 (named after what is wrong)

@@ -131,15 +131,15 @@ def _pair_errors(scores: ScoreColumn, first: Positions, second: Positions) -> tu
     if np.isinf(scores.freedom).all():
         return np.sqrt(total), np.broadcast_to(np.inf, total.shape)
     uncertain = left * left / scores.freedom[first] + right * right / scores.freedom[second]
-    known = uncertain > 0
-    freedom = np.where(known, total * total / np.where(known, uncertain, 1.0), np.inf)
+    is_estimated = uncertain > 0
+    freedom = np.where(is_estimated, total * total / np.where(is_estimated, uncertain, 1.0), np.inf)
     return np.sqrt(total), freedom
 
 
 def better(scores: ScoreColumn, c: float) -> Bools:
     """Return whether each model scores significantly higher than each other: (M, M)."""
-    every = np.arange(len(scores.values))
-    return _better(scores, every[:, None], every[None, :], c)
+    models = np.arange(len(scores.values))
+    return _better(scores, models[:, None], models[None, :], c)
 
 
 def _better(scores: ScoreColumn, first: Positions, second: Positions, c: float) -> Bools:
@@ -178,10 +178,10 @@ def win_and_loss_counts(scores: ScoreColumn, c: float) -> tuple[Positions, Posit
     """
     count = len(scores.values)
     if count < GROUPED_MIN or scores.shared is not None or scores.freedom.min() < FREEDOM_MIN:
-        every, sums = np.arange(count), np.zeros((2, count), dtype=np.intp)
+        models, sums = np.arange(count), np.zeros((2, count), dtype=np.intp)
         step = max(1, PAIRS_AT_ONCE // max(1, count))
-        for first in np.split(every, range(step, count, step)):
-            won = _better(scores, first[:, None], every, c)
+        for first in np.split(models, range(step, count, step)):
+            won = _better(scores, first[:, None], models, c)
             sums[0] += won.sum(axis=0)
             sums[1, first] = won.sum(axis=1)
         return sums[0], sums[1]
@@ -193,17 +193,19 @@ def win_and_loss_counts(scores: ScoreColumn, c: float) -> tuple[Positions, Posit
     size = max(GROUP, -(-count // GROUPS))
     for group in np.split(by_variance, range(size, count, size)):
         group.sort()
-        variance, own = scores.variance[group], scores.values[group]
+        variance, scores_of_group = scores.variance[group], scores.values[group]
         freedom = np.minimum(scores.freedom, scores.freedom[group].min())
         far = student_quantile(c, freedom) * np.sqrt(scores.variance + variance.max()) + SLACK
         near = c * np.sqrt(scores.variance + variance.min()) - SLACK
         # Each model beats those of the group before `sure`, and none from `unsure` on.
-        sure = np.searchsorted(own, scores.values - far, side="left")
+        sure = np.searchsorted(scores_of_group, scores.values - far, side="left")
         below += sure
         above[group] += count - np.cumsum(np.bincount(sure, minlength=len(group) + 1))[:-1]
-        unsure = np.flatnonzero(np.append(own, np.inf)[sure] <= scores.values - near)
+        unsure = np.flatnonzero(np.append(scores_of_group, np.inf)[sure] <= scores.values - near)
         sure = sure[unsure]
-        open_ = np.searchsorted(own, (scores.values - near)[unsure], side="right") - sure
+        open_ = (
+            np.searchsorted(scores_of_group, (scores.values - near)[unsure], side="right") - sure
+        )
         first = np.repeat(unsure, open_)
         within = np.arange(len(first)) - np.repeat(np.cumsum(open_) - open_, open_)
         second = group[np.repeat(sure, open_) + within]
@@ -242,10 +244,10 @@ def could_be_best(scores: ScoreColumn, among: Positions, c: float) -> Positions:
 
 
 class ComparedPair(NamedTuple):
-    """How two models compare by one score."""
+    """Comparison of two models by one score."""
 
     difference: float
-    """Of the first less the second."""
+    """Score of the first less that of the second."""
     low: float
     high: float
     """Simultaneous 95 % interval, corrected for all pairs."""
@@ -280,7 +282,7 @@ class Losses(NamedTuple):
 
 
 def losses(scores: ScoreColumn, among: Positions, c: float, accepted: float = math.inf) -> Losses:
-    """Return what choosing each model of a subset, which is not empty, loses by one score.
+    """Return the loss in one score from choosing each model of a subset that is not empty.
 
     Bounds are for models that score at most `accepted` below the highest: no other has a bound as
     low as that.

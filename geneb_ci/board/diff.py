@@ -16,6 +16,8 @@ SharedOf = Callable[[str, Sequence[str], "ScoreColumn"], "ScoreColumn"]
 """Regime, models and their scores to the scores with what their errors share."""
 FACTS = tuple(column.key for column in PUBLISHED if column.key != "model" and column.is_compared)
 """Facts of the board about a model, beside its scores."""
+OTHER_WORDS = frozenset({"official", "submitted"})
+"""Facts that say in other words what authorship and evidence say: no text for people lists them."""
 
 
 class Estimate(NamedTuple):
@@ -219,9 +221,11 @@ def board_diff(before: BoardSide, after: BoardSide) -> BoardDiff:
     """Compare two boards; rows stand in the order of the boards, regimes in that of the new one."""
     old, new = _regimes(before), _regimes(after)
     models_old, models_new = _models(before), _models(after)
-    both = [model for model in models_new if model in models_old]
+    kept_models = [model for model in models_new if model in models_old]
     changed = tuple(
-        row for model in both if (row := _changed(model, before, after, old, new)) is not None
+        row
+        for model in kept_models
+        if (row := _changed(model, before, after, old, new)) is not None
     )
     differ = {row.model for row in changed}
     moves = tuple(
@@ -258,15 +262,20 @@ def _changed(
     facts: dict[str, ChangedFact] = {}
     shifts = []
     for name in (*new, *(name for name in old if name not in new)):
-        was, now = _row(before.categories, name, model), _row(after.categories, name, model)
-        if was is not None and now is not None:
+        row_before, row_after = (
+            _row(before.categories, name, model),
+            _row(after.categories, name, model),
+        )
+        if row_before is not None and row_after is not None:
             facts |= {
-                f: ChangedFact(f, was.get(f), now.get(f)) for f in FACTS if was.get(f) != now.get(f)
+                f: ChangedFact(f, row_before.get(f), row_after.get(f))
+                for f in FACTS
+                if row_before.get(f) != row_after.get(f)
             }
         scores = _differing(_row(before.tasks, name, model), _row(after.tasks, name, model))
         if scores:
-            place_was = old[name].place_of(model) if was is not None else None
-            place_now = new[name].place_of(model) if now is not None else None
+            place_was = old[name].place_of(model) if row_before is not None else None
+            place_now = new[name].place_of(model) if row_after is not None else None
             small = place_was is not None and place_now is not None
             if place_was is not None and place_now is not None:
                 moved = abs(place_now.score - place_was.score)
@@ -282,8 +291,11 @@ def _row(board: dict[str, Any], regime: str, model: str) -> dict[str, Any] | Non
 
 def _differing(before: dict[str, Any] | None, after: dict[str, Any] | None) -> int:
     """Count scores of tasks that only one of two rows has, or that differ."""
-    was, now = _scores(before), _scores(after)
-    return sum(was.get(key) != now.get(key) for key in was.keys() | now.keys())
+    scores_before, scores_after = _scores(before), _scores(after)
+    return sum(
+        scores_before.get(key) != scores_after.get(key)
+        for key in scores_before.keys() | scores_after.keys()
+    )
 
 
 def _scores(row: dict[str, Any] | None) -> dict[tuple[str, str], float]:
@@ -297,12 +309,14 @@ def _scores(row: dict[str, Any] | None) -> dict[tuple[str, str], float]:
 
 def _moves(old: Regime, new: Regime, differing: set[str]) -> Iterable[RankMove]:
     """Return the rows of both boards that passed another or were passed by one."""
-    both = [model for model in new.scores if model in old.scores]
-    for model in both:
+    kept_models = [model for model in new.scores if model in old.scores]
+    for model in kept_models:
         # Two rows that are what they were stand to each other as they did.
-        others = [other for other in both if other != model and differing & {model, other}]
-        passed = tuple(o for o in others if _passes(model, o, old, new))
-        passed_by = tuple(o for o in others if _passes(o, model, old, new))
+        compared_models = [
+            other for other in kept_models if other != model and differing & {model, other}
+        ]
+        passed = tuple(o for o in compared_models if _passes(model, o, old, new))
+        passed_by = tuple(o for o in compared_models if _passes(o, model, old, new))
         if passed or passed_by:
             inside = not any(new.apart(model, other) for other in (*passed, *passed_by))
             yield RankMove(

@@ -147,8 +147,8 @@ def marks_of(
 ) -> Marks:
     """Return the marks of a row: `findings` are those of its checks."""
     counts = Counter(finding.rule for finding in findings if finding.severity is Severity.WARNING)
-    own = tuple(defect for defect in defects if is_official and model_id in defect.models)
-    return Marks(tuple(sorted(counts.items())), own)
+    own_defects = tuple(defect for defect in defects if is_official and model_id in defect.models)
+    return Marks(tuple(sorted(counts.items())), own_defects)
 
 
 def run_words(submission: Submission) -> str | None:
@@ -193,13 +193,13 @@ def letters_read(submission: Submission, benchmark: Benchmark) -> str | None:
     cut = sorted((share, task) for task, share in shares.items() if share < 1 - UNREAD)
     if not cut:
         least = min(shares.values())
-        read = "all" if least == 1 else f"at least {percent(least)} of the"
-        return f"reads {read} letters of {plural(len(shares), 'task')}"
-    (share, task), *others = cut[:NAMED_MAX]
+        share_text = "all" if least == 1 else f"at least {percent(least)} of the"
+        return f"reads {share_text} letters of {plural(len(shares), 'task')}"
+    (share, task), *other_cuts = cut[:NAMED_MAX]
     words = [f"{percent(share)} of the letters of {benchmark.by_id[task].label}"]
-    words += [f"{percent(share)} of {benchmark.by_id[task].label}" for share, task in others]
-    rest = len(cut) - len(words)
-    more = f", and not all of {plural(rest, 'further task')}" if rest else ""
+    words += [f"{percent(share)} of {benchmark.by_id[task].label}" for share, task in other_cuts]
+    unnamed = len(cut) - len(words)
+    more = f", and not all of {plural(unnamed, 'further task')}" if unnamed else ""
     return f"reads {', '.join(words)}{more}"
 
 
@@ -225,18 +225,20 @@ def properties_seen(submission: Submission) -> str | None:
     """
     if not isinstance(submission, SubmissionV12):
         return None
-    seen = submission.properties
+    properties = submission.properties
     parts = []
     for outcome, words in OUTCOME_WORDS.items():
-        named = [
-            PROPERTY_WORDS[n] for n in PROPERTY_WORDS if n in seen and seen[n].outcome == outcome
+        failed_properties = [
+            PROPERTY_WORDS[n]
+            for n in PROPERTY_WORDS
+            if n in properties and properties[n].outcome == outcome
         ]
-        if named:
-            parts.append(f"{words}: {', '.join(named)}")
+        if failed_properties:
+            parts.append(f"{words}: {', '.join(failed_properties)}")
     return "; ".join(parts) or None
 
 
-def decider(layout: Layout) -> Callable[[str, str, str], Decision]:
+def row_judge(layout: Layout) -> Callable[[str, str, str], Decision]:
     """Return a function from digest, origin and scorer of a row to its decision, by all records.
 
     Raises BadConfiguration, and BrokenRecordError where a record is broken.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from posixpath import dirname, join, normpath
 
-from geneb_ci.board.texts import DIGEST_DIGITS, part_of
+from geneb_ci.board.texts import DIGEST_DIGITS, script_part
 from geneb_ci.common.errors import BrokenInstallation, unwritable
 from geneb_ci.common.files import write_files
 from geneb_ci.common.shipped import shipped
@@ -64,16 +64,18 @@ def _script(source: Mapping[str, bytes]) -> str:
 
 def _module_function(name: str, text: str) -> str:
     """Return a module as a function that is called once and gives what the module exports."""
-    taken = "".join(
+    imports = "".join(
         f"const {{ {', '.join(_split(names))} }} = {_module_variable(_path(name, path))};\n"
         for names, path in _IMPORT.findall(text)
     )
     body = _EXPORT.sub("", _IMPORT.sub("", text)).strip()
-    if left := _IMPORT_LINE.search(body):
-        raise _broken(name, f"has an import or export that the bundler does not know: {left[0]}")
-    given = f"return {{ {', '.join(_exports(text))} }};"
+    if import_left := _IMPORT_LINE.search(body):
+        raise _broken(
+            name, f"has an import or export that the bundler does not know: {import_left[0]}"
+        )
+    exports = f"return {{ {', '.join(_exports(text))} }};"
     begin = f"/* {name} */\nconst {_module_variable(name)} = (() => {{\n"
-    return f"{begin}{taken}\n{body}\n\n{given}\n}})();\n"
+    return f"{begin}{imports}\n{body}\n\n{exports}\n}})();\n"
 
 
 def _module_variable(name: str) -> str:
@@ -128,9 +130,9 @@ def _text(name: str, source: Mapping[str, bytes]) -> str:
     return source[name].decode("utf-8").replace("\r\n", "\n")
 
 
-def _broken(name: str, what: str) -> BrokenInstallation:
+def _broken(name: str, objection: str) -> BrokenInstallation:
     return BrokenInstallation(
-        f"leaderboard/{name} {what}", "reinstall geneb-ci, or fix the source of the page"
+        f"leaderboard/{name} {objection}", "reinstall geneb-ci, or fix the source of the page"
     )
 
 
@@ -166,7 +168,7 @@ def with_data(page: Mapping[str, bytes], scripts: Iterable[str]) -> dict[str, by
     another version. A page that has another way to its data, such as a maintainer's own, is
     returned as it is.
     """
-    [data] = [name for name in scripts if part_of(name) == BASE]
+    [data] = [name for name in scripts if script_part(name) == BASE]
     addresses = {f"board-{BASE}.js": data}
     for name in (SCRIPT, STYLE):
         if name in page:
@@ -185,7 +187,7 @@ def drop_former(folder: Path, scripts: Iterable[str]) -> None:
     """
     try:
         for path in folder.iterdir():
-            if part_of(path.name) is not None and path.name not in scripts:
+            if script_part(path.name) is not None and path.name not in scripts:
                 path.unlink()
     except OSError as error:
         raise unwritable(str(folder), error, "name a folder that you may write to") from error

@@ -13,8 +13,8 @@ from pydantic_core import to_json
 from geneb_ci import __version__
 from geneb_ci.board.advice import Advice, Claim
 from geneb_ci.board.baselines import baseline_lines
-from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
-from geneb_ci.board.numbers import row_matrices, single_fits
+from geneb_ci.board.columns import COLUMNS, Entry, facts_of, in_board_order, page_columns
+from geneb_ci.board.confusion import row_matrices, single_fits
 from geneb_ci.board.page import BASE
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
 from geneb_ci.board.site.inputs import slugs
@@ -65,9 +65,9 @@ def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     regimes: dict[str, list[Sequence[int]]] = {regime: [] for regime in single_fits(benchmark)}
     for entry in entries:
         row, numbers = entry.submission, entry.numbers
-        own = numbers.matrices if numbers else row_matrices(row, results_of(row), benchmark)
+        row_numbers = numbers.matrices if numbers else row_matrices(row, results_of(row), benchmark)
         for regime, rows in regimes.items():
-            rows.append(own[regime])
+            rows.append(row_numbers[regime])
     return {"tasks": _recoverable(benchmark), "regimes": regimes}
 
 
@@ -92,7 +92,7 @@ def page_scripts(
     Rows stand by place in every part, so each has a digest of all of them in its name and under it
     what it holds: parts of two boards are never read together. CURRENT alone keeps its name.
     """
-    ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
+    ordered = in_board_order(entries)
     ids = [entry.submission.model_id for entry in ordered]
     # Made once, for the digest and to be written.
     parts: dict[str, list[bytes]] = {}
@@ -132,7 +132,7 @@ def _base(
     benchmark: Benchmark,
     advice: Advice | None,
 ) -> dict[str, Any]:
-    """Return what the first view needs; of standings, those by the mean of all tasks."""
+    """Return the data of the first view; of standings, those by the mean of all tasks."""
     index_of = {model: index for index, model in enumerate(ids)}
     diagnostics, first = values.get(DIAGNOSTICS), benchmark.regimes[0]
     columns = _columns(diagnostics, first, benchmark)
@@ -242,8 +242,8 @@ def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> I
     }
     exact = {benchmark.primary_metric} if diagnostics is not None else set()
     scores = (
-        (metric, (_exact_text if metric in exact else _numbers_text)(own, ids))
-        for metric, own in of.items()
+        (metric, (_exact_text if metric in exact else _numbers_text)(numbers_by_model, ids))
+        for metric, numbers_by_model in of.items()
     )
     members: list[tuple[str, Iterable[bytes]]] = [("scores", object_text(scores))]
     if diagnostics is not None:
@@ -254,8 +254,10 @@ def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> I
         width = tasks[benchmark.task_ids[0]].width
         numbers = np.stack(columns, axis=1).reshape(-1, width, len(columns))
         for name, part in (("errors", 2), ("spreads", 3)):
-            own = zip(tasks[benchmark.task_ids[0]], numbers[:, part], strict=True)
-            by_model = {model: array.array("d", values.tobytes()) for model, values in own}
+            numbers_by_model = zip(tasks[benchmark.task_ids[0]], numbers[:, part], strict=True)
+            by_model = {
+                model: array.array("d", values.tobytes()) for model, values in numbers_by_model
+            }
             is_known = any(map(any, by_model.values()))
             members.append((name, _exact_text(by_model, ids) if is_known else [b"null"]))
     return object_text(members)
@@ -264,8 +266,10 @@ def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> I
 def _exact_text(rows: Mapping[str, "array.array[float]"], ids: Ids) -> Iterator[bytes]:
     """Yield the text of the numbers of each model as computed; null for one without."""
     for number, model in enumerate(ids):
-        own = rows.get(model)
-        yield (b"," if number else b"[") + (b"null" if own is None else json_text(own.tolist()))
+        row_numbers = rows.get(model)
+        yield (b"," if number else b"[") + (
+            b"null" if row_numbers is None else json_text(row_numbers.tolist())
+        )
     yield b"]" if ids else b"[]"
 
 
@@ -273,16 +277,16 @@ def _numbers_text(rows: Mapping[str, "array.array[float]"], ids: Ids) -> Iterato
     """Yield the text of the millionths of each model; null for one without."""
     yield b"["
     for start in range(0, len(ids), MODELS_AT_ONCE):
-        own = [rows.get(model) for model in ids[start : start + MODELS_AT_ONCE]]
-        yield (b"," if start else b"") + _group_text(own)
+        rows_of_group = [rows.get(model) for model in ids[start : start + MODELS_AT_ONCE]]
+        yield (b"," if start else b"") + _group_text(rows_of_group)
     yield b"]"
 
 
 def _group_text(rows: Sequence["array.array[float] | None"]) -> bytes:
-    every = array.array("d")
+    all_numbers = array.array("d")
     for row in rows:
-        every.extend(() if row is None else row)
-    numbers = iter(all_millionths(every))
+        all_numbers.extend(() if row is None else row)
+    numbers = iter(all_millionths(all_numbers))
     texts = (
         b"null" if row is None else to_json([*itertools.islice(numbers, len(row))]) for row in rows
     )
@@ -303,9 +307,9 @@ def _standings_text(columns: Iterable[Standings], ids: Ids) -> Iterator[bytes]:
     null for a model that is not ranked, and without intervals.
     """
     before = b"["
-    for stood in columns:
-        texts = zip(*(number_texts(stood.columns[name]) for name in _STANDING), strict=True)
-        of = dict(zip(stood.models, map(",".join, texts), strict=True))
+    for column in columns:
+        texts = zip(*(number_texts(column.columns[name]) for name in _STANDING), strict=True)
+        of = dict(zip(column.models, map(",".join, texts), strict=True))
         listed = (f"[{of[model]}]" if model in of else "null" for model in ids)
         yield before + f"[{','.join(listed)}]".encode()
         before = b","
@@ -322,7 +326,7 @@ def _overall(standings: Standings, model: str) -> list[float | None] | None:
 
 
 def _claims(advice: Advice, index_of: Mapping[str, int]) -> dict[str, Any]:
-    """Return what the sentences of the first view rest on."""
+    """Return the claims behind the sentences of the first view."""
 
     def claim(claim: Claim) -> dict[str, Any]:
         return {
@@ -332,7 +336,7 @@ def _claims(advice: Advice, index_of: Mapping[str, int]) -> dict[str, Any]:
         }
 
     return {
-        "highest": [claim(own.highest) for own in advice.regimes],
+        "highest": [claim(regime_advice.highest) for regime_advice in advice.regimes],
         "smallest": None if advice.smallest is None else claim(advice.smallest),
     }
 
@@ -352,7 +356,7 @@ def _shared(
 
 
 def _decisions(diagnostics: Diagnosed, benchmark: Benchmark) -> dict[str, Any] | None:
-    """Return what the page decides by: the critical value of each regime, and the margin."""
+    """Return the numbers that the page decides by: critical values of regimes, and the margin."""
     if diagnostics is None:
         return None
     ranks = diagnostics["ranks"]

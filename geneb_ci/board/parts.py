@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from geneb_ci.board.numbers import numbers_of, row_matrices
+from geneb_ci.board.confusion import row_matrices
+from geneb_ci.board.means import numbers_of
 from geneb_ci.check.claims import Results
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.parallel import in_processes, jobs_for
@@ -26,7 +27,7 @@ class BoardRow(NamedTuple):
     """A submission as a board takes it."""
 
     sha256: str
-    """Of its file."""
+    """Digest of the file."""
     origin: str
     scorer: str
     """Digest of the scorer that its run names, or ""."""
@@ -68,8 +69,8 @@ def read_numbers(
     Raises UsageProblem as `read_row` does.
     """
     errors = None if unknown_sizes(benchmark) else errors
-    read = functools.partial(_numbered, benchmark=benchmark, errors=errors)
-    return in_processes(read, files, jobs or jobs_for(len(files)), ROWS_AT_ONCE)
+    numbered = functools.partial(_numbered, benchmark=benchmark, errors=errors)
+    return in_processes(numbered, files, jobs or jobs_for(len(files)), ROWS_AT_ONCE)
 
 
 def unknown_sizes(benchmark: Benchmark) -> list[str]:

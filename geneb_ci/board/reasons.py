@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from typing import Any
 
 from geneb_ci.board.advice import Advice, AdviceFacts, Choice, Claim, ModelRequest, RegimeAdvice
-from geneb_ci.common.types import Authorship, Evidence
+from geneb_ci.common.types import Evidence
 from reference_harness.formats.text import plural
 
 UNIT = Decimal("0.001")
@@ -77,18 +77,21 @@ def reasons_of(advice: Advice, facts: AdviceFacts) -> list[str]:
         limits = limits_text(advice.need) or "the need"
         return [f"No model ranked in {advice.need.regime} meets {limits}."]
     count = len(advice.tasks)
-    named = [own.highest.model for own in advice.regimes]
+    highest_models = [regime_advice.highest.model for regime_advice in advice.regimes]
     why = [
-        highest_sentence(own.choices[0], own.highest, own.regime, count) for own in advice.regimes
+        highest_sentence(
+            regime_advice.choices[0], regime_advice.highest, regime_advice.regime, count
+        )
+        for regime_advice in advice.regimes
     ]
     if len(advice.regimes) > 1:
         why.append(gap_sentence(advice.regimes))
     if advice.considered > 1:
         why.append(_smaller(advice))
-        named += [advice.smallest.model] if advice.smallest is not None else []
-    models = list(dict.fromkeys(named))
+        highest_models += [advice.smallest.model] if advice.smallest is not None else []
+    models = list(dict.fromkeys(highest_models))
     why += [sentence for model in models for sentence in _doubts(model, facts.rows[model])]
-    if any(facts.draw_variances[own.regime] for own in advice.regimes):
+    if any(facts.draw_variances[regime_advice.regime] for regime_advice in advice.regimes):
         why.append(DRAWS)
     return why
 
@@ -129,11 +132,11 @@ def rest_text(claim: Claim, count: int, what: str) -> str:
         f"{number}{f' in {regime}' if len(claim.wins) > 1 else ''}"
         for regime, number in claim.wins.items()
     )
-    other = len(claim.without)
+    unlisted = len(claim.without)
     steady = (
         f"without any one of them it stays {what}"
-        if not other
-        else f"without one of them another is {what} in {plural(other, 'case')}"
+        if not unlisted
+        else f"without one of them another is {what} in {plural(unlisted, 'case')}"
     )
     return f"It scores highest on {wins} of the {count} tasks; {steady}."
 
@@ -141,7 +144,8 @@ def rest_text(claim: Claim, count: int, what: str) -> str:
 def gap_sentence(regimes: Sequence[RegimeAdvice]) -> str:
     """Return how far the mean score of all models lies apart in two regimes."""
     few, many = (
-        math.fsum(choice.score for choice in own.choices) / len(own.choices) for own in regimes
+        math.fsum(choice.score for choice in regime_advice.choices) / len(regime_advice.choices)
+        for regime_advice in regimes
     )
     return (
         f"Hundreds of examples lie between: the mean of these models is {score_text(few)} with "
@@ -155,12 +159,15 @@ def _smaller(advice: Advice) -> str:
     if advice.smallest is None:
         return f"No smaller model loses {accepted} on these tasks."
     first = advice.smallest.model
-    first_choices = [next(c for c in own.choices if c.model == first) for own in advice.regimes]
+    first_choices = [
+        next(c for c in regime_advice.choices if c.model == first)
+        for regime_advice in advice.regimes
+    ]
     lost = " and ".join(
         f"{score_text(choice.below)} below the highest and at most "
         f"{bound_text(choice.loss_bound or 0)}"
-        f"{f' in {own.regime}' if len(first_choices) > 1 else ''}"
-        for choice, own in zip(first_choices, advice.regimes, strict=True)
+        f"{f' in {regime_advice.regime}' if len(first_choices) > 1 else ''}"
+        for choice, regime_advice in zip(first_choices, advice.regimes, strict=True)
     )
     count = len(advice.smaller)
     verb = "loses" if count == 1 else "lose"
@@ -172,11 +179,10 @@ def _smaller(advice: Advice) -> str:
 
 
 def _doubts(model: str, row: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what should be known of a row before it is relied on."""
+    """Yield the doubts about a row that a reader should know."""
     reason = _EVIDENCE.get(Evidence(row["evidence"]))
     if reason is not None:
-        whose = "self-reported" if row["authorship"] == Authorship.CONTRIBUTED else "official"
-        yield f"`{model}` is {whose}, and {reason}."
+        yield f"`{model}` is {row['authorship']}, and {reason}."
     for defect in row.get("defects", ()):
         yield f"Published defect [{defect['id']}] of the extractor of `{model}`: {defect['what']}"
     if rules := [f"[{rule}]" for rule in row.get("warnings", {})]:

@@ -22,7 +22,7 @@ from geneb_ci.board.advice import (
     ModelRequest,
     RegimeAdvice,
     exact_need,
-    matching,
+    matching_tasks,
     read_built,
     regimes_of,
 )
@@ -42,7 +42,7 @@ from geneb_ci.models.tasks import TaskNotes
 from reference_harness.formats.benchmark import Benchmark
 
 
-def known_of(
+def advice_facts_of(
     entries: Iterable[Entry],
     boards: Mapping[str, RegimeScores],
     benchmark: Benchmark,
@@ -57,7 +57,7 @@ def known_of(
     )
 
 
-def known_of_built(values: Mapping[str, Mapping[str, Any]]) -> AdviceFacts:
+def built_advice_facts(values: Mapping[str, Mapping[str, Any]]) -> AdviceFacts:
     """Return the facts that advice is made from, of the files of a built board."""
     tasks = [task["id"] for task in values[TASKS]["tasks"]]
     ranks = values[DIAGNOSTICS]["ranks"]
@@ -90,15 +90,15 @@ def known_of_built(values: Mapping[str, Mapping[str, Any]]) -> AdviceFacts:
 
 def _built_scores(scores: Sequence[float], numbers: Sequence[Sequence[float]]) -> ScoreColumn:
     errors, spreads = np.array(numbers, dtype=float).reshape(-1, 2).T
-    variance, known = errors * errors, spreads > 0
-    freedom = np.where(known, variance * variance / np.where(known, spreads, 1.0), np.inf)
+    variance, has_spread = errors * errors, spreads > 0
+    freedom = np.where(has_spread, variance * variance / np.where(has_spread, spreads, 1.0), np.inf)
     return ScoreColumn(np.array(scores, dtype=float), variance, freedom)
 
 
 def advise_built(folder: Path, request: ModelRequest, margin: float) -> Advice:
     """Return advice from the files of a built board. Raises UsageProblem."""
-    known = known_of_built(read_built(folder, DIAGNOSTICS, LEADERBOARD, TASKS))
-    return advise(exact_need(request, known), known, margin)
+    advice_facts = built_advice_facts(read_built(folder, DIAGNOSTICS, LEADERBOARD, TASKS))
+    return advise(exact_need(request, advice_facts), advice_facts, margin)
 
 
 def advise_rows(
@@ -110,10 +110,10 @@ def advise_rows(
 ) -> Advice:
     """Return advice from rows. Raises UsageProblem for a name that the board does not have."""
     rows = list(entries)
-    known = known_of(rows, {}, benchmark, notes)
-    exact = exact_need(request, known)
-    boards = all_scores(rows, benchmark, regimes_of(exact.regime, known))
-    return advise(exact, known._replace(boards=boards), margin)
+    advice_facts = advice_facts_of(rows, {}, benchmark, notes)
+    exact = exact_need(request, advice_facts)
+    boards = all_scores(rows, benchmark, regimes_of(exact.regime, advice_facts))
+    return advise(exact, advice_facts._replace(boards=boards), margin)
 
 
 class Candidates(NamedTuple):
@@ -124,7 +124,7 @@ class Candidates(NamedTuple):
     critical: float
     tasks: Sequence[str]
     numbers: Floats
-    """As `uncertainty.task_numbers` gives them."""
+    """Numbers by task, as `uncertainty.task_numbers` returns them."""
 
     def mean(self, without: int | None = None) -> ScoreColumn:
         """Return the mean of each model over the tasks, or over all but one of them."""
@@ -148,10 +148,10 @@ class Candidates(NamedTuple):
 
 def advise(request: ModelRequest, facts: AdviceFacts, margin: float) -> Advice:
     """Return the models that meet a need, whose names are those of the board."""
-    matched = matching(request, facts.tasks)
+    matched = matching_tasks(request, facts.tasks)
     tasks = [task["id"] for task in matched]
     regimes = regimes_of(request.regime, facts)
-    models = _meeting(request, facts, regimes)
+    models = _qualifying(request, facts, regimes)
     advice = Advice(
         need=request,
         margin=margin,
@@ -181,14 +181,14 @@ def advise(request: ModelRequest, facts: AdviceFacts, margin: float) -> Advice:
     return advice.model_copy(update={"why": reasons_of(advice, facts)})
 
 
-def _meeting(request: ModelRequest, facts: AdviceFacts, regimes: Sequence[str]) -> list[str]:
+def _qualifying(request: ModelRequest, facts: AdviceFacts, regimes: Sequence[str]) -> list[str]:
     """Return the models that meet size and evidence and are ranked in some regimes."""
     least = None if request.evidence is None else Evidence(request.evidence)
     ranked = [set(facts.boards[regime].models) for regime in regimes]
     return [
         model
         for model in facts.boards[regimes[0]].models
-        if all(model in own for own in ranked)
+        if all(model in ranked_models for ranked_models in ranked)
         and (request.max_params is None or _size(facts.rows[model]) <= request.max_params)
         and has_evidence(Evidence(facts.rows[model]["evidence"]), least)
     ]
@@ -216,11 +216,11 @@ def _smaller(
 ) -> list[int]:
     """Return the smaller models whose loss is within the margin in each regime, smallest first."""
     params = groups[0].params
-    every = np.arange(len(params))
+    candidates = np.arange(len(params))
     within = np.ones(len(params), dtype=bool)
     largest = 0
     for group, scores in zip(groups, columns, strict=True):
-        within &= losses(scores, every, group.critical, margin).bound <= margin
+        within &= losses(scores, candidates, group.critical, margin).bound <= margin
         largest = max(largest, params[group.best_first(scores)[0]])
     smaller = [k for k in np.flatnonzero(within).tolist() if params[k] < largest]
     values = columns[0].values
@@ -244,8 +244,8 @@ def _in_regime(
     regime: str, group: Candidates, scores: ScoreColumn, margin: float, facts: AdviceFacts
 ) -> RegimeAdvice:
     order = group.best_first(scores)
-    every = np.arange(len(order))
-    bounds = losses(scores, every, group.critical, margin).bound
+    candidates = np.arange(len(order))
+    bounds = losses(scores, candidates, group.critical, margin).bound
     low, high = intervals_of(scores)
     choices = []
     for k in order:

@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import Field, ValidationError, create_model
 from pydantic_core import to_json
 
-from geneb_ci.board.columns import BY_TASK, PUBLISHED, Column, Entry, facts_of
-from geneb_ci.board.numbers import numbers_of
+from geneb_ci.board.columns import BY_TASK, PUBLISHED, Column, Entry, facts_of, in_board_order
+from geneb_ci.board.means import numbers_of
 from geneb_ci.board.texts import number_texts
 from geneb_ci.check.claims import results_of
 from geneb_ci.common.errors import GenebError, UsageProblem
@@ -245,11 +245,11 @@ def leaderboards(
     `notes` is what the policy says of the tasks. A regime with missing cells has no row: its means
     would not be comparable.
     """
-    ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
+    ordered = in_board_order(entries)
     by_category: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     by_task: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     places = {task: index for index, task in enumerate(benchmark.task_ids)}
-    categories, every = tuple(benchmark.categories), len(places)
+    categories, task_count = tuple(benchmark.categories), len(places)
     keys = [
         [f"{part}_{metric}" for part in ("micro", "macro", "cat", "task")]
         for metric in benchmark.metrics
@@ -266,15 +266,15 @@ def leaderboards(
                 category_row[micro] = task_row[micro] = next(means)
                 category_row[macro] = task_row[macro] = next(means)
                 category_row[category] = dict(zip(categories, means, strict=False))
-                own = scores[number * every : (number + 1) * every]
-                task_row[task] = PackedNumbers(places, own)
+                task_scores = scores[number * task_count : (number + 1) * task_count]
+                task_row[task] = PackedNumbers(places, task_scores)
             by_category[regime].append(category_row)
             by_task[regime].append(task_row)
     return {"data": by_category}, {"tasks": published_tasks(benchmark, notes), "data": by_task}
 
 
 def published_tasks(benchmark: Benchmark, notes: TaskNotes) -> list[dict[str, Any]]:
-    """Return what is published of each task, in board order."""
+    """Return the published facts of each task, in board order."""
     facts = notes.facts(benchmark.tasks)
     return [
         {"id": task.id, "label": task.label, "cat": task.category} | facts[task.id]
@@ -287,7 +287,7 @@ def figure_values(
     benchmark: Benchmark,
     boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Return what figures are computed from: files of the board as values, by name.
+    """Return the inputs of figures: files of the board as values, by name.
 
     `boards` is what `leaderboards` gave for these entries, where the caller has it.
     """
@@ -302,6 +302,6 @@ def figure_values(
 
 def params_in_paper(entry: Entry) -> int | None:
     """Return the parameter count of the paper; None for a row that is not the authors' own."""
-    known = entry.attributes if entry.authorship is Authorship.OFFICIAL else {}
-    count: int | None = known.get("params_in_paper", known.get("params"))
+    attributes = entry.attributes if entry.authorship is Authorship.OFFICIAL else {}
+    count: int | None = attributes.get("params_in_paper", attributes.get("params"))
     return count

@@ -7,10 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from geneb_ci.board.columns import Entry
-from geneb_ci.board.numbers import numbers_of
-from geneb_ci.board.rows import extra_at_hand
-from geneb_ci.check.claims import results_of
+from geneb_ci.board.columns import Entry, in_board_order
+from geneb_ci.board.score_list import score_lines
 from geneb_ci.common.parquet import ColumnKind, ParquetColumn, parquet_bytes
 from reference_harness.formats.benchmark import Benchmark
 
@@ -26,6 +24,8 @@ ROWS_AT_ONCE = 1000
 """Lines that are written at once."""
 UNKNOWN_DECIMALS = 6
 """Decimals of a score whose error is not known: as many as the page has of it."""
+ALL_DECIMALS = 400
+"""Decimals of a score without error: `round` leaves a number as it is."""
 
 
 class TableColumn(NamedTuple):
@@ -72,7 +72,12 @@ _VALUE_COLUMNS = (
         "`scores` of an export.",
     ),
     TableColumn("evidence", "text", "What others did to confirm the scores of the model."),
-    TableColumn("level", "text", "Trust level: authorship and evidence in one word."),
+    TableColumn(
+        "level",
+        "text",
+        "Trust level: authorship and evidence in one word; self-reported is checked, and verified "
+        "audited, of a contributed row.",
+    ),
 )
 
 _DISPLAYED = TableColumn("display", "text", "Name of the model.")
@@ -178,45 +183,25 @@ def values_table(entries: Iterable[Entry], benchmark: Benchmark, *, has_errors: 
     `has_errors` is that of standard errors, which need the extra `build` and known sizes of all
     test sets. A regime in which a model lacks a task has no line, as on the board.
     """
-    ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
+    ordered = in_board_order(entries)
 
     def rows() -> Iterator[tuple[Any, ...]]:
-        for entry in ordered:
-            yield from _value_rows(entry, benchmark, has_errors=has_errors)
+        lines = score_lines(ordered, benchmark, has_errors=has_errors, ranked_only=True)
+        for model, task, category, regime, metric, value, error, *audited in lines:
+            decimals = decimals_of(error)
+            shown_error = None if error is None else round(error, decimals)
+            shown_value = round(value, decimals)
+            yield model, task, category, regime, metric, shown_value, shown_error, *audited
 
     about = "One line for each model, regime, task and metric."
     return Table(VALUES, about, _VALUE_COLUMNS, rows)
 
 
-def _value_rows(
-    entry: Entry, benchmark: Benchmark, *, has_errors: bool
-) -> Iterator[tuple[Any, ...]]:
-    row, count = entry.submission, len(benchmark.tasks)
-    numbers = entry.numbers or numbers_of(row, results_of(row), benchmark)
-    confirmed = str(entry.evidence), str(entry.level)
-    for regime, scores in numbers.scores.items():
-        errors = _errors(entry, regime, benchmark) if has_errors else [None] * count
-        for place, task in enumerate(benchmark.tasks):
-            standing = str(entry.attestation.standing(regime, task.id))
-            for number, metric in enumerate(benchmark.metrics):
-                error = errors[place] if metric == "MCC" else None
-                value = rounded(scores[number * count + place], error)
-                known = None if error is None else rounded(error, error)
-                key = row.model_id, task.id, task.category, regime, metric
-                yield *key, value, known, standing, *confirmed
-
-
-def _errors(entry: Entry, regime: str, benchmark: Benchmark) -> list[float]:
-    with extra_at_hand():
-        from geneb_ci.board.uncertainty import task_errors  # numpy: 0.2 s
-    return task_errors(entry, regime, benchmark)
-
-
-def rounded(value: float, error: float | None) -> float:
-    """Return a value with the decimals that two digits of its standard error have."""
+def decimals_of(error: float | None) -> int:
+    """Return the decimals of a value: those that two digits of its standard error have."""
     if error is None:
-        return round(value, UNKNOWN_DECIMALS)
-    return round(value, max(0, 1 - math.floor(math.log10(error)))) if error > 0 else value
+        return UNKNOWN_DECIMALS
+    return max(0, 1 - math.floor(math.log10(error))) if error > 0 else ALL_DECIMALS
 
 
 def codebook(tables: Iterable[Table]) -> bytes:

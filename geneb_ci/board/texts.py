@@ -50,7 +50,7 @@ def script_name(part: str, digest: str) -> str:
     return f"board-{part}.{digest}.js"
 
 
-def part_of(name: str) -> str | None:
+def script_part(name: str) -> str | None:
     """Return the part of the page's data that a script has, of whichever board; None for others."""
     match = _SCRIPT.fullmatch(name)
     return match["part"] if match else None
@@ -94,8 +94,8 @@ def write_texts(folder: Path, texts: Texts, jobs: int) -> None:
     A file that has the same bytes is left as it is.
     Raises UsageProblem for a folder that cannot be written, MachineFault for a full or broken disk.
     """
-    names, own = list(texts), secrets.token_hex(4)
-    staged = [folder / f".{name}.{own}" for name in names]
+    names, token = list(texts), secrets.token_hex(4)
+    staged = [folder / f".{name}.{token}" for name in names]
 
     def write(number: int) -> None:
         staged[number].unlink(missing_ok=True)  # of a process that was killed

@@ -25,7 +25,7 @@ from geneb_ci.board.decisions import (
     ranks,
     rounded_up,
 )
-from geneb_ci.board.numbers import ranked_regimes, weighted_sums
+from geneb_ci.board.means import ranked_regimes, weighted_sums
 from geneb_ci.board.variance import DRAW_SPREAD, Floats, cells_of
 from geneb_ci.check.claims import Results, fits_of
 from geneb_ci.receipt.seen import SharedErrors, Triangle
@@ -130,7 +130,7 @@ def all_scores(
     listed = list(entries)
     numbers = {id(entry.submission): entry.numbers for entry in listed}
     rows = [entry.submission for entry in listed]
-    noted = next((entry.shared for entry in listed if entry.shared is not None), None)
+    noted = next((entry.shared_errors for entry in listed if entry.shared_errors is not None), None)
     packed = functools.partial(_kept_scores, numbers)
     return {
         regime: regime_scores(rows, regime, benchmark, noted, packed)
@@ -148,7 +148,7 @@ def ranked_intervals(
     benchmark: Benchmark,
     ranks: Mapping[str, Mapping[str, RankRanges]],
 ) -> Intervals:
-    """Return what `intervals` gives; `ranks` are those of each regime by score."""
+    """Return the result of `intervals`; `ranks` are those of each regime by score."""
     return Intervals(
         {
             regime: _regime_intervals(board, regime, benchmark, ranks[regime])
@@ -183,7 +183,7 @@ def draw_variance(regime: str, benchmark: Benchmark) -> float:
 
 
 def spread_of(scores: ScoreColumn) -> Floats:
-    """Return what is uncertain of each variance: its square over its degrees of freedom."""
+    """Return the uncertainty of each variance: its square over its degrees of freedom."""
     return np.asarray(scores.variance * scores.variance / scores.freedom)
 
 
@@ -214,8 +214,10 @@ def mean_of(sums: Floats, count: int) -> ScoreColumn:
     """
     values, variance, uncertain = sums / [[count], [count**2], [count**4]]
     variance, uncertain = np.maximum(variance, 0.0), np.maximum(uncertain, 0.0)
-    known = uncertain > 0
-    freedom = np.where(known, variance * variance / np.where(known, uncertain, 1.0), np.inf)
+    is_estimated = uncertain > 0
+    freedom = np.where(
+        is_estimated, variance * variance / np.where(is_estimated, uncertain, 1.0), np.inf
+    )
     return ScoreColumn(values, variance, freedom)
 
 
@@ -238,7 +240,11 @@ def regime_scores(
     raw = b"".join((packed or _packed_scores)(row, regime, benchmark) for row in ranked)
     whole = np.frombuffer(raw, dtype=float).reshape(len(ranked), _width(benchmark)).T.copy()
     by_name, (has_seeds,), by_task = np.split(whole, [3 * len(names), 3 * len(names) + 1])
-    places = shared_errors.places(ranked) if shared_errors is not None else [None] * len(ranked)
+    places = (
+        shared_errors.triangle_positions(ranked)
+        if shared_errors is not None
+        else [None] * len(ranked)
+    )
     triangles = shared_errors.regimes.get(regime, {}) if shared_errors is not None else {}
     return RegimeScores(
         models=tuple(row.model_id for row in ranked),
@@ -271,16 +277,18 @@ def with_shared(
     Errors correlate as the predictions say, as far as the variance that these show is part of the
     score's: what comes from training draws is shared by nobody, so an error is never too small.
     """
-    known = [k for k, index in enumerate(positions) if index is not None]
-    if len(known) < 2 or not triangle:  # noqa: PLR2004 (a pair)
+    known_rows = [k for k, index in enumerate(positions) if index is not None]
+    if len(known_rows) < 2 or not triangle:  # noqa: PLR2004 (a pair)
         return scores
-    own = [triangle[index] for index in positions if index is not None]
-    size = {k: math.sqrt(min(own[n][-1], scores.variance[k])) for n, k in enumerate(known)}
+    covariances = [triangle[index] for index in positions if index is not None]
+    size = {
+        k: math.sqrt(min(covariances[n][-1], scores.variance[k])) for n, k in enumerate(known_rows)
+    }
     shared = np.zeros((len(positions), len(positions)))
-    for n, i in enumerate(known):
-        for m, j in enumerate(known[:n]):
+    for n, i in enumerate(known_rows):
+        for m, j in enumerate(known_rows[:n]):
             low, high = sorted((int(positions[i] or 0), int(positions[j] or 0)))
-            spread = math.sqrt(own[n][-1] * own[m][-1])
+            spread = math.sqrt(covariances[n][-1] * covariances[m][-1])
             like = max(-1.0, min(1.0, triangle[high][low] / spread)) if spread > 0 else 0.0
             shared[i, j] = shared[j, i] = float(f"{like * size[i] * size[j]:.{SHARED_DIGITS}g}")
     return scores._replace(shared=shared)
@@ -324,10 +332,10 @@ def _kept_scores(
     regime: str,
     benchmark: Benchmark,
 ) -> bytes:
-    """Return what `_packed_scores` gives of a row, from its numbers if they have that."""
-    own = numbers[id(submission)]
-    if own is not None and regime in own.errors:
-        return own.errors[regime]
+    """Return the result of `_packed_scores` for a row, from its numbers if they have it."""
+    row_numbers = numbers[id(submission)]
+    if row_numbers is not None and regime in row_numbers.errors:
+        return row_numbers.errors[regime]
     return _packed_scores(submission, regime, benchmark)
 
 
@@ -344,7 +352,7 @@ def task_errors(entry: Entry, regime: str, benchmark: Benchmark) -> list[float]:
 
 
 def row_errors(submission: Submission, results: Results, benchmark: Benchmark) -> dict[str, bytes]:
-    """Return what `row_scores` gives in every regime in which a row is ranked, as numbers."""
+    """Return the result of `row_scores` in every regime in which a row is ranked, as numbers."""
     regimes = ranked_regimes(submission, benchmark)
     return {regime: _packed_scores(submission, regime, benchmark, results) for regime in regimes}
 

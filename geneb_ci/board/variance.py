@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from geneb_ci.check.claims import Results, fits_of, readings, results_of
 from geneb_ci.common.errors import BadConfiguration
-from geneb_ci.statistics.binary import BinaryTable, Classes, runs, table
+from geneb_ci.statistics.binary import BinaryTable, Classes, fitting_runs, table
 from geneb_ci.statistics.metrics import ReportedTriple, Triple
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission, SubmissionV11
@@ -50,7 +50,7 @@ class Cells(NamedTuple):
     scores: Floats
     """MCC as claimed; -0.0 is 0.0."""
     variance: Floats
-    """Of the score, in squared MCC."""
+    """Variance of the score, in squared MCC."""
     seeds: Floats
     """The part of the variance that the spread of the seeds tells; 0 where they are not known."""
     freedom: int
@@ -66,11 +66,11 @@ class _Sizes(NamedTuple):
     """Positions of the tasks of two classes whose sizes are known."""
     small: Floats
     large: Floats
-    """Their class sizes."""
+    """Sizes of the larger class; `small` has those of the smaller one."""
     multi_class: npt.NDArray[np.intp]
     """Positions of the others."""
     total: Floats
-    """Their numbers of sequences."""
+    """Numbers of sequences of the other tasks."""
 
 
 @functools.lru_cache(maxsize=4)
@@ -83,9 +83,9 @@ def _sizes_of(sizes: tuple[tuple[str, int | None, tuple[int, int] | None], ...])
             )
     two = [k for k, (_, _, classes) in enumerate(sizes) if classes is not None]
     more = [k for k, (_, _, classes) in enumerate(sizes) if classes is None]
-    known = np.array([sizes[k][2] for k in two], dtype=float).reshape(-1, 2)
+    class_sizes = np.array([sizes[k][2] for k in two], dtype=float).reshape(-1, 2)
     totals = np.array([sizes[k][1] for k in more], dtype=float)
-    small, large = known.T
+    small, large = class_sizes.T
     return _Sizes(np.array(two, dtype=int), small, large, np.array(more, dtype=int), totals)
 
 
@@ -111,12 +111,12 @@ def cells_of(
     variance[sizes.multi_class] = _variance_of_more(
         sizes.total, mcc[sizes.multi_class], acc[sizes.multi_class]
     )
-    seeds, known = _spread(submission, regime, benchmark)
+    seeds, degrees = _spread(submission, regime, benchmark)
     if fits > 1:
         # Of a mean of fits whose errors correlate, over that of one fit. What the fits do not share
         # is part of the spread of the seeds, where that is known.
         variance = variance * np.where(seeds > 0, OVERLAP, OVERLAP + (1 - OVERLAP) / fits) + seeds
-    return Cells(mcc + 0.0, variance, seeds, fits - 1, known == len(mcc))
+    return Cells(mcc + 0.0, variance, seeds, fits - 1, degrees == len(mcc))
 
 
 def near_mean(small: FloatOrMore, large: FloatOrMore, mean: Triple) -> tuple[Floats, Floats]:
@@ -180,7 +180,7 @@ def recovered_table(classes: Classes, reported: ReportedTriple) -> BinaryTable:
     Where rounding leaves several, they differ by less than the rounding, which is far below the
     standard error.
     """
-    first = next(runs(classes, reported), None)
+    first = next(fitting_runs(classes, reported), None)
     if first is not None:
         return table(classes, first.right, first.first + (len(first) // 2) * 2)
     near = near_mean(np.float64(classes.small), np.float64(classes.large), reported.value)
@@ -231,16 +231,16 @@ def _variance_of_more(total: Floats, mcc: Floats, acc: Floats) -> Floats:
 def _spread(submission: Submission, regime: str, benchmark: Benchmark) -> tuple[Floats, int]:
     """Return the variance of each task's mean over seeds, 0 where not known, and of how many."""
     evidence = submission.evidence if isinstance(submission, SubmissionV11) else {}
-    variances, known = np.zeros(len(benchmark.tasks)), 0
+    variances, degrees = np.zeros(len(benchmark.tasks)), 0
     seeds = fits_of(benchmark, regime)
     if seeds == 1:
-        return variances, known
+        return variances, degrees
     for index, task in enumerate(benchmark.task_ids):
         cell = evidence.get(regime, {}).get(task)
         values = cell.per_seed.MCC if cell else []
         if len(values) == seeds:
-            known += 1
+            degrees += 1
             middle = math.fsum(values) / seeds
             squares = math.fsum((value - middle) * (value - middle) for value in values)
             variances[index] = squares / (seeds - 1) / seeds
-    return variances, known
+    return variances, degrees

@@ -112,8 +112,8 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
         triples = {task: t for task, scores in cells.items() if (t := triple_of(scores))}
         for task, reading in readings(triples, fits).items():
             where: KeyPath = ("results", regime, task)
-            known = benchmark.by_id[task]
-            yield ScoreClaim(where, regime, known, reading, fits, classes[task])
+            task_facts = benchmark.by_id[task]
+            yield ScoreClaim(where, regime, task_facts, reading, fits, classes[task])
         cells = _known(evidence, regime, benchmark)
         triples = {
             task: t
@@ -122,8 +122,8 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
         }
         for task, reading in readings(triples, fits).items():
             where = ("evidence", regime, task, "canonical")
-            known = benchmark.by_id[task]
-            yield ScoreClaim(where, regime, known, reading, fits, classes[task])
+            task_facts = benchmark.by_id[task]
+            yield ScoreClaim(where, regime, task_facts, reading, fits, classes[task])
 
 
 def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaims]:
@@ -160,7 +160,7 @@ def matrix_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[MatrixC
     for regime in benchmark.regimes:
         for task, cell in _known(evidence, regime, benchmark).items():
             cell_path: KeyPath = ("evidence", regime, task)
-            known, canonical = benchmark.by_id[task], member_at(cell, "canonical")
+            task_facts, canonical = benchmark.by_id[task], member_at(cell, "canonical")
             for holder, path, scores in (
                 (cell, cell_path, by_path.get((*cell_path, "per_seed"), ())),
                 (canonical, (*cell_path, "canonical"), means.get((*cell_path, "canonical"), ())),
@@ -172,7 +172,7 @@ def matrix_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[MatrixC
                     and all(map(_square, confusion))
                 ):
                     yield MatrixClaims(
-                        (*path, "confusion"), regime, known, tuple(confusion), scores
+                        (*path, "confusion"), regime, task_facts, tuple(confusion), scores
                     )
 
 

@@ -82,7 +82,7 @@ class Fixed:
 
 
 def fixed_file(path: Path, checker: Checker) -> Fixed:
-    """Return what can be repaired in a file; one with errors of its bytes or JSON is left.
+    """Return the repairs of a file; one with errors of its bytes or JSON is left as it is.
 
     Raises NothingChecked if it cannot be opened, BadConfiguration if its settings are invalid.
     """
@@ -107,9 +107,9 @@ def fixed_file(path: Path, checker: Checker) -> Fixed:
     if not after.endswith("\n"):
         after += "\n"
         changes.append("newline added at the end")
-    left = _why_left(context, layout)
-    if left:
-        return Fixed(document.name, before, before, left=left if changes else "")
+    reason_left = _why_left(context, layout)
+    if reason_left:
+        return Fixed(document.name, before, before, left=reason_left if changes else "")
     return Fixed(document.name, before, after, tuple(changes))
 
 
@@ -189,9 +189,9 @@ def _orders(
     """Yield each object whose members are not in the order of the format, with that order."""
     if not isinstance(value, dict):
         return
-    known = _order_of(path, context, version)
-    ordered = [key for key in known if key in value]
-    ordered += [key for key in value if key not in set(known)]
+    known_order = _order_of(path, context, version)
+    ordered = [key for key in known_order if key in value]
+    ordered += [key for key in value if key not in set(known_order)]
     if ordered != list(value):
         yield path, ordered
     for key, member in value.items():

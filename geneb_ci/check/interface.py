@@ -38,9 +38,9 @@ def interface_fault(raw: bytes, class_name: str) -> InterfaceFault | None:
         return InterfaceFault(error.lineno or 1, f"this is not Python: {error.msg}")
     except (ValueError, RecursionError, MemoryError):
         return InterfaceFault(1, "this cannot be parsed as Python")
-    own = next((node for node in _classes(tree) if node.name == class_name), None)
-    if own is not None:
-        return _class_fault(own)
+    extractor_class = next((node for node in _classes(tree) if node.name == class_name), None)
+    if extractor_class is not None:
+        return _class_fault(extractor_class)
     if not class_name or {class_name, "*"} & _names(tree):
         return None
     return InterfaceFault(1, f"the module has no class {quoted(class_name)[1:-1]}")
@@ -89,8 +89,8 @@ def _classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
 def _method(class_def: ast.ClassDef) -> ast.FunctionDef | None:
     """Return the method of a class, where it is a plain one."""
     methods = (node for node in class_def.body if isinstance(node, ast.FunctionDef))
-    named = [node for node in methods if node.name == METHOD]
-    return named[-1] if named and not named[-1].decorator_list else None
+    embed_methods = [node for node in methods if node.name == METHOD]
+    return embed_methods[-1] if embed_methods and not embed_methods[-1].decorator_list else None
 
 
 def _names(tree: ast.Module | ast.ClassDef) -> frozenset[str]:

@@ -210,8 +210,8 @@ def _rules_in(module: str) -> "dict[str, AnyRule]":
     from geneb_ci.check.rule import AnyRule  # imported with the first rule
 
     loaded = importlib.import_module(f"geneb_ci.check.rules.{module}")
-    held = (*vars(loaded).values(), *getattr(loaded, "REPORTED", ()))
-    return {constant.id: constant for constant in held if isinstance(constant, AnyRule)}
+    values = (*vars(loaded).values(), *getattr(loaded, "REPORTED", ()))
+    return {constant.id: constant for constant in values if isinstance(constant, AnyRule)}
 
 
 def __getattr__(name: str) -> object:

@@ -97,7 +97,7 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(result: FileResult) -> Outcome:
-    """Return what a report keeps of the result of one file."""
+    """Return the part of the result of one file that a report keeps."""
     frames = {
         finding: frame
         for finding in result.findings
@@ -167,20 +167,20 @@ class Report:
 
         A crash of a rule is never left out: a baseline must not hide that nothing was checked.
         """
-        rest, new = baseline.copy(), []
+        unmatched, new = baseline.copy(), []
         for finding in self.findings:
             key = KnownFinding(
                 *map(well_formed, (finding.rule, finding.file, finding.pointer, finding.message))
             )
-            if rest[key] > 0 and finding.rule != CRASHED:
-                rest[key] -= 1
+            if unmatched[key] > 0 and finding.rule != CRASHED:
+                unmatched[key] -= 1
                 self.known += 1
             else:
                 new.append(finding)
         self.findings = new
         files = set(map(well_formed, self.files))
         self.stale = sorted(
-            key for key in rest.elements() if key.rule in rules and key.file in files
+            key for key in unmatched.elements() if key.rule in rules and key.file in files
         )
 
     def add(self, result: FileResult) -> None:

@@ -138,8 +138,8 @@ def commit_command(
     FILE has to pass every check. Format 1.0 does not say which code and weights ran: declare them
     by --extractor with --model, --revision and --weights, or --no-weights.
     """
-    given = declared_run(extractor, options, model, revision, weights, no_weights=no_weights)
-    commitment = commit(read_submission(file), tolerance_digest(), given)
+    declared = declared_run(extractor, options, model, revision, weights, no_weights=no_weights)
+    commitment = commit(read_submission(file), tolerance_digest(), declared)
     layout = find_layout(Path.cwd())
     signer = private_key(key) if key is not None else None
     write(Output("json", output), committed_text(commitment))

@@ -330,10 +330,12 @@ def plan_command(
         targeted=targeted,
         at_least=at_least,
     )
-    read = submission_here(commitment, submission, layout)
+    submission_file = submission_here(commitment, submission, layout)
     if isinstance(sample, EmbeddingSample):
         benchmark = benchmark_of(layout)
-        text = sample.power_and_cost(with_receipt(read, benchmark), commitment, benchmark)
+        text = sample.power_and_cost(
+            with_receipt(submission_file, benchmark), commitment, benchmark
+        )
         echo(text.removesuffix("\n"), err=to_stderr)
     if committed_at is None:
         end_with_table(detect, sample)
@@ -341,7 +343,13 @@ def plan_command(
     signer = private_key(key) if key is not None else None
     sample_drawn: Sample[Any] = sample
     plan: TaskPlan | EmbeddingPlan = draw_plan(
-        commitment, committed_at, read, sample_drawn, layout, BeaconSource(**options), say
+        commitment,
+        committed_at,
+        submission_file,
+        sample_drawn,
+        layout,
+        BeaconSource(**options),
+        say,
     )
     write(Output("json", output), encoded(plan))
     if signer is not None:

@@ -23,6 +23,7 @@ from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.shared import LayeredCommand, Output, machine_of, machine_options, width, write
 from geneb_ci.common.errors import UsageProblem, unwritable
 from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
+from reference_harness.formats.text import next_line
 
 WORDS = "geneb_ci.words"
 QUEUED = "GENEB_CI_QUEUED"
@@ -129,10 +130,10 @@ def file_command(
     check_shown_on(options["shown_on"], committed_at)
     source = BeaconSource(**{name: options.pop(name) for name in BeaconSource._fields})
     words = ctx.meta[WORDS]
-    own = ("earlier", "work", "key", "unsigned", "output", "dry_run", "shown_on")
-    rest = {name: options.pop(name) for name in own if name in options}
-    rest |= sample_words(options)
-    rest |= {
+    further_options = ("earlier", "work", "key", "unsigned", "output", "dry_run", "shown_on")
+    further = {name: options.pop(name) for name in further_options if name in options}
+    further |= sample_words(options)
+    further |= {
         "machine": machine_of(options, device_of(device)),
         "source": source,
         "commitment": commitment,
@@ -145,9 +146,11 @@ def file_command(
     queued = os.environ.get(QUEUED)
     if queued:
         _end_with_the_queue()
-    result = audit(file, say=say, show=_show, **rest)
+    result = audit(file, say=say, show=_show, **further)
     if result.outcome is not None:
         _show(result.text(width(widest=OUTCOME_WIDTH, unknown=OUTCOME_WIDTH)))
+    if result.next and not result.commitment:
+        say(next_line(result.next))
     text = result.to_json()
     if report is not None:
         write(Output("json", str(report)), text)

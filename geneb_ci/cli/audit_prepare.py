@@ -38,7 +38,7 @@ from geneb_ci.cli.audit_draw import shown_option
 from geneb_ci.cli.main import LazyGroup, echo
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import benchmark_of, find_layout
-from geneb_ci.common.errors import NothingChecked, UsageProblem
+from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import task_source
 from geneb_ci.submission.reading import FileKind, read_bytes, refusal_of, require_file
 from reference_harness.formats.base import first_error
@@ -118,8 +118,8 @@ def _outcome(path: Path) -> AnyOutcome:
     try:
         return (EmbeddingOutcome if of_rows else AuditOutcome).model_validate_json(raw)
     except ValidationError as error:
-        other = refusal_of(raw, kind, first_error(error))
-        raise NothingChecked(f"{path}: {other.message}", other.fix) from error
+        refusal = refusal_of(raw, kind, first_error(error))
+        raise NothingChecked(f"{path}: {refusal.message}", refusal.fix) from error
 
 
 _DATA = click.option(
@@ -195,11 +195,6 @@ def check_command(release: Path, commitment: Path, record: Path | None, data: Pa
     statement = "is what was committed to, and none of it is public"
     if record is not None:
         outcome = parse_record(read_record(record), trusted_keys(layout)).outcome
-        if isinstance(outcome, EmbeddingOutcome):
-            raise UsageProblem(
-                f"{record}: an audit by receipt has no fresh set",
-                "name the record of another audit",
-            )
         check_used(outcome, fresh)
         statement += "; the record scored all of it"
     echo(f"{release}: {plural(len(fresh.rows), 'sequence')}, {statement}")

@@ -40,11 +40,11 @@ class QueuedAudit(NamedTuple):
 
     file: str
     arguments: tuple[str, ...]
-    """Its own options, as on a command line."""
+    """Options of this audit, as on a command line."""
 
 
 class AuditEnd(NamedTuple):
-    """How an audit of a queue ended."""
+    """Result of an audit of a queue."""
 
     file: str
     code: int
@@ -244,13 +244,13 @@ def table_of(audit_ends: Sequence[AuditEnd]) -> str:
 
 
 def details_of(audit_ends: Sequence[AuditEnd]) -> str:
-    """Return what is to be read of the audits that stopped: cost, digest and next command."""
-    texts = [f"\n{end.file}:\n{end.cost}{_next(end)}" for end in audit_ends if end.cost or end.next]
-    return "".join(texts)
+    """Return the details of the audits that stopped: cost, digest and next command."""
+    texts = ((end.file, f"{end.cost}{_next(end)}") for end in audit_ends)
+    return "".join(f"\n{file}:\n{text}" for file, text in texts if text)
 
 
 def _next(audit_end: AuditEnd) -> str:
-    if not audit_end.next:
+    if not audit_end.commitment:
         return ""
     return (
         f"commitment {audit_end.commitment}\n"
@@ -339,8 +339,8 @@ def _check(entry: QueuedAudit, arguments: Sequence[str], device: str | None) -> 
         with file_command.make_context(
             "file", [entry.file, *arguments, *entry.arguments]
         ) as parsed:
-            given = {name: parsed.params[name] for name in _CHECKED}
-        check_options(device=device, **given)
+            checked_options = {name: parsed.params[name] for name in _CHECKED}
+        check_options(device=device, **checked_options)
     except click.UsageError as error:
         fix = "see `geneb-ci audit file --help`"
         raise UsageProblem(f"{entry.file}: {error.format_message()}", fix) from error
@@ -356,8 +356,8 @@ def _given(ctx: click.Context, options: Mapping[str, Any]) -> list[str]:
     words: list[str] = []
     for option in ctx.command.params:
         name = str(option.name)
-        given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if name not in options or not given or not isinstance(option, click.Option):
+        is_given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if name not in options or not is_given or not isinstance(option, click.Option):
             continue
         if option.is_flag:
             words.append(option.opts[0])

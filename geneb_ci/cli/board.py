@@ -1,5 +1,7 @@
 """Commands about rows and the board: `build`, `serve`, `matrices`, `trust`, `diff`."""
 
+import shlex
+import sys
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -9,11 +11,12 @@ import click
 
 from geneb_ci.api import build, trust
 from geneb_ci.board.board import SubmissionsRefused, layout_of, require_apart
-from geneb_ci.board.numbers import recovered_tables
+from geneb_ci.board.confusion import recovered_tables
 from geneb_ci.board.page import POLICY, drop_former, write_page
 from geneb_ci.check.runner import Checker
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import (
+    ALL_LINES,
     FOLDER,
     STDOUT,
     Output,
@@ -35,10 +38,10 @@ from geneb_ci.render.rows import (
     labels_text,
     matrices_text,
 )
-from geneb_ci.render.table import wrapped_text
+from geneb_ci.render.text import LINES_MAX
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.reading import FileKind, OtherFile, other_kind, require_file
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import next_line, plural
 
 if TYPE_CHECKING:
     from http.server import ThreadingHTTPServer
@@ -169,7 +172,11 @@ def build_command(
             extra = "FOLDER" if folder is not None else option
             raise UsageProblem(f"{extra} and --at exclude each other", f"leave {extra} out")
         return _at(commit, out)
-    return _build(folder, out, more=more, parquet=parquet, jobs=jobs, cache=not no_cache)
+    code = _build(folder, out, more=more, parquet=parquet, jobs=jobs, cache=not no_cache)
+    if code == Exit.CLEAN:
+        named = [] if folder is None else [str(folder)]
+        echo(next_line(shlex.join(["geneb-ci", "serve", *named])))
+    return code
 
 
 def _build(
@@ -276,9 +283,10 @@ def serve_command(folder: Path | None, port: int, *, more: bool) -> int:
     show_default=True,
     help="Regime of the cells: full, 10shot or 1shot.",
 )
+@ALL_LINES
 @format_option(MATRICES_WRITERS)
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
-def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
+def matrices_command(file: Path, regime: str, format_: str, output: str, *, is_whole: bool) -> int:
     """Recover the confusion matrix of each two-class cell of a submission.
 
     Unrounded scores determine one matrix. Rounded scores fit several; the nearest is shown. Means
@@ -287,10 +295,10 @@ def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
     """
     require_file(file, FileKind.SUBMISSION, "matrices")
     context = Checker(()).context(file)
-    other = other_kind(context.document.value, FileKind.SUBMISSION)
-    if other is not None or not FileKind.SUBMISSION.fits(context.document.value):
-        other = other or _not_a_submission(context.document)
-        raise NothingChecked(f"{file}: {other.message}", other.fix)
+    other_file = other_kind(context.document.value, FileKind.SUBMISSION)
+    if other_file is not None or not FileKind.SUBMISSION.fits(context.document.value):
+        other_file = other_file or _not_a_submission(context.document)
+        raise NothingChecked(f"{file}: {other_file.message}", other_file.fix)
     regimes = list(context.benchmark.regimes)
     regime = exact_name(regime, regimes, f"regime of {context.benchmark.name}")
     cells = list(recovered_tables(context, regime))
@@ -301,9 +309,11 @@ def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
             if regime in context.benchmark.protocol.few_shot_k
             else f"see which scores it lacks or has wrong: geneb-ci check {file}",
         )
-    columns = row_width(output)
+    columns, most = row_width(output), LINES_MAX
+    if is_whole or output != STDOUT:
+        most = sys.maxsize
     is_text = format_ == "text"
-    text = matrices_text(cells, columns) if is_text else MATRICES_WRITERS[format_](cells)
+    text = matrices_text(cells, columns, most) if is_text else MATRICES_WRITERS[format_](cells)
     write(Output(format_, output), text)
     return Exit.CLEAN if all(cell.matrices for cell in cells) else Exit.ERRORS
 
@@ -321,17 +331,18 @@ def _not_a_submission(document: Document) -> OtherFile:
     return OtherFile(f"this is not a submission: {reason}", fix)
 
 
-_RENDER = {"text": labels_text, "json": labels_json}
-
-
 @click.command()
 @FOLDER
-@format_option(_RENDER)
-def trust_command(folder: Path | None, format_: str) -> int:
+@ALL_LINES
+@format_option(["text", "json"])
+def trust_command(folder: Path | None, format_: str, *, is_whole: bool) -> int:
     """Compute the evidence of every submission of FOLDER from checks and audits."""
     rows = trust(folder, progress=lambda results, total: watched(results, total, "checking"))
-    text = _RENDER[format_](rows)
-    click.echo(wrapped_text(text, row_width()) if format_ == "text" else text, nl=False)
+    if format_ == "json":
+        click.echo(labels_json(rows), nl=False)
+    else:
+        most = sys.maxsize if is_whole else LINES_MAX
+        click.echo(labels_text(rows, row_width(), most), nl=False)
     return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS
 
 

@@ -16,6 +16,7 @@ from geneb_ci.api import fix as fix_files
 from geneb_ci.check.report import Verdict
 from geneb_ci.cli.main import echo, is_plain, say
 from geneb_ci.cli.shared import (
+    ALL_LINES,
     OLD_JSON,
     PARAGRAPH,
     STDOUT,
@@ -32,6 +33,7 @@ from geneb_ci.cli.shared import (
     write,
 )
 from geneb_ci.common.errors import BadConfiguration, Exit, UsageProblem
+from geneb_ci.common.finding import Severity
 from geneb_ci.common.parallel import MANY_FILES
 from geneb_ci.render.formats import FULL_TEXT, beyond_files, proposal_lines, render
 from geneb_ci.render.table import Table, wrapped_text
@@ -152,11 +154,11 @@ def check_command(
     The path - stands for standard input.
     """
     require_pull_for_repository(repo, pulls=pr is not None)
-    other = None if engine == "models" else engine
-    flags = (isolated or None, fix or None, diff or None, other, jobs, no_cache or None)
-    given = (*paths, *selected, *ignored, against, config_from, baseline, *flags)
+    other_engine = None if engine == "models" else engine
+    flags = (isolated or None, fix or None, diff or None, other_engine, jobs, no_cache or None)
+    arguments = (*paths, *selected, *ignored, against, config_from, baseline, *flags)
     reports = pair_outputs(formats, outputs)
-    if _is_whole(base, pr, given):
+    if _is_whole(base, pr, arguments):
         proposed = _proposed(base, pr, repo)
         if proposed is not None:
             _write(proposed, reports)
@@ -308,10 +310,11 @@ def _color(path: str) -> bool:
 
 
 @click.command()
+@ALL_LINES
 @format_option(["text", "json"])
 @OLD_JSON
-def rules_command(format_: str) -> None:
-    """List every rule, by family."""
+def rules_command(format_: str, *, is_whole: bool) -> None:
+    """List the families of rules, or with --all every rule."""
     from geneb_ci.check.registry import ALL  # every rule, of which a check may need few
 
     if format_ == "json":
@@ -329,6 +332,9 @@ def rules_command(format_: str) -> None:
         ]
         click.echo(json.dumps(rows, indent=2))
         return
+    if not is_whole:
+        _list_families(ALL)
+        return
     columns = ("rule", "severity", "what it looks for")
     cells = [(rule.id, rule.severity, rule.what) for rule in ALL]
     lines_of = Table(columns, cells).fitted_rows(width() - len(_INDENT), head=False)
@@ -342,6 +348,17 @@ def rules_command(format_: str) -> None:
 
 
 _INDENT = "  "
+
+
+def _list_families(rules: "Sequence[AnyRule]") -> None:
+    count = Counter((rule.family, rule.severity) for rule in rules)
+    families = list(dict.fromkeys(rule.family for rule in rules))
+    columns = ("family", *(f"{severity}s" for severity in Severity))
+    cells = [(one, *(f"{count[one, severity]}" for severity in Severity)) for one in families]
+    for line in Table(columns, cells, frozenset(columns[1:])).text_lines():
+        click.echo(line)
+    hint = f"{plural(len(rules), 'rule')}: `geneb-ci explain FAMILY` lists those of one, --all all"
+    click.echo(f"\n{hint}")
 
 
 @click.command()

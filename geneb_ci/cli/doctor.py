@@ -3,6 +3,7 @@
 import importlib.metadata
 import os
 import platform
+import sys
 import tempfile
 from pathlib import Path
 
@@ -10,12 +11,14 @@ import click
 
 from geneb_ci import __version__
 from geneb_ci.cli.repository import space_name
-from geneb_ci.cli.shared import OLD_JSON, STDOUT, Output, format_option, width, write
+from geneb_ci.cli.shared import ALL_LINES, OLD_JSON, STDOUT, Output, format_option, width, write
 from geneb_ci.common.addresses import AllowedServers
 from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import Exit, LeftOver, UsageProblem
 from geneb_ci.render.table import wrapped_text
+from geneb_ci.render.text import LINES_MAX
 from geneb_ci.sandbox import levels, mounts, processes
+from reference_harness.formats.text import next_line
 
 PACKAGES = ("numpy", "torch", "transformers", "safetensors", "huggingface_hub", "cryptography",
             "py_arkworks_bls12381")  # fmt: skip
@@ -35,10 +38,17 @@ BEACON_SECONDS = 5
     is_flag=True,
     help="With --github: instead, start a Job of the Hub, and show which sandbox works in it.",
 )
+@ALL_LINES
 @format_option(["text", "json"])
 @OLD_JSON
 def doctor_command(
-    network: bool, repo: str | None, space: str | None, hub_job: bool, format_: str
+    network: bool,
+    repo: str | None,
+    space: str | None,
+    hub_job: bool,
+    format_: str,
+    *,
+    is_whole: bool,
 ) -> int:
     """Show what this machine supports: sandbox levels, limits, GPUs, packages.
 
@@ -53,11 +63,13 @@ def doctor_command(
     if repo is not None and hub_job:
         return probe(repo)
     if repo is not None:
-        return check_settings(repo, space_name(space) if space else "", as_json=format_ == "json")
+        name = space_name(space) if space else ""
+        return check_settings(repo, name, as_json=format_ == "json", is_whole=is_whole)
     if space is not None or hub_job or format_ == "json":
         option = "--space" if space is not None else "--hub-job" if hub_job else "--format json"
         raise UsageProblem(f"{option} is an option of --github", "add --github OWNER/NAME")
     show_machine(network=network)
+    say(next_line("geneb-ci next"))
     return Exit.CLEAN
 
 
@@ -82,7 +94,7 @@ def probe(repo: str) -> Exit:
     return Exit.CLEAN
 
 
-def check_settings(repo: str, space: str, *, as_json: bool) -> Exit:
+def check_settings(repo: str, space: str, *, as_json: bool, is_whole: bool) -> Exit:
     """Print what a board can do, and which settings are wrong; return the exit code."""
     # Imported here: they need the extra `github`, which the rest of this command does not.
     from geneb_ci.github.api import connect
@@ -97,10 +109,16 @@ def check_settings(repo: str, space: str, *, as_json: bool) -> Exit:
     text = (
         diagnosis.as_json(repo, diagnoses, able)
         if as_json
-        else diagnosis.as_text(repo, diagnoses, width(), able)
+        else diagnosis.as_text(
+            repo, diagnoses, width(), able, sys.maxsize if is_whole else LINES_MAX
+        )
     )
     write(Output("text", STDOUT), text)
-    return diagnosis.exit_of(diagnoses, able)
+    code = diagnosis.exit_of(diagnoses, able)
+    if not as_json:
+        after = "init --apply" if code == Exit.ERRORS else f"triage --repo {repo}"
+        say(next_line(f"geneb-ci {after}"))
+    return code
 
 
 def show_machine(*, network: bool) -> None:

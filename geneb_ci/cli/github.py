@@ -11,7 +11,7 @@ import click
 from geneb_ci.cli.main import echo, is_plain, say
 from geneb_ci.cli.shared import OLD_JSON, STDOUT, Output, format_option, old_option, write
 from geneb_ci.common.actions import set_output
-from geneb_ci.common.config import cache_folder, find_layout
+from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.github import report
 from geneb_ci.github.api import ACTIONS_BOT, connect
@@ -28,9 +28,8 @@ from geneb_ci.github.reconcile import (
     sweep,
 )
 from geneb_ci.github.report import report_health
-from geneb_ci.github.verdict.handover import decode, encode
 from geneb_ci.github.verdict.model import SUCCESS
-from geneb_ci.github.wire import Etags
+from geneb_ci.github.verdict.verdict_line import decode, encode
 from geneb_ci.render.plain import visible
 from geneb_ci.situation.maintainer import pull_command
 from geneb_ci.situation.servers import waiting_pull
@@ -76,7 +75,7 @@ def reconcile_command(
     base branch, with a read-only token (GH_TOKEN). In GitHub Actions the verdict is also the
     step's output `verdict`.
     The exit code is 4 if the pull request or main has new commits; they are queued. It is 3 if a
-    limit or GitHub stopped it before the last one, or a pull request cannot be read: what was done
+    limit or GitHub stopped it before the last one, or none could be judged: what was done
     is written all the same, and what is left is named.
     """
     head_sha, group = _sha(head_sha), _sha(group)
@@ -180,8 +179,8 @@ def _print_written(result: report.WriteResult) -> report.WriteResult:
         say(f"geneb-ci: {result.what}: {visible(result.problem.message)}")
     if result.written is not None:
         parts = [name for name, is_new in result.written._asdict().items() if is_new]
-        what = f"wrote {', '.join(parts)}" if parts else "nothing to write, already up to date"
-        say(f"{result.what}: {result.outcome}; {what}")
+        sentence = f"wrote {', '.join(parts)}" if parts else "nothing to write, already up to date"
+        say(f"{result.what}: {result.outcome}; {sentence}")
     return result
 
 
@@ -208,20 +207,18 @@ NARROWEST = 80
     show_default=True,
     help="Account that writes the verdicts; default: that of GitHub Actions.",
 )
-@click.option("--cache/--no-cache", default=True, help="Cache GitHub's responses.")
-def triage_command(repo: str | None, limit: int, format_: str, author_id: int, cache: bool) -> int:
+@click.option(
+    "--cache/--no-cache", hidden=True, expose_value=False, help="Has no effect: nothing is cached."
+)
+def triage_command(repo: str | None, limit: int, format_: str, author_id: int) -> int:
     """List the open pull requests: author, age, verdict, effect on the board, who does what next.
 
     Those that wait for a maintainer come first, oldest on top; "!" marks those waiting for more
     than a week. Only our own comments are read, not the content of pull requests. Weight is the sum
     of the scores of all warnings; from 10 on, audit the row before the merge.
     """
-    etags = Etags(cache_folder("github.json") if cache else None)
-    with connect(repo, author=author_id, etags=etags) as github:
-        try:
-            queue = read_queue(github)
-        finally:
-            etags.save()  # also after a rate limit, so that the next run can continue
+    with connect(repo, author=author_id) as github:
+        queue = read_queue(github)
     if format_ == "json":
         text = as_json(queue, limit)
     elif format_ == "markdown":
@@ -232,7 +229,7 @@ def triage_command(repo: str | None, limit: int, format_: str, author_id: int, c
         color = is_terminal and not is_plain()
         text = terminal(queue, limit, color=color, width=width)
     write(Output("text", STDOUT), text)
-    pull = waiting_pull(queue)
+    pull = waiting_pull(queue, github.wire.repository)
     if format_ == "text" and pull is not None:
         echo(next_line(pull_command(pull, github.wire.repository)))
     return Exit.NOT_CHECKED if queue.unreadable else Exit.CLEAN

@@ -8,11 +8,11 @@ import click
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import STDOUT, Output, width, write
 from geneb_ci.common.errors import Exit
-from geneb_ci.github.new_app import make_app
-from geneb_ci.github.new_board import apply_settings, has_rows, new_board, require_path
-from geneb_ci.github.new_repository import BoardAnswers, answers, first_commit, is_changed
 from geneb_ci.github.settings import diagnosis
 from geneb_ci.github.settings.diagnosis import SettingState
+from geneb_ci.init.new_app import make_app
+from geneb_ci.init.new_board import apply_settings, has_rows, new_board, require_path
+from geneb_ci.init.new_repository import BoardAnswers, answers, first_commit, is_changed
 from geneb_ci.render.table import wrapped_text
 from reference_harness.formats.text import next_line
 
@@ -67,12 +67,12 @@ def init_command(
     Both may be run again: what is there is not written twice, and a file that differs is kept.
     """
     require_path(folder)
-    given = answers(folder, repo, space, maintainers, is_alone=alone)
+    board_answers = answers(folder, repo, space, maintainers, is_alone=alone)
     if apply:
-        return _apply(folder, given, dry_run=dry_run)
+        return _apply(folder, board_answers, dry_run=dry_run)
     if app:
-        return _make_app(given, dry_run=dry_run)
-    board = new_board(folder, given, benchmark)
+        return _make_app(board_answers, dry_run=dry_run)
+    board = new_board(folder, board_answers, benchmark)
     for line in board.lines(force=force):
         echo(line)
     board.refuse_early()
@@ -89,7 +89,7 @@ def init_command(
             "  fix: compare your files with the new ones, or overwrite them: geneb-ci init --force",
             err=True,
         )
-    _print_next_step(folder, given)
+    _print_next_step(folder, board_answers)
     return Exit.CLEAN
 
 
@@ -102,11 +102,15 @@ def _apply(folder: Path, answers: BoardAnswers, *, dry_run: bool) -> Exit:
     def say_error(line: str) -> None:
         echo(line, err=True)
 
-    left, able = apply_settings(folder, answers, echo, say_setting, say_error, dry_run=dry_run)
+    open_settings, able = apply_settings(
+        folder, answers, echo, say_setting, say_error, dry_run=dry_run
+    )
     if dry_run:
         return Exit.CLEAN
-    write(Output("text", STDOUT), diagnosis.as_text(answers.repository, left, width(), able))
-    if any(state.state is SettingState.WRONG for state in left):
+    write(
+        Output("text", STDOUT), diagnosis.as_text(answers.repository, open_settings, width(), able)
+    )
+    if any(state.state is SettingState.WRONG for state in open_settings):
         return Exit.ERRORS
     echo(next_line(shlex.join(["geneb-ci", "publish", "--space", str(answers.space)])))
     return Exit.CLEAN
@@ -114,8 +118,8 @@ def _apply(folder: Path, answers: BoardAnswers, *, dry_run: bool) -> Exit:
 
 def _make_app(answers: BoardAnswers, *, dry_run: bool) -> Exit:
     """Make an App of the board, and print what comes next."""
-    made = make_app(answers.repository, echo, dry_run=dry_run)
-    if made is not None:
+    app = make_app(answers.repository, echo, dry_run=dry_run)
+    if app is not None:
         echo(next_line(shlex.join(["geneb-ci", "doctor", "--github", answers.repository])))
     return Exit.CLEAN
 

@@ -18,6 +18,7 @@ from geneb_ci import __version__
 from geneb_ci.common.errors import Exit, GenebError, machine_fault
 from geneb_ci.render.plain import visible
 from reference_harness.formats.bytecode import damaged_bytecode, interrupting_error
+from reference_harness.formats.layered_help import WHOLE_HELP, help_all
 from reference_harness.formats.text import NEXT, command_lines
 
 
@@ -37,7 +38,10 @@ class LazyGroup(click.Group):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, and `--help-all` where `--help` does not list every command."""
-        return [*super().get_params(ctx), *([help_all_option()] if self.sections else [])]
+        return [
+            *super().get_params(ctx),
+            *([click.Option(["--help-all"], **help_all())] if self.sections else []),
+        ]
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's own signature)
         """Return the command names, in the order of the table."""
@@ -94,31 +98,13 @@ class LazyGroup(click.Group):
         for heading, names in self.sections.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), self.table[name][1]) for name in names])
-        others = [name for name in self.table if name not in listed]
+        unlisted = [name for name in self.table if name not in listed]
         if listed and not ctx.meta.get(WHOLE_HELP, False):
             formatter.write_paragraph()
-            formatter.write_text(f"{len(others)} more commands: {ctx.command_path} --help-all")
+            formatter.write_text(f"{len(unlisted)} more commands: {ctx.command_path} --help-all")
             return
         with formatter.section("More commands" if listed else "Commands"):
-            formatter.write_dl([(name.ljust(width), self.table[name][1]) for name in others])
-
-
-WHOLE_HELP = "geneb_ci.whole_help"
-
-
-def help_all_option() -> click.Option:
-    """Return the option `--help-all`, which shows what `--help` leaves out, and ends."""
-
-    def show(context: click.Context, _: click.Parameter, value: bool) -> None:
-        if value and not context.resilient_parsing:
-            context.meta[WHOLE_HELP] = True
-            click.echo(context.get_help(), color=context.color)
-            context.exit()
-
-    return click.Option(
-        ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show,
-        help="Show everything, and exit.",
-    )  # fmt: skip
+            formatter.write_dl([(name.ljust(width), self.table[name][1]) for name in unlisted])
 
 
 # Plugins of other packages must not influence a verdict; searching for them costs 15 ms.
@@ -180,7 +166,7 @@ class _Commands(LazyGroup):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="geneb-ci", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Check, audit and publish a leaderboard of DNA foundation models."""
+    """Check, audit and publish the leaderboard of a benchmark of frozen embeddings."""
 
 
 def is_plain() -> bool:
@@ -340,8 +326,10 @@ def counted_items(items: Iterable[T], earlier: int, total: int, label: str) -> I
         yield item
         now = time.monotonic()
         if now - printed_at > PAUSE:
-            printed_at, left = now, (now - start) / number * (total - earlier - number)
-            echo(f"{label}: {earlier + number} of {total}, about {left:.0f} s left", err=True)
+            printed_at, seconds_left = now, (now - start) / number * (total - earlier - number)
+            echo(
+                f"{label}: {earlier + number} of {total}, about {seconds_left:.0f} s left", err=True
+            )
 
 
 _output_lock = threading.Lock()
@@ -375,9 +363,13 @@ class TimedWait:
             return
 
         def text() -> str:
-            rest = seconds - (time.monotonic() - start)
-            left = f"about {rest:.0f} s left" if rest >= 1 else "takes longer than usual"
-            return f"{self._label}: {left}"
+            seconds_left = seconds - (time.monotonic() - start)
+            remark = (
+                f"about {seconds_left:.0f} s left"
+                if seconds_left >= 1
+                else "takes longer than usual"
+            )
+            return f"{self._label}: {remark}"
 
         if is_plain():
             while not self._ended.wait(PAUSE):

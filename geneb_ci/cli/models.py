@@ -1,9 +1,10 @@
 """`geneb-ci models` and `upgrade`: the model registry, for people and in submissions."""
 
 import functools
+import itertools
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.fetching import entry_lock
 from geneb_ci.cli.check import STDIN, read_stdin
 from geneb_ci.cli.main import LazyGroup, echo, run_harness
-from geneb_ci.cli.shared import STDOUT, format_option, row_width
+from geneb_ci.cli.shared import ALL_LINES, STDOUT, format_option, row_width
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import (
     BadConfiguration,
@@ -34,7 +35,8 @@ from geneb_ci.models.lint import (
 )
 from geneb_ci.models.registry import TERMS, ModelRegistry, in_words
 from geneb_ci.render.plain import visible
-from geneb_ci.render.table import Table, wrapped_text
+from geneb_ci.render.table import Table, first_that_fit, left_out, wrapped_text
+from geneb_ci.render.text import LINES_MAX
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
 from geneb_ci.submission.reading import BYTES_MAX, FileKind, located, read_bytes, require_file
 from geneb_ci.submission.structure import check_structure, model_key_of, version_of
@@ -76,7 +78,7 @@ def _no_extractor(name: str, layout: Layout) -> str:
 
 
 def not_usable_here(entry: ModelEntry, layout: Layout, models: ModelRegistry) -> list[str]:
-    """Return what an entry names and is not there: extractor or lock; empty where all is."""
+    """Return the extractor or lock that an entry names and that is missing; empty where none is."""
     run = entry.run
     points = []
     if (
@@ -94,7 +96,7 @@ def not_usable_here(entry: ModelEntry, layout: Layout, models: ModelRegistry) ->
 
 
 def open_points(entry: ModelEntry) -> list[str]:
-    """Return what an entry lacks for an audit of its row; empty where nothing does."""
+    """Return the points that an entry lacks for an audit of its row; empty where none does."""
     points, weights = entry.lacks, entry.weights
     if weights is not None and weights.kind != "huggingface":
         by_hand = set(weights.files) - set(addresses(weights))
@@ -103,9 +105,10 @@ def open_points(entry: ModelEntry) -> list[str]:
 
 
 @click.command("list")
+@ALL_LINES
 @format_option(FORMATS)
-def list_command(format_: str) -> None:
-    """List the models, where their weights are, and what runs them."""
+def list_command(format_: str, *, is_whole: bool) -> None:
+    """List the models, where their weights are, what runs them, and what is left open."""
     models = registry()
     entries: dict[str, ReadEntry] = {}
     for name in models:
@@ -125,9 +128,14 @@ def list_command(format_: str) -> None:
         )
         for name, entry in entries.items()
     ]
-    for lines in Table(("model", "weights", "run by", "open"), rows).fitted_rows(row_width("-")):
-        for line in lines:
-            echo(_shown(line))
+    blocks: Sequence[Sequence[str]]
+    blocks = Table(("model", "weights", "run by", "open"), rows).fitted_rows(row_width("-"))
+    if len([*itertools.chain(*blocks)]) >= LINES_MAX and not is_whole:
+        short = [(*row[:2], f"{len(open_points(entries[row[0]].entry))}") for row in rows]
+        blocks = Table(("model", "weights", "points open"), short).fitted_rows(row_width("-"))
+        blocks = first_that_fit(blocks, LINES_MAX - 2)
+    for line in itertools.chain(*blocks, left_out(len(rows) + 1 - len(blocks), "model")):
+        echo(_shown(line))
     echo(f"{plural(len(rows), 'model')}; `geneb-ci models show MODEL` prints one")
 
 
@@ -137,8 +145,9 @@ def _summary(entry: ReadEntry) -> Mapping[str, Any]:
 
 @click.command("show")
 @click.argument("model_id", metavar="MODEL")
+@ALL_LINES
 @format_option(FORMATS)
-def show_command(model_id: str, format_: str) -> None:
+def show_command(model_id: str, format_: str, *, is_whole: bool) -> None:
     """Print what the registry knows of MODEL."""
     models = registry()
     read_entry = required_entry(models, model_id)
@@ -158,9 +167,12 @@ def show_command(model_id: str, format_: str) -> None:
         table = _summary(read_entry).get(part)
         if table:
             lines += [f"{part}", *_lines(table, where)]
-    left = open_points(read_entry.entry)
-    lines.append(f"open: {'; '.join(left) if left else 'nothing'}")
-    click.echo(wrapped_text("\n".join(map(_shown, lines)), row_width("-")), nl=False)
+    columns, points = row_width("-"), open_points(read_entry.entry)
+    known = wrapped_text("\n".join(map(_shown, lines)), columns).splitlines()
+    last = wrapped_text(f"open: {'; '.join(points) if points else 'nothing'}", columns).splitlines()
+    shown = known if is_whole else known[: LINES_MAX - 1 - len(last)]
+    for line in itertools.chain(shown, left_out(len(known) - len(shown), "line"), last):
+        click.echo(line)
 
 
 def _shown(line: str) -> str:
@@ -233,18 +245,18 @@ def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | 
             echo(f"{name}: {_shown(error.message)}")
             wrong += 1
             continue
-        left = open_points(read_entry.entry)
+        open_ = open_points(read_entry.entry)
         absent = not_usable_here(read_entry.entry, layout, registered)
         absent += contradictions(read_entry.entry)
         absent += contradictions_with_row(read_entry.entry, _row_meta(layout, name))
         absent += contradictions_with_facts(read_entry.entry, table.get(name, {}))
         unknown = [f"{fact}: {why}" for fact, why in unknowns(read_entry.entry).items()]
-        for what, points in (("open", left), ("unknown", unknown), ("wrong", absent)):
+        for kind, points in (("open", open_), ("unknown", unknown), ("wrong", absent)):
             if points:
-                echo(_shown(f"{name}: {what}: {'; '.join(points)}"))
+                echo(_shown(f"{name}: {kind}: {'; '.join(points)}"))
         differ = weights is not None and _compared(read_entry.entry, weights, name) > 0
         wrong += bool(absent) or differ
-        complete += not left and not absent and not differ
+        complete += not open_ and not absent and not differ
     total = len(models) or len(registered)
     echo(f"{plural(total, 'model')}: {wrong} wrong, {complete} ready for an audit")
     return Exit.ERRORS if wrong else Exit.CLEAN
@@ -256,7 +268,9 @@ def _loading_facts(path: Path) -> dict[str, dict[str, Any]]:
         table = json.loads(path.read_bytes())
     except ValueError as error:
         raise UsageProblem(f"{path}: not JSON: {error}", _FACTS_FORM) from error
-    if not isinstance(table, dict) or not all(isinstance(own, dict) for own in table.values()):
+    if not isinstance(table, dict) or not all(
+        isinstance(section, dict) for section in table.values()
+    ):
         raise UsageProblem(f"{path}: expected an object for each model id", _FACTS_FORM)
     return table
 
@@ -281,9 +295,9 @@ def _compared(entry: ModelEntry, folder: Path, name: str) -> int:
         digest = file_sha256(path) if path.is_file() else None
         if digest != expected:
             wrong += 1
-            what = f"sha256 {digest}" if digest else "no such file"
+            finding = f"sha256 {digest}" if digest else "no such file"
             ends = text_line_ends(path, expected) if digest else ""
-            echo(f"{name}: {file}: {what}, expected sha256 {expected}{ends}")
+            echo(f"{name}: {file}: {finding}, expected sha256 {expected}{ends}")
     echo(f"{name}: {len(files) - wrong} of {plural(len(files), 'file')} as pinned")
     return wrong
 
@@ -336,8 +350,15 @@ def upgrade_command(
     if record is not None:
         if undo or output == STDOUT or str(file) == STDIN:
             raise click.UsageError("with --record, name FILE and --output, and leave out --undo")
-        named = ["--benchmark", str(definition)] if definition else []
-        words = ["--record", str(record), *named, "--output", output, *["--quiet"] * quiet]
+        benchmark_options = ["--benchmark", str(definition)] if definition else []
+        words = [
+            "--record",
+            str(record),
+            *benchmark_options,
+            "--output",
+            output,
+            *["--quiet"] * quiet,
+        ]
         return run_harness("upgrade", *words, "--", str(file))
     if definition is not None:
         raise click.UsageError("--benchmark is that of a run record: pass --record too")
@@ -413,7 +434,7 @@ def _by_entry(document: Document) -> str:
             f"the entry of {model_id} in the model registry is not complete: {'; '.join(lacks)}",
             f"complete {models.path(model_id)} (docs/maintainer/models.md), then upgrade the file",
         )
-    text = upgraded(document, models.described(model_id, document.sha256))
+    text = upgraded(document, models.entry_member(model_id, document.sha256))
     if text is None:
         raise UsageProblem(
             f'{document.name}: its schema_version is not written as "1.0"',

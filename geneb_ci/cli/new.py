@@ -149,26 +149,30 @@ def new_command(
             "decoder",
             "pass --module: the module that it writes takes the states of the encoder",
         )
-    own = _answers(model, given)
+    model_answers = _answers(model, given)
     extractor = "builtin:huggingface"
     if module:
         extractors = folders["extractors"].relative_to(layout.root)
-        extractor = f"{extractors.as_posix()}/{own.module}.py:{own.class_name}"
-    entry = entry_text(model, own, extractor).encode()
+        extractor = f"{extractors.as_posix()}/{model_answers.module}.py:{model_answers.class_name}"
+    entry = entry_text(model, model_answers, extractor).encode()
     written = {
-        folders["cards"] / f"{own.model_id}.md": card_text(model, own).encode(),
-        folders["policy"] / FOLDER / f"{own.model_id}.toml": entry,
-        layout.root / f"test_{own.module}.py": property_test_text(model, own, extractor).encode(),
+        folders["cards"] / f"{model_answers.model_id}.md": card_text(model, model_answers).encode(),
+        folders["policy"] / FOLDER / f"{model_answers.model_id}.toml": entry,
+        layout.root / f"test_{model_answers.module}.py": property_test_text(
+            model, model_answers, extractor
+        ).encode(),
     }
-    parse_entry(entry, f"{own.model_id}.toml")
+    parse_entry(entry, f"{model_answers.model_id}.toml")
     if module:
-        written[folders["extractors"] / f"{own.module}.py"] = module_text(model, own).encode()
-    if not force and (there := [path for path in written if path.exists()]):
-        names = ", ".join(path.relative_to(layout.root).as_posix() for path in there)
+        written[folders["extractors"] / f"{model_answers.module}.py"] = module_text(
+            model, model_answers
+        ).encode()
+    if not force and (existing := [path for path in written if path.exists()]):
+        names = ", ".join(path.relative_to(layout.root).as_posix() for path in existing)
         raise UsageProblem(f"{names}: there already", "pass --force, or another --model-id")
     for path, content in written.items():
         write_files(path.parent, {path.name: content})
-    click.echo(_report(model, own, extractor, layout, list(written)), nl=False)
+    click.echo(_report(model, model_answers, extractor, layout, list(written)), nl=False)
 
 
 def _folders(layout: Layout) -> dict[str, Path]:
@@ -184,7 +188,7 @@ def _folders(layout: Layout) -> dict[str, Path]:
 
 
 def hub_model(repository: str, revision: str | None) -> HubModel:
-    """Return what a repository of the Hub says, without its weights.
+    """Return the facts of a repository of the Hub, without its weights.
 
     Raises NothingChecked for one that does not exist or is no model of transformers, MachineFault
     where the Hub cannot be reached.
@@ -217,8 +221,8 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
         )
         texts = {name: (downloaded / name).read_bytes() for name in _READ if name in beside}
         files = {name: file_sha256(downloaded / name) for name in beside}
-    read = {name: json_object(raw, name) for name, raw in texts.items()}
-    weights = weight_names(set(sizes), read)
+    object_by_name = {name: json_object(raw, name) for name, raw in texts.items()}
+    weights = weight_names(set(sizes), object_by_name)
     if unknown := [name for name in weights if name not in digests]:
         raise NothingChecked(
             f"{', '.join(unknown)}: the Hub gives no SHA-256 of it",
@@ -229,8 +233,8 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
         location=_canonical(info.id, repository),
         revision=info.sha or "",
         files=files | {name: digests[name] for name in weights},
-        config=read[CONFIG],
-        tokenizer=read.get(TOKENIZER_CONFIG, {}),
+        config=object_by_name[CONFIG],
+        tokenizer=object_by_name.get(TOKENIZER_CONFIG, {}),
         licence=word(getattr(card, "license", None)),
         params=counted.total if counted is not None else None,
     )
@@ -367,13 +371,13 @@ COMMAND_COLUMNS = 80
 def _report(
     model: HubModel, own_facts: OwnFacts, extractor: str, layout: Layout, written: list[Path]
 ) -> str:
-    """Return what was found, what was written, and what to do next."""
+    """Return the report: facts of the model, written files, and the next steps."""
     cut = (
         "any length" if own_facts.max_length is None else f"at most {own_facts.max_length:,} tokens"
     )
     width = "unknown width" if model.width is None else f"width {model.width:,}"
-    named = extractor.removeprefix("builtin:")
-    options = own_facts.extractor_options(model) if named != extractor else {}
+    built_in = extractor.removeprefix("builtin:")
+    options = own_facts.extractor_options(model) if built_in != extractor else {}
     where = extractor_words(extractor, model.location, options)
     facts = {
         "model_id": own_facts.model_id,

@@ -68,9 +68,9 @@ def pack_command(
         raise NothingChecked(
             f"{folder}: the folder contains no *.json", "pass the folder of results_*.json"
         )
-    given = {"model_id": model_id, "display": display, "params": params, "url": url}
+    options = {"model_id": model_id, "display": display, "params": params, "url": url}
     meta_file = model_meta(results)
-    known = described_by(meta_file) | {k: v for k, v in given.items() if v is not None}
+    known = described_by(meta_file) | {k: v for k, v in options.items() if v is not None}
     benchmark = benchmark_of(find_layout(Path.cwd()))
     settings = meta_file.get("experiment_kwargs")
     packed = pack_results(logs, benchmark, settings if isinstance(settings, dict) else {})

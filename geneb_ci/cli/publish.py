@@ -1,6 +1,7 @@
 """Commands that pass the board on: `publish`, `rollback`, `ledger`, `replay`, `export`."""
 
 import importlib.util
+import itertools
 import re
 import shlex
 from collections import Counter
@@ -28,7 +29,16 @@ from geneb_ci.cli.repository import (
     space_name,
     watch_history,
 )
-from geneb_ci.cli.shared import FOLDER, STDOUT, Output, format_option, old_option, row_width, write
+from geneb_ci.cli.shared import (
+    ALL_LINES,
+    FOLDER,
+    STDOUT,
+    Output,
+    format_option,
+    old_option,
+    row_width,
+    write,
+)
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.common.finding import exact_name
@@ -54,7 +64,7 @@ from geneb_ci.publish.space import Space
 from geneb_ci.render.comparison import REPLAY_WRITERS
 from geneb_ci.render.export_entries import eval_results, every_eval_ever, require_hub_data
 from geneb_ci.render.export_tables import croissant_files, csv_files, parquet_files, read_manifest
-from geneb_ci.render.rows import (
+from geneb_ci.render.published import (
     Preview,
     change_lines,
     event_lines,
@@ -63,7 +73,8 @@ from geneb_ci.render.rows import (
     preview_line,
     published_line,
 )
-from geneb_ci.render.table import wrapped_text
+from geneb_ci.render.table import first_that_fit, wrapped_text
+from geneb_ci.render.text import LINES_MAX
 from reference_harness.formats.text import next_line, plural, quoted
 
 
@@ -88,10 +99,10 @@ def show_changes(space: Space, intent: PublishIntent) -> Exit:
     intent.generation(state)
     live = attempt(lambda: space.read(BOARD, state.head), say=say) if BOARD in state.files else None
     files = file_changes(state, generation)
-    others = len(state.files.keys() - {change.name for change in files})
+    unchanged = len(state.files.keys() - {change.name for change in files})
     board = generation.files[BOARD]
     echo(preview_line(space.resource, generation.manifest, state.manifest))
-    for line in change_lines(Preview(files, row_changes(live, board), others, models_of(board))):
+    for line in change_lines(Preview(files, row_changes(live, board), unchanged, models_of(board))):
         echo(line)
     echo(next_line(shlex.join(["geneb-ci", "publish", "--space", _name_of(space)])))
     return Exit.CLEAN
@@ -167,16 +178,16 @@ def rollback_command(generation: str, space: str | None, *, fetched: bool) -> in
     repository = repository_here()
     covers = source_of(repository, repository.resolve(HEAD))
     target = Space(name, token=find_token(f"spaces/{name}", say=say))
-    held = attempt(lambda: find_generation(target, generation), say=say)
-    must_be_of_main(held.manifest, covers, repository)
+    found_generation = attempt(lambda: find_generation(target, generation), say=say)
+    must_be_of_main(found_generation.manifest, covers, repository)
     if fetched:
-        again = attempt(lambda: as_published(target, held), say=say)
+        again = attempt(lambda: as_published(target, found_generation), say=say)
     else:
-        code, rebuilt = build_generation(repository, held.manifest.source_commit)
+        code, rebuilt = build_generation(repository, found_generation.manifest.source_commit)
         if rebuilt is None:
             echo(f"  fix: {AS_PUBLISHED}", err=True)
             return code
-        require_same_generation(held.manifest, rebuilt)
+        require_same_generation(found_generation.manifest, rebuilt)
         again = rebuilt
     published = push(target, RollbackIntent(again, covers, repository), say=say)
     echo(published_line(target.resource, published))
@@ -192,16 +203,21 @@ def rollback_command(generation: str, space: str | None, *, fetched: bool) -> in
     metavar="COMMIT",
     help="Commit, branch or tag up to which events are listed.",
 )
+@ALL_LINES
 @format_option(["text", "json"])
-def ledger_command(commit: str, format_: str) -> int:
-    """List the events of all rows up to a commit, oldest first."""
+def ledger_command(commit: str, format_: str, *, is_whole: bool) -> int:
+    """List the newest events of the rows up to a commit, oldest first, or with --all every one."""
     repository = repository_here()
     events = ledger(repository, repository.resolve(commit), watch=watch_history)
     if format_ == "json":
         click.echo(encode(LEDGER, events.model_dump(mode="json")).decode())
         return Exit.CLEAN
-    for line in event_lines(events):
-        click.echo(wrapped_text(line, row_width()), nl=False)
+    blocks = [wrapped_text(line, row_width()).splitlines() for line in event_lines(events)]
+    newest = blocks if is_whole else first_that_fit(blocks[::-1], LINES_MAX - 1)[::-1]
+    if earlier := len(blocks) - len(newest):
+        echo(f"{plural(earlier, 'earlier event')}: --all prints every one")
+    for line in itertools.chain(*newest):
+        click.echo(line)
     return Exit.CLEAN
 
 
@@ -286,12 +302,12 @@ def export_command(
     bytes.
     """
     layout = layout_of(folder, "geneb-ci export FOLDER --format FORMAT --output DIR")
-    given = _tokens(tokens, format_)
+    token_by_model = _tokens(tokens, format_)
     _refuse_early(format_, out, data, layout, when)
     models = _models_of(models, folder or layout.root)
-    ids = _models_of(given, folder or layout.root)
+    ids = _models_of(token_by_model, folder or layout.root)
     _refuse_twice(ids)
-    given = dict(zip(ids, given.values(), strict=True))
+    token_by_model = dict(zip(ids, token_by_model.values(), strict=True))
     loaded = load(
         folder, "nothing was exported", "geneb-ci export FOLDER --format FORMAT --output DIR"
     )
@@ -299,7 +315,7 @@ def export_command(
         return loaded
     site = _chosen(_site(loaded, _built(layout, when)), models)
     files = {
-        "eval-results": eval_results(site, given),
+        "eval-results": eval_results(site, token_by_model),
         "every-eval-ever": every_eval_ever(site),
         "croissant": croissant_files(site, data),
         "csv": csv_files(site),
@@ -400,6 +416,6 @@ def _models_of(names: Iterable[str], folder: Path) -> tuple[str, ...]:
 
     Raises UsageProblem for a model that has no file; a file is named after its model.
     """
-    known = sorted({path.stem for path in files_of([folder])})
+    models = sorted({path.stem for path in files_of([folder])})
     fix = "`geneb-ci trust` lists them"
-    return tuple(exact_name(name, known, "model of FOLDER", fix) for name in names)
+    return tuple(exact_name(name, models, "model of FOLDER", fix) for name in names)

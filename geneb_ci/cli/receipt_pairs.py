@@ -46,10 +46,10 @@ class NamedReceipt(NamedTuple):
 
     def predictions(self) -> Predictions | None:
         """Return the predictions beside the receipt; None where the receipt names none."""
-        named = self.subject.receipt.predictions
-        if named is None:
+        file = self.subject.receipt.predictions
+        if file is None:
             return None
-        return read_predictions(self.folder / FILE, self.subject.benchmark, named)
+        return read_predictions(self.folder / FILE, self.subject.benchmark, file)
 
     def required(self) -> Predictions:
         """Return the predictions. Raises NothingChecked where there are none."""
@@ -88,7 +88,7 @@ def _pair(arguments: tuple[str, ...], definition: Path | None) -> tuple[NamedRec
             f"both files are {first.subject.path}, expected submissions of two models",
             "name the submission of another model second",
         )
-    digests = {each.subject.submission.run.benchmark.sha256 for each in (first, second)}
+    digests = {receipt.subject.submission.run.benchmark.sha256 for receipt in (first, second)}
     if digests != {first.subject.benchmark.sha256}:
         raise UsageProblem(
             f"the two are for different benchmarks; the first is for "
@@ -98,8 +98,8 @@ def _pair(arguments: tuple[str, ...], definition: Path | None) -> tuple[NamedRec
     return first, second
 
 
-def _models(*named: NamedReceipt) -> tuple[str, str]:
-    first, second = (each.subject.submission.model_id for each in named)
+def _models(*receipts: NamedReceipt) -> tuple[str, str]:
+    first, second = (receipt.subject.submission.model_id for receipt in receipts)
     return first, second
 
 
@@ -108,14 +108,14 @@ def _models(*named: NamedReceipt) -> tuple[str, str]:
 @_BENCHMARK
 def predictions_command(word: str, definition: Path | None) -> int:
     """Compare a submission with the predictions beside its receipt."""
-    named = _named(word, definition)
-    predictions = named.required()
+    receipt = _named(word, definition)
+    predictions = receipt.required()
     if not predictions.tasks:
         raise NothingChecked(
             "predictions.bin has no task, so nothing was compared",
             "write it again: geneb-harness run --receipt DIR --submission FILE",
         )
-    wrong = contradictions(named.subject.submission, predictions, named.subject.benchmark)
+    wrong = contradictions(receipt.subject.submission, predictions, receipt.subject.benchmark)
     for line in wrong:
         echo(line)
     tasks = plural(len(predictions.tasks), "task")
@@ -133,7 +133,7 @@ def predictions_command(word: str, definition: Path | None) -> int:
 def near_command(receipts: tuple[str, ...], definition: Path | None, format_: str) -> int:
     """Compare the embeddings of two receipts."""
     pair = _pair(receipts, definition)
-    first, second = (_sample(each) for each in pair)
+    first, second = (_sample(receipt) for receipt in pair)
     click.echo(_NEAR[format_](_models(*pair), near(first, second)), nl=False)
     return Exit.CLEAN
 
@@ -178,13 +178,13 @@ def pairs_command(paths: tuple[Path, ...], receipts: Path | None, is_written: bo
             continue
         if receipt.predictions is not None:
             folder = receipts / submission.model_id if receipts is not None else None
-            here = folder if folder is not None and folder.is_dir() else None
-            rows[path] = submission, receipt, here
-            to_fetch += 0 if here is not None else receipt.predictions.bytes
+            receipt_folder = folder if folder is not None and folder.is_dir() else None
+            rows[path] = submission, receipt, receipt_folder
+            to_fetch += 0 if receipt_folder is not None else receipt.predictions.bytes
     echo(f"{plural(len(rows), 'row')} with predictions, {size_text(to_fetch)} to fetch")
     predictions: dict[str, Predictions] = {}
-    for path, (submission, receipt, here) in rows.items():
-        why = _noted(submission, receipt, here, benchmark, predictions)
+    for path, (submission, receipt, receipt_folder) in rows.items():
+        why = _noted(submission, receipt, receipt_folder, benchmark, predictions)
         left_out += bool(why)
         echo(f"{path}: {why or 'noted'}")
     shared = errors_shared(predictions, benchmark)

@@ -149,9 +149,9 @@ def figures_command(
     regimes = list(values[LEADERBOARD]["data"])
     models = {row.model for row in figure_rows(values, "board")}
     listed = kinds_on(regimes, models)
-    known = list(dict.fromkeys(kind.id for kind in listed))
-    named = None if name is None else exact_name(name, known, "figure")
-    kinds = [kind for kind in listed if named in {None, kind.id}]
+    figure_ids = list(dict.fromkeys(kind.id for kind in listed))
+    exact_id = None if name is None else exact_name(name, figure_ids, "figure")
+    kinds = [kind for kind in listed if exact_id in {None, kind.id}]
     rows = figure_rows(values, scope)  # type: ignore[arg-type]  # click offers the scopes alone
     exclude = _models_of(exclude, values)
     figures: list[Figure] = []
@@ -166,10 +166,10 @@ def figures_command(
 
 def _models_of(exclude: tuple[str, ...], values: dict[str, dict[str, Any]]) -> tuple[str, ...]:
     """Return names of models as the board writes them. Raises UsageProblem for an unknown one."""
-    rows = (row for own in values[LEADERBOARD]["data"].values() for row in own)
-    known = sorted({row["model"] for row in rows})
+    rows = (row for regime_rows in values[LEADERBOARD]["data"].values() for row in regime_rows)
+    models = sorted({row["model"] for row in rows})
     fix = "name one of those of `trust`"
-    return tuple(exact_name(name, known, "model of the board", fix) for name in exclude)
+    return tuple(exact_name(name, models, "model of the board", fix) for name in exclude)
 
 
 def _parameters(

@@ -31,7 +31,7 @@ from geneb_ci.publish.ledger import ledger
 from geneb_ci.publish.manifest import Ledger
 from geneb_ci.publish.session import require_space, space_of_environment
 from geneb_ci.render.formats import render
-from geneb_ci.render.rows import models_of, row_history
+from geneb_ci.render.published import models_of, row_history
 from geneb_ci.render.table import wrapped_text
 from geneb_ci.render.text import escape
 from geneb_ci.submission.reading import files_in
@@ -82,12 +82,12 @@ def watch_history(steps: Iterator[Any], total: int) -> Iterator[Any]:
 @contextlib.contextmanager
 def progress_over_rows(label: str, seconds_row: float, layout: Layout) -> Iterator[None]:
     """Show what is left of work on all rows of a repository, by what it takes a row."""
-    rest = TimedWait(label)
-    rest.begin(len(files_of([layout.root])) * seconds_row)
+    wait = TimedWait(label)
+    wait.begin(len(files_of([layout.root])) * seconds_row)
     try:
         yield
     finally:
-        rest.end()
+        wait.end()
 
 
 HEAD = "HEAD"
@@ -108,9 +108,9 @@ def build_generation(repository: GitRepository, commit: str) -> tuple[Exit, Gene
     return (Exit.CLEAN, generation) if generation is not None else (print_refusal(report), None)
 
 
-def space_name(given: str | None) -> str:
+def space_name(option: str | None) -> str:
     """Return the Space as OWNER/NAME. Raises UsageProblem."""
-    name = given or space_of_environment()
+    name = option or space_of_environment()
     if name is None:
         raise UsageProblem(
             "no Space is given",
@@ -132,15 +132,18 @@ def print_row(model: str) -> None:
     history, no_history = _history()
     events = list(row_history(history, model, width(widest=PARAGRAPH)))
     if why is None and not events:
-        here = [path.stem for path in files_in(layout.submissions)] if layout.submissions else []
-        known = [*here, *models_of(history)]
-        if (meant := known_name(model, known)) not in {None, model}:
-            print_row(str(meant))
+        present_models = (
+            [path.stem for path in files_in(layout.submissions)] if layout.submissions else []
+        )
+        models = [*present_models, *models_of(history)]
+        if (exact_id := known_name(model, models)) not in {None, model}:
+            print_row(str(exact_id))
             return
-        raise _unknown(model, layout, known)
-    first, *others = why or [_GONE]
-    click.echo(f"{click.style(model, bold=True)}  {escape(first)}")
-    for line in others:
+        raise _unknown(model, layout, models)
+    first, *further_reasons = why or [_GONE]
+    line = wrapped_text(f"{model}  {escape(first)}", row_width())
+    click.echo(line.replace(model, click.style(model, bold=True), 1), nl=False)
+    for line in further_reasons:
         click.echo(wrapped_text(f"  {escape(line)}", row_width()), nl=False)
     for line in events:
         echo(line)
@@ -156,15 +159,15 @@ def _unknown(name: str, layout: Layout, models: list[str]) -> UsageProblem:
             "`geneb-ci rules` lists the rules; to explain a model, run this in a clone of the "
             "repository with its submission (submissions/ and schemas/benchmark.json)",
         )
-    known = [*BY_ID, *models]
+    names = [*BY_ID, *models]
     stem = Path(name).stem if name.endswith(".json") else ""
-    if stem in known:
+    if stem in names:
         return UsageProblem(
             f"{name!r} is a file, expected the name of a rule or a model",
             f"geneb-ci explain {stem}",
         )
     return UsageProblem(
-        f"{name!r} is neither a rule nor a model of this repository{near(name, known)}",
+        f"{name!r} is neither a rule nor a model of this repository{near(name, names)}",
         "`geneb-ci rules` lists the rules, `geneb-ci trust` the models",
     )
 

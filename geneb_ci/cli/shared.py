@@ -5,7 +5,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
@@ -14,19 +14,19 @@ import click
 from geneb_ci.check.report import Report, Verdict
 from geneb_ci.cli.main import (
     SILENT_SECONDS,
-    WHOLE_HELP,
     TimedWait,
     counted_items,
     echo,
-    help_all_option,
     is_plain,
 )
 from geneb_ci.common.errors import Exit, UsageProblem, unwritable
 from geneb_ci.render.formats import FORMATS, WIDTH, verdict
+from geneb_ci.render.text import LINES_MAX
 
 if TYPE_CHECKING:
     from geneb_ci.audit.rerun.prepare import Machine
 from geneb_ci.sandbox.limits import MEMORY_MIB, SECONDS, TOKEN_BUDGET, TOTAL_SECONDS
+from reference_harness.formats.layered_help import LayeredHelp
 from reference_harness.formats.old_options import earlier_name
 from reference_harness.formats.submission_terms import DTYPES
 
@@ -53,35 +53,10 @@ class PairedCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-class LayeredCommand(click.Command):
+class LayeredCommand(LayeredHelp, click.Command):
     """A command whose `--help` lists its common options, and whose `--help-all` lists every one."""
 
-    def __init__(self, *args: Any, common: Collection[str], **attributes: Any) -> None:
-        """Take the names of the common options, such as "--key", beside what a command takes."""
-        super().__init__(*args, **attributes)
-        self.common = frozenset({*common, "--help"})
-        self._help_all = help_all_option()
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the parameters and `--help-all`, which is none of `params`, as `--help` is not."""
-        return [*super().get_params(ctx), self._help_all]
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the common options, or every option, then how many are left out."""
-        options = [
-            option
-            for option in self.get_params(ctx)
-            if isinstance(option, click.Option) and not option.hidden
-        ]
-        is_whole = ctx.meta.get(WHOLE_HELP, False)
-        shown = [option for option in options if is_whole or self.common & {*option.opts}]
-        records = [record for option in shown if (record := option.get_help_record(ctx))]
-        with formatter.section("Options" if is_whole else "Common options"):
-            formatter.write_dl(records)
-        if not is_whole:
-            more = len(options) - len(shown) - 1  # --help-all is no option of the work
-            formatter.write_paragraph()
-            formatter.write_text(f"{more} more options: {ctx.command_path} --help-all")
+    OPTION = click.Option
 
 
 FOLDER = click.argument(
@@ -114,6 +89,11 @@ def old_option(old: str, option: str, name: str, value: str | None = None) -> Ca
 
 
 OLD_JSON = old_option("--json", "--format json", "format_", "json")
+
+
+ALL_LINES = click.option(
+    "--all", "is_whole", is_flag=True, help=f"Print everything, beyond {LINES_MAX} lines."
+)
 
 
 def report_options(function: Any) -> Any:
@@ -183,8 +163,8 @@ def width(path: str = STDOUT, widest: int = WIDEST, unknown: int = WIDTH) -> int
 
     It is `unknown` for a file, and without a terminal, unless COLUMNS says otherwise.
     """
-    known = shutil.get_terminal_size((unknown, 24)).columns if path == STDOUT else unknown
-    return max(NARROWEST, min(widest, known))
+    columns = shutil.get_terminal_size((unknown, 24)).columns if path == STDOUT else unknown
+    return max(NARROWEST, min(widest, columns))
 
 
 def row_width(path: str = STDOUT) -> int:
@@ -364,20 +344,22 @@ def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machin
     from geneb_ci.harness.process import ScoringOptions
     from geneb_ci.sandbox.limits import Limits
 
-    given = dict(options)
+    machine_options = dict(options)
     limits = Limits(
-        seconds=given.pop("limit_task_time"),
-        total_seconds=given.pop("limit_time"),
-        memory_mib=given.pop("limit_memory"),
+        seconds=machine_options.pop("limit_task_time"),
+        total_seconds=machine_options.pop("limit_time"),
+        memory_mib=machine_options.pop("limit_memory"),
     )
-    scoring = ScoringOptions(given.pop("limit_scoring_time"), given.pop("limit_scoring_memory"))
-    device = device or ("cuda" if given["gpu"] else "cpu")
-    del given["gpu"]
-    budget = given.pop("token_budget")
+    scoring = ScoringOptions(
+        machine_options.pop("limit_scoring_time"), machine_options.pop("limit_scoring_memory")
+    )
+    device = device or ("cuda" if machine_options["gpu"] else "cpu")
+    del machine_options["gpu"]
+    budget = machine_options.pop("token_budget")
     if budget is None:
         budget = TOKEN_BUDGET if device == "cpu" else AUTO
     return Machine(
-        **given,
+        **machine_options,
         scoring=scoring,
         device=device,
         token_budget=None if budget == AUTO else budget,
@@ -394,22 +376,22 @@ def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
         yield from items
         return
     start = time.monotonic()
-    rest = iter(items)
-    for count, item in enumerate(rest, 1):  # noqa: B007 (used below)
+    iterator = iter(items)
+    for count, item in enumerate(iterator, 1):  # noqa: B007 (used below)
         yield item
         if time.monotonic() - start > SILENT_SECONDS:
             break
     else:
         return
     if is_plain():
-        yield from counted_items(rest, count, total, label)
+        yield from counted_items(iterator, count, total, label)
         return
     from rich.console import Console  # most runs need no progress bar
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(label, total=total, completed=count)
-        for item in rest:
+        for item in iterator:
             yield item
             progress.advance(task)
 
@@ -426,16 +408,16 @@ BUILD_SECONDS_ROW = 0.015
 @contextlib.contextmanager
 def watch_build() -> Iterator[Callable[..., Iterator[Any]]]:
     """Show the progress of checks, by what is yielded, and then of the build until the end."""
-    rest = TimedWait("building the board")
+    wait = TimedWait("building the board")
 
     def watch(results: Iterable[Any], total: int) -> Iterator[Any]:
         yield from watch_checks(results, total)
-        rest.begin(total * BUILD_SECONDS_ROW)
+        wait.begin(total * BUILD_SECONDS_ROW)
 
     try:
         yield watch
     finally:
-        rest.end()
+        wait.end()
 
 
 _EXITS = {

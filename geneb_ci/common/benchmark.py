@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from geneb_ci.common.errors import BadConfiguration
-from geneb_ci.common.shipped import known, shipped
+from geneb_ci.common.shipped import known_files, shipped
 from reference_harness.formats.benchmark import BYTES_MAX, Benchmark, UnusableBenchmarkError, parse
 from reference_harness.formats.files import NotReadable, read_json, read_text
 
@@ -17,7 +17,7 @@ def parse_benchmark(raw: bytes, name: str) -> Benchmark:
     Raises BadConfiguration, which names the file and each wrong key, when it cannot be used.
     """
     try:
-        return parse(raw, valid=known().benchmarks, example=_geneb)
+        return parse(raw, valid=known_files().benchmarks, example=_geneb)
     except UnusableBenchmarkError as error:
         raise BadConfiguration(
             "\n".join(f"{name}: {fault}" for fault in error.faults),
@@ -77,8 +77,8 @@ def upstream_benchmark(path: Path) -> Benchmark:
     sized = {task["id"]: task for task in whole["tasks"]}
     tasks = []
     for index in range(len(at("tasks")) if isinstance(at("tasks"), list) else 0):
-        own = {key: at("tasks", index, key) for key in ("id", "label", "category")}
-        tasks.append(sized.get(str(own["id"]), {}) | own)
+        task_members = {key: at("tasks", index, key) for key in ("id", "label", "category")}
+        tasks.append(sized.get(str(task_members["id"]), {}) | task_members)
     merged = whole | {
         **{key: at(key) for key in ("harness_version", "regimes", "metrics", "category_order")},
         "tasks": tasks,

@@ -68,10 +68,10 @@ def read_settings(path: Path) -> Settings | None:
         elif key in LINKS and isinstance(value, str) and _LINK.fullmatch(value):
             links[key] = value.rstrip("/")
         else:
-            known = ", ".join((*PLACES, *LISTS, *LINKS))
+            names = ", ".join((*PLACES, *LISTS, *LINKS))
             raise BadConfiguration(
                 f"{path}: {TABLE} {_key(key)} = {_value(value)} is not a setting",
-                f"settings are {known}; select and ignore are lists of strings, repository, "
+                f"settings are {names}; select and ignore are lists of strings, repository, "
                 "site and space https addresses, the others paths",
             )
     return Settings(path, places, lists, links)
@@ -192,8 +192,8 @@ _FOLDERS = {
 }
 
 
-def usual_place(kind: LayoutKind, name: str) -> str:
-    """Return where a kind of repository has a folder, relative to its root, if not set otherwise.
+def default_folder(kind: LayoutKind, name: str) -> str:
+    """Return the default of a folder in a kind of repository, relative to its root.
 
     For what upstream does not have, it is the place in a repository of this project.
     """
@@ -254,11 +254,13 @@ def _trusted(source: Path, tree: Path) -> Layout:
     Rules, benchmark, policy and audits are those of `source`, or the shipped ones.
     Raises NothingChecked if a folder of the tree is a symbolic link.
     """
-    own = _layout_at(source, trusted=True) or _layout(LayoutKind.GENEB_CI, source, None)
+    own_layout = _layout_at(source, trusted=True) or _layout(LayoutKind.GENEB_CI, source, None)
     rows: dict[str, Path] = {}
     for name in _ROWS:
-        default = source / _FOLDERS[own.kind][name]
-        path: Path = own.settings.paths.get(name, default) if own.settings else default
+        default = source / _FOLDERS[own_layout.kind][name]
+        path: Path = (
+            own_layout.settings.paths.get(name, default) if own_layout.settings else default
+        )
         if path.is_relative_to(source):
             path = tree / path.relative_to(source)
             if os.path.realpath(path) != str(path):
@@ -268,15 +270,15 @@ def _trusted(source: Path, tree: Path) -> Layout:
                 )
         rows[name] = path
     return Layout(
-        own.kind,
+        own_layout.kind,
         tree,
         **rows,  # type: ignore[arg-type]  # keys are Layout's own
-        benchmark=own.benchmark,
-        policy=own.policy,
-        audits=own.audits,
-        select=own.select,
-        ignore=own.ignore,
-        settings=own.settings,
+        benchmark=own_layout.benchmark,
+        policy=own_layout.policy,
+        audits=own_layout.audits,
+        select=own_layout.select,
+        ignore=own_layout.ignore,
+        settings=own_layout.settings,
     )
 
 

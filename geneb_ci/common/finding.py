@@ -140,7 +140,7 @@ def near(name: str, known_names: list[str]) -> str:
 def known_name(name: str, known_names: Iterable[str]) -> str | None:
     """Return the known name that is meant: letter case does not matter where it is one name."""
     names = {*known_names}
-    folded = [each for each in names if each.casefold() == name.casefold()]
+    folded = [candidate for candidate in names if candidate.casefold() == name.casefold()]
     return name if name in names else folded[0] if len(folded) == 1 else None
 
 
@@ -181,7 +181,7 @@ class Need(enum.StrEnum):
 
     @property
     def fix(self) -> str:
-        """How to provide it."""
+        """Instruction for providing what is missing."""
         return _TEXTS[self][1]
 
     @property

@@ -122,7 +122,7 @@ def _schema(column: ParquetColumn) -> list[_Struct]:
 def _described_chunk(column: ParquetColumn, chunk: _Chunk, at: int) -> _Struct:
     path = [column.name, "list", "element"] if column.kind == "numbers" else [column.name]
     size = _Long(len(chunk.content))
-    own: list[tuple[int, Any]] = [
+    fields: list[tuple[int, Any]] = [
         (1, int(_PHYSICAL[column.kind])),
         (2, list(chunk.encodings)),
         (3, path),
@@ -133,8 +133,8 @@ def _described_chunk(column: ParquetColumn, chunk: _Chunk, at: int) -> _Struct:
         (9, _Long(at + chunk.data_at)),
     ]
     if chunk.data_at:
-        own.append((11, _Long(at)))
-    return _Struct([(2, _Long(at)), (3, _Struct(own))])
+        fields.append((11, _Long(at)))
+    return _Struct([(2, _Long(at)), (3, _Struct(fields))])
 
 
 def _chunk(column: ParquetColumn, values: Sequence[Any]) -> _Chunk:
@@ -170,12 +170,12 @@ def _flattened(values: Iterable[Sequence[float] | None]) -> tuple[list[int], lis
     """
     again: list[int] = []
     depth: list[int] = []
-    known: list[Any] = []
+    known_values: list[Any] = []
     for value in values:
         again += [0, *[1] * (len(value) - 1)] if value else [0]
         depth += [3] * len(value) if value else [0 if value is None else 1]
-        known += value or ()
-    return again, depth, known
+        known_values += value or ()
+    return again, depth, known_values
 
 
 def _stored(kind: ColumnKind, values: Iterable[Any]) -> bytes:
@@ -246,7 +246,7 @@ def _encoded(value: Any) -> tuple[_Compact, bytes]:
     if isinstance(value, _Struct):
         return _Compact.STRUCT, _struct(value)
     if isinstance(value, list):
-        encoded = [_encoded(one) for one in value]
+        encoded = [_encoded(member) for member in value]
         kind = encoded[0][0] if encoded else _Compact.STRUCT
         size = len(encoded)
         head = bytes([min(size, _SHORT_LIST) << 4 | kind])

@@ -7,7 +7,7 @@ import enum
 
 
 class TrustLevel(enum.StrEnum):
-    """Authorship and evidence in one word, which upstream's page shows."""
+    """Authorship and evidence in one word, as files and upstream's page have it."""
 
     SELF_REPORTED = "self-reported"
     VERIFIED = "verified"
@@ -35,6 +35,18 @@ class Evidence(enum.StrEnum):
     STALE = "stale"
 
 
+LEVEL_WORDS = {
+    TrustLevel.SELF_REPORTED.value: Evidence.CHECKED.value,
+    TrustLevel.VERIFIED.value: Evidence.AUDITED.value,
+}
+"""Trust levels that people read by another word, which is that of the evidence."""
+
+
+def level_word(level: str) -> str:
+    """Return the word for a trust level that people read: `official`, or the evidence."""
+    return LEVEL_WORDS.get(level, level)
+
+
 AUTHORSHIP_MEANING = {
     Authorship.OFFICIAL: "the file of the benchmark's authors, byte for byte",
     Authorship.CONTRIBUTED: "a file that somebody else submitted",
@@ -44,7 +56,7 @@ EVIDENCE_MEANING = {
     Evidence.CHECKED: "passes every check; no audit confirms its scores",
     Evidence.AUDITED: "an audit of what was drawn after the submission was fixed agrees",
     Evidence.REPRODUCED: "audits by two signers cover every task of every audited regime",
-    Evidence.DISPUTED: "an audit failed, or its last runs were aborted",
+    Evidence.DISPUTED: "an audit differs, or its last runs were aborted",
     Evidence.STALE: (
         "the audits are for another version of harness, benchmark or data, or its scores of "
         "another scorer"

@@ -1,9 +1,11 @@
 """The GitHub API calls that geneb-ci uses, each with its cost in requests."""
 
 import base64
+import binascii
 import contextlib
 import os
 import re
+import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 from urllib.parse import quote
@@ -11,14 +13,15 @@ from urllib.parse import quote
 from geneb_ci.check.change import REGULAR
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github import errors as waiting
-from geneb_ci.github.errors import NoGitHubToken, NotFound, Tampered, UnexpectedReply
+from geneb_ci.github.errors import NotFound, Tampered, UnexpectedReply
 from geneb_ci.github.replies import (
     REPORT_IT,
     UNREADABLE,
     BlobReply,
     Comment,
     Commit,
-    CommitComparison,
+    Comparison,
+    Conversation,
     Issue,
     Labelled,
     Numbered,
@@ -27,13 +30,15 @@ from geneb_ci.github.replies import (
     RecursiveTree,
     Ref,
     Status,
-    Tree,
-    UnreadableItem,
+    StatusState,
+    Stored,
+    UnreadablePull,
     parsed,
-    readable_items,
+    readable_pulls,
 )
+from geneb_ci.github.trees import TAMPERED_FIX, Tree, tree_of
 from geneb_ci.github.verdict.model import REPOSITORY
-from geneb_ci.github.wire import Etags, Wire
+from geneb_ci.github.wire import Wire
 from reference_harness.formats.files import blob_id
 
 API = "https://api.github.com"
@@ -58,34 +63,20 @@ STATUSES_PAGES_MAX = 10  # GitHub keeps 1,000 statuses of one commit and context
 TREES_MAX = 16  # kept in memory: most pull requests of a sweep share a few merge bases
 
 
-class Conversation(NamedTuple):
-    """The comments of a pull request, read together with those of others."""
-
-    comments: list[Comment]
-    """All of them, or the first ones with ours among them."""
-    head_sha: str
-    is_open: bool
-    locked: bool
-    labels: list[str]
-    state: str
-    """State of our status on the head; "" if there is none."""
-    latest: tuple[Comment, ...] = ()
-    """The last ones."""
-    number_of_comments: int = 0
-
-
 class OpenList(NamedTuple):
     """The open pull requests, and those of which GitHub's answer cannot be read."""
 
     pulls: list[Pull]
     """The last updated first."""
-    unreadable: list[UnreadableItem]
+    unreadable: list[UnreadablePull]
 
     def require_all(self, what: str) -> None:
         """Raise UnexpectedReply where some items cannot be read, so that `what` is unknown."""
         if self.unreadable:
             first = self.unreadable[0]
-            raise UnexpectedReply(f"{what}: pull request {first.name}: {first.reason}", REPORT_IT)
+            raise UnexpectedReply(
+                f"{what}: pull request #{first.number}: {first.reason}", REPORT_IT
+            )
 
 
 class VerdictIdentity(NamedTuple):
@@ -118,11 +109,11 @@ class GitHub:
         """Id of the account of our token."""
         self.verdicts = verdicts
         """The App that sets the status of a verdict; None where the token does."""
-        self._trees: dict[str, RecursiveTree] = {}
-        self.talks: dict[int, Conversation] = {}
-        """Answers that geneb_ci.github.batch has read already, here and below."""
-        self.bases: dict[tuple[str, str], Commit] = {}
-        self.blobs: dict[str, BlobReply] = {}
+        self._trees: dict[str, Tree] = {}
+        self.conversations: dict[int, Conversation] = {}
+        """Answers that geneb_ci.github.prefetch has read already, here and below."""
+        self.merge_bases: dict[tuple[str, str], Commit] = {}
+        self.blobs: dict[str, bytes] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -148,14 +139,13 @@ class GitHub:
         no other.
         """
         pulls: dict[int, Pull] = {}
-        unread: dict[int | str, UnreadableItem] = {}
+        unread: dict[int, UnreadablePull] = {}
         parameters = {"state": "open", "sort": "updated", "direction": "desc"}
         for page in self.wire.pages("/pulls", PULLS_PAGES_MAX, **parameters):
-            readable, unreadable = readable_items(Pull, page, "the list of pull requests")
+            readable, unreadable = readable_pulls(page)
             for pull in readable:
                 pulls.setdefault(self._known(pull).number, pull)
-            for entry in unreadable:
-                unread.setdefault(entry.number or f"one of {len(unread)} without a number", entry)
+            unread |= {pull.number: pull for pull in unreadable}
         return OpenList(list(pulls.values()), list(unread.values()))
 
     def main(self) -> Commit:
@@ -176,29 +166,37 @@ class GitHub:
             )
         return pull
 
-    def comparison(self, base: str, head: str) -> CommitComparison:
+    def merge_base(self, base: str, head: str) -> Commit:
         """Return the merge base of two commits; one request, for as little data as possible."""
-        known = self.bases.get((base, head))
+        known = self.merge_bases.get((base, head))
         if known is not None:
-            return CommitComparison(merge_base_commit=known)
+            return known
         body = self.wire.get(f"/compare/{base}...{head}", per_page=1).body
-        return parsed(CommitComparison, body, "the comparison of base and head")
+        return parsed(Comparison, body, "the comparison of base and head").merge_base_commit
 
-    def tree(self, sha: str) -> RecursiveTree:
-        """Return all paths of a commit or tree; one request, cached because trees are immutable."""
+    def tree(self, sha: str) -> Tree:
+        """Return the files of a commit or tree; one request, cached because trees are immutable.
+
+        Raises Tampered for a path that is listed twice.
+        """
         if sha not in self._trees:
             body = self.wire.get(f"/git/trees/{sha}", recursive=1).body
             if len(self._trees) == TREES_MAX:
                 self._trees.pop(next(iter(self._trees)))
-            self._trees[sha] = parsed(RecursiveTree, body, f"the tree {sha}")
+            listed = parsed(RecursiveTree, body, f"the tree {sha}")
+            files = ((one.path, one.mode, one.sha, one.size) for one in listed.tree if one.is_file)
+            self._trees[sha] = tree_of(files, is_cut=listed.truncated)
         return self._trees[sha]
 
-    def blob(self, sha: str) -> BlobReply:
-        """Return the bytes of a file; one request."""
-        known = self.blobs.get(sha)
-        if known is not None:
-            return known
-        return parsed(BlobReply, self.wire.get(f"/git/blobs/{sha}").body, f"the blob {sha}")
+    def blob(self, sha: str) -> bytes:
+        """Return the bytes of a file; one request. Raises Tampered for what is not base64."""
+        if sha in self.blobs:
+            return self.blobs[sha]
+        reply = parsed(BlobReply, self.wire.get(f"/git/blobs/{sha}").body, f"the blob {sha}")
+        try:
+            return base64.b64decode(reply.content.replace("\n", ""), validate=True)
+        except binascii.Error as error:
+            raise Tampered(f"blob {sha}: not base64", TAMPERED_FIX) from error
 
     def comments(self, number: int) -> Iterator[Comment]:
         """Yield the comments on a pull request, the oldest first; one request per 100."""
@@ -212,21 +210,17 @@ class GitHub:
         return parsed(Permission, body, "the permission").permission
 
     def issues(self) -> Iterator[Issue]:
-        """Yield the open issues, the oldest first; one request per 100.
-
-        Raises UnexpectedReply after the last one if some cannot be read: what is not among the
-        others may be one of these.
-        """
+        """Yield the open issues, the oldest first; one request per 100."""
         parameters = {"state": "open", "sort": "created", "direction": "asc"}
         if self.author == ACTIONS_BOT:
             parameters["creator"] = "github-actions[bot]"
-        lost: list[UnreadableItem] = []
         for page in self.wire.pages("/issues", ISSUES_PAGES_MAX, **parameters):
-            read, unread = readable_items(Issue, page, "the issues")
-            yield from read
-            lost += unread
-        if lost:
-            raise UnexpectedReply(lost[0].reason, REPORT_IT)
+            yield from parsed(list[Issue], page, "the issues")
+
+    def own_issue(self, mark: str) -> Issue | None:
+        """Return our open issue whose text begins with a mark; one request per 100."""
+        own = (one for one in self.issues() if one.user is not None and one.user.id == self.author)
+        return next((issue for issue in own if issue.body.startswith(mark)), None)
 
     def labelled(self, label: str) -> Iterator[int]:
         """Yield the numbers of issues and pull requests with a label, the newest first.
@@ -242,10 +236,10 @@ class GitHub:
         reply = self.wire.send("POST", "/issues", {"title": title, "body": text})
         return parsed(Issue, reply, "the issue").number
 
-    def label_names(self, number: int) -> list[str]:
+    def labels(self, number: int) -> Sequence[str]:
         """Return the labels of an issue or a pull request; one request."""
         body = self.wire.get(f"/issues/{number}").body
-        return parsed(Labelled, body, f"the labels of #{number}").label_names
+        return parsed(Labelled, body, f"the labels of #{number}").labels
 
     def edit_issue(self, number: int, text: str, state: str = "open") -> None:
         """Replace the text of an issue; one write."""
@@ -270,12 +264,12 @@ class GitHub:
     def verdict_statuses(self, sha: str) -> Iterator[Status]:
         """Yield the statuses of a commit that count as its verdict, the last first."""
         for status in self.statuses(sha):
-            creator = status.creator.id if status.creator is not None else None
-            if status.context == STATUS_CONTEXT and self.counts(creator):
+            if status.context == STATUS_CONTEXT and self.counts(status):
                 yield status
 
-    def counts(self, creator: int | None) -> bool:
-        """Whether the ruleset takes a status of this account for a verdict."""
+    def counts(self, status: StatusState) -> bool:
+        """Whether the ruleset takes a status for a verdict, by the account that set it."""
+        creator = status.creator.id if status.creator is not None else None
         return self.verdicts is None or creator == self.verdicts.account
 
     def statuses(self, sha: str) -> Iterator[Status]:
@@ -299,11 +293,11 @@ class GitHub:
             return ""
         return min(times, default="")  # ISO 8601 in UTC sorts as it is
 
-    def queued(self, branch: str) -> list[str]:
-        """Return the groups of the merge queue of a branch; one request."""
-        name = quote(f"gh-readonly-queue/{branch}/")
-        body = self.wire.get(f"/git/matching-refs/heads/{name}").body
-        return [ref.object.sha for ref in parsed(list[Ref], body, "the merge queue")]
+    def branches(self, start: str) -> dict[str, str]:
+        """Return the heads of the branches whose names begin so; one request."""
+        body = self.wire.get(f"/git/matching-refs/heads/{quote(start)}").body
+        refs = parsed(list[Ref], body, f"the branches {start}*")
+        return {ref.ref.removeprefix("refs/heads/"): ref.object.sha for ref in refs}
 
     def add_label(self, number: int, name: str) -> None:
         """Add a label to a pull request; one write, which keeps the other labels."""
@@ -330,12 +324,6 @@ class GitHub:
         """Close a pull request, or one of the "issues"; one write."""
         self.wire.send("PATCH", f"/{kind}/{number}", {"state": "closed"})
 
-    def branch_exists(self, name: str) -> bool:
-        """Whether there is a branch of this name; one request."""
-        body = self.wire.get(f"/git/matching-refs/heads/{name}").body
-        refs = parsed(list[Ref], body, "the branches")
-        return any(ref.ref == f"refs/heads/{name}" for ref in refs)
-
     def make_branch(self, name: str, base: Commit, files: Mapping[str, bytes], text: str) -> str:
         """Make a branch: one commit on `base` that adds files; return it.
 
@@ -344,16 +332,16 @@ class GitHub:
         entries = []
         for path, raw in sorted(files.items()):
             body = {"content": base64.b64encode(raw).decode(), "encoding": "base64"}
-            sha = parsed(Tree, self.wire.send("POST", "/git/blobs", body), "the file").sha
+            sha = parsed(Stored, self.wire.send("POST", "/git/blobs", body), "the file").sha
             if sha != blob_id(raw):
                 raise Tampered(
                     f"{path}: GitHub stored other bytes than were sent", "run this again"
                 )
             entries.append({"path": path, "mode": REGULAR, "type": "blob", "sha": sha})
-        tree = {"base_tree": base.commit.tree.sha, "tree": entries}
-        tree_sha = parsed(Tree, self.wire.send("POST", "/git/trees", tree), "the tree").sha
+        tree = {"base_tree": base.tree, "tree": entries}
+        tree_sha = parsed(Stored, self.wire.send("POST", "/git/trees", tree), "the tree").sha
         commit = {"message": text, "tree": tree_sha, "parents": [base.sha]}
-        sha = parsed(Tree, self.wire.send("POST", "/git/commits", commit), "the commit").sha
+        sha = parsed(Stored, self.wire.send("POST", "/git/commits", commit), "the commit").sha
         self.wire.send("POST", "/git/refs", {"ref": f"refs/heads/{name}", "sha": sha})
         return sha
 
@@ -396,31 +384,34 @@ def repository_address(name: str, environment: Mapping[str, str] = os.environ) -
     return f"{(environment.get('GITHUB_SERVER_URL') or SERVER).rstrip('/')}/{name}"
 
 
+def reached_by_gh(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the program gh is there and asks the server that these commands ask."""
+    return environment.get("GITHUB_API_URL", API) == API and shutil.which("gh") is not None
+
+
 def connect(
     repository: str | None,
     environment: Mapping[str, str] = os.environ,
     author: int | None = None,
-    etags: Etags | None = None,
 ) -> GitHub:
     """Return a client, configured by GH_TOKEN, GITHUB_REPOSITORY and GITHUB_API_URL.
 
     VERDICT_BOT names the account whose status of a verdict counts, and VERDICT_TOKEN is a token of
-    its App. Raises NoGitHubToken without a token, UsageProblem without a repository. Sends no
-    request.
+    its App. Raises UsageProblem without a token or a repository. Sends no request.
     """
     name = repository or environment.get("GITHUB_REPOSITORY") or ""
     if name and not re.fullmatch(REPOSITORY, name):
         raise UsageProblem(f"{name!r} is not a repository", "pass --repo OWNER/NAME")
     token = environment.get("GH_TOKEN") or environment.get("GITHUB_TOKEN")
     if not token:
-        raise NoGitHubToken(
+        raise UsageProblem(
             "GH_TOKEN is not set: a GitHub token is required",
             "export GH_TOKEN=$(gh auth token), or in a workflow: GH_TOKEN: ${{ github.token }}",
         )
     if not name:
         raise UsageProblem("no repository is given", "pass --repo OWNER/NAME")
     api = environment.get("GITHUB_API_URL") or API
-    connection = Wire(token, name, api.rstrip("/"), waiting.PATIENCE, etags)
+    connection = Wire(token, name, api.rstrip("/"), waiting.PATIENCE)
     verdicts = None
     if account := environment.get(VERDICT_BOT):
         if not account.isascii() or not account.isdigit():

@@ -56,10 +56,10 @@ def pull_to_audit(github: GitHub, number: int | None) -> AuditTarget | None:
             raise HeadMoved(f"pull request {number} is not open to main", "name an open one")
         return AuditTarget(number, pull.head.sha, locked=pull.locked)
     listed = github.open_pulls()
-    labelled = [pull for pull in listed.pulls if AUDIT_LABEL in pull.label_names]
+    labelled = [pull for pull in listed.pulls if AUDIT_LABEL in pull.labels]
     if not labelled:
         listed.require_all(f"whether one has the label {AUDIT_LABEL} is not known")
-        unread = [str(pull.number) for pull in listed.pulls if UNREADABLE in pull.label_names]
+        unread = [str(pull.number) for pull in listed.pulls if UNREADABLE in pull.labels]
         if unread:
             what = f"the labels of {first_and_more(unread)} cannot be read"
             raise UnexpectedReply(what, REPORT_IT)
@@ -74,9 +74,8 @@ def row_to_audit(github: GitHub, model: str) -> AuditTarget:
     One request per 100 issues, and one write where it is opened.
     """
     mark = _MARK.format(model)
-    for issue in github.issues():
-        is_own = issue.user is not None and issue.user.id == github.author
-        if is_own and issue.body.startswith(mark):
-            return AuditTarget(issue.number, model=model)
+    issue = github.own_issue(mark)
+    if issue is not None:
+        return AuditTarget(issue.number, model=model)
     text = f"{mark}\n{_ABOUT.format(model)}\n"
     return AuditTarget(github.open_issue(f"Audits of {model}", text), model=model)

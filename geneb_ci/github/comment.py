@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.errors import WHEN
 from geneb_ci.github.replies import Comment, Pull
@@ -23,7 +24,6 @@ from geneb_ci.github.verdict.model import (
     Neighbour,
     PullOutcome,
     PullVerdict,
-    Receipt,
     RowComparison,
     RowStanding,
 )
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from geneb_ci.github.api import GitHub
 
 MARKER = "<!-- geneb-ci:verdict:1 "
-_LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=]{1,16000}) -->")
+_LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=]{1,32000}) -->")
 _NEAREST = 2
 _CUT_MAX = 120  # room for the line that counts what is not listed
 _LINKS_MAX = 20
@@ -49,30 +49,38 @@ _COMMAND_TEXTS = {
 }
 
 
-def marker_line(receipt: Receipt) -> str:
-    """Return a receipt as a hidden line."""
-    packed = base64.b64encode(receipt.model_dump_json().encode()).decode()
+def marker_line(verdict: PullVerdict) -> str:
+    """Return what is kept of a verdict as a hidden line."""
+    packed = base64.b64encode(verdict.kept.model_dump_json().encode()).decode()
     return f"{MARKER}{packed} -->\n"
 
 
-def read_receipt(body: str) -> Receipt | None:
-    """Return the receipt in a comment, or None if there is no valid one."""
+def read_verdict(body: str) -> PullVerdict | None:
+    """Return the verdict that a comment keeps, or None if there is no valid one."""
     match = _LINE.match(body)
     if match is None:
         return None
     try:
-        return Receipt.model_validate_json(base64.b64decode(match[1], validate=True))
+        verdict = PullVerdict.model_validate_json(base64.b64decode(match[1], validate=True))
     except (ValidationError, binascii.Error):
         return None
+    # Another version may have written it: what it says of commands holds all the same.
+    places = {rule: count for rule, count in verdict.places.items() if rule in BY_ID}
+    return verdict.model_copy(update={"places": places})
 
 
-def receipt_on(github: "GitHub", pull: Pull) -> Receipt | None:
-    """Return the receipt on a pull request, of any commit; one request, unless it was read."""
-    talk = github.talks.get(pull.number)
-    comments = github.comments(pull.number) if talk is None else talk.comments
-    comment = own_comment(comments, github.author)
-    receipt = read_receipt(comment.body) if comment is not None else None
-    return receipt if receipt is not None and receipt.number == pull.number else None
+def verdict_on(github: "GitHub", pull: Pull) -> PullVerdict | None:
+    """Return the verdict on a pull request, of any commit; one request, unless it was read."""
+    conversation = github.conversations.get(pull.number)
+    comments = github.comments(pull.number) if conversation is None else conversation.comments
+    return verdict_in(comments, github.author, pull.number)
+
+
+def verdict_in(comments: Iterable[Comment], author: int, number: int) -> PullVerdict | None:
+    """Return the verdict in the comments on a pull request; None without a valid one of its own."""
+    comment = own_comment(comments, author)
+    verdict = read_verdict(comment.body) if comment is not None else None
+    return verdict if verdict is not None and verdict.number == number else None
 
 
 def own_comment(comments: Iterable[Comment], author: int, marker: str = MARKER) -> Comment | None:
@@ -191,7 +199,7 @@ def comment(pull: PullVerdict, repository: str) -> str:
     notes = [finding for finding in findings if finding.severity is Severity.NOTE]
     urgent = [finding for finding in findings if finding.severity is not Severity.NOTE]
     head, middle, foot = (
-        marker_line(pull.receipt) + _head(pull, repository),
+        marker_line(pull) + _head(pull, repository),
         rank_section(pull),
         _foot(pull),
     )

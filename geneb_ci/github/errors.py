@@ -1,16 +1,14 @@
 """Errors of pull requests and of GitHub, with advice, and how long to wait for GitHub."""
 
 import datetime as dt
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
 
 from geneb_ci.common.errors import Exit, GenebError, UsageProblem
 from geneb_ci.render.plain import visible
 
 _SHOWN = 80  # characters of an exception in a message
-
-
-class NoGitHubToken(UsageProblem):
-    """GH_TOKEN is not set."""
 
 
 class GitHubTokenRefused(UsageProblem):
@@ -55,8 +53,27 @@ class UnexpectedReply(ForgeProblem):
     """GitHub's answer differs from its documentation."""
 
 
-class Tampered(ForgeProblem):
+class Tampered(UnexpectedReply):
     """The received data contradict themselves, such as bytes that do not match their digest."""
+
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def result_or_error(action: Callable[P, T], *given: P.args, **named: P.kwargs) -> T | GenebError:
+    """Return what an action about one pull request returns, or its error: it stops no other.
+
+    Raises RateLimited, which would hit the others too.
+    """
+    try:
+        return action(*given, **named)
+    except RateLimited:
+        raise
+    except GenebError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 (a mistake about one stops no other)
+        return our_mistake(error)
 
 
 def explained(error: GenebError) -> GenebError:

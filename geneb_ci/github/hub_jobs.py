@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from geneb_ci.common.actions import run_address
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
 from geneb_ci.github.audits import RETRY_FIX, AuditOrder
-from geneb_ci.github.transport import encode
+from geneb_ci.github.one_line import encode, in_parts, joined
 from geneb_ci.render.plain import visible
 from reference_harness.formats.text import Say
 
@@ -276,19 +276,14 @@ def cheapest(client: Any) -> str:
 
 def outcome_lines(line: str, nonce: str) -> list[str]:
     """Return the lines of a log that pass an outcome on; the nonce is known to nobody inside."""
-    parts = [line[start : start + CHUNK] for start in range(0, len(line), CHUNK)]
-    return [f"outcome {nonce} {n}/{len(parts)} {part}" for n, part in enumerate(parts, 1)]
+    return [f"outcome {nonce} {part}" for part in in_parts(line, CHUNK)]
 
 
 def outcome_in(lines: Iterable[str], nonce: str) -> str | None:
     """Return the outcome that lines of a log pass on; None unless it is complete."""
-    pattern = re.compile(rf"outcome {nonce} (\d+)/(\d+) ([A-Za-z0-9+/=:]+)")
-    matches = (pattern.fullmatch(line.strip()) for line in lines)
-    parts = {int(m[1]): (int(m[2]), m[3]) for m in matches if m is not None}
-    counts = {count for count, _ in parts.values()}
-    if len(counts) != 1 or sorted(parts) != list(range(1, counts.pop() + 1)):
-        return None
-    return "".join(part for _, (_, part) in sorted(parts.items()))
+    start = f"outcome {nonce} "
+    texts = (line.strip() for line in lines)
+    return joined(text.removeprefix(start) for text in texts if text.startswith(start))
 
 
 def call_hub(call: Callable[..., Any], *given: Any, **named: Any) -> Any:

@@ -1,6 +1,5 @@
 """The base branch as files, as the API or a clone has it now: a checkout may be older."""
 
-import base64
 import contextlib
 import os
 import re
@@ -12,14 +11,20 @@ from geneb_ci.check.change import REGULAR, Blob
 from geneb_ci.common.config import FILE as SETTINGS_FILE
 from geneb_ci.common.config import LAYOUT_FILES, ROWS, Layout, find_layout
 from geneb_ci.github.errors import MainMoved, UnexpectedReply
-from geneb_ci.github.replies import BlobReply, Commit, CommitComparison, RecursiveTree
-from geneb_ci.github.sides import Main, Source, read_blob
+from geneb_ci.github.replies import Commit
+from geneb_ci.github.trees import (
+    Main,
+    Source,
+    Tree,
+    read_blob,
+    tree_of,
+)
 from geneb_ci.publish.git import CODE, GitRepository
 from geneb_ci.submission.reading import BYTES_MAX
 from reference_harness.formats.files import blob_id
 from reference_harness.formats.text import Say
 
-_ENTRY = re.compile(rb"(\d{6}) (blob|commit|tree) ([0-9a-f]{40}) +(\d+|-)\t(.*)", re.DOTALL)
+_ENTRY = re.compile(rb"(\d{6}) (?:blob|commit) ([0-9a-f]{40}) +(\d+|-)\t(.*)", re.DOTALL)
 
 
 class Clone:
@@ -27,7 +32,7 @@ class Clone:
 
     def __init__(self, repository: GitRepository) -> None:
         self.repository = repository
-        self._trees: dict[str, RecursiveTree] = {}
+        self._trees: dict[str, Tree] = {}
         self._commits: dict[str, Commit] = {}
         """By their ids, which always mean the same."""
         self._blobs: dict[str, bytes] = {}
@@ -36,12 +41,11 @@ class Clone:
         """Return a commit by its name. Raises WrongRepository if there is none."""
         if name not in self._commits:
             sha, tree = self.repository.commit_and_tree(name)
-            commit = Commit.model_validate({"sha": sha, "commit": {"tree": {"sha": tree}}})
-            self._commits[sha] = commit
-            return commit
+            self._commits[sha] = Commit(sha=sha, tree=tree)
+            return self._commits[sha]
         return self._commits[name]
 
-    def comparison(self, base: str, head: str) -> CommitComparison:
+    def merge_base(self, base: str, head: str) -> Commit:
         """Return the merge base of two commits. Raises UnexpectedReply if there is none.
 
         Raises BadRepository where there is none because the clone is shallow.
@@ -53,45 +57,34 @@ class Clone:
                 "this branch has no commit in common with the base branch",
                 "make the branch again from the base branch, or fetch the whole history",
             )
-        return CommitComparison(merge_base_commit=self.commit(_line(merge_base)))
+        return self.commit(merge_base.decode("ascii").split("\n", 1)[0])
 
-    def tree(self, sha: str) -> RecursiveTree:
-        """Return all paths of a commit or tree except folders; read once."""
+    def tree(self, sha: str) -> Tree:
+        """Return the files of a commit or tree; read once."""
         if sha not in self._trees:
             listing = self.repository.run("ls-tree", "-r", "-l", "-z", "--full-tree", sha)
-            entries = [_entry(line) for line in listing.split(b"\0")[:-1]]
-            value = {"sha": sha, "tree": entries, "truncated": False}
-            self._trees[sha] = RecursiveTree.model_validate(value)
+            self._trees[sha] = tree_of(map(_entry, listing.split(b"\0")[:-1]))
         return self._trees[sha]
 
     def prefetch(self, shas: Iterable[str]) -> None:
         """Read files by one process of git; `blob` then gives each out once."""
         self._blobs.update(self.repository.blobs(shas))
 
-    def blob(self, sha: str) -> BlobReply:
+    def blob(self, sha: str) -> bytes:
         """Return the bytes of a file."""
         if sha not in self._blobs:
             self.prefetch([sha])
-        raw = self._blobs.pop(sha)
-        return BlobReply(sha=sha, encoding="base64", content=base64.b64encode(raw).decode())
+        return self._blobs.pop(sha)
 
 
-def _line(raw: bytes) -> str:
-    return raw.decode("ascii").split("\n", 1)[0]
-
-
-def _entry(line: bytes) -> dict[str, str | int]:
+def _entry(line: bytes) -> tuple[str, str, str, int]:
+    """Return path, mode, id and size of a file that git lists."""
     match = _ENTRY.fullmatch(line)
     if match is None:
         raise UnexpectedReply("git lists a file in a form that is not known", "update git")
-    mode, kind, sha, size, path = match.groups()
-    return {
-        "path": path.decode("utf-8", "replace"),
-        "mode": mode.decode(),
-        "type": kind.decode(),
-        "sha": sha.decode(),
-        "size": 0 if size == b"-" else int(size),
-    }
+    mode, sha, size, path = match.groups()
+    size_or_none = 0 if size == b"-" else int(size)
+    return path.decode("utf-8", "replace"), mode.decode(), sha.decode(), size_or_none
 
 
 _CODE = f"{CODE}/"

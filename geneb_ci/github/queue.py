@@ -7,19 +7,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from geneb_ci.common.errors import GenebError
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.ages import OVERDUE_AFTER, duration
 from geneb_ci.github.api import GitHub, numbers_by_head
-from geneb_ci.github.batch import prefetch_talks
-from geneb_ci.github.comment import receipt_on
-from geneb_ci.github.errors import ForgeProblem, RateLimited
-from geneb_ci.github.replies import Pull, UnreadableItem
+from geneb_ci.github.comment import verdict_on
+from geneb_ci.github.errors import result_or_error
+from geneb_ci.github.prefetch import prefetch_conversations
+from geneb_ci.github.replies import Pull, UnreadablePull
 from geneb_ci.github.report import AGREES, AUDIT_LABEL, DIFFERS, FAILED, RUNNING
-from geneb_ci.github.verdict.model import AUDIT_RECORD, PASSING, PENDING, PullOutcome, Receipt
-from geneb_ci.github.waits import Wait, known_waits
+from geneb_ci.github.verdict.model import (
+    AUDIT_RECORD,
+    PASSING,
+    PENDING,
+    PullOutcome,
+    PullVerdict,
+    failed_rules,
+)
+from geneb_ci.github.waiting_list import Wait, known_waits
 from geneb_ci.render.plain import visible
-from reference_harness.formats.text import plural
 
 # An event is answered in two minutes; after this, it was lost, and the net of sweeps may be late.
 SWEPT_AFTER = dt.timedelta(minutes=30)
@@ -98,7 +105,7 @@ class Queue:
     """All open pull requests to the default branch."""
 
     rows: tuple[QueueRow, ...]
-    unreadable: tuple[UnreadableItem, ...] = ()
+    unreadable: tuple[UnreadablePull, ...] = ()
     """Those of which GitHub's answer cannot be read."""
 
     @property
@@ -125,7 +132,7 @@ class Queue:
 class PullFacts(NamedTuple):
     """The known facts of one pull request."""
 
-    receipt: Receipt | ForgeProblem | None = None
+    verdict: PullVerdict | GenebError | None = None
     """For whichever commit; or why our comment cannot be read."""
     state: str | None = None
     """State of the status on its head; None if it was not read."""
@@ -140,26 +147,16 @@ def read_queue(github: GitHub) -> Queue:
     Verdicts are read from our own comments; no content of a pull request is fetched.
     """
     pulls, unread = github.open_pulls()
-    prefetch_talks(github, [pull.number for pull in pulls])
+    prefetch_conversations(github, [pull.number for pull in pulls])
     waits, heads = known_waits(github), numbers_by_head(pulls)
     readings = []
     for pull in pulls:
-        talk = github.talks.get(pull.number)
-        state = talk.state if talk is not None else None
+        conversation = github.conversations.get(pull.number)
+        state = conversation.state if conversation is not None else None
         first = heads[pull.head.sha][0]
-        readings.append(
-            (pull, PullFacts(_receipt(github, pull), state, waits.get(pull.number), first))
-        )
+        verdict = result_or_error(verdict_on, github, pull)
+        readings.append((pull, PullFacts(verdict, state, waits.get(pull.number), first)))
     return replace(queue(readings, github.wire.now), unreadable=tuple(unread))
-
-
-def _receipt(github: GitHub, pull: Pull) -> Receipt | ForgeProblem | None:
-    try:
-        return receipt_on(github, pull)
-    except RateLimited:
-        raise
-    except ForgeProblem as problem:
-        return problem
 
 
 def queue(readings: Iterable[tuple[Pull, PullFacts]], now: dt.datetime) -> Queue:
@@ -172,8 +169,8 @@ def queue(readings: Iterable[tuple[Pull, PullFacts]], now: dt.datetime) -> Queue
 
 def _row(pull: Pull, facts: PullFacts, now: dt.datetime) -> QueueRow:
     age = now - pull.created_at if pull.created_at is not None else None
-    receipt = facts.receipt if isinstance(facts.receipt, Receipt) else None
-    known = receipt if receipt is not None and receipt.head_sha == pull.head.sha else None
+    verdict = facts.verdict if isinstance(facts.verdict, PullVerdict) else None
+    known = verdict if verdict is not None and verdict.head_sha == pull.head.sha else None
     is_stale = known is not None and known.passes and facts.state == PENDING
     turn, step, action, reason = _next(pull, facts, None if is_stale else known, now)
     author = visible(pull.user.login, _TITLE_MAX) if pull.user is not None else ""
@@ -181,18 +178,18 @@ def _row(pull: Pull, facts: PullFacts, now: dt.datetime) -> QueueRow:
     return QueueRow(
         number=pull.number,
         url=pull.html_url,
-        name=receipt.model if receipt and receipt.model else visible(pull.title, _TITLE_MAX),
+        name=verdict.model if verdict and verdict.model else visible(pull.title, _TITLE_MAX),
         author=author,
         assignees=assignees,
         age_seconds=max(0, _seconds(age)) if age is not None else None,
         verdict="stale" if is_stale else known.outcome.value if known else "waiting",
-        errors=known.error if known else 0,
-        warnings=known.warning if known else 0,
+        errors=known.counts.error if known else 0,
+        warnings=known.counts.warning if known else 0,
         weight=known.weight if known else 0.0,
         effect=known.effect if known else "",
         level=(known.level if known else None) or "",
-        audit_tasks=known.drawn if known else 0,
-        audit_sequences=known.sequences if known else 0,
+        audit_tasks=known.audit.drawn if known and known.audit else 0,
+        audit_sequences=known.audit.sequences if known and known.audit else 0,
         turn=turn,
         who=_actor(turn, author, assignees),
         step=step,
@@ -210,21 +207,23 @@ def _actor(turn: Turn, author: str, assignees: tuple[str, ...]) -> str:
     return ", ".join(assignees) or "a maintainer"
 
 
-def _next(pull: Pull, facts: PullFacts, receipt: Receipt | None, now: dt.datetime) -> NextAction:
+def _next(
+    pull: Pull, facts: PullFacts, verdict: PullVerdict | None, now: dt.datetime
+) -> NextAction:
     """Return who has to act, and the next action."""
     idle = now - pull.updated_at if pull.updated_at is not None else ABANDONED_AFTER
-    if isinstance(facts.receipt, ForgeProblem):
+    if isinstance(facts.verdict, GenebError):
         return _look("review it manually: its comments cannot be read")
     if pull.draft and idle <= ABANDONED_AFTER:
         return NextAction(Turn.CONTRIBUTOR, Step.WAIT, "wait: it is a draft")
     if facts.first not in {None, pull.number}:
         return _look(f"close it: it has the commit of pull request {facts.first}")
-    if receipt is None:
+    if verdict is None:
         return _unjudged(pull, facts, idle)
-    if receipt.outcome is PullOutcome.CHANGES_NEEDED and idle <= ABANDONED_AFTER:
-        reason = first_and_more(receipt.failed, RULES_SHOWN) or plural(receipt.error, "error")
+    if verdict.outcome is PullOutcome.CHANGES_NEEDED and idle <= ABANDONED_AFTER:
+        reason = first_and_more(failed_rules(verdict.places), RULES_SHOWN)
         return NextAction(Turn.CONTRIBUTOR, Step.ASK, "wait for new commits", reason)
-    return _audited(pull, receipt) or _decision(receipt, is_draft=pull.draft)
+    return _audited(pull, verdict) or _decision(verdict, is_draft=pull.draft)
 
 
 def _look(action: str) -> NextAction:
@@ -255,13 +254,13 @@ _AUDITED = {
 }
 
 
-def _audited(pull: Pull, receipt: Receipt) -> NextAction | None:
+def _audited(pull: Pull, verdict: PullVerdict) -> NextAction | None:
     """Return who has to act because of an audit, by its label; None without one."""
-    labels = set(pull.label_names)
+    labels = set(pull.labels)
     if labels & {AUDIT_LABEL, RUNNING}:
         return NextAction(Turn.PROGRAM, Step.WAIT, "wait for its audit")
     action = next((step for label, step in _AUDITED.items() if label in labels), None)
-    return None if receipt.outcome not in PASSING else action
+    return None if verdict.outcome not in PASSING else action
 
 
 _REVIEW = {
@@ -274,40 +273,41 @@ _REVIEW = {
 """Advice where rules need a decision; the first that applies."""
 
 
-def _review(receipt: Receipt) -> NextAction:
+def _review(verdict: PullVerdict) -> NextAction:
     """Return what a maintainer does with what is no submission, or more than one."""
-    action = next((step for rule, step in _REVIEW.items() if rule in receipt.decide), None)
+    action = next((step for rule, step in _REVIEW.items() if rule in verdict.places), None)
     if action is not None:
         return action
-    if receipt.foreign:
-        return _look(f"review {visible(receipt.foreign, _FILE_MAX)}: it belongs to no submission")
-    if receipt.model is not None:
+    if verdict.foreign_file:
+        file = visible(verdict.foreign_file, _FILE_MAX)
+        return _look(f"review {file}: it belongs to no submission")
+    if verdict.model is not None:
         return _ask("ask its author for the row that belongs to its files", "it has no row")
     return _look("close it: it changes nothing that main does not have")
 
 
-def _decision(receipt: Receipt, *, is_draft: bool) -> NextAction:
+def _decision(verdict: PullVerdict, *, is_draft: bool) -> NextAction:
     """Return the next action of a maintainer: the first condition that holds."""
-    is_abandoned = is_draft or receipt.outcome is PullOutcome.CHANGES_NEEDED
-    heavy = f"its warnings weigh {receipt.weight:g}"
+    is_abandoned = is_draft or verdict.outcome is PullOutcome.CHANGES_NEEDED
+    heavy = f"its warnings weigh {verdict.weight:g}"
     table = (
         (is_abandoned, _ask("ask whether work continues, or close it", "nothing happens")),
-        (receipt.outcome is PullOutcome.NOT_CHECKED, _look("fix geneb-ci: a rule crashed")),
-        (receipt.outcome is PullOutcome.NEEDS_MAINTAINER, _review(receipt)),
-        (receipt.effect == AUDIT_RECORD, _merge("merge: its records verify")),
+        (verdict.outcome is PullOutcome.NOT_CHECKED, _look("fix geneb-ci: a rule crashed")),
+        (verdict.outcome is PullOutcome.NEEDS_MAINTAINER, _review(verdict)),
+        (verdict.effect == AUDIT_RECORD, _merge("merge: its records verify")),
         (
-            receipt.command_state.in_force is not None,
+            verdict.command_state.in_force is not None,
             _look("settle the dispute, then comment /recheck"),
         ),
-        (receipt.level == "disputed", _look("close it: an audit of these bytes failed")),
-        (receipt.is_edit, _ask("ask the row's author, then merge", "it changes a row")),
-        (receipt.level == TrustLevel.OFFICIAL, _merge("merge")),
+        (verdict.level == TrustLevel.DISPUTED, _look("close it: an audit of these bytes differs")),
+        (verdict.is_edit, _ask("ask the row's author, then merge", "it changes a row")),
+        (verdict.level == TrustLevel.OFFICIAL, _merge("merge")),
         (
-            receipt.weight >= AUDIT_WEIGHT,
+            verdict.weight >= AUDIT_WEIGHT,
             NextAction(Turn.MAINTAINER, Step.AUDIT, "review, then set the label audit", heavy),
         ),
         (
-            receipt.outcome is PullOutcome.WARNINGS,
+            verdict.outcome is PullOutcome.WARNINGS,
             _look("read the warnings and their answers"),
         ),
     )

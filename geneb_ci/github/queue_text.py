@@ -7,6 +7,7 @@ import textwrap
 from rich.cells import cell_len
 
 from geneb_ci.common.finding import first_and_more
+from geneb_ci.common.types import level_word
 from geneb_ci.github.ages import duration
 from geneb_ci.github.queue import Queue, QueueRow, Step, Turn, largest_age
 from geneb_ci.render.markdown import cell
@@ -14,12 +15,12 @@ from geneb_ci.render.table import Table
 from geneb_ci.render.text import StyledText, coloured, escape
 
 COLUMNS: tuple[str, ...] = (
-    *("PR", "model", "author", "age", "verdict", "warnings", "effect", "level", "audit"),
+    *("PR", "model", "author", "age", "verdict", "warnings", "effect", "trust", "audit"),
     *("by", "next"),
 )
 _RIGHT = frozenset({"PR", "age", "warnings", "audit"})
 # Columns left out in a narrow terminal, in this order.
-_EXPENDABLE = ("audit", "level", "warnings", "effect", "author")
+_EXPENDABLE = ("audit", "trust", "warnings", "effect", "author")
 _BELOW = ("by", "next")
 _BELOW_IN = "    "
 NAMED_MAX = 12
@@ -132,7 +133,7 @@ def _lines(queue: Queue, limit: int) -> list[str]:
     lines = []
     if left:
         lines.append(f"not shown: {len(left)} (longest waiting: {largest_age(left)})")
-    lines += [f"{pull.name} cannot be read: {escape(pull.reason)}" for pull in queue.unreadable]
+    lines += [f"#{pull.number} cannot be read: {escape(pull.reason)}" for pull in queue.unreadable]
     lines.append(queue.clock)
     return lines
 
@@ -152,7 +153,7 @@ def _cells(row: QueueRow) -> tuple[str, ...]:
         f"{row.verdict}{errors}",
         warnings,
         row.effect,
-        row.level,
+        level_word(row.level),
         audit,
         row.who,
         row.action,

@@ -21,32 +21,32 @@ from geneb_ci.github.api import (
     OpenList,
     numbers_by_head,
 )
-from geneb_ci.github.batch import (
-    passing_elsewhere,
-    prefetch_bases,
-    prefetch_blobs,
-    prefetch_talks,
-    read_commands,
-)
-from geneb_ci.github.comment import receipt_on
+from geneb_ci.github.commands import read_commands
+from geneb_ci.github.comment import verdict_in, verdict_on
 from geneb_ci.github.errors import (
     QUEUED,
     HeadMoved,
     NotFound,
     RateLimited,
-    Tampered,
     UnexpectedReply,
     explained,
-    our_mistake,
+    result_or_error,
 )
+from geneb_ci.github.fingerprints import numbers, rivals
 from geneb_ci.github.main_branch import further_places, layout_of_main
-from geneb_ci.github.progress import PullState, SweepProgress, SweepStop, rate_limit_stop
-from geneb_ci.github.replies import Pull, UnreadableItem
-from geneb_ci.github.sides import Main, main_at, numbers, rivals
-from geneb_ci.github.verdict.collect import PullChecker, places_of
-from geneb_ci.github.verdict.decide import BaseBranch, decide
-from geneb_ci.github.verdict.handover import shortened_verdict
-from geneb_ci.github.verdict.merge_queue import judge_group, judge_groups, waiting_groups
+from geneb_ci.github.prefetch import (
+    passing_elsewhere,
+    prefetch_bases,
+    prefetch_blobs,
+    prefetch_conversations,
+)
+from geneb_ci.github.replies import Pull, UnreadablePull
+from geneb_ci.github.sweep_progress import PullState, SweepProgress, SweepStop, rate_limit_stop
+from geneb_ci.github.trees import Main, main_at
+from geneb_ci.github.verdict.base_branch import BaseBranch
+from geneb_ci.github.verdict.checker import PullChecker, places_of
+from geneb_ci.github.verdict.decide import Decision, decide
+from geneb_ci.github.verdict.merge_queue import judge_group, waiting_groups
 from geneb_ci.github.verdict.model import (
     OPEN_MAX,
     PASSING,
@@ -58,12 +58,11 @@ from geneb_ci.github.verdict.model import (
     GroupVerdict,
     PullHead,
     PullVerdict,
-    Receipt,
     Trouble,
     Verdicts,
 )
-from geneb_ci.github.waits import REASON_MAX, Wait, is_due, known_waits
-from geneb_ci.render.plain import visible
+from geneb_ci.github.verdict.verdict_line import shortened_verdict
+from geneb_ci.github.waiting_list import Wait, is_due, known_waits
 from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ CHUNK = 25
 FAILED_MAX = 10
 # Unreadable pull requests of one sweep, a request and a write each: the others wait for no more.
 UNREADABLE_MAX = 100
-_UNREADABLE = (NotFound, Tampered, UnexpectedReply)
+_UNREADABLE = (NotFound, UnexpectedReply)
 """Errors of one pull request: GitHub answered, and will answer so again."""
 LOCKED = "the conversation is locked, so no verdict can be written: unlock it"
 
@@ -143,9 +142,9 @@ def pull_with_command(github: GitHub, number: int) -> Pull | None:
     pull = github.pull(number)
     if pull.state != "open" or not pull.is_to_main:
         return None
-    prefetch_talks(github, [number])
-    receipt = receipt_on(github, pull)
-    earlier = receipt.command_state if receipt is not None else CommandState()
+    prefetch_conversations(github, [number])
+    kept = verdict_on(github, pull)
+    earlier = kept.command_state if kept is not None else CommandState()
     current, _ = read_commands(github, [number], earlier, {})
     return pull if current.command != earlier.command else None
 
@@ -170,8 +169,8 @@ class OpenPulls:
 
     main: Main
     pulls: list[Pull]
-    receipts: dict[int, Receipt] = field(default_factory=dict)
-    """Number to the receipt on its present head."""
+    kept_verdicts: dict[int, PullVerdict] = field(default_factory=dict)
+    """Number to the verdict that its comment keeps on its present head."""
     unjudged: list[Pull] = field(default_factory=list)
     stale: list[PullHead] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
@@ -185,7 +184,6 @@ class OpenPulls:
     """Who may write, of those who gave a command."""
     passing: dict[int, Fingerprint] = field(default_factory=dict)
     """Fingerprints of the pull requests that pass, or passed when the run began."""
-    unreadable: Sequence[UnreadableItem] = ()
     waits: dict[int, Wait] = field(default_factory=dict)
     """Those that wait after an earlier failure."""
     reserve: int = RESERVE
@@ -195,7 +193,7 @@ class OpenPulls:
     def __post_init__(self) -> None:
         """Note that nothing was done yet."""
         left = dict.fromkeys((pull.number for pull in self.pulls), PullState.LEFT)
-        self.progress = SweepProgress(left, self.unreadable)
+        self.progress = SweepProgress(left)
 
     def require_read(self, pull: Pull | None = None) -> None:
         """Raise what ended the reading of the pull requests, or of one.
@@ -240,14 +238,9 @@ class OpenPulls:
 
     def wait(self, number: int, head_sha: str, reason: str) -> None:
         """Note that a pull request has no verdict, and why."""
-        self.troubles.append(trouble(number, head_sha, reason))
+        self.troubles.append(Trouble.of(number, head_sha, reason))
         if number in self.progress.states:
             self.progress.note([number], PullState.FAILED)
-
-
-def trouble(number: int, head_sha: str, reason: str) -> Trouble:
-    """Return a pull request that waits, with the reason."""
-    return Trouble(number=number, head_sha=head_sha, reason=visible(reason, REASON_MAX))
 
 
 def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResult:
@@ -263,7 +256,7 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
         pulls = [pull for pull in listed.pulls if pull.is_to_main]
         if only is not None:  # with the head that is to be checked, which may have moved since
             pulls = [*(pull for pull in pulls if pull.number != only.number), only]
-        board = OpenPulls(main, pulls, unreadable=listed.unreadable)
+        board = OpenPulls(main, pulls)
         if only is not None:
             board.reserve = 0
             read_board(github, board)
@@ -274,11 +267,9 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
             queued = _read_sweep(github, board, listed)
         if not board.unjudged and not queued:
             return _sweep_result(github, board, [], [])
-        base = BaseBranch(own)
-        judge = PullChecker(github, own, base.modules, main)
-        groups, problems = judge_groups(github, judge, queued)
-        board.problems += problems
-        verdicts = _checked(github, judge, base, board)
+        judge = PullChecker(github, BaseBranch(own), main)
+        groups = _group_verdicts(github, judge, board, queued)
+        verdicts = _checked(github, judge, board)
         board.settled += [verdict.number for verdict in verdicts if verdict.number in board.waits]
         return _sweep_result(github, board, verdicts, groups)
 
@@ -287,7 +278,7 @@ def _read_sweep(github: GitHub, board: OpenPulls, listed: OpenList) -> list[str]
     """Read what a sweep takes, until a limit is reached; return the groups that it is to check."""
     try:
         board.waits = known_waits(github)
-        _take_back_unread(github, board)
+        _take_back_unread(github, board, listed.unreadable)
         read_board(github, board)
         board.stale += passing_elsewhere(github, listed.pulls, board.heads)
         if not board.pulls:
@@ -300,24 +291,24 @@ def _read_sweep(github: GitHub, board: OpenPulls, listed: OpenList) -> list[str]
     return queued
 
 
-def _take_back_unread(github: GitHub, board: OpenPulls) -> None:
-    """Note the pull requests that cannot be read, so that none of them passes any more.
-
-    One without a number is only counted; so is one of which no head is known.
-    """
-    numbered = {entry.number: entry for entry in board.unreadable if entry.number is not None}
-    prefetch_talks(github, numbered)
-    for number, entry in numbered.items():
-        talk = github.talks.get(number)
-        head = entry.head_sha or (talk.head_sha if talk is not None else None)
-        if head is not None and is_due(board.waits.get(number), head, github.wire.now):
-            board.wait(number, head, entry.reason)
+def _take_back_unread(
+    github: GitHub, board: OpenPulls, unreadable: Sequence[UnreadablePull]
+) -> None:
+    """Note the pull requests that cannot be read, so that none of them passes any more."""
+    prefetch_conversations(github, [pull.number for pull in unreadable])
+    for pull in unreadable:
+        board.progress.note([pull.number], PullState.FAILED)
+        board.progress.problem = pull.reason
+        conversation = github.conversations.get(pull.number)
+        head = pull.head_sha or (conversation.head_sha if conversation is not None else None)
+        if head is not None and is_due(board.waits.get(pull.number), head, github.wire.now):
+            board.wait(pull.number, head, pull.reason)
 
 
 def group_verdict(github: GitHub, layout: Layout, head: str) -> SweepResult:
     """Return the verdict on one group of a merge queue. Raises ForgeProblem."""
     with base_of(github, layout) as (main, own):
-        judge = PullChecker(github, own, BaseBranch(own).modules, main)
+        judge = PullChecker(github, BaseBranch(own), main)
         return result_of(github, main, groups=[judge_group(github, judge, head)])
 
 
@@ -367,11 +358,10 @@ def read_board(github: GitHub, board: OpenPulls) -> None:
     }
     board.progress.note(numbers - {pull.number for pull in firsts}, PullState.SHARED)
     board.progress.note(numbers & waits.keys() - due_numbers, PullState.WAITING)
-    if all(entry.number is not None for entry in board.unreadable):
-        unread = {entry.number for entry in board.unreadable}
-        board.settled = sorted(waits.keys() - {pull.number for pull in firsts} - unread)
+    unread = set(board.progress.numbers(PullState.FAILED))
+    board.settled = sorted(waits.keys() - {pull.number for pull in firsts} - unread)
     try:
-        prefetch_talks(github, [pull.number for pull in board.pulls])
+        prefetch_conversations(github, [pull.number for pull in board.pulls])
         for pull in firsts:
             if _ends_reading(github, board):
                 break
@@ -379,8 +369,8 @@ def read_board(github: GitHub, board: OpenPulls) -> None:
     except RateLimited as limit:
         board.progress.stop = rate_limit_stop(limit)
     for pull in firsts:
-        receipt = board.receipts.get(pull.number)
-        if receipt is not None and _holds(github, board, pull, receipt):
+        kept = board.kept_verdicts.get(pull.number)
+        if kept is not None and _holds(github, board, pull, kept):
             board.progress.note([pull.number], PullState.CURRENT)
             if pull.number in waits:
                 board.settled.append(pull.number)
@@ -401,56 +391,77 @@ def _ends_reading(github: GitHub, board: OpenPulls) -> bool:
 
 
 def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> None:
-    """Read the receipt and the status of one pull request."""
-    talk = github.talks.get(pull.number)
-    if talk is None and not is_due:
+    """Read the verdict and the status of one pull request."""
+    conversation = github.conversations.get(pull.number)
+    if conversation is None and not is_due:
         return
-    is_far = False
-    try:
-        receipt = receipt_on(github, pull)
-        earlier = current = receipt.command_state if receipt is not None else CommandState()
-        if receipt is not None or is_due:
-            pull_numbers = board.heads[pull.head.sha]
-            current, is_far = read_commands(github, pull_numbers, earlier, board.rights)
-    except RateLimited:
-        raise
-    except Exception as error:  # noqa: BLE001 (no exception may stop the queue)
-        board.fail(pull, error if isinstance(error, GenebError) else our_mistake(error))
+    read = result_or_error(_kept_and_asked, github, board, pull, is_due=is_due)
+    if isinstance(read, GenebError):
+        board.fail(pull, read)
         return
+    kept, current, is_new = read
     board.command_states[pull.number] = current
-    is_new = is_far or current.command != earlier.command
-    if receipt is not None and receipt.head_sha == pull.head.sha:
-        board.receipts[pull.number] = receipt
-        if receipt.passes and receipt.fingerprint is not None:
-            board.passing[pull.number] = receipt.fingerprint
+    if kept is not None and kept.head_sha == pull.head.sha:
+        board.kept_verdicts[pull.number] = kept
+        if kept.passes and kept.fingerprint is not None:
+            board.passing[pull.number] = kept.fingerprint
     else:
-        receipt = None
+        kept = None
     if is_new:
-        board.receipts.pop(pull.number, None)
-    is_current = receipt is not None and receipt.main_digest == board.main.digest
-    passes = talk.state == SUCCESS if talk is not None else receipt is not None and receipt.passes
-    if passes and not is_current:
+        board.kept_verdicts.pop(pull.number, None)
+    is_current = kept is not None and kept.main_digest == board.main.digest
+    state = conversation.state if conversation is not None else kept and kept.state
+    if state == SUCCESS and not is_current:
         board.stale.append(PullHead(number=pull.number, head_sha=pull.head.sha))
     if is_due and pull.locked and not is_current:
         board.wait(pull.number, pull.head.sha, LOCKED)
 
 
-def _holds(github: GitHub, board: OpenPulls, pull: Pull, receipt: Receipt) -> bool:
+def _kept_and_asked(
+    github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool
+) -> tuple[PullVerdict | None, CommandState, bool]:
+    """Return the verdict of a comment, what maintainers ask for, and whether that is new."""
+    conversation = github.conversations.get(pull.number)
+    read = conversation.comments if conversation is not None else list(github.comments(pull.number))
+    kept = verdict_in(read, github.author, pull.number)
+    earlier = kept.command_state if kept is not None else CommandState()
+    if kept is None and not is_due:
+        return kept, earlier, False
+    known = {pull.number: read} if conversation is None else {}
+    pull_numbers = board.heads[pull.head.sha]
+    current, is_far = read_commands(github, pull_numbers, earlier, board.rights, known)
+    return kept, current, is_far or current.command != earlier.command
+
+
+def _holds(github: GitHub, board: OpenPulls, pull: Pull, kept: PullVerdict) -> bool:
     """Whether a verdict is about the present main and other pull requests, and is the status."""
-    talk = github.talks.get(pull.number)
-    if talk is not None and talk.state != receipt.state:
+    conversation = github.conversations.get(pull.number)
+    if conversation is not None and conversation.state != kept.state:
         return False
-    if receipt.main_digest != board.main.digest:
+    if kept.main_digest != board.main.digest:
         return False
-    if receipt.fingerprint is None:
+    if kept.fingerprint is None:
         return True
-    rival_numbers = numbers(rivals(receipt.fingerprint, board.others(pull)))
-    return rival_numbers == receipt.rivals
+    rival_numbers = numbers(rivals(kept.fingerprint, board.others(pull)))
+    return rival_numbers == kept.rivals
 
 
-def _checked(
-    github: GitHub, judge: PullChecker, base: BaseBranch, board: OpenPulls
-) -> list[PullVerdict]:
+def _group_verdicts(
+    github: GitHub, judge: PullChecker, board: OpenPulls, queued: list[str]
+) -> list[GroupVerdict]:
+    """Check groups of a merge queue; one that fails stops no other."""
+    verdicts: list[GroupVerdict] = []
+    for sha in queued:
+        try:
+            verdicts.append(judge_group(github, judge, sha))
+        except GenebError as error:
+            board.problems.append(error)
+            if isinstance(error, RateLimited):  # would also hit the others
+                break
+    return verdicts
+
+
+def _checked(github: GitHub, judge: PullChecker, board: OpenPulls) -> list[PullVerdict]:
     """Check pull requests until `PULLS_MAX` have a verdict, or too many have failed."""
     verdicts: list[PullVerdict] = []
     failures = unreadable = 0
@@ -465,14 +476,16 @@ def _checked(
                     break
                 if board.is_low(github) and not judge.has_read(pull.head.sha):
                     break
-                problem = failed.get(pull.number)
-                verdict = problem or _verdict(judge, base, board, pull)
-                if isinstance(verdict, GenebError):
-                    board.fail(pull, explained(verdict))
-                    is_own = isinstance(verdict, _UNREADABLE)
+                head = PullHead(number=pull.number, head_sha=pull.head.sha)
+                decision: Decision | GenebError | None = failed.get(pull.number)
+                if decision is None:
+                    decision = result_or_error(decide, judge, head, board.others(pull))
+                if isinstance(decision, GenebError):
+                    board.fail(pull, explained(decision))
+                    is_own = isinstance(decision, _UNREADABLE)
                     unreadable, failures = unreadable + is_own, 0 if is_own else failures + 1
                     continue
-                failures = 0
+                failures, verdict = 0, decision.verdict
                 command_state = board.command_states[board.heads[pull.head.sha][0]]
                 verdicts.append(verdict.model_copy(update=command_state._asdict()))
                 board.progress.note([pull.number], PullState.JUDGED)
@@ -495,19 +508,6 @@ def _ends_judging(board: OpenPulls, count: int, failures: int, unreadable: int) 
     elif unreadable == UNREADABLE_MAX:
         board.progress.stop = SweepStop(f"{unreadable} pull requests of this run cannot be read")
     return is_over
-
-
-def _verdict(
-    judge: PullChecker, base: BaseBranch, board: OpenPulls, pull: Pull
-) -> PullVerdict | GenebError:
-    """Check one pull request. Raises RateLimited."""
-    head = PullHead(number=pull.number, head_sha=pull.head.sha)
-    try:
-        return decide(judge, head, base, board.others(pull)).verdict
-    except RateLimited:
-        raise
-    except GenebError as error:
-        return error
 
 
 def _prefetch(

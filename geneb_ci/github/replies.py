@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import (
+    AliasChoices,
+    AliasPath,
     AwareDatetime,
     BaseModel,
     BeforeValidator,
@@ -18,7 +20,6 @@ from pydantic import (
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
-    model_validator,
 )
 
 from geneb_ci.github.errors import UnexpectedReply
@@ -66,6 +67,19 @@ ShownUser = Annotated[User | None, lenient(None)]
 """An account that is only shown; None if it was deleted, or cannot be read."""
 
 
+def _rest_account(value: Any) -> Any:
+    """Return an account of GraphQL as REST has it; None for one that is neither person nor App."""
+    if not isinstance(value, dict) or "kind" not in value:
+        return value
+    # REST marks the login of an App, which may otherwise be that of a person.
+    suffix = "[bot]" if value["kind"] == "Bot" else ""
+    return value | {"login": f"{value.get('login') or ''}{suffix}"} if value.get("id") else None
+
+
+Account = Annotated[User | None, BeforeValidator(_rest_account)]
+"""An account that decides, of REST or GraphQL; None if it was deleted."""
+
+
 class BaseRepository(ReplyModel):
     """The repository of the base branch."""
 
@@ -91,35 +105,21 @@ UNREADABLE = ""
 """Name of a label that cannot be read; GitHub has none without a name."""
 
 
-class Label(ReplyModel):
-    """A label; its name is `UNREADABLE` if it cannot be read."""
-
-    name: Shown = UNREADABLE
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_text(cls, value: Any) -> Any:
-        """Return a label as an object: GitHub also has them as texts."""
-        return {"name": value} if isinstance(value, str) else value
+def _label_name(value: Any) -> Any:
+    return value.get("name") if isinstance(value, dict) else value  # GitHub also has texts
 
 
-_NO_LABEL = Label()
 Labels = Annotated[
-    tuple[Annotated[Label, lenient(_NO_LABEL)], ...],
-    lenient((_NO_LABEL,)),
+    tuple[Annotated[str, BeforeValidator(_label_name), lenient(UNREADABLE)], ...],
+    lenient((UNREADABLE,)),
 ]
-"""All labels; where they cannot be read, one or more are `UNREADABLE`."""
+"""Names of all labels; where they cannot be read, one or more are `UNREADABLE`."""
 
 
 class Labelled(ReplyModel):
     """An issue or a pull request, of which the labels are read."""
 
     labels: Labels = ()
-
-    @property
-    def label_names(self) -> list[str]:
-        """Names of the labels."""
-        return [label.name for label in self.labels]
 
 
 class Pull(Labelled):
@@ -145,26 +145,26 @@ class Pull(Labelled):
         return self.base.ref == self.base.repo.default_branch
 
 
-class Tree(ReplyModel):
-    """The tree of a commit."""
+class Stored(ReplyModel):
+    """An object of git, of which the id is read."""
 
     sha: Sha
-
-
-class CommitBody(ReplyModel):
-    """The content of a commit."""
-
-    tree: Tree
 
 
 class Commit(ReplyModel):
-    """A commit."""
+    """A commit and its tree, of REST or GraphQL."""
 
-    sha: Sha
-    commit: CommitBody
+    model_config = ConfigDict(populate_by_name=True)
+
+    sha: Sha = Field(validation_alias=AliasChoices("sha", "oid"))
+    tree: Sha = Field(
+        validation_alias=AliasChoices(
+            AliasPath("commit", "tree", "sha"), AliasPath("tree", "oid"), "tree"
+        )
+    )
 
 
-class CommitComparison(ReplyModel):
+class Comparison(ReplyModel):
     """The merge base of two commits."""
 
     merge_base_commit: Commit
@@ -179,6 +179,11 @@ class TreeEntry(ReplyModel):
     sha: Sha
     size: Annotated[int, Field(ge=0)] = 0
 
+    @property
+    def is_file(self) -> bool:
+        """Whether it is no folder."""
+        return self.type != "tree"
+
 
 class RecursiveTree(ReplyModel):
     """All paths of a tree, unless it is truncated."""
@@ -191,8 +196,7 @@ class RecursiveTree(ReplyModel):
 class BlobReply(ReplyModel):
     """The bytes of a file, in base64."""
 
-    sha: Sha
-    encoding: str
+    encoding: Literal["base64"]
     content: str
 
 
@@ -200,19 +204,24 @@ class Comment(ReplyModel):
     """A comment on a pull request."""
 
     id: Id
-    user: User | None
-    """None if the account was deleted. It decides: only our own comments are ours."""
+    user: Account
+    """It decides: only our own comments are ours."""
     body: Body = ""
 
 
-class Status(ReplyModel):
+class StatusState(ReplyModel):
+    """The state of a status, and who set it."""
+
+    state: str = ""
+    creator: Annotated[Account, lenient(None)] = None
+
+
+class Status(StatusState):
     """A status of a commit."""
 
     context: str
-    state: str = ""
     description: str | None = None
     created_at: Shown = ""
-    creator: ShownUser = None
 
     @property
     def moment(self) -> str:
@@ -222,11 +231,50 @@ class Status(ReplyModel):
         return self.created_at
 
 
+_TIP = ("commits", "nodes", 0, "commit")
+
+
+class HeadStatus(ReplyModel):
+    """A pull request of GraphQL: its head, and our status on it."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    number: Annotated[int, Field(ge=1)]
+    head_sha: Sha = Field(validation_alias="headRefOid")
+    status_sha: Sha = Field(validation_alias=AliasPath(*_TIP, "oid"))
+    """Commit that has the status."""
+    status: StatusState | None = Field(None, validation_alias=AliasPath(*_TIP, "status", "context"))
+
+    @property
+    def state(self) -> str:
+        """State of our status on the head; "" if there is none."""
+        is_of_head = self.status_sha == self.head_sha
+        return self.status.state.lower() if self.status is not None and is_of_head else ""
+
+
+class Conversation(HeadStatus, Labelled):
+    """The comments of a pull request of GraphQL, read together with those of others."""
+
+    pull_state: Literal["OPEN", "CLOSED", "MERGED"] = Field(validation_alias="state")
+    locked: bool
+    labels: Labels = Field(validation_alias=AliasPath("labels", "nodes"))
+    comments: list[Comment] = Field(validation_alias=AliasPath("comments", "nodes"))
+    """All of them, or the first ones with ours among them."""
+    number_of_comments: Id = Field(validation_alias=AliasPath("comments", "totalCount"))
+    latest: list[Comment] = Field(validation_alias=AliasPath("latest", "nodes"))
+    """The last ones."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the pull request is open."""
+        return self.pull_state == "OPEN"
+
+
 class Ref(ReplyModel):
     """A branch, and the commit that it names."""
 
     ref: str
-    object: Tree
+    object: Stored
 
 
 class Numbered(ReplyModel):
@@ -273,38 +321,35 @@ def parsed(kind: type[T], body: Any, what: str) -> T:
         ) from error
 
 
-class UnreadableItem(NamedTuple):
-    """An item of a list that cannot be read; number and head as far as they can."""
+class UnreadablePull(NamedTuple):
+    """A pull request of a list of which more than the number cannot be read."""
 
-    number: int | None
+    number: int
     head_sha: str | None
+    """Its head, as far as that can be read."""
     reason: str
 
-    @property
-    def name(self) -> str:
-        """Its number, for people."""
-        return f"#{self.number}" if self.number is not None else "one without a number"
 
+class _Named(Numbered):
+    """A pull request of which other members cannot be read."""
 
-class _Named(ReplyModel):
-    """The name of a pull request of which other members cannot be read."""
-
-    number: Annotated[int | None, Field(ge=1), lenient(None)] = None
     head: Annotated[Head | None, lenient(None)] = None
 
 
-def readable_items(
-    kind: type[T], items: Iterable[Any], what: str
-) -> tuple[list[T], list[UnreadableItem]]:
-    """Return the items of a list as models, each read on its own, and those that cannot be."""
-    read: list[T] = []
-    unread: list[UnreadableItem] = []
+def readable_pulls(items: Iterable[Any]) -> tuple[list[Pull], list[UnreadablePull]]:
+    """Return pull requests, each read on its own, and those that cannot be.
+
+    Raises UnexpectedReply for one without a number.
+    """
+    what = "the list of pull requests"
+    read: list[Pull] = []
+    unread: list[UnreadablePull] = []
     for item in items:
         try:
-            read.append(adapter(kind).validate_python(item))
+            read.append(adapter(Pull).validate_python(item))
         except ValidationError as error:
-            named = _Named.model_validate(item if isinstance(item, dict) else {})
+            named = parsed(_Named, item, what)
             head = named.head.sha if named.head is not None else None
             reason = f"unexpected answer of GitHub in {what}, at {first_error(error, 'the top')}"
-            unread.append(UnreadableItem(named.number, head, reason))
+            unread.append(UnreadablePull(named.number, head, reason))
     return read, unread

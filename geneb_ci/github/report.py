@@ -1,38 +1,36 @@
 """Writes verdicts: one comment, one label, one status; and one issue while the Space is wrong."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import first_and_more
-from geneb_ci.github.api import NO_VERDICT, Conversation, GitHub, repository_address
-from geneb_ci.github.batch import prefetch_talks
-from geneb_ci.github.comment import comment, own_comment, read_receipt
+from geneb_ci.github.api import NO_VERDICT, GitHub, repository_address
+from geneb_ci.github.comment import comment, own_comment, read_verdict
 from geneb_ci.github.errors import (
     QUEUED,
-    ConversationLocked,
     HeadMoved,
     MainMoved,
     MissingScope,
+    P,
     RateLimited,
     Unavailable,
-    our_mistake,
+    result_or_error,
 )
-from geneb_ci.github.replies import Comment
-from geneb_ci.github.sides import main_at
+from geneb_ci.github.prefetch import prefetch_conversations
+from geneb_ci.github.replies import Comment, Conversation
+from geneb_ci.github.trees import main_at
 from geneb_ci.github.verdict.model import (
     PENDING,
     CommandName,
     GroupVerdict,
-    PullHead,
     PullOutcome,
     PullVerdict,
     Trouble,
     Verdicts,
 )
-from geneb_ci.github.waits import REASON_MAX, read_waits, save_waits, waits_after
-from geneb_ci.render.plain import visible
+from geneb_ci.github.waiting_list import update_waits
 
 HEALTH_TITLE = "geneb-ci: the Space is not what main says"
 HEALTH_MARK = "<!-- geneb-ci:health:1 -->"
@@ -67,12 +65,7 @@ def report_health(github: GitHub, *, is_healthy: bool, run: str) -> str:
 
     `run` is the address of the run, or "". At most one read request per 100 issues, and one write.
     """
-    known = None
-    for issue in github.issues():
-        is_own = issue.user is not None and issue.user.id == github.author
-        if is_own and issue.body.startswith(HEALTH_MARK):
-            known = issue
-            break
+    known = github.own_issue(HEALTH_MARK)
     text = _text(github, run)
     if is_healthy:
         if known is None:
@@ -128,39 +121,41 @@ def write(
     First the statuses that no longer hold, then the verdicts, then the list of those that wait. An
     error on one does not stop the others, except a rate limit.
     """
-    troubles = list(verdict.troubles)
+    troubles, settled = list(verdict.troubles), list(verdict.settled)
     waiting = {trouble.number for trouble in troubles}
-    stale = [head for head in verdict.stale if head.number not in waiting]
-    left = [str(head.number) for head in (*troubles, *stale)]
+    heads = [(one.number, one.head_sha, f"{NO_VERDICT}{one.reason}") for one in troubles]
+    heads += [
+        (head.number, head.head_sha, _STALE) for head in verdict.stale if head.number not in waiting
+    ]
+    left = [str(number) for number, _, _ in heads]
     left += [group.head_sha for group in verdict.groups]
     left += [str(pull.number) for pull in verdict.pulls]
-    settled = list(verdict.settled)
     try:
-        for trouble in verdict.troubles:
-            yield _status(github, trouble, PENDING, f"{NO_VERDICT}{trouble.reason}")
+        for number, sha, text in heads:
+            yield _written(str(number), _set, github, sha, PENDING, text)
             left.pop(0)
-        for head in stale:
-            yield _status(github, head, PENDING, _STALE)
-            left.pop(0)
-        fresh = _is_fresh(github, verdict, more_paths)
+        is_fresh = _is_fresh(github, verdict, more_paths)
         for group in verdict.groups:
-            yield _group(github, group, is_fresh=fresh)
+            yield _written(group.head_sha, _group, github, group, is_fresh=is_fresh)
             left.pop(0)
-        for number in range(0, len(verdict.pulls), BATCH):
-            part = verdict.pulls[number : number + BATCH]
-            prefetch_talks(github, [pull.number for pull in part])
-            for pull in part:
-                result = _result(github, pull, is_fresh=fresh)
-                yield result
-                left.pop(0)
-                settled.append(pull.number)
-                problem = result.problem
-                if problem is not None and not isinstance(problem, HeadMoved | NoSuchLabel):
-                    troubles.append(_trouble_of(pull, problem))
+        for index, pull in enumerate(verdict.pulls):
+            if index % BATCH == 0:
+                part = verdict.pulls[index : index + BATCH]
+                prefetch_conversations(github, [one.number for one in part])
+            result = _written(str(pull.number), publish, github, pull, is_fresh=is_fresh)
+            yield result
+            left.pop(0)
+            settled.append(pull.number)
+            problem = result.problem
+            if problem is not None and not isinstance(problem, HeadMoved | NoSuchLabel):
+                troubles.append(Trouble.of(pull.number, pull.head_sha, problem.message))
     except RateLimited as limit:
         yield WriteResult(first_and_more(left), "", None, limit)
     if troubles or verdict.settled:
-        yield from _write_waiting(github, settled, troubles)
+        try:
+            update_waits(github, troubles, settled)
+        except GenebError as problem:
+            yield WriteResult("the list of those that wait", "", None, problem)
 
 
 def _is_fresh(github: GitHub, verdict: Verdicts, more_paths: tuple[str, ...]) -> bool:
@@ -173,68 +168,38 @@ def _is_fresh(github: GitHub, verdict: Verdicts, more_paths: tuple[str, ...]) ->
     return main_at(github, commit, more_paths).digest == verdict.main_digest
 
 
-def _result(github: GitHub, pull: PullVerdict, *, is_fresh: bool) -> WriteResult:
-    number = str(pull.number)
+def _require_fresh(*, is_fresh: bool) -> None:
     if not is_fresh:
-        moved = MainMoved("main has changed since the verdict was computed", _RETRY_FIX)
-        return WriteResult(number, "", None, moved)
-    try:
-        written = publish(github, pull)
-    except RateLimited:
-        raise
-    except NoSuchLabel as problem:
-        return WriteResult(number, pull.outcome.value, None, problem)
-    except GenebError as problem:
-        return WriteResult(number, "", None, problem)
-    except Exception as error:  # noqa: BLE001 (a mistake about one stops no other)
-        return WriteResult(number, "", None, our_mistake(error))
-    return WriteResult(number, pull.outcome.value, written, None)
+        raise MainMoved("main has changed since the verdict was computed", _RETRY_FIX)
 
 
-def _status(github: GitHub, head: PullHead, state: str, text: str) -> WriteResult:
-    """Take back a status that passes, or say on a head why there is no verdict."""
-    number = str(head.number)
-    try:
-        github.set_status(head.head_sha, state, text)
-    except RateLimited:
-        raise
-    except GenebError as problem:
-        return WriteResult(number, "", None, problem)
-    return WriteResult(number, state, WrittenParts(status=True, labels=False, comment=False), None)
+def _written(
+    what: str,
+    action: Callable[P, tuple[str, WrittenParts]],
+    *given: P.args,
+    **named: P.kwargs,
+) -> WriteResult:
+    """Return the result of writing something. Raises RateLimited, and no other error."""
+    done = result_or_error(action, *given, **named)
+    if isinstance(done, GenebError):
+        return WriteResult(what, "", None, done)
+    return WriteResult(what, *done, None)
 
 
-def _group(github: GitHub, group: GroupVerdict, *, is_fresh: bool) -> WriteResult:
-    try:
-        if not is_fresh:
-            raise MainMoved("main has changed since the verdict was computed", _RETRY_FIX)
-        github.set_status(group.head_sha, group.state, group.description)
-    except RateLimited:
-        raise
-    except GenebError as problem:
-        return WriteResult(group.head_sha, "", None, problem)
-    return WriteResult(
-        group.head_sha, group.state, WrittenParts(status=True, labels=False, comment=False), None
-    )
+def _set(github: GitHub, sha: str, state: str, text: str) -> tuple[str, WrittenParts]:
+    """Set the status of a commit, and nothing else."""
+    github.set_status(sha, state, text)
+    return state, WrittenParts(status=True, labels=False, comment=False)
 
 
-def _write_waiting(
-    github: GitHub, settled: list[int], troubles: list[Trouble]
-) -> Iterator[WriteResult]:
-    """Write the list of the pull requests that wait."""
-    try:
-        known = read_waits(github)
-        waits = waits_after(known.waits, troubles, settled, github.wire.now)
-        save_waits(github, known, waits)
-    except GenebError as problem:
-        yield WriteResult("the list of those that wait", "", None, problem)
+def _group(github: GitHub, group: GroupVerdict, *, is_fresh: bool) -> tuple[str, WrittenParts]:
+    _require_fresh(is_fresh=is_fresh)
+    return _set(github, group.head_sha, group.state, group.description)
 
 
-def _trouble_of(pull: PullVerdict, problem: GenebError) -> Trouble:
-    reason = visible(problem.message, REASON_MAX)
-    return Trouble(number=pull.number, head_sha=pull.head_sha, reason=reason)
-
-
-def publish(github: GitHub, verdict: PullVerdict) -> WrittenParts:
+def publish(
+    github: GitHub, verdict: PullVerdict, *, is_fresh: bool = True
+) -> tuple[str, WrittenParts]:
     """Write label, comment and status where they differ: at most three writes.
 
     The status comes last, so that nothing passes whose comment could not be written. Raises
@@ -242,18 +207,19 @@ def publish(github: GitHub, verdict: PullVerdict) -> WrittenParts:
     after the rest was written, if the label does not exist.
     """
     # 1. The present state.
+    _require_fresh(is_fresh=is_fresh)
     text = comment(verdict, repository_address(github.wire.repository))
-    talk = _talk(github, verdict.number)
-    if talk.head_sha != verdict.head_sha or not talk.is_open:
-        what = f"has the new head {talk.head_sha}" if talk.is_open else "is closed"
+    conversation = _conversation(github, verdict.number)
+    if conversation.head_sha != verdict.head_sha or not conversation.is_open:
+        what = f"has the new head {conversation.head_sha}" if conversation.is_open else "is closed"
         raise HeadMoved(f"pull request {verdict.number} {what}", QUEUED)
-    sticky = own_comment(talk.comments, github.author)
+    sticky = own_comment(conversation.comments, github.author)
     is_said = sticky is not None and _same(sticky.body, text)
     # 2. The label, before the list of the other labels is outdated.
     unlabelled: NoSuchLabel | None = None
     is_labelled = False
     try:
-        is_labelled = _label(github, verdict.number, talk.labels, LABELS[verdict.outcome])
+        is_labelled = _label(github, verdict.number, conversation.labels, LABELS[verdict.outcome])
     except NoSuchLabel as problem:
         unlabelled = problem
     if _asks_for_audit(verdict, sticky):
@@ -265,12 +231,13 @@ def publish(github: GitHub, verdict: PullVerdict) -> WrittenParts:
         github.edit_comment(sticky.id, text)
     # 4. The status, on the checked commit.
     state = verdict.state
-    is_set = talk.state == state and is_said
+    is_set = conversation.state == state and is_said
     if not is_set:
         github.set_status(verdict.head_sha, state, verdict.description)
     if unlabelled is not None:
         raise unlabelled
-    return WrittenParts(status=not is_set, labels=is_labelled, comment=not is_said)
+    written = WrittenParts(status=not is_set, labels=is_labelled, comment=not is_said)
+    return verdict.outcome.value, written
 
 
 def _asks_for_audit(verdict: PullVerdict, comment: Comment | None) -> bool:
@@ -278,31 +245,31 @@ def _asks_for_audit(verdict: PullVerdict, comment: Comment | None) -> bool:
     command = verdict.command
     if command is None or command.name is not CommandName.AUDIT:
         return False
-    known = read_receipt(comment.body) if comment is not None else None
+    known = read_verdict(comment.body) if comment is not None else None
     return known is None or known.command != command
 
 
-def refuse_locked(number: int, *, is_locked: bool) -> None:
-    """Raise ConversationLocked where no comment could keep a draw."""
-    if is_locked:
-        raise ConversationLocked(
-            f"the conversation of pull request {number} is locked",
-            f"unlock it, and set the label {AUDIT_LABEL} again",
-        )
-
-
-def _talk(github: GitHub, number: int) -> Conversation:
+def _conversation(github: GitHub, number: int) -> Conversation:
     """Return comments, head and labels, as read just before; else in two requests."""
-    known = github.talks.pop(number, None)
+    known = github.conversations.pop(number, None)
     if known is not None:
         return known
     comments = list(github.comments(number))
     pull = github.pull(number)
-    is_open = pull.state == "open"
-    return Conversation(comments, pull.head.sha, is_open, pull.locked, pull.label_names, "")
+    return Conversation(
+        number=number,
+        head_sha=pull.head.sha,
+        status_sha=pull.head.sha,
+        pull_state="OPEN" if pull.state == "open" else "CLOSED",
+        locked=pull.locked,
+        labels=pull.labels,
+        comments=comments,
+        number_of_comments=len(comments),
+        latest=[],
+    )
 
 
-def _label(github: GitHub, number: int, names: list[str], label: str) -> bool:
+def _label(github: GitHub, number: int, names: Collection[str], label: str) -> bool:
     """Set our label on a pull request, in at most one write; return whether one was needed.
 
     A first label is added, which keeps labels set meanwhile. To replace one in a single write, all
@@ -313,7 +280,7 @@ def _label(github: GitHub, number: int, names: list[str], label: str) -> bool:
         return False
     try:
         if own & set(names):
-            github.replace_labels(number, github.pull(number).label_names, own, label)
+            github.replace_labels(number, github.pull(number).labels, own, label)
         else:
             github.add_label(number, label)
     except MissingScope as problem:

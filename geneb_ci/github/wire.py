@@ -1,11 +1,10 @@
-"""HTTP requests to GitHub: PyGithub's connection with retry limits, typed errors and ETags."""
+"""HTTP requests to GitHub: PyGithub's connection with retry limits and typed errors."""
 
 import datetime as dt
 import email.utils
 import json
 import math
 import os
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -34,7 +33,7 @@ from geneb_ci.github.errors import (
     UnexpectedReply,
 )
 from geneb_ci.render.plain import visible
-from reference_harness.formats.files import read_json, table_at
+from reference_harness.formats.files import table_at
 
 FORBIDDEN, TOO_MANY = 403, 429
 _LIMITED = frozenset({FORBIDDEN, TOO_MANY})
@@ -165,76 +164,11 @@ def _limit(refusal: Refusal, patience: Patience) -> float | None:
     return patience.secondary if wait is None else wait
 
 
-FORMAT = 1
-# A queue of 200 pull requests takes about 2 MB.
-BYTES_MAX = 20_000_000
-
-
-class CachedReply(NamedTuple):
-    """A cached answer: ETag, JSON, URL of the next page."""
-
-    etag: str
-    body: Any
-    next_url: str | None
-
-
-class Etags:
-    """Cache of answers by URL, in memory or in a file."""
-
-    def __init__(self, path: Path | None = None) -> None:
-        self._path = path
-        self._known: dict[str, CachedReply] = _read(path) if path is not None else {}
-        self._used: dict[str, CachedReply] = {}
-
-    def find(self, key: str) -> CachedReply | None:
-        """Return the cached answer for a URL, or None."""
-        reply = self._known.get(key)
-        if reply is not None:
-            self._used[key] = reply
-        return reply
-
-    def keep(self, key: str, reply: CachedReply) -> None:
-        """Cache an answer."""
-        self._known[key] = self._used[key] = reply
-
-    def save(self) -> None:
-        """Write the answers used in this run to the file; errors are ignored."""
-        if self._path is None:
-            return
-        text = json.dumps({"format": FORMAT, "answers": self._used})
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._path.parent)
-            with open(handle, "w", encoding="utf-8") as stream:  # noqa: PTH123 (a descriptor has no Path)
-                stream.write(text)
-            os.replace(name, self._path)  # noqa: PTH105
-        except OSError:
-            return
-
-
-def _read(path: Path) -> dict[str, CachedReply]:
-    """Return the answers of an earlier run; empty if the file is missing or invalid."""
-    try:
-        if path.stat().st_size > BYTES_MAX:
-            return {}
-        content = read_json(path.read_bytes(), is_own=True)
-        if content["format"] != FORMAT:
-            return {}
-        return {
-            str(key): CachedReply(
-                str(etag), body, following if isinstance(following, str) else None
-            )
-            for key, (etag, body, following) in content["answers"].items()
-        }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
-
-
 PER_PAGE = 100  # GitHub's largest page
 LOG = "GENEB_GITHUB_LOG"
 """Variable that names a file to which each request is appended with its answer, as JSON."""
-_LOGGED = ("date", "etag", "link", "retry-after", "x-github-request-id", "x-ratelimit-remaining")
-_NOT_MODIFIED, _OK = 304, range(200, 300)
+_LOGGED = ("date", "link", "retry-after", "x-github-request-id", "x-ratelimit-remaining")
+_OK = range(200, 300)
 _DIGITS_MAX = 10  # of a time in seconds: the year 2286
 
 
@@ -254,7 +188,6 @@ class Wire:
         repository: str,
         api: str,
         patience: Patience = PATIENCE,
-        etags: Etags | None = None,
     ) -> None:
         retry = PoliteRetry(
             total=patience.retries,
@@ -277,7 +210,6 @@ class Wire:
         self.repository = repository
         self.api = api
         self.patience = patience
-        self.etags = etags if etags is not None else Etags()
         self.remaining = math.inf
         """Requests left in this hour, according to the last answer."""
         self.resets: dt.datetime | None = None
@@ -295,7 +227,7 @@ class Wire:
         return dt.datetime.now(dt.UTC) + self._skew
 
     def get(self, path: str, **parameters: str | int) -> Reply:
-        """Read a path of the repository; an unchanged cached answer does not count as a request."""
+        """Read a path of the repository."""
         return self._read(f"/repos/{self.repository}{path}", dict(parameters))
 
     def get_at(self, path: str) -> Any:
@@ -326,9 +258,7 @@ class Wire:
         """
         url = self._github.requester.graphql_url
         try:
-            return table_at(
-                self._ask("POST", url, {}, {}, {"query": query})[2], "data", "repository"
-            )
+            return table_at(self._ask("POST", url, {}, {"query": query})[1], "data", "repository")
         except RateLimited:
             raise
         except GenebError:
@@ -345,7 +275,7 @@ class Wire:
         """Write to any path of the API, as `send` does."""
         for attempt in range(self.patience.retries + 1):
             try:
-                return self._ask(verb, path, {}, {}, body)[2]
+                return self._ask(verb, path, {}, body)[1]
             except RateLimited as limit:
                 if limit.wait > self.patience.wait_max or attempt == self.patience.retries:
                     raise
@@ -353,43 +283,24 @@ class Wire:
         raise AssertionError  # the last attempt returns or raises
 
     def _read(self, url: str, parameters: dict[str, Any]) -> Reply:
-        key = Requester.add_parameters_to_url(url, dict(parameters))
-        cached = self.etags.find(key)
-        # Who replays a recording has no earlier answer, so that a recording has them all.
-        headers = {} if cached is None or self._log else {"If-None-Match": cached.etag}
-        status, reply_headers, body = self._ask("GET", url, parameters, headers, None)
-        if status == _NOT_MODIFIED:
-            if cached is None:
-                raise UnexpectedReply("GitHub sent 304 to an unconditional request", RETRY_FIX)
-            return Reply(cached.body, cached.next_url)
-        following = _following(reply_headers.get("link", ""))
-        if "etag" in reply_headers:
-            self.etags.keep(key, CachedReply(reply_headers["etag"], body, following))
-        return Reply(body, following)
+        headers, body = self._ask("GET", url, parameters, None)
+        return Reply(body, _following(headers.get("link", "")))
 
     def _ask(
-        self,
-        verb: str,
-        url: str,
-        parameters: dict[str, Any],
-        headers: dict[str, Any],
-        body: Any,
-    ) -> tuple[int, Mapping[str, str], Any]:
+        self, verb: str, url: str, parameters: dict[str, Any], body: Any
+    ) -> tuple[Mapping[str, str], Any]:
+        """Return the headers of an answer, and its JSON."""
         requester = self._github.requester
         try:
-            status, reply_headers, text = requester.requestJson(
-                verb, url, parameters, headers, body
-            )
-            self._note(reply_headers)
-            data = None if status == _NOT_MODIFIED else _json(text)
+            status, headers, text = requester.requestJson(verb, url, parameters, {}, body)
+            self._note(headers)
+            data = _json(text)
             if self._log:
                 target = Requester.add_parameters_to_url(url, dict(parameters))
-                _append(Path(self._log), verb, target, body, status, reply_headers, data)
-            if status == _NOT_MODIFIED:
-                return status, reply_headers, None
+                _append(Path(self._log), verb, target, body, status, headers, data)
             if status in _OK:
-                return status, reply_headers, data
-            self._refuse(Refusal(status, reply_headers, data))
+                return headers, data
+            self._refuse(Refusal(status, headers, data))
         except GithubException as error:  # raised while PyGithub was deciding whether to retry
             self._refuse(Refusal(error.status, lower(error.headers), error.data))
         except requests.exceptions.RequestException as error:

@@ -48,8 +48,10 @@ class TaskSource:
     @property
     def options(self) -> list[str]:
         """Options of the harness's command line."""
-        named = {"--data": self.data, "--benchmark": self.definition}
-        return [word for key, value in named.items() if value for word in (key, str(value))]
+        path_by_option = {"--data": self.data, "--benchmark": self.definition}
+        return [
+            word for key, value in path_by_option.items() if value for word in (key, str(value))
+        ]
 
 
 def task_source(benchmark: Benchmark, definition: Path | None, data: Path | None) -> TaskSource:
@@ -117,7 +119,7 @@ class ScoringLimits(NamedTuple):
     """Limits of scoring one task."""
 
     seconds: int
-    """Of the processor, of all processes together."""
+    """Seconds of the processor, of all processes together."""
     memory_mib: int
     wall_seconds: int
     processes: int
@@ -137,8 +139,8 @@ def scoring_limits(
 ) -> ScoringLimits:
     """Return the limits of scoring one task with so many jittered copies and workers."""
     seconds = options.seconds or round(FACTOR * honest_seconds(shape, copies, workers))
-    each = MATRICES * shape.rows * shape.width * 8 // MIB
-    memory = (workers + 1) * START_MIB + FACTOR * workers * each
+    matrix_mib = MATRICES * shape.rows * shape.width * 8 // MIB
+    memory = (workers + 1) * START_MIB + FACTOR * workers * matrix_mib
     return ScoringLimits(
         seconds=seconds,
         memory_mib=options.memory_mib or memory,
@@ -153,8 +155,8 @@ def honest_seconds(shape: Shape, copies: int, workers: int) -> float:
     steps = (1 + 2 * copies) * STEPS_RECORD + STEPS_OPTIMUM + STEPS_STOPS
     full = steps * (FLOPS_A_VALUE * shape.rows * columns / FLOPS + STEP_SECONDS)
     fits = FEW_SHOT_FITS * (1 + FEW_SHOT_TIMES * copies)
-    drawn = FEW_SHOT_SEQUENCES * shape.classes
-    few = fits * FEW_SHOT_STEPS * (FLOPS_A_VALUE * drawn * columns / FLOPS + STEP_SECONDS)
+    sequences = FEW_SHOT_SEQUENCES * shape.classes
+    few = fits * FEW_SHOT_STEPS * (FLOPS_A_VALUE * sequences * columns / FLOPS + STEP_SECONDS)
     noise = fits * NOISE_FLOPS * shape.rows * shape.width / FLOPS
     return (1 + workers) * START_SECONDS + full + few + noise
 
@@ -184,7 +186,7 @@ class ResourceUse(NamedTuple):
     """The resources that a call used."""
 
     seconds: float
-    """Of the processor."""
+    """Seconds of the processor."""
     peak: int
     """Largest memory that a check found, in bytes."""
 
@@ -319,12 +321,12 @@ class _Call:
             return
         tree = _process_tree(self._process)
         most = self._limits.memory_mib * MIB
-        taken = processes.used_memory(tree, most)
-        self._peak = max(self._peak, taken)
+        used = processes.used_memory(tree, most)
+        self._peak = max(self._peak, used)
         seconds = sum(processes.cpu_seconds(member.pid) for member in tree) - self._before
         threads = sum(member.threads for member in tree)
         passed = time.monotonic() - self._begun
-        if taken > most:
+        if used > most:
             raise self._stopped(MEMORY, f"it used more than {self._limits.memory_mib} MiB")
         if seconds > self._limits.seconds:
             raise self._stopped(SECONDS, f"it took more than {self._limits.seconds} s of CPU time")
@@ -363,8 +365,8 @@ def _marked(error: ExtractorRefused, task: str) -> ExtractorRefused:
 
 
 def _process_tree(process: "subprocess.Popen[bytes]") -> list[processes.Process]:
-    own = processes.read(process.pid)
-    return [*([own] if own is not None else []), *processes.descendants(process.pid)]
+    status = processes.read(process.pid)
+    return [*([status] if status is not None else []), *processes.descendants(process.pid)]
 
 
 def _limit(pid: int, limits: ScoringLimits) -> None:

@@ -54,7 +54,7 @@ class WeightsSource(StrictModel):
     revision: Hex40 | None = None
     """Commit of a repository of the Hub."""
     branch: Name | None = None
-    """Its branch, where that is not the main one."""
+    """Branch of the repository, where that is not the main one."""
     archive: FileName | None = None
     """Tar archive at the location that contains the files."""
     folder: FileName | None = None
@@ -71,7 +71,7 @@ class WeightsSource(StrictModel):
         return self
 
     def _faults(self) -> Iterator[str]:
-        """Yield what makes this source unusable."""
+        """Yield the errors that make this source unusable."""
         if self.kind == "none":
             if self.files or self.location:
                 yield "files of a method without weights"
@@ -145,7 +145,7 @@ _TRUST = "trust_remote_code"
 
 
 class RunOptions(StrictModel):
-    """How the reference harness runs the model."""
+    """Options with which the reference harness runs the model."""
 
     extractor: Name | None = None
     """`builtin:NAME`, or `PATH:CLASS` of a module in submissions/extractors."""
@@ -166,9 +166,9 @@ class RunOptions(StrictModel):
     def _says_how_or_why_not(self) -> Self:
         if (self.extractor is None) == (self.missing is None):
             raise ValueError("expected either extractor or missing")
-        named = self.extractor or "builtin:x"
-        if not re.fullmatch(r"builtin:\w+|\S+\.py:\w+", named):
-            raise ValueError(f"extractor {named!r} is neither builtin:NAME nor PATH.py:CLASS")
+        extractor = self.extractor or "builtin:x"
+        if not re.fullmatch(r"builtin:\w+|\S+\.py:\w+", extractor):
+            raise ValueError(f"extractor {extractor!r} is neither builtin:NAME nor PATH.py:CLASS")
         if self.options.get("dtype", self.dtype) != self.dtype:
             raise ValueError(f"dtype is {self.dtype}, the option is {self.options['dtype']}")
         return self
@@ -300,12 +300,12 @@ class ModelEntry(StrictModel):
     @property
     def attributes(self) -> dict[str, Any]:
         """Name to value of each fact about the model that rules and the board use."""
-        named = {name: getattr(self, name) for name in _FACTS}
+        fact_by_name = {name: getattr(self, name) for name in _FACTS}
         if self.published is not None:
-            named["pooling"] = self.published.pooling
+            fact_by_name["pooling"] = self.published.pooling
         if self.loading is not None:
-            named["runs_on"] = "GPU" if self.loading.gpu_only else "CPU or GPU"
-        return {name: value for name, value in named.items() if value is not None}
+            fact_by_name["runs_on"] = "GPU" if self.loading.gpu_only else "CPU or GPU"
+        return {name: value for name, value in fact_by_name.items() if value is not None}
 
 
 _FACTS = (

@@ -39,7 +39,7 @@ _CHARACTERS = ("char", "one-hot")
 
 
 def contradictions(entry: ModelEntry) -> Iterator[str]:
-    """Yield what one key of an entry says against another."""
+    """Yield the contradictions between keys of an entry."""
     yield from _token_contradictions(entry)
     yield from _length_contradictions(entry)
     yield from _published_contradictions(entry)
@@ -100,7 +100,10 @@ def _published_contradictions(entry: ModelEntry) -> Iterator[str]:
     if published is None:
         return
     pooling = entry.options.get("pooling") if entry.run is not None else None
-    named = next((own for start, own in _POOLINGS if published.pooling.startswith(start)), None)
+    named = next(
+        (pooling_name for start, pooling_name in _POOLINGS if published.pooling.startswith(start)),
+        None,
+    )
     if pooling is not None and named is not None and pooling != named:
         yield f"the published pooling is {published.pooling!r}, the option is {pooling!r}"
     if loading is not None and ("cls_pooling" in loading.quirks) != (named == "cls"):
@@ -108,7 +111,7 @@ def _published_contradictions(entry: ModelEntry) -> Iterator[str]:
 
 
 def contradictions_with_row(entry: ModelEntry, meta: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what an entry says against `meta` of the row of its model."""
+    """Yield the contradictions between an entry and `meta` of the row of its model."""
     params, counts = meta.get("params"), (entry.params, entry.params_in_paper)
     if params and any(counts) and params not in counts:
         yield f"the row has {params:,} parameters, the entry {entry.params or 0:,}"
@@ -120,24 +123,24 @@ def contradictions_with_row(entry: ModelEntry, meta: Mapping[str, Any]) -> Itera
 
 
 def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what an entry says against a model's object of a table of loading facts.
+    """Yield the contradictions between an entry and a model's object of a table of loading facts.
 
     docs/maintainer/models.md lists the keys that are compared; one that is absent or null on either
     side contradicts nothing.
     """
-    for key, own, other in _pairs(entry, facts):
-        if own is not None and other is not None and own != other:
-            yield f"{key}: the entry has {own!r}, the table {other!r}"
+    for key, entry_value, fact in _pairs(entry, facts):
+        if entry_value is not None and fact is not None and entry_value != fact:
+            yield f"{key}: the entry has {entry_value!r}, the table {fact!r}"
     yield from _source_contradictions(entry, facts.get("source") or {})
     loading = entry.loading
     if loading is not None:
         for name in sorted(set(loading.quirks) ^ set(facts.get("flags", loading.quirks))):
             where = "the entry" if name in loading.quirks else "the table"
             yield f"quirks: {where} alone has {name}"
-        known = {key: value for key, value in (facts.get("known_good") or {}).items() if value}
+        known_good = {key: value for key, value in (facts.get("known_good") or {}).items() if value}
         for name, _, version in (pin.partition("==") for pin in loading.loaded_with):
-            if known.get(name, version) != version:
-                yield f"loaded_with: {name} {version}, the table has {known[name]}"
+            if known_good.get(name, version) != version:
+                yield f"loaded_with: {name} {version}, the table has {known_good[name]}"
     yield from _size_contradictions(entry, facts.get("params_gb_fp32"))
 
 

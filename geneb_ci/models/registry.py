@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from geneb_ci.common.config import Layout, naming, policy_bytes
-from geneb_ci.common.shipped import known, shipped
+from geneb_ci.common.shipped import known_files, shipped
 from reference_harness.formats.files import lies_there
 from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 
@@ -75,18 +75,18 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
             self._read[model_id] = None if raw is None else self._parsed(model_id, raw)
         return self._read[model_id]
 
-    def described(self, model_id: str, submission_sha256: str) -> dict[str, Any]:
+    def entry_member(self, model_id: str, submission_sha256: str) -> dict[str, Any]:
         """Return the member `registry_entry` of format 1.1; empty where there is no entry.
 
         What the entry does not say is left out. Raises BadConfiguration as `entry` does.
         """
-        read = self.entry(model_id)
-        if read is None:
+        read_entry = self.entry(model_id)
+        if read_entry is None:
             return {}
-        entry, run = read.entry, read.entry.run
+        entry, run = read_entry.entry, read_entry.entry.run
         weights, published = entry.weights, entry.published
         described = {
-            "sha256": read.sha256,
+            "sha256": read_entry.sha256,
             "submission_sha256": submission_sha256,
             "extractor": run and run.extractor,
             "options": run and run.options,
@@ -119,12 +119,12 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
     def _facts_of(self, model_id: str) -> Mapping[str, Any] | None:
         """Return the facts of an entry; one of shipped bytes is not parsed."""
         if model_id in self._read:
-            read = self._read[model_id]
-            return None if read is None else read.entry.attributes
+            read_entry = self._read[model_id]
+            return None if read_entry is None else read_entry.entry.attributes
         raw = self.raw(model_id)
         if raw is None:
             return None
-        facts = known().models.get(hashlib.sha256(raw).hexdigest())
+        facts = known_files().models.get(hashlib.sha256(raw).hexdigest())
         return self._parsed(model_id, raw).entry.attributes if facts is None else facts
 
     def path(self, model_id: str) -> Path:

@@ -86,8 +86,8 @@ class HubModel:
     @property
     def model_class(self) -> str:
         """Class that the configuration names, or else its type."""
-        named = self.config.get("architectures")
-        first = named[0] if isinstance(named, list) and named else None
+        architectures = self.config.get("architectures")
+        first = architectures[0] if isinstance(architectures, list) and architectures else None
         return word(first) or word(self.config.get("model_type")) or "AutoModel"
 
     @property

@@ -61,6 +61,8 @@ class Origin(StrictModel):
 
     name: Text
     """Name of the benchmark that this is about: a board of another one shows nothing of it."""
+    models: Text = "models"
+    """What its rows are, in the plural: of GENEB "DNA foundation models"."""
     authors: Text | None = None
     year: Annotated[int, Field(ge=1900, le=9999)] | None = None
     paper: Paper | None = None
@@ -105,10 +107,10 @@ class TaskNotes(StrictModel):
             facts = {key: getattr(note, key, None) for key in FACTS}
             facts["classes"] = len(counts) if counts else note and note.classes
             facts["near_duplicates"] = [
-                other
-                for other, own in notes.items()
-                if other != task.id and note and note.measures and own
-                if own.measures == note.measures
+                noted_task
+                for noted_task, task_facts in notes.items()
+                if noted_task != task.id and note and note.measures and task_facts
+                if task_facts.measures == note.measures
             ]
             facts_of[task.id] = {key: value for key, value in facts.items() if value}
         return facts_of

@@ -78,9 +78,9 @@ def file_changes(state: SpaceState, generation: Generation) -> list[SpaceFileCha
     """Return the change of every published file, sorted by name."""
     changes = []
     for name, content in generation.published.items():
-        there = name in state.files
+        is_published = name in state.files
         same = state.holds({name: content})
-        sign = Sign.SAME if same else Sign.CHANGED if there else Sign.ADDED
+        sign = Sign.SAME if same else Sign.CHANGED if is_published else Sign.ADDED
         changes.append(SpaceFileChange(sign, name, len(content)))
     changes += [SpaceFileChange(Sign.REMOVED, name, 0) for name in dropped_files(state, generation)]
     return sorted(changes, key=lambda change: change.name)
@@ -112,23 +112,23 @@ def _board(raw: bytes | None) -> Board:
 
 
 def _change(model: str, old: Board, new: Board) -> RowChange | None:
-    was, will_be = old.get(model, {}), new.get(model, {})
-    if was == will_be:
+    row_before, row_after = old.get(model, {}), new.get(model, {})
+    if row_before == row_after:
         return None
-    sign = Sign.CHANGED if was and will_be else Sign.ADDED if will_be else Sign.REMOVED
+    sign = Sign.CHANGED if row_before and row_after else Sign.ADDED if row_after else Sign.REMOVED
     moves = (
         PublishedMove(regime, _place(old, model, regime), _place(new, model, regime))
-        for regime in {**will_be, **was}
-        if _scores(was.get(regime)) != _scores(will_be.get(regime))
+        for regime in {**row_after, **row_before}
+        if _scores(row_before.get(regime)) != _scores(row_after.get(regime))
     )
-    return RowChange(sign, model, tuple(_facts(was, will_be)), tuple(moves))
+    return RowChange(sign, model, tuple(_facts(row_before, row_after)), tuple(moves))
 
 
 def _facts(
-    was: dict[str, dict[str, Any]], will_be: dict[str, dict[str, Any]]
+    row_before: dict[str, dict[str, Any]], row_after: dict[str, dict[str, Any]]
 ) -> Iterator[PublishedFact]:
     """Return the changed facts, which are the same in every regime of a model."""
-    old, new = (next(iter(rows.values()), {}) for rows in (was, will_be))
+    old, new = (next(iter(rows.values()), {}) for rows in (row_before, row_after))
     for name in FACTS:
         if old.get(name) != new.get(name):
             yield PublishedFact(name, old.get(name), new.get(name))

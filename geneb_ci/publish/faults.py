@@ -170,15 +170,15 @@ def _beyond_the_hub(error: Exception, resource: str, large_files: list[str]) -> 
 
 
 def _storage_problem(failure: StorageFailure, large_files: list[str]) -> Exception:
-    others = f" and {len(large_files) - 1} more" if len(large_files) > 1 else ""
-    what = f"{failure.what} (uploading {large_files[0]}{others})" if large_files else failure.what
+    more = f" and {len(large_files) - 1} more" if len(large_files) > 1 else ""
+    message = f"{failure.what} (uploading {large_files[0]}{more})" if large_files else failure.what
     status = failure.status
     if failure.by_hub and status in _FAULTS:
         kind, _, fix = _FAULTS[status]
-        return kind(what, fix)
+        return kind(message, fix)
     if status is None or status == HTTPStatus.UNAUTHORIZED or retryable_fault(status, {}):
-        return StorageFailed(what)  # the next try gets a new upload token
-    return HubRefused(what, _STORAGE_FIX)
+        return StorageFailed(message)  # the next try gets a new upload token
+    return HubRefused(message, _STORAGE_FIX)
 
 
 _STORAGE_FIX = (
@@ -197,10 +197,10 @@ def _status_problem(
     ]
     if hosts[0] != hosts[-1]:  # redirected to the storage, which answered
         host = hosts[-1]
-        what = f"the Hub's storage ({host}) answers {status} to a download"
+        message = f"the Hub's storage ({host}) answers {status} to a download"
         if status == HTTPStatus.FORBIDDEN:
-            return StorageFailed(what)  # the URL may have expired; a retry gets a new one
-        return _storage_problem(StorageFailure(what, status, by_hub=False), [])
+            return StorageFailed(message)  # the URL may have expired; a retry gets a new one
+        return _storage_problem(StorageFailure(message, status, by_hub=False), [])
     hidden = status == HTTPStatus.UNAUTHORIZED and not (
         writing or headers.get("X-Error-Message") == _BAD_CREDENTIALS
     )
@@ -209,9 +209,9 @@ def _status_problem(
             f"{resource} does not exist, or the token may not read it", _creation(resource)
         )
     if status in _FAULTS:
-        kind, what, fix = _FAULTS[status]
+        kind, message, fix = _FAULTS[status]
         verb = "write to" if writing else "read"
-        return kind(f"{what.format(resource=resource, verb=verb)} ({status:d})", fix)
+        return kind(f"{message.format(resource=resource, verb=verb)} ({status:d})", fix)
     return retryable_fault(status, headers) or _refused(error, resource, status)
 
 

@@ -152,8 +152,8 @@ def level_at(standing: RowAtCommit) -> str | None:
     """
     files = dict(standing.policy)
     if standing.audits:
-        own = {f"{SUBMISSIONS}/{standing.model}.json": standing.submission}
-        files |= {**standing.audits, **own, **standing.log}
+        digest_by_path = {f"{SUBMISSIONS}/{standing.model}.json": standing.submission}
+        files |= {**standing.audits, **digest_by_path, **standing.log}
     model = standing.model if standing.audits else None
     evidence = _repository_evidence(tuple(sorted(files.items())), model)
     if evidence is None:
@@ -294,8 +294,8 @@ def _put(table: dict[str, str], key: str, value: str | None) -> None:
 def submission_of(path: str) -> str | None:
     """Return the model of a submission's path; None for any other file."""
     parts = PurePosixPath(path)
-    here = str(parts.parent) == SUBMISSIONS and parts.suffix == ".json"
-    return parts.stem if here and not parts.name.startswith(".") else None
+    is_submission = str(parts.parent) == SUBMISSIONS and parts.suffix == ".json"
+    return parts.stem if is_submission and not parts.name.startswith(".") else None
 
 
 def audited_model(path: str) -> str | None:
@@ -367,9 +367,9 @@ def _row_events(
         # Among several changes, official.json explains the level `official`, and no other.
         listed = TrustLevel.OFFICIAL in levels
         policy.sort(key=lambda change: (change.path == OFFICIAL) is not listed)
-        own = [change for change in step.changes if submission_of(change.path) == model]
+        row_changes = [change for change in step.changes if submission_of(change.path) == model]
         log = [change for change in step.changes if change.path == f"{AUDIT_LOG}/{CHECKPOINT}"]
-        reason = cause or next(iter([*policy, *own, *log]))
+        reason = cause or next(iter([*policy, *row_changes, *log]))
         yield event("dispute" if level == TrustLevel.DISPUTED else "relabel", reason)
 
 

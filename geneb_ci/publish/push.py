@@ -85,7 +85,7 @@ class PublishIntent:
         return live is not None and live.rollback is None
 
     def generation(self, state: SpaceState) -> Generation:
-        """Return it. Raises NotFastForward if something newer is live."""
+        """Return the generation to publish. Raises NotFastForward if a newer one is live."""
         if state.manifest is not None:
             must_follow(state.manifest, self.built.manifest.source_commit, self.repository)
         return self.built
@@ -142,20 +142,20 @@ def push(
         # 2. Check that it may be replaced.
         generation = intent.generation(state)
         must_keep_statements(space, state, generation, is_new=is_new)
-        gone = dropped_files(state, generation)
+        dropped = dropped_files(state, generation)
         # 3. One commit on this head: changed files, and deletion of files published earlier.
         changed = differing_files(state, generation.published)
         if (size := sum(map(len, changed.values()))) > PROGRESS_BYTES:
             say(f"{plural(len(changed), 'file')}, {network_text(size, 'send')}")
         try:
-            commit = space.commit(state.head, changed, gone, intent.message(generation))
+            commit = space.commit(state.head, changed, dropped, intent.message(generation))
         except UnknownOutcome:
             perhaps = True
             raise
         perhaps = True
         # 4. Read back and compare.
         after = space.state(commit)
-        if wrong := _wrong(after, generation, gone):
+        if wrong := _wrong(after, generation, dropped):
             raise SpaceDiffers(
                 f"{space.resource} at {commit} differs from the upload: {', '.join(wrong)}",
                 "check for a .gitignore on the Space and for other writers, then publish again",
@@ -174,19 +174,20 @@ def must_keep_statements(
     nothing. A Space that never had a board is refused where statements were signed before, unless
     `is_new` says that it may be one. A rollback may have fewer statements, and no other ones.
     """
-    own = statements_in(generation.files[PATH]) if PATH in generation.files else {}
+    new_statements = statements_in(generation.files[PATH]) if PATH in generation.files else {}
     past = published_statements(space)
-    if own and not past and state.manifest is None and not is_new:
+    if new_statements and not past and state.manifest is None and not is_new:
+        count = plural(len(new_statements), "signed statement")
         raise NotFastForward(
-            f"{space.resource} has no board, and main has {plural(len(own), 'signed statement')}: "
+            f"{space.resource} has no board, and main has {count}: "
             "it is not the Space of this board, or its history is lost",
             "publish to the Space that has the earlier boards; pass --new-space if there is none",
         )
     if generation.manifest.rollback is not None:
         ever = {item for statements in past.values() for item in statements.items()}
-        past = {} if ever >= set(own.items()) else past
+        past = {} if ever >= set(new_statements.items()) else past
     for commit, statements in past.items():
-        if lost := lost_since(statements, own):
+        if lost := lost_since(statements, new_statements):
             raise NotFastForward(
                 f"{space.resource}: the board of its commit {commit[:SHORT]} has what this one "
                 f"lacks: {'; '.join(loss.text for loss in lost[:LOST_SHOWN])}",
@@ -203,15 +204,15 @@ def published_statements(space: Space) -> dict[str, dict[str, str]]:
     be read.
     """
     lists: dict[str, dict[str, str]] = {}
-    known = {NO_STATEMENTS}
+    statements = {NO_STATEMENTS}
     for past in space.past():
-        named = _STATEMENTS.search(past.message)
-        if named is not None and named[1] in known:
+        match = _STATEMENTS.search(past.message)
+        if match is not None and match[1] in statements:
             continue
         raw = space.read_if_there(PATH, past.commit, BYTES_MAX)
         if raw is None:
             continue
-        known.add(hashlib.sha256(raw).hexdigest())
+        statements.add(hashlib.sha256(raw).hexdigest())
         try:
             lists[past.commit] = statements_in(raw)
         except ValueError as error:
@@ -371,7 +372,7 @@ class RollbackIntent:
         return live is not None and (live.rollback is None or live.rollback.covers == self.covers)
 
     def generation(self, state: SpaceState) -> Generation:
-        """Return it with the record of the rollback.
+        """Return the earlier generation with the record of the rollback.
 
         Raises NotFastForward if the Space has a commit that is not an ancestor of `covers`.
         """

@@ -186,7 +186,7 @@ class SpaceState:
     manifest: Manifest | None = None
 
     def holds(self, files: Mapping[str, Content]) -> bool:
-        """Whether it has all these files with these bytes."""
+        """Whether the Space has all these files with these bytes."""
         return all(
             name in self.files and self.files[name].are_of(content)
             for name, content in files.items()
@@ -229,7 +229,7 @@ class Space(Remote):
         return SpaceState(head, files, known)
 
     def service(self) -> Service:
-        """Return what the Hub says of the Space as a site."""
+        """Return the state of the Space as a site, as the Hub has it."""
         session(self._timeout_s)
         with translated_errors(self.resource, writing=False):
             info = self._api.space_info(self.name, timeout=self._timeout_s)
@@ -284,21 +284,21 @@ def upload(
 
     def once() -> UploadResult:
         nonlocal perhaps
-        here = remote.listing()
-        changed, gone = _difference(here, files, folders)
-        if not changed and not gone:
-            return UploadResult(here.head, perhaps)
+        listing = remote.listing()
+        changed, dropped = _difference(listing, files, folders)
+        if not changed and not dropped:
+            return UploadResult(listing.head, perhaps)
         try:
-            commit = remote.commit(here.head, changed, gone, message)
+            commit = remote.commit(listing.head, changed, dropped, message)
         except UnknownOutcome:
             perhaps = True
             raise
         perhaps = True
-        changed, gone = _difference(remote.listing(commit), files, folders)
-        if changed or gone:
+        changed, dropped = _difference(remote.listing(commit), files, folders)
+        if changed or dropped:
             raise SpaceDiffers(
                 f"{remote.resource} at {commit} differs from the upload: "
-                f"{', '.join([*changed, *gone])}",
+                f"{', '.join([*changed, *dropped])}",
                 "check for a .gitignore in the repository, then push again",
             )
         return UploadResult(commit, new=True)
@@ -307,15 +307,17 @@ def upload(
 
 
 def _difference(
-    here: Listing, files: dict[str, Path], folders: tuple[str, ...]
+    listing: Listing, files: dict[str, Path], folders: tuple[str, ...]
 ) -> tuple[dict[str, Path], list[str]]:
     changed = {
         name: path
         for name, path in files.items()
-        if name not in here.files or not here.files[name].are_of(path)
+        if name not in listing.files or not listing.files[name].are_of(path)
     }
-    gone = sorted(name for name in here.files if name.startswith(folders) and name not in files)
-    return changed, gone
+    dropped = sorted(
+        name for name in listing.files if name.startswith(folders) and name not in files
+    )
+    return changed, dropped
 
 
 def lacking_there(remote: Remote, files: dict[str, Path], say: Say) -> dict[str, Path]:

@@ -61,7 +61,7 @@ class ReceiptCost(NamedTuple):
     missing_bytes: int
     """Bytes that are not here yet."""
     seconds: float
-    """Of one core, without the network."""
+    """Seconds of one core, without the network."""
 
     @property
     def text(self) -> str:
@@ -73,10 +73,10 @@ class ReceiptCost(NamedTuple):
         return f"{line}; {network_text(self.missing_bytes, 'fetch')}"
 
 
-def network_text(count: int, what: str) -> str:
+def network_text(count: int, purpose: str) -> str:
     """Return how many bytes are left to send or fetch, as `what` says, and how long it takes."""
     took = f": {duration_text(count / NETWORK_BYTES)} at 100 Mbit/s" if count else ""
-    return f"{size_text(count)} to {what}{took}"
+    return f"{size_text(count)} to {purpose}{took}"
 
 
 def cost_of(
@@ -88,16 +88,16 @@ def cost_of(
     canonical cells of earlier runs are computed.
     """
     entries = [receipt.tasks[task] for task in tasks]
-    rows, held = (
+    rows, bytes_ = (
         sum(entry.train + entry.test for entry in entries),
         sum(entry.bytes for entry in entries),
     )
     numbers = sum(entry.train for entry in entries) * receipt.dim
     optimum = NEWTON_SECONDS * MANY_CLASSES * receipt.dim if at_optimum else 0.0
     probes = (optimum + RECORD_SECONDS) * numbers
-    reading = HASH_SECONDS_ROW * rows + HASH_SECONDS_BYTE * held
+    reading = HASH_SECONDS_ROW * rows + HASH_SECONDS_BYTE * bytes_
     seconds = START_SECONDS + TASK_SECONDS * len(entries) + probes + reading
-    return ReceiptCost(len(entries), rows, receipt.dim, held, fetched, seconds)
+    return ReceiptCost(len(entries), rows, receipt.dim, bytes_, fetched, seconds)
 
 
 class Remaining:
@@ -113,8 +113,8 @@ class Remaining:
         spent = sum(self._costs[:finished])
         if not spent:
             return ""
-        left = (self._clock() - self._start) * sum(self._costs[finished:]) / spent
-        return f", about {duration_text(left)} left"
+        seconds_left = (self._clock() - self._start) * sum(self._costs[finished:]) / spent
+        return f", about {duration_text(seconds_left)} left"
 
     def is_due(self) -> bool:
         """Whether `PAUSE` seconds have passed since the beginning or the last time that it was."""
@@ -194,9 +194,11 @@ def recompute(
     results: list[ReceiptCells] = []
     with tempfile.TemporaryDirectory(prefix="geneb-ci-cells-") as folder:
         digests, output = Path(folder) / "digests", Path(folder) / "cells.json"
-        left = Remaining([cost_of(receipt, [task], 0).seconds - START_SECONDS for task in tasks])
+        remaining = Remaining(
+            [cost_of(receipt, [task], 0).seconds - START_SECONDS for task in tasks]
+        )
         for number, task in enumerate(tasks, 1):
-            say(f"task {number} of {len(tasks)}: {task}{left.text(number - 1)}")
+            say(f"task {number} of {len(tasks)}: {task}{remaining.text(number - 1)}")
             path = files.file(task)
             words = [
                 "receipt-cells", "--submission", str(submission_path),
@@ -277,14 +279,14 @@ def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDiff
         evidence = submission.evidence.get(regime, {}).get(task)
         claim = evidence.canonical if evidence is not None else None
         shown = claim_of_record(submission, regime, task)
-        own = (result.record or {}).get(regime)
+        recorded = (result.record or {}).get(regime)
         parts: list[Part] | None = None
         if claim is not None and regime in result.regimes:
             parts = _canonical_parts(claim, result.regimes[regime])
-        if of_record and own is not None and shown is not None:
-            parts = [*(parts or ()), *_record_parts(*shown, own)]
+        if of_record and recorded is not None and shown is not None:
+            parts = [*(parts or ()), *_record_parts(*shown, recorded)]
         if parts is None:
-            parts = [_filled(own if own is not None else result.regimes[regime])]
+            parts = [_filled(recorded if recorded is not None else result.regimes[regime])]
         differing += [CellDifference(regime, task, *part) for part in parts]
     return differing
 
@@ -353,7 +355,7 @@ def _record_parts(scores: Scores, evidence: CellEvidenceV12, cell: Regime) -> li
         parts.append(("the classes", str(evidence.classes), str(cell.classes)))
     parts += _matrix_parts(evidence.confusion, cell.confusion)
     parts += _digest_parts(evidence.predictions_sha256, cell.predictions_sha256)
-    return [(f"shown {what}", claimed, computed) for what, claimed, computed in parts]
+    return [(f"shown {name}", claimed, computed) for name, claimed, computed in parts]
 
 
 def _score_parts(claimed: Scores, computed: Scores) -> list[Part]:
@@ -376,5 +378,5 @@ def _matrix_parts(claimed: Sequence[object], computed: Sequence[object]) -> list
 def _digest_parts(claimed: str, computed: str) -> list[Part]:
     if claimed == computed:
         return []
-    short, own = f"{claimed[:DIGITS_SHOWN]}...", f"{computed[:DIGITS_SHOWN]}..."
-    return [("predictions_sha256", short, own)]
+    short, own_digits = f"{claimed[:DIGITS_SHOWN]}...", f"{computed[:DIGITS_SHOWN]}..."
+    return [("predictions_sha256", short, own_digits)]

@@ -88,9 +88,9 @@ def _value_of(file: Path) -> Any:
     if document.faults:
         fault = document.faults[0]
         raise NothingChecked(f"{file}: {fault.message}", fault.fix or _READABLE.format(file=file))
-    other = other_kind(document.value, FileKind.SUBMISSION)
-    if other is not None and other_kind(document.value, FileKind.RUN_RECORD) is not None:
-        raise NothingChecked(f"{file}: {other.message}", other.fix)
+    refusal = other_kind(document.value, FileKind.SUBMISSION)
+    if refusal is not None and other_kind(document.value, FileKind.RUN_RECORD) is not None:
+        raise NothingChecked(f"{file}: {refusal.message}", refusal.fix)
     return document.value
 
 
@@ -134,8 +134,8 @@ def _scored_submission(file: Path, value: Any, definition: Path | None) -> Score
 
 def _benchmark(file: Path, sha256: str, definition: Path | None) -> Benchmark:
     """Return the definition with this digest; "" is any. Raises NothingChecked for one not here."""
-    own = benchmark_of(finder_of(definition)(file.absolute().parent))
-    for benchmark in (own, shipped_benchmark(), shipped_benchmark(PRACTICE_BENCHMARK)):
+    own_benchmark = benchmark_of(finder_of(definition)(file.absolute().parent))
+    for benchmark in (own_benchmark, shipped_benchmark(), shipped_benchmark(PRACTICE_BENCHMARK)):
         if sha256 in ("", benchmark.sha256):
             return benchmark
     raise NothingChecked(
@@ -194,9 +194,9 @@ def compared_regimes(
     for regime in a.benchmark.regimes:
         common = a.scores.get(regime, {}).keys() & b.scores.get(regime, {}).keys()
         categories = {
-            name: own
+            name: shared_tasks
             for name, tasks in a.benchmark.categories.items()
-            if (own := tuple(task for task in tasks if task in common))
+            if (shared_tasks := tuple(task for task in tasks if task in common))
         }
         if categories:
             pairs = paired.get(regime)
@@ -241,7 +241,7 @@ def _over_tasks(
     a: Mapping[str, float], b: Mapping[str, float], categories: _Categories, resamples: int
 ) -> ComparedRegime:
     generator = np.random.default_rng(SEED)
-    differences = {task: a[task] - b[task] for own in categories.values() for task in own}
+    differences = {task: a[task] - b[task] for tasks in categories.values() for task in tasks}
 
     def interval(parts: _Categories) -> Interval | None:
         if sum(map(len, parts.values())) == 1:
@@ -275,6 +275,6 @@ def _compared(
 
 def rows_of(compared: Mapping[str, ComparedRegime]) -> Iterator[tuple[str, str, ComparedScore]]:
     """Yield regime, what was drawn again, and each score, those of tasks last."""
-    for regime, own in compared.items():
-        for score in (*own.scores, *own.by_task):
-            yield regime, own.over, score
+    for regime, regime_comparison in compared.items():
+        for score in (*regime_comparison.scores, *regime_comparison.by_task):
+            yield regime, regime_comparison.over, score

@@ -106,22 +106,22 @@ def directions_of(
     """
     along = difference @ probe.weights
     column = np.searchsorted(probe.classes, labels)
-    known = column < len(probe.classes)
-    known[known] = probe.classes[column[known]] == labels[known]
-    own = np.where(known, column, 0)
+    has_column = column < len(probe.classes)
+    has_column[has_column] = probe.classes[column[has_column]] == labels[has_column]
+    columns = np.where(has_column, column, 0)
     decision = committed @ probe.weights + probe.intercepts
-    decision[np.arange(len(own)), own] = -np.inf
+    decision[np.arange(len(columns)), columns] = -np.inf
     rival = decision.argmax(axis=1)
     strata = []
-    low, high = np.minimum(own, rival), np.maximum(own, rival)
-    for pair in sorted(set(zip(low[known].tolist(), high[known].tolist(), strict=True))):
-        rows = known & (low == pair[0]) & (high == pair[1])
+    low, high = np.minimum(columns, rival), np.maximum(columns, rival)
+    for pair in sorted(set(zip(low[has_column].tolist(), high[has_column].tolist(), strict=True))):
+        rows = has_column & (low == pair[0]) & (high == pair[1])
         values = along[rows, pair[1]] - along[rows, pair[0]]
         strata.append(
             Stratum(
                 f"{task} {probe.classes[pair[0]]} {probe.classes[pair[1]]}",
                 values,
-                own[rows] == pair[1],
+                columns[rows] == pair[1],
             )
         )
     return strata

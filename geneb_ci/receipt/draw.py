@@ -44,7 +44,7 @@ _SPACE = 1 << 256
 
 
 class SampleSizes(NamedTuple):
-    """How many embeddings are drawn."""
+    """Numbers of embeddings to draw."""
 
     test: int = STANDARD_TEST
     """Test embeddings of each regime, in all tasks together, at least."""
@@ -58,7 +58,7 @@ class SampleSizes(NamedTuple):
 
 
 class TaskShare(NamedTuple):
-    """How many draws fall on one task."""
+    """Numbers of draws in one task."""
 
     position: int
     """The task's position in the benchmark, by which its first draw of test embeddings takes
@@ -141,7 +141,7 @@ class TaskStrata:
 
 
 class TestDraw(NamedTuple):
-    """How one test embedding of a task and regime is drawn."""
+    """Draw of one test embedding of a task and regime."""
 
     draw: int
     """Its number among the draws of the task and regime."""
@@ -159,8 +159,8 @@ def turns(strata: TaskStrata, regime: str, share: TaskShare) -> list[TestDraw]:
     probes = len(strata.predicted[regime])
     has_right = [bool(len(strata.right(regime, probe))) for probe in range(probes)]
     numbered = ((j, j + share.position) for j in range(share.test))
-    every = [TestDraw(j, number // 2 % probes, bool(number % 2)) for j, number in numbered]
-    return [turn for turn in every if has_right[turn.probe]]
+    all_turns = [TestDraw(j, number // 2 % probes, bool(number % 2)) for j, number in numbered]
+    return [turn for turn in all_turns if has_right[turn.probe]]
 
 
 def unforeseen(rows: Mapping[str, Sequence[int]]) -> set[int]:
@@ -168,8 +168,12 @@ def unforeseen(rows: Mapping[str, Sequence[int]]) -> set[int]:
 
     Support embeddings, the strongest and those of earlier draws are known before a draw.
     """
-    parts = (own for part, own in rows.items() if part.startswith(TEST_PART) or part == TRAINING)
-    return {row for own in parts for row in own}
+    parts = (
+        part_rows
+        for part, part_rows in rows.items()
+        if part.startswith(TEST_PART) or part == TRAINING
+    )
+    return {row for part_rows in parts for row in part_rows}
 
 
 class DrawnEmbeddings(NamedTuple):
@@ -207,15 +211,15 @@ class TaskDraw:
             if whole
             else [self._number("training", j, strata.train) for j in range(share.training)]
         )
-        taken: set[int] = set()
+        drawn: set[int] = set()
         for position, (regime, rows) in enumerate(strata.support.items()):
-            left = [row for row in rows.tolist() if row not in taken]
-            taken.update(left)
+            undrawn = [row for row in rows.tolist() if row not in drawn]
+            drawn.update(undrawn)
             parts[f"support {regime}"] = (
-                left
-                if position == 0 or share.whole or len(left) <= share.support
+                undrawn
+                if position == 0 or share.whole or len(undrawn) <= share.support
                 else [
-                    left[self._number(f"support {regime}", j, len(left))]
+                    undrawn[self._number(f"support {regime}", j, len(undrawn))]
                     for j in range(share.support)
                 ]
             )

@@ -210,8 +210,8 @@ def _refuse_scale(scale_log2: int, largest: float, name: str) -> None:
     With a scale of its own, a task would hold other embeddings for the sequences of other tasks.
     """
     feature = math.ldexp(largest, scale_log2)
-    held = not largest or SMALL <= feature <= LARGEST
-    if scale_log2 == 0 and held:
+    is_in_range = not largest or SMALL <= feature <= LARGEST
+    if scale_log2 == 0 and is_in_range:
         return
     is_largest = TOP <= largest <= 2 * TOP  # it may have been rounded up to the end
     if scale_log2 and is_largest and (feature <= SMALL or feature >= LARGEST):

@@ -101,20 +101,20 @@ def strongest_embeddings(
     values: Half, scale_log2: int, labels: Labels, influence: TaskInfluence, probe: Probe
 ) -> StrongestEmbeddings:
     """Return the strongest of (n, d) training embeddings of a receipt with (n,) labels."""
-    every = -(-len(values) // SPREAD_EMBEDDINGS)
-    some = features_of(values[::every], scale_log2, influence.centre).astype(np.float64)
+    step = -(-len(values) // SPREAD_EMBEDDINGS)
+    some = features_of(values[::step], scale_log2, influence.centre).astype(np.float64)
     middle, deviation = np.median(some, axis=0), some.std(axis=0)
     spread = np.maximum(deviation, np.median(deviation))
     spread[spread == 0] = 1.0
     intercepts = probe.intercepts + influence.centre @ probe.weights
     influences, distances = np.empty(len(values)), np.empty(len(values))
     for start in range(0, len(values), BLOCK):
-        own = slice(start, start + BLOCK)
-        features = features_of(values[own], scale_log2, influence.centre).astype(np.float64)
-        _, residual = residuals(features @ probe.weights + intercepts, labels[own], probe.classes)
+        block = slice(start, start + BLOCK)
+        features = features_of(values[block], scale_log2, influence.centre).astype(np.float64)
+        _, residual = residuals(features @ probe.weights + intercepts, labels[block], probe.classes)
         moved = features @ influence.weights + influence.intercepts
-        influences[own] = np.abs((residual * moved).sum(axis=1))
-        distances[own] = np.square((features - middle) / spread).sum(axis=1)
+        influences[block] = np.abs((residual * moved).sum(axis=1))
+        distances[block] = np.square((features - middle) / spread).sum(axis=1)
 
     def strongest(measure: Wide) -> list[int]:
         rows: list[int] = np.argsort(-measure, kind="stable")[: 2 * STRONGEST].tolist()
@@ -162,10 +162,10 @@ def residuals(decision: Wide, labels: Labels, classes: Labels) -> tuple[Wide, Wi
     """
     probabilities = softmax(decision)
     column = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    known = classes[column] == labels
+    is_class = classes[column] == labels
     residual = probabilities.copy()
     residual[np.arange(len(labels)), column] -= 1
-    residual[~known] = 0
+    residual[~is_class] = 0
     return probabilities, residual
 
 
@@ -198,15 +198,15 @@ def influence_of(
     _, residual = residuals(test @ probe.weights + intercepts, labels[train:], probe.classes)
     gradient = np.vstack([test.T @ residual, residual.sum(axis=0)]) * free / max(1, len(test))
     del test
-    own = features_of(values[:train], scale_log2, centre)
-    probabilities = softmax(own @ probe.weights + intercepts)
+    features = features_of(values[:train], scale_log2, centre)
+    probabilities = softmax(features @ probe.weights + intercepts)
     curvature = probabilities * (1 - probabilities)
-    diagonal = np.vstack([np.square(own).T @ curvature + PENALTY, curvature.sum(axis=0)])
+    diagonal = np.vstack([np.square(features).T @ curvature + PENALTY, curvature.sum(axis=0)])
 
     def product(step: Wide) -> Wide:
-        moved = own @ step[:-1].astype(np.float32) + step[-1]
+        moved = features @ step[:-1].astype(np.float32) + step[-1]
         moved = probabilities * (moved - (probabilities * moved).sum(axis=1, keepdims=True))
-        below = own.T @ moved.astype(np.float32) + PENALTY * step[:-1]
+        below = features.T @ moved.astype(np.float32) + PENALTY * step[:-1]
         return np.vstack([below, moved.sum(axis=0)]) * free
 
     start = np.maximum(diagonal, np.finfo(np.float64).tiny)
@@ -214,7 +214,7 @@ def influence_of(
     if search.suffices or by_steps:
         solution = search.solution
     elif (values.shape[1] + 1) * int(free.sum()) <= SOLVED_MAX:
-        solution = _solved(own, probabilities, gradient, free.nonzero()[0])
+        solution = _solved(features, probabilities, gradient, free.nonzero()[0])
     else:
         solution = _searched(product, gradient, start, STEPS_MAX).solution
     return TaskInfluence(solution[:-1], solution[-1], centre, len(values) - train)
@@ -230,9 +230,9 @@ def _solved(
         block = own[start : start + BLOCK].astype(np.float64)
         features = np.hstack([block, np.ones((len(block), 1))])
         chances = probabilities[start : start + BLOCK]
-        for at, one in enumerate(free_classes):
-            for beside, other in enumerate(free_classes[: at + 1]):
-                bent = chances[:, one] * ((one == other) - chances[:, other])
+        for at, row in enumerate(free_classes):
+            for beside, column in enumerate(free_classes[: at + 1]):
+                bent = chances[:, row] * ((row == column) - chances[:, column])
                 part = (features * bent[:, None]).T @ features
                 hessian[at, :, beside] += part
                 if beside < at:
@@ -258,9 +258,9 @@ def _searched(
 ) -> _Search:
     """Return about H^-1 of a gradient by conjugate gradients, scaled by the diagonal of H."""
     solution = np.zeros_like(gradient)
-    left = gradient.copy()
-    scaled = left / diagonal
-    step, size = scaled.copy(), float((left * scaled).sum())
+    remaining = gradient.copy()
+    scaled = remaining / diagonal
+    step, size = scaled.copy(), float((remaining * scaled).sum())
     least = ACCURATE**2 * size
     for _ in range(steps):
         if size <= least:
@@ -270,9 +270,9 @@ def _searched(
         if bent <= 0:  # of rounding: no step leads further
             break
         solution += size / bent * step
-        left -= size / bent * forward
-        scaled = left / diagonal
-        before, size = size, float((left * scaled).sum())
+        remaining -= size / bent * forward
+        scaled = remaining / diagonal
+        before, size = size, float((remaining * scaled).sum())
         step = scaled + size / before * step
     return _Search(solution, size <= least)
 
@@ -333,10 +333,12 @@ def permitted(
         return 0.0
     steps = np.zeros(rerun.shape)
     for side in (-np.inf, np.inf):
-        other = np.nextafter(part.rounded, np.float16(side), dtype=np.float16).astype(np.float64)
-        step = np.abs(other - part.rounded)
+        neighbour = np.nextafter(part.rounded, np.float16(side), dtype=np.float16).astype(
+            np.float64
+        )
+        step = np.abs(neighbour - part.rounded)
         with np.errstate(invalid="ignore"):
-            passes = np.abs((other + part.rounded) / 2 - rerun) <= allowed
+            passes = np.abs((neighbour + part.rounded) / 2 - rerun) <= allowed
         steps = np.maximum(steps, np.where(passes & np.isfinite(step), step, 0))
     gains = np.ldexp(
         np.where(steps > 0, np.maximum(steps, allowed), 0) * np.abs(slopes), scale_log2

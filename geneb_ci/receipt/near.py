@@ -52,7 +52,7 @@ class Sample(NamedTuple):
 
 
 class Nearness(NamedTuple):
-    """How near two receipts are; the same whichever comes first."""
+    """Similarity of two receipts, the same in either order."""
 
     rows: int
     """Embeddings compared."""
@@ -83,7 +83,7 @@ def places_of(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Iterator[Place
     Draw j of a task is SHA-256(digest of the benchmark || id || 0x00 || j as 8 bytes), as an
     integer modulo the task's embeddings; an embedding that was drawn before is passed over.
     """
-    each = -(-EMBEDDINGS // len(benchmark.tasks))
+    count = -(-EMBEDDINGS // len(benchmark.tasks))
     for task in benchmark.task_ids:
         if task not in receipt.tasks:
             continue
@@ -92,7 +92,7 @@ def places_of(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Iterator[Place
         prefix = bytes.fromhex(benchmark.sha256) + task.encode() + b"\x00"
         drawn: dict[int, None] = {}
         j = 0
-        while len(drawn) < min(each, total):
+        while len(drawn) < min(count, total):
             digest = hashlib.sha256(prefix + struct.pack(">Q", j)).digest()
             drawn[int.from_bytes(digest, "big") % total] = None
             j += 1
@@ -227,7 +227,7 @@ def _same_width(x: Rows, y: Rows) -> tuple[Rows, Rows]:
     """Return embeddings in coordinates of their own span, both padded with zeros to one width."""
     small = [_span_coordinates(rows) if rows.shape[1] > len(rows) else rows for rows in (x, y)]
     width = max(rows.shape[1] for rows in small)
-    first, second = (np.pad(each, ((0, 0), (0, width - each.shape[1]))) for each in small)
+    first, second = (np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in small)
     return first, second
 
 
@@ -244,8 +244,8 @@ def _share_of_equal_predictions(a: Predictions | None, b: Predictions | None) ->
         first, second = a.tasks[task], b.tasks[task]
         if first.labels != second.labels or not np.array_equal(first.truth, second.truth):
             continue
-        both = first.fits.keys() & second.fits.keys()
-        name = CANONICAL if CANONICAL in both else OF_RECORD  # earlier runs have both sets
+        common_fits = first.fits.keys() & second.fits.keys()
+        name = CANONICAL if CANONICAL in common_fits else OF_RECORD  # earlier runs have both sets
         first_fits, second_fits = first.fits.get(name, {}), second.fits.get(name, {})
         for regime in first_fits.keys() & second_fits.keys():
             equal += int((first_fits[regime] == second_fits[regime]).sum())

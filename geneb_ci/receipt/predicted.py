@@ -79,7 +79,8 @@ def _differences(
                 yield f"{where} has evidence and no predictions"
             else:
                 yield from (
-                    f"{where}: {what}" for what in _cell_differences(cell, predicted, regime, seeds)
+                    f"{where}: {difference}"
+                    for difference in _cell_differences(cell, predicted, regime, seeds)
                 )
 
 
@@ -261,10 +262,10 @@ def _error_covariances(
             alike.setdefault((predicted.labels, predicted.truth.tobytes()), []).append(position)
     covariances = np.zeros((len(rows), len(rows)))
     for positions in alike.values():
-        own = [rows[position].tasks[task] for position in positions]
-        fits = [predicted.fits[OF_RECORD][regime] for predicted in own]
+        cells = [rows[position].tasks[task] for position in positions]
+        fits = [predicted.fits[OF_RECORD][regime] for predicted in cells]
         covariances[np.ix_(positions, positions)] = paired_matrix(
-            own[0].truth, fits, len(own[0].labels)
+            cells[0].truth, fits, len(cells[0].labels)
         )
     return covariances
 

@@ -228,15 +228,15 @@ class _Reader:
     def left(self) -> int:
         return len(self._raw) - self._at
 
-    def take(self, count: int, what: str) -> memoryview:
+    def take(self, count: int, part: str) -> memoryview:
         """Return the next bytes."""
         _require(
             count <= self.left, "length",
-            f"it ends {count - self.left:,} bytes before the end of the {what}",
+            f"it ends {count - self.left:,} bytes before the end of the {part}",
         )  # fmt: skip
         self._at += count
         return self._raw[self._at - count : self._at]
 
-    def unpack(self, structure: struct.Struct, what: str) -> tuple[Any, ...]:
+    def unpack(self, structure: struct.Struct, part: str) -> tuple[Any, ...]:
         """Return the members of the next structure."""
-        return structure.unpack(self.take(structure.size, what))
+        return structure.unpack(self.take(structure.size, part))

@@ -59,7 +59,7 @@ class CellDraw(NamedTuple):
     class_draws: float
     """Draws that chose the class first."""
     weight: float
-    """Of the cell in the mean of the regime."""
+    """Weight of the cell in the mean of the regime."""
 
 
 class HiddenAlterations(NamedTuple):
@@ -133,9 +133,9 @@ def largest_raise(cells: Sequence[CellDraw], hits: int = 0) -> float:
     hidden = [hidden_in(cell).within(limit) for cell in cells]
     if not hidden:
         return 0.0
-    all_hits = np.concatenate([each.hits for each in hidden])
-    gains = np.concatenate([each.mean_raise for each in hidden])
-    begins = np.cumsum([0, *(len(each.hits) for each in hidden[:-1])])
+    all_hits = np.concatenate([part.hits for part in hidden])
+    gains = np.concatenate([part.mean_raise for part in hidden])
+    begins = np.cumsum([0, *(len(part.hits) for part in hidden[:-1])])
 
     def below(price: float) -> float:
         """Return the bound at a price of a hit, less than 0."""
@@ -175,11 +175,13 @@ def _many_class_bounds(cell: CellDraw) -> HiddenAlterations:
     squares, spread = (predicted**2).sum(), np.ptp(predicted)
     fewest = np.maximum(squares - 2 * a * spread, size**2 / len(matrix))
     most = np.minimum(squares + 2 * a * spread + 2 * a * a, size**2)
-    others = np.where(honest >= 0, size**2 - fewest, size**2 - most)
+    other_squares = np.where(honest >= 0, size**2 - fewest, size**2 - most)
     with np.errstate(divide="ignore", invalid="ignore"):
-        least = np.where(others * unequal > 0, honest / np.sqrt(others * unequal), -1.0)
-        own = claimed / np.sqrt((size**2 - squares) * unequal)
-    gain = np.where(a > 0, np.nan_to_num(own) - np.maximum(least, -1.0), 0.0)
+        least = np.where(
+            other_squares * unequal > 0, honest / np.sqrt(other_squares * unequal), -1.0
+        )
+        claimed_hits = claimed / np.sqrt((size**2 - squares) * unequal)
+    gain = np.where(a > 0, np.nan_to_num(claimed_hits) - np.maximum(least, -1.0), 0.0)
     return HiddenAlterations(_hits(cell, lower, rate), np.maximum.accumulate(np.maximum(gain, 0.0)))
 
 

@@ -77,7 +77,7 @@ class SharedErrors(StrictModel):
                     )
         return self
 
-    def places(self, rows: Sequence[Submission]) -> list[int | None]:
+    def triangle_positions(self, rows: Sequence[Submission]) -> list[int | None]:
         """Return the place of each row in the triangles; None for one with other predictions."""
         indexes = {model: index for index, model in enumerate(self.rows)}
         return [
@@ -101,7 +101,7 @@ def receipt_published(submission: Submission) -> EmbeddingReceipt | None:
 
 
 def missing_files(receipt: EmbeddingReceipt) -> str:
-    """Return what is not there of a published receipt, without fetching it; "" where all is.
+    """Return the missing files of a published receipt, without fetching it; "" where none is.
 
     Only sizes are compared: `geneb-ci receipt verify` compares digests.
     """
@@ -123,15 +123,15 @@ def updated_notes(
     before: SeenReceipts, model: str, root: str, day: str, *, is_there: bool
 ) -> SeenReceipts:
     """Return the notes after a look at the receipt of one row."""
-    known = before.rows.get(model)
-    if known is None or known.root != root:
-        known = SeenReceipt(root=root, since=day, seen=None, looked=day)
-    now = known.model_copy(update={"looked": day, "seen": day if is_there else known.seen})
+    note = before.rows.get(model)
+    if note is None or note.root != root:
+        note = SeenReceipt(root=root, since=day, seen=None, looked=day)
+    now = note.model_copy(update={"looked": day, "seen": day if is_there else note.seen})
     return before.model_copy(update={"rows": dict(sorted({**before.rows, model: now}.items()))})
 
 
 def published_state(submission: Submission, seen: SeenReceipts, days: int) -> Published | None:
-    """Return what the board says of a row's receipt; None for a row that publishes none.
+    """Return the state of a row's receipt for the board; None for a row that publishes none.
 
     It is missing when the last look was more than `days` after it was last there, or first looked
     for.
@@ -139,8 +139,8 @@ def published_state(submission: Submission, seen: SeenReceipts, days: int) -> Pu
     receipt = receipt_published(submission)
     if receipt is None:
         return None
-    gone = gone_since(seen, submission.model_id, receipt.root, days)
-    return "missing" if gone else "published"
+    missing_since = gone_since(seen, submission.model_id, receipt.root, days)
+    return "missing" if missing_since else "published"
 
 
 def gone_since(seen: SeenReceipts, model: str, root: str, days: int) -> str:
@@ -148,12 +148,12 @@ def gone_since(seen: SeenReceipts, model: str, root: str, days: int) -> str:
 
     "" unless the last look was more than `days` after it.
     """
-    known = seen.rows.get(model)
-    if known is None or known.root != root:
+    note = seen.rows.get(model)
+    if note is None or note.root != root:
         return ""
-    last = known.seen or known.since
-    gone = dt.date.fromisoformat(known.looked) - dt.date.fromisoformat(last)
-    return last if gone.days > days else ""
+    last = note.seen or note.since
+    absence = dt.date.fromisoformat(note.looked) - dt.date.fromisoformat(last)
+    return last if absence.days > days else ""
 
 
 def place_of_notes(layout: Layout) -> Path | None:
@@ -162,7 +162,7 @@ def place_of_notes(layout: Layout) -> Path | None:
 
 
 def seen_receipts(layout: Layout) -> SeenReceipts:
-    """Return what a repository has noted. Raises BadConfiguration for a file that is not right."""
+    """Return the notes of a repository on receipts. Raises BadConfiguration for a broken file."""
     path = place_of_notes(layout)
     if path is None or not lies_there(path):
         return SeenReceipts()
@@ -187,7 +187,7 @@ def write_seen(path: Path, seen: SeenReceipts | SharedErrors) -> None:
 
 
 def shared_errors(layout: Layout) -> SharedErrors | None:
-    """Return what errors of rows share, as noted; None where nothing is, or of another benchmark.
+    """Return the noted shared errors of rows; None without any, or for those of another benchmark.
 
     Raises BadConfiguration for a file that is not right.
     """

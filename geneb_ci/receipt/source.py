@@ -55,9 +55,9 @@ class Origin(NamedTuple):
     """A folder of files on a server."""
 
     name: str
-    """As messages name it."""
+    """Name of the source in messages."""
     base: str
-    """Its address, with a slash at the end."""
+    """Address of the folder, with a slash at the end."""
     is_user_named: bool = False
     """Whether this machine's user named the server, which then may be in his own network."""
 
@@ -282,9 +282,9 @@ def size_text(count: float) -> str:
     return f"{count:.1f} GB"
 
 
-def _lacking(path: Path, what: str) -> NothingChecked:
+def _lacking(path: Path, member: str) -> NothingChecked:
     return NothingChecked(
-        f"{path}: there is no such file, and the receipt has one for {what}",
+        f"{path}: there is no such file, and the receipt has one for {member}",
         "name the folder of all its files, or fetch what is missing: geneb-ci receipt pull",
     )
 
@@ -305,7 +305,7 @@ def _size(path: Path) -> int:
 
 
 def _state(path: Path) -> tuple[int, ...]:
-    """Return what changes whenever a file does; nothing where there is none."""
+    """Return numbers that change whenever a file does; none where there is no file."""
     try:
         status = path.stat()
     except OSError:

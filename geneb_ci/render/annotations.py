@@ -67,11 +67,11 @@ def _command(name: str, lines: list[str], **properties: str) -> str:
 
 def _spread(findings: list[Finding]) -> list[Finding]:
     """Put the first finding of each rule first, because GitHub shows a limited number."""
-    seen: dict[str, int] = {}
+    count_by_rule: dict[str, int] = {}
     turns = []
     for finding in findings:
-        seen[finding.rule] = seen.get(finding.rule, 0) + 1
-        turns.append(seen[finding.rule])
+        count_by_rule[finding.rule] = count_by_rule.get(finding.rule, 0) + 1
+        turns.append(count_by_rule[finding.rule])
     return [finding for _, finding in sorted(zip(turns, findings, strict=True), key=lambda t: t[0])]
 
 

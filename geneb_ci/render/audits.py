@@ -9,6 +9,7 @@ from typing import Any
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, EmbeddingOutcome
 from geneb_ci.audit.compare.outcome import (
+    AuditedTask,
     AuditOutcome,
     CellComparison,
     differing_metrics,
@@ -74,15 +75,15 @@ def verification_text(
             lines += [
                 f"  {line}" for line in _describer(verification.record.outcome.plan.commitment)
             ]
-        shown, left = _without_the_rest(verification)
+        shown, hidden_steps = _without_the_rest(verification)
         for step in shown:
             message = step.message or (_NOT_LOOKED_AT if step.state is StepState.UNKNOWN else "")
             text = escape(message) if message else _PASSED_STEPS[step.name]
             lines.append(f"  {_STEP_MARKS[step.state]} {step.name:<{_WIDTH}}  {text}")
             if step.fix:
                 lines.append(f"      fix: {escape(step.fix)}")
-        if left:
-            lines.append(f"  ? {plural(left, 'step')} {_NOT_LOOKED_AT}")
+        if hidden_steps:
+            lines.append(f"  ? {plural(hidden_steps, 'step')} {_NOT_LOOKED_AT}")
         if verification.withdrawn is not None:
             lines.append(
                 f"  withdrawn {verification.withdrawn.withdrawn_at} by "
@@ -90,8 +91,11 @@ def verification_text(
             )
         lines.append("")
     lines += [line for submission in rated_submissions for line in _rated(submission)]
-    held = sum(verification.holds for verification in verifications)
-    return "\n".join([*lines, f"{plural(len(verifications), 'record')}: {held} verified"]) + "\n"
+    verified_records = sum(verification.holds for verification in verifications)
+    return (
+        "\n".join([*lines, f"{plural(len(verifications), 'record')}: {verified_records} verified"])
+        + "\n"
+    )
 
 
 def _rated(submission: RatedSubmission) -> Iterator[str]:
@@ -130,8 +134,12 @@ def _without_the_rest(verification: Verification) -> tuple[Sequence[Verification
         i for i, s in enumerate(verification.steps) if s.message or s.state is not StepState.UNKNOWN
     ]
     end = max(looked_at, default=-1) + 1
-    left = len(verification.steps) - end
-    return (verification.steps, 0) if left < REST_MIN else (verification.steps[:end], left)
+    hidden_steps = len(verification.steps) - end
+    return (
+        (verification.steps, 0)
+        if hidden_steps < REST_MIN
+        else (verification.steps[:end], hidden_steps)
+    )
 
 
 def _headline(verification: Verification) -> str:
@@ -204,20 +212,36 @@ def _record(verification: Verification) -> dict[str, Any]:
 def outcome_text(outcome: AnyOutcome, width: int = WIDTH) -> str:
     """Return an outcome as text: one line per task and regime, then the result.
 
-    Where one is too wide, names of tasks have lines of their own.
+    Where one is too wide, names of tasks have lines of their own. Of many tasks, those within
+    their tolerances are only named.
     """
     if isinstance(outcome, EmbeddingOutcome):
         return embedding_outcome_text(outcome)
+    is_short = len(outcome.tasks) > TASKS_MAX
+    alike = [task for task in outcome.tasks if is_short and not _differs(task)]
     columns = ("task", "regime", "claimed MCC", "rerun", "difference", "tolerance", "")
-    table = Table(columns, list(_rows(outcome)), frozenset(columns[2:-1]))
-    lines = [line for row in table.fitted_rows(width, alone=True) for line in row]
+    listed = [task for task in outcome.tasks if task not in alike]
+    table = Table(columns, list(_rows(listed)), frozenset(columns[2:-1]))
+    lines = [line for row in table.fitted_rows(width, alone=True) for line in row] * bool(listed)
+    if alike:
+        names = ", ".join(visible(task.task) for task in alike)
+        within = f"{plural(len(alike), 'task')} within every tolerance: {names}"
+        lines += wrapped_text(within, width).splitlines()
     rows = "".join(f"{line}\n" for line in [*lines, ""])
     summary = "".join(f"{line}\n" for line in _summary(outcome))
     return rows + (summary if width >= WIDTH else wrapped_text(summary, width))
 
 
-def _rows(outcome: AuditOutcome) -> Iterator[tuple[str, ...]]:
-    for task in outcome.tasks:
+TASKS_MAX = 5
+"""Tasks of which an outcome lists every regime: with more, it would be longer than a screen."""
+
+
+def _differs(task: AuditedTask) -> bool:
+    return any(cell.verdict == "differs" for cell in task.regimes.values())
+
+
+def _rows(tasks: Sequence[AuditedTask]) -> Iterator[tuple[str, ...]]:
+    for task in tasks:
         name = visible(task.task) + ("" if task.reason == "drawn" else f" ({task.reason})")
         for regime, cell in task.regimes.items():
             yield (name, visible(regime), *_numbers(cell))
@@ -259,7 +283,7 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
 
 
 def plan_text(plan: TaskPlan | EmbeddingPlan, targeted: int, name: str) -> str:
-    """Return what was drawn and the next step; `targeted` is the number of tasks to add."""
+    """Return the drawn sample and the next step; `targeted` is the number of tasks to add."""
     if isinstance(plan, EmbeddingPlan):
         return embedding_plan_text(plan, name)
     by_reason = {

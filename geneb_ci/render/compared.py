@@ -25,19 +25,23 @@ def compared_text(
 ) -> str:
     """Return the comparison for a terminal: a table a regime, with its tasks where asked for."""
     lines = [f"{letter}: {visible(name, SHOWN)}" for letter, name in zip("ab", names, strict=True)]
-    for regime, own in compared.items():
-        scores = (*own.scores, *own.by_task) if by_task else own.scores
+    for regime, regime_comparison in compared.items():
+        scores = (
+            (*regime_comparison.scores, *regime_comparison.by_task)
+            if by_task
+            else regime_comparison.scores
+        )
         rows = [_cells(score) for score in scores]
-        lines += ["", f"{regime}: MCC; {own.over} drawn again"]
+        lines += ["", f"{regime}: MCC; {regime_comparison.over} drawn again"]
         lines += Table(_COLUMNS, rows, frozenset(_COLUMNS[1:])).text_lines()
-        if own.paired is not None:
-            macro = own.paired.macro
+        if regime_comparison.paired is not None:
+            macro = regime_comparison.paired.macro
             lines.append(
                 f"standard error of macro: {macro.se:.4f}, unpaired {macro.unpaired_se:.4f}"
             )
-            lines += _tests(own) if by_task else []
+            lines += _tests(regime_comparison) if by_task else []
     note = "\nIntervals are of one comparison each, not corrected for others."
-    if any(own.paired is None for own in compared.values()):
+    if any(regime_comparison.paired is None for regime_comparison in compared.values()):
         note += (
             " Where tasks are drawn again, they say how the mean would differ with other tasks; "
             "name the folder with predictions, FILE=DIR, of both to draw test sequences."
@@ -98,15 +102,15 @@ def compared_json(
     """Return the comparison as JSON, always by task: McNemar's test of every fit."""
     del by_task
     regimes: dict[str, dict[str, object]] = {}
-    for regime, own in compared.items():
+    for regime, regime_comparison in compared.items():
         regimes[regime] = {
-            "over": own.over,
-            "scores": [_members(score) for score in own.scores],
-            "tasks": [_members(score) for score in own.by_task],
+            "over": regime_comparison.over,
+            "scores": [_members(score) for score in regime_comparison.scores],
+            "tasks": [_members(score) for score in regime_comparison.by_task],
         }
-        if own.paired is not None:
+        if regime_comparison.paired is not None:
             regimes[regime]["paired"] = {
-                "macro": own.paired.macro._asdict(),
+                "macro": regime_comparison.paired.macro._asdict(),
                 "tasks": {
                     task: {
                         "difference": cell.difference,
@@ -114,7 +118,7 @@ def compared_json(
                         "covariance": cell.covariance,
                         "fits": [fit._asdict() | {"p": fit.p} for fit in cell.discordant],
                     }
-                    for task, cell in own.paired.cells.items()
+                    for task, cell in regime_comparison.paired.cells.items()
                 },
             }
     return dumps({"a": names[0], "b": names[1], "regimes": regimes})
@@ -130,9 +134,12 @@ def compared_svg(
 ) -> str:
     """Return a plot: the difference and interval of each score, a row each."""
     rows: list[tuple[str, ComparedScore | None]] = []
-    for regime, own in compared.items():
-        rows.append((f"{regime}, {own.over} drawn again", None))
-        rows += [(score.name, score) for score in (*own.scores, *own.by_task * by_task)]
+    for regime, regime_comparison in compared.items():
+        rows.append((f"{regime}, {regime_comparison.over} drawn again", None))
+        rows += [
+            (score.name, score)
+            for score in (*regime_comparison.scores, *regime_comparison.by_task * by_task)
+        ]
     reach = max((max(map(abs, _ends(score))) for _, score in rows if score), default=0.0) or 1.0
     title = f"MCC of {visible(names[0], SHOWN)} less that of {visible(names[1], SHOWN)}"
     height, width = _LINE * (len(rows) + 2), _LEFT + _PLOT + _RIGHT

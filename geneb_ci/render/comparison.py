@@ -3,18 +3,26 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from geneb_ci.board.diff import BoardDiff, ChangedRow, OneSidedRow, RankShift, RegimePlace
+from geneb_ci.board.diff import (
+    OTHER_WORDS,
+    BoardDiff,
+    ChangedRow,
+    OneSidedRow,
+    RankShift,
+    RegimePlace,
+)
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.publish.comparison import Comparison, Effect, Replay
 from geneb_ci.render.markdown import cell, code, prose
-from geneb_ci.render.plain import dumps
+from geneb_ci.render.plain import audit_words, dumps
 from geneb_ci.render.table import Table
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural, quoted
 
 FORMAT_VERSION = "1.0"
 NAMED_MAX = 2  # rows named in one cell: ids have up to 128 characters
-SHOWN_MAX = 200  # lines of one table; the JSON has all
+SHOWN_MAX = 200  # lines of one table in Markdown; the JSON has all
+TERMINAL_MAX = 8  # lines of each of the five tables in a terminal
 REPLAY_VERSION = "1.0"
 
 
@@ -32,10 +40,10 @@ def as_text(comparison: Comparison) -> str:
     """Return a comparison as tables for a terminal."""
     lines = [_headline(comparison, escape(comparison.base))]
     for table in _tables(comparison.diff):
-        rows = [tuple(map(escape, row)) for row in table.rows[:SHOWN_MAX]]
+        rows = [tuple(map(escape, row)) for row in table.rows[:TERMINAL_MAX]]
         lines += ["", table.title]
         lines += [f"  {line}" for line in Table(table.columns, rows).text_lines()]
-        lines += _cut(table)
+        lines += _cut(table, TERMINAL_MAX)
     notes = [escape(note) for note in _notes(comparison)]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
@@ -53,7 +61,7 @@ def as_markdown(comparison: Comparison) -> str:
         ]
         lines += ["", f"### {table.title.capitalize()}", ""]
         lines += Table(table.columns, rows).markdown_lines()
-        lines += [f"\n{line.strip()}" for line in _cut(table)]
+        lines += [f"\n{line.strip()}" for line in _cut(table, SHOWN_MAX)]
     notes = [f"- {prose(note)}" for note in _notes(comparison)]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
@@ -100,8 +108,8 @@ def _headline(comparison: Comparison, base: str) -> str:
     moved = len({move.model for move in diff.moves})
     rows = {"added": diff.added, "changed": diff.changed, "removed": diff.removed}
     counts = ", ".join(f"{len(part)} {name}" for name, part in rows.items())
-    what = "no row differs" if diff.is_empty else f"rows: {counts}, {moved} moved"
-    return f"against {base} ({comparison.commit[:12]}): {what}"
+    headline = "no row differs" if diff.is_empty else f"rows: {counts}, {moved} moved"
+    return f"against {base} ({comparison.commit[:12]}): {headline}"
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
@@ -139,6 +147,7 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
         (row.model, fact.name, _fact(fact.before), _fact(fact.after))
         for row in diff.changed
         for fact in row.facts
+        if fact.name not in OTHER_WORDS
     ]
     if facts:
         quoted = ("model", "before", "after")
@@ -162,10 +171,9 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
 
 def _fact(value: object) -> str:
     """Return a fact of a row as text; audits as one line."""
-    if not isinstance(value, dict):
-        return quoted(value) if value is not None else "none"
-    template = "audited {tasks}/{of}, sandbox level {sandbox}, {date}, {verdict}"
-    return template.format_map(value)
+    if isinstance(value, dict):
+        return audit_words(value)
+    return quoted(value) if value is not None else "none"
 
 
 def _standing(standing: RegimePlace) -> tuple[str, ...]:
@@ -187,9 +195,9 @@ def _shift(shift: RankShift) -> tuple[str, ...]:
     return (shift.regime, scores, by, ranks, plural(shift.scores, "score"))
 
 
-def _cut(table: TitledTable) -> list[str]:
-    left = len(table.rows) - SHOWN_MAX
-    return [f"  and {left:,} more; `--format json` lists all"] if left > 0 else []
+def _cut(table: TitledTable, most: int) -> list[str]:
+    hidden_rows = len(table.rows) - most
+    return [f"  and {hidden_rows:,} more; `--format json` lists all"] if hidden_rows > 0 else []
 
 
 def _cell(text: str) -> str:
@@ -265,8 +273,8 @@ REPLAY_WRITERS: dict[str, Callable[[Replay], str]] = {
 
 def _replay_headline(result: Replay, name: str) -> str:
     failing = len({effect.row for effect in result.fails})
-    what = f"{failing} would newly fail" if failing else "no row would newly fail"
-    return f"rules of {name} ({result.commit[:12]}) on {plural(result.rows, 'row')}: {what}"
+    headline = f"{failing} would newly fail" if failing else "no row would newly fail"
+    return f"rules of {name} ({result.commit[:12]}) on {plural(result.rows, 'row')}: {headline}"
 
 
 def _parts(result: Replay) -> Iterator[tuple[str, tuple[Effect, ...]]]:

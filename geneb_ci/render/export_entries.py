@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from geneb_ci import __version__
 from geneb_ci.audit.trust.attestation import STANDING_MEANING, Author, Standing
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.numbers import scored_cells
 from geneb_ci.board.rows import leaderboards
+from geneb_ci.board.score_list import scored_cells
 from geneb_ci.board.site.inputs import Site
 from geneb_ci.board.site.links import HUB, HUB_ID, RepositoryLinks
 from geneb_ci.common.errors import UsageProblem
@@ -138,26 +138,25 @@ def _summaries(site: Site) -> dict[str, dict[str, Mapping[str, Any]]]:
 def _mean_entries(
     entry: Entry, site: Site, rows: Mapping[str, Mapping[str, Any]], token: str | None
 ) -> "Iterator[EvalResultEntry]":
-    meant = {"macro": "mean of the category means", "micro": "mean over all tasks"}
+    meanings = {"macro": "mean of the category means", "micro": "mean over all tasks"}
     attested, tasks = entry.attestation, len(site.benchmark.tasks)
     for regime, row in rows.items():
         rerun = len(attested.rerun.get(regime, ()))
         by = f"{Author.BOARD} from {plural(tasks, 'score')}, of which {rerun} were rerun"
-        is_audited = regime not in attested.left_out
+        is_audited = regime not in attested.unconfirmed_regimes
         for summary in SUMMARIES:
             for metric in site.benchmark.metrics:
                 task_id = f"{summary}.{regime}.{metric}"
                 value = row[f"{summary}_{metric}"]
-                about = Description(f"{metric}, {meant[summary]}", by, is_audited=is_audited)
+                about = Description(f"{metric}, {meanings[summary]}", by, is_audited=is_audited)
                 yield _entry(entry, site, task_id, value, token, about)
 
 
 def _cell_entries(entry: Entry, site: Site, token: str | None) -> "Iterator[EvalResultEntry]":
-    for regime, task, scores in scored_cells(entry.submission, site.benchmark):
-        standing = entry.attestation.standing(regime, task.id)
+    metrics = site.benchmark.metrics
+    for regime, task, values, standing in scored_cells(entry, site.benchmark):
         by = STANDING_MEANING[standing]
-        for metric in site.benchmark.metrics:
-            value = getattr(scores, metric)
+        for metric, value in zip(metrics, values, strict=True):
             about = Description(metric, by, is_audited=standing is not Standing.SUBMITTED)
             yield _entry(entry, site, f"{task.id}.{regime}.{metric}", value, token, about)
 
@@ -185,7 +184,7 @@ def _entry(
 
 
 def evidence_of(entry: Entry, regime: str, task: str) -> CellEvidence | None:
-    """Return what a row of format 1.1 or later says of a cell beside its scores."""
+    """Return the evidence of a cell in a row of format 1.1 or later; None without it."""
     submission = entry.submission
     if not isinstance(submission, SubmissionV11):
         return None
@@ -228,15 +227,19 @@ def portable_name(name: str) -> str:
 
 def hub_id(entry: Entry, site: Site) -> str:
     """Return the repository of a row's weights on the Hub; "" if it is unknown or elsewhere."""
-    submission, known = entry.submission, site.known(entry.submission.model_id)
-    named: list[str] = []
+    submission, model_entry = entry.submission, site.model_entry(entry.submission.model_id)
+    names: list[str] = []
     if isinstance(submission, SubmissionV11) and submission.run.model.kind == "huggingface":
-        named.append(submission.run.model.location)
-    if known is not None and known.weights is not None and known.weights.kind == "huggingface":
-        named.append(known.weights.location)
+        names.append(submission.run.model.location)
+    if (
+        model_entry is not None
+        and model_entry.weights is not None
+        and model_entry.weights.kind == "huggingface"
+    ):
+        names.append(model_entry.weights.location)
     if submission.meta.url.startswith(f"{HUB}/"):
-        named.append(submission.meta.url.removeprefix(f"{HUB}/").rstrip("/"))
-    return next((location for location in named if HUB_ID.fullmatch(location)), "")
+        names.append(submission.meta.url.removeprefix(f"{HUB}/").rstrip("/"))
+    return next((location for location in names if HUB_ID.fullmatch(location)), "")
 
 
 def _place(entry: Entry, site: Site) -> tuple[str, str]:
@@ -250,8 +253,12 @@ def _place(entry: Entry, site: Site) -> tuple[str, str]:
 
 def _owner(entry: Entry, site: Site) -> str:
     """Return who owns the repository of the authors' code."""
-    known = site.known(entry.submission.model_id)
-    path = urlsplit(known.code.repository).path if known is not None and known.code else ""
+    model_entry = site.model_entry(entry.submission.model_id)
+    path = (
+        urlsplit(model_entry.code.repository).path
+        if model_entry is not None and model_entry.code
+        else ""
+    )
     owner = path.strip("/").partition("/")[0]
     return owner if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]*", owner) else NOT_STATED
 
@@ -317,8 +324,8 @@ def _source_metadata(entry: Entry, site: Site) -> dict[str, Any]:
 
 def _model_info(entry: Entry, site: Site) -> dict[str, Any]:
     submission, name = entry.submission, hub_id(entry, site)
-    known = site.known(submission.model_id)
-    has_weights = bool(name) or (known is not None and known.weights is not None)
+    model_entry = site.model_entry(submission.model_id)
+    has_weights = bool(name) or (model_entry is not None and model_entry.weights is not None)
     meta = submission.meta
     return {
         "name": meta.display,
@@ -339,9 +346,9 @@ def _model_info(entry: Entry, site: Site) -> dict[str, Any]:
 def _results(entry: Entry, site: Site) -> Iterator[dict[str, Any]]:
     benchmark, dataset = site.benchmark, site.benchmark.dataset
     on_hub = HUB_ID.fullmatch(dataset.repo_id) is not None
-    for regime, task, scores in scored_cells(entry.submission, benchmark):
+    for regime, task, values, standing in scored_cells(entry, benchmark):
         evidence = evidence_of(entry, regime, task.id)
-        by = STANDING_MEANING[entry.attestation.standing(regime, task.id)]
+        by = STANDING_MEANING[standing]
         size = evidence.n_test if evidence is not None else task.n_test
         source: dict[str, Any] = {"dataset_name": task.label}
         if on_hub:
@@ -354,14 +361,14 @@ def _results(entry: Entry, site: Site) -> Iterator[dict[str, Any]]:
             "task": task.id,
             "category": task.category,
         }
-        for metric in benchmark.metrics:
+        for metric, value in zip(benchmark.metrics, values, strict=True):
             yield {
                 "evaluation_result_id": f"{task.id}/{regime}/{metric}",
                 "evaluation_name": f"{benchmark.name} {task.id} {regime}",
                 "source_data": source,
                 "metric_config": _metric(metric, regime, site),
                 "score_details": {
-                    "score": float(getattr(scores, metric)),
+                    "score": value,
                     **_details(evidence, metric, by, is_first=metric == benchmark.metrics[0]),
                 },
             }

@@ -9,8 +9,8 @@ from typing import Any
 
 from geneb_ci.audit.trust.attestation import STANDING_MEANING, Standing
 from geneb_ci.board.columns import COLUMNS, Entry
-from geneb_ci.board.numbers import scored_cells
 from geneb_ci.board.parts import unknown_sizes
+from geneb_ci.board.score_list import ScoredCell, scored_cells
 from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.board.site.links import HUB, LICENCE
 from geneb_ci.board.tables import (
@@ -31,8 +31,7 @@ from geneb_ci.render.export_entries import (
     record_links,
     require_hub_data,
 )
-from reference_harness.formats.base import Count, Hex40, Hex64, Scores, StrictModel, parsed
-from reference_harness.formats.benchmark import Benchmark, Task
+from reference_harness.formats.base import Count, Hex40, Hex64, StrictModel, parsed
 from reference_harness.formats.files import NotReadable, read_text
 
 MANIFEST, MANIFEST_BYTES_MAX = "manifest.json", 10_000_000  # 100 tasks take 40 kB
@@ -66,8 +65,8 @@ def tables(site: Site) -> tuple[Table, ...]:
 
 
 def _models(site: Site) -> Table:
-    known = [(c.download or c.key, c) for c in COLUMNS]
-    columns = [TableColumn(name, _KINDS.get(c.kind, "text"), c.about) for name, c in known]
+    named_columns = [(c.download or c.key, c) for c in COLUMNS]
+    columns = [TableColumn(name, _KINDS.get(c.kind, "text"), c.about) for name, c in named_columns]
     columns += [
         TableColumn("provenance", "text", "What the submission says of its level."),
         TableColumn("format", "text", "Version of the submission's format."),
@@ -76,7 +75,7 @@ def _models(site: Site) -> Table:
     ]
     rows = []
     for entry in site.entries:
-        values = [_plain(column.value(entry)) for _, column in known]
+        values = [_plain(column.value(entry)) for _, column in named_columns]
         records = " ".join(link.address for link in record_links(entry, site))
         submission = entry.submission
         versions = (submission.schema_version, submission.harness_version)
@@ -118,28 +117,24 @@ def _scores(site: Site) -> Table:
         )
     )
     rows = [
-        _score_row(entry, cell, site.benchmark)
+        _score_row(entry, cell, metrics)
         for entry in site.entries
-        for cell in scored_cells(entry.submission, site.benchmark)
+        for cell in scored_cells(entry, site.benchmark)
     ]
     return Table(
         "scores", "One line for each model, regime and task.", tuple(columns), lambda: rows
     )
 
 
-def _score_row(
-    entry: Entry, cell: tuple[str, Task, Scores], benchmark: Benchmark
-) -> tuple[Any, ...]:
-    regime, task, scores = cell
+def _score_row(entry: Entry, cell: ScoredCell, metrics: Iterable[str]) -> tuple[Any, ...]:
+    regime, task, values, standing = cell
     evidence = evidence_of(entry, regime, task.id)
-    # Adding 0.0 turns -0.0 into 0.0, as in the files of the board.
-    means = [getattr(scores, metric) + 0.0 for metric in benchmark.metrics]
     return (
         *(entry.submission.model_id, regime, task.id, task.category),
         task.n_test if evidence is None else evidence.n_test,
-        *means,
-        *(evidence and list(getattr(evidence.per_seed, metric)) for metric in benchmark.metrics),
-        str(entry.attestation.standing(regime, task.id)),
+        *values,
+        *(evidence and list(getattr(evidence.per_seed, metric)) for metric in metrics),
+        str(standing),
     )
 
 
@@ -216,7 +211,7 @@ def _board(site: Site, contents: Iterable[tuple[Table, bytes]]) -> dict[str, Any
     description: dict[str, Any] = _dataset_description(
         site,
         f"{site.benchmark.name} leaderboard",
-        "Scores of frozen embeddings of DNA foundation models on each task, in each regime. A text "
+        f"Scores of frozen embeddings of {site.origin.models} on each task, in each regime. A text "
         "that begins like a formula has an apostrophe before it.",
         site.address("index.html") or site.origin.code or "",
         {"license": LICENCE, "version": version, "distribution": files, "recordSet": sets},

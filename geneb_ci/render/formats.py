@@ -143,8 +143,8 @@ def why_nothing(report: Report) -> str:
 def summary_line(report: Report) -> str:
     """Return the summary: "41 submissions, 61 rules: 2 errors, 1 warning, 1 note"."""
     noun = "submission" if report.proposal is None or report.proposal.is_row else "changed file"
-    held = f"{plural(len(report.files), noun)}, {plural(rules_run(report), 'rule')}"
-    return why_nothing(report) or f"{held}: {findings_line(report)}"
+    checked_text = f"{plural(len(report.files), noun)}, {plural(rules_run(report), 'rule')}"
+    return why_nothing(report) or f"{checked_text}: {findings_line(report)}"
 
 
 UNCOMMITTED_MAX = 5
@@ -176,7 +176,7 @@ def proposal_lines(report: Report) -> list[str]:
 
 
 def beyond_files(*, is_short: bool = False) -> str:
-    """Return what the server asks of a pull request that a check of files does not look at.
+    """Return the rules of the server for a pull request that a check of files leaves out.
 
     The short one is for a file with errors, which come first.
     """
@@ -205,7 +205,7 @@ class Format(NamedTuple):
     module: str
     """Below geneb_ci.render; it has a function `render`, a Renderer."""
     suffix: str
-    """Of its files, without the dot."""
+    """Suffix of files of the format, without the dot."""
     what: str
     """For whom it is, in the help of the command."""
 

@@ -88,22 +88,22 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
     head += "".join(f"\n{prose(unmet.message)}.\n" for unmet in skipped_rules(report))
     foot = _FOOTER if report.findings else ""
     room = CHARACTERS_MAX - len(head) - len(foot) - _CUT_MAX
-    body, left = fitting_blocks(_blocks(report, groups), room)
-    cut = f"\n**{left:,} more** are not listed; `geneb-ci check` lists all.\n" if left else ""
+    body, omitted = fitting_blocks(_blocks(report, groups), room)
+    cut = f"\n**{omitted:,} more** are not listed; `geneb-ci check` lists all.\n" if omitted else ""
     return f"{head}{body}{cut}{foot}"
 
 
 def fitting_blocks(blocks: Iterator[tuple[str, str]], room: int) -> tuple[str, int]:
     """Return the blocks that fit, with their headings, and the number of those left out."""
-    taken: list[str] = []
-    left = 0
+    fitting: list[str] = []
+    omitted = 0
     for heading, block in blocks:
         room -= len(heading) + len(block)
-        if left or room < 0:
-            left += 1
+        if omitted or room < 0:
+            omitted += 1
         else:
-            taken += (heading, block)
-    return "".join(taken), left
+            fitting += (heading, block)
+    return "".join(fitting), omitted
 
 
 def _blocks(report: Report, groups: list[list[Finding]]) -> Iterator[tuple[str, str]]:

@@ -57,7 +57,7 @@ def _lines(verification: ReceiptVerification) -> Iterator[str]:
         if step.fix:
             yield f"      fix: {escape(step.fix)}"
     shown = verification.differences[:SHOWN_MAX]
-    yield from (f"    - {escape(_short(each))}" for each in shown)
+    yield from (f"    - {escape(_short(sentence))}" for sentence in shown)
     if more := len(verification.differences) - len(shown):
         yield f"    - and {plural(more, 'difference')} more: --format json lists all"
     yield ""
@@ -86,7 +86,7 @@ def _short(difference: CellDifference) -> str:
 
 def counts_text(verification: ReceiptVerification) -> str:
     """Return the counts of a verification as one line."""
-    held = sum(verification.receipt.tasks[task].bytes for task in verification.tasks)
+    receipt_bytes = sum(verification.receipt.tasks[task].bytes for task in verification.tasks)
     line = (
         f"{verification.equal}/{verification.computed} cells"
         if verification.cells
@@ -97,7 +97,7 @@ def counts_text(verification: ReceiptVerification) -> str:
     seconds = f" in {verification.cells.seconds:.0f} s" if verification.cells else ""
     tasks = plural(len(verification.tasks), "task")
     looked = (
-        f"; {tasks}, {verification.rows:,} embeddings, {size_text(held)}"
+        f"; {tasks}, {verification.rows:,} embeddings, {size_text(receipt_bytes)}"
         if verification.tasks
         else ""
     )
@@ -128,13 +128,13 @@ def receipt_json(verification: ReceiptVerification) -> str:
         ],
         "differences": [
             {
-                "regime": each.regime,
-                "task": each.task,
-                "what": each.what,
-                "claimed": each.claimed,
-                "found": each.computed,
+                "regime": difference.regime,
+                "task": difference.task,
+                "what": difference.what,
+                "claimed": difference.claimed,
+                "found": difference.computed,
             }
-            for each in verification.differences
+            for difference in verification.differences
         ],
         "recomputed": verification.cells.model_dump() if verification.cells is not None else None,
     }
@@ -168,7 +168,7 @@ def nearness_json(names: tuple[str, str], nearness: "Nearness") -> str:
 
 
 def beacon_text(beacon: "Beacon") -> str:
-    """Return what decided a draw, as part of a sentence."""
+    """Return the beacon that decided a draw, as part of a sentence."""
     if beacon.kind == "hmac":
         return "the fallback key" + ", to be revealed at its epoch's end" * (beacon.key is None)
     if beacon.kind == "practice":
@@ -204,12 +204,12 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
         if outcome.schema_version == BY_EMBEDDING
         else "times what a column allows"
     )
-    other = f"{max(mismatches, default=0)} of {outcome.receipt.dim}"
+    mismatch_text = f"{max(mismatches, default=0)} of {outcome.receipt.dim}"
     lines = [
         f"cells recomputed from the receipt: {cells.equal}/{cells.of} are as claimed",
         f"embeddings drawn: {', '.join(draws_shown(outcome))}",
         f"embeddings computed again: {outcome.embedded:,}; {plural(failed, 'embedding')} failed",
-        f"  largest deviation {most} {unit}; {other} coordinates round otherwise at most",
+        f"  largest deviation {most} {unit}; {mismatch_text} coordinates round otherwise at most",
         f"direction of the labels: {direction.statistic:+.2f} sd, p = {direction.p:.2g}",
         *(
             f"effect of what {name} embeddings differ by: {part.statistic:+.2f} sd, {part.rows:,} "

@@ -80,7 +80,7 @@ class BuiltBoard:
         return self.files["leaderboard.json"].decode()
 
     def write(self, folder: str | Path) -> None:
-        """Write what `geneb-ci build --output FOLDER` writes: the files and the page.
+        """Write the files and the page, as `geneb-ci build --output FOLDER` does.
 
         Raises UsageProblem where the folder cannot be written, MachineFault for a full disk.
         """
@@ -119,9 +119,18 @@ class Recommendation(Advice):
         from geneb_ci.board.reasons import without_backticks
 
         rows = [
-            (own.regime, c.model, c.params, c.score, c.low, c.high, c.loss_bound, c.evidence)
-            for own in self.regimes
-            for c in own.choices
+            (
+                regime_advice.regime,
+                c.model,
+                c.params,
+                c.score,
+                c.low,
+                c.high,
+                c.loss_bound,
+                c.evidence,
+            )
+            for regime_advice in self.regimes
+            for c in regime_advice.choices
         ]
         head = ("regime", "model", "parameters", "MCC", "from", "to", "loses at most", "evidence")
         return Table(tuple(head), rows).html(without_backticks(" ".join(self.why)))
@@ -158,9 +167,9 @@ class Verifications(list["Verification"]):
     def _repr_html_(self) -> str:
         """Return one line for each step that does not hold, or for a record of which all do."""
         rows = [line for verification in self for line in _steps(verification)]
-        held = sum(verification.holds for verification in self)
+        verified_records = sum(verification.holds for verification in self)
         head = ("record", "step", "result", "message", "fix")
-        return Table(tuple(head), rows).html(f"{len(self)} records: {held} verified")
+        return Table(tuple(head), rows).html(f"{len(self)} records: {verified_records} verified")
 
 
 def _steps(verification: "Verification") -> Iterable[tuple[str, ...]]:
@@ -294,7 +303,7 @@ class CommandResult:
 
     exit_code: int
     output: str
-    """Its standard output."""
+    """Standard output of the command."""
     messages: str
     """Its standard error: progress, notes, and the reason of a failure."""
 

@@ -94,10 +94,10 @@ def _notice(level: str, text: str) -> dict[str, Any]:
 
 
 def _results(findings: list[Finding], rules: list[str]) -> Iterator[dict[str, Any]]:
-    seen: Counter[str] = Counter()
+    count_by_fingerprint: Counter[str] = Counter()
     for finding in findings:
         identity = _identity(finding)
-        seen[identity] += 1
+        count_by_fingerprint[identity] += 1
         yield {
             "ruleId": visible(finding.rule),
             "ruleIndex": rules.index(finding.rule),
@@ -105,7 +105,9 @@ def _results(findings: list[Finding], rules: list[str]) -> Iterator[dict[str, An
             "message": {"text": escape(f"{sentence(finding)}. {finding.fix}".rstrip())},
             "locations": [_location(finding)],
             # By default GitHub hashes the line, and many submissions have only one line.
-            "partialFingerprints": {"primaryLocationLineHash": f"{identity}:{seen[identity]}"},
+            "partialFingerprints": {
+                "primaryLocationLineHash": f"{identity}:{count_by_fingerprint[identity]}"
+            },
         }
 
 

@@ -1,8 +1,9 @@
 """One table: as lines of a terminal, as Markdown and as HTML."""
 
+import bisect
 import itertools
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from markupsafe import Markup
 from rich.cells import cell_len
 
 from geneb_ci.render.plain import visible
+from reference_harness.formats.text import plural
 
 GAP = 2  # spaces between the columns of a terminal
 INDENT = 4  # spaces before the part of a row that is on a line of its own
@@ -25,6 +27,17 @@ def wrapped_text(text: str, width: int) -> str:
         indent = " " * (len(line) - len(line.lstrip()) + INDENT)
         lines += _wrapped_line(line, width, indent) if cell_len(line) > width else [line]
     return "".join(f"{line}\n" for line in lines)
+
+
+def first_that_fit(blocks: Sequence[Sequence[str]], room: int) -> Sequence[Sequence[str]]:
+    """Return the first blocks of lines that have at most `room` lines together."""
+    return blocks[: bisect.bisect_right([*itertools.accumulate(map(len, blocks))], room)]
+
+
+def left_out(count: int, noun: str) -> Iterator[str]:
+    """Yield the line that says how much was not printed, and how to print it; none for nothing."""
+    if count:
+        yield f"and {plural(count, f'more {noun}')}: --all prints every one"
 
 
 def _wrapped_line(text: str, width: int, indent: str = "") -> list[str]:
@@ -65,16 +78,20 @@ class Table:
         if max(map(cell_len, lines), default=0) <= width:
             return [[line] for line in lines]
         if alone or self.columns[-1] in self.right_aligned:
-            rest = Table(self.columns[1:], [row[1:] for row in self.rows], self.right_aligned)
+            other_columns = Table(
+                self.columns[1:], [row[1:] for row in self.rows], self.right_aligned
+            )
             indent = " " * INDENT
             return [
                 [*(_pieces(row[0], width) if row[0] else ()), f"{indent}{line}"]
-                for row, line in zip(cells, rest.text_lines(head=head), strict=True)
+                for row, line in zip(cells, other_columns.text_lines(head=head), strict=True)
             ]
-        others = Table(self.columns[:-1], [row[:-1] for row in self.rows], self.right_aligned)
-        starts = others.text_lines(head=head)
-        left = max(map(cell_len, starts)) + GAP
-        if width - left < ROOM_MIN:
+        first_columns = Table(
+            self.columns[:-1], [row[:-1] for row in self.rows], self.right_aligned
+        )
+        starts = first_columns.text_lines(head=head)
+        first_width = max(map(cell_len, starts)) + GAP
+        if width - first_width < ROOM_MIN:
             indent = " " * INDENT
             return [
                 [
@@ -85,9 +102,9 @@ class Table:
             ]
         return [
             [
-                f"{part}{' ' * (left - cell_len(part))}{line}"
+                f"{part}{' ' * (first_width - cell_len(part))}{line}"
                 for part, line in itertools.zip_longest(
-                    [start], _wrapped_line(row[-1], width - left), fillvalue=""
+                    [start], _wrapped_line(row[-1], width - first_width), fillvalue=""
                 )
             ]
             for row, start in zip(cells, starts, strict=True)

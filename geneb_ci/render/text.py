@@ -26,7 +26,7 @@ from reference_harness.formats.recognition import ENCODING, FOREIGN, POINTER
 from reference_harness.formats.text import plural
 
 _MARK = "..."
-LINES_MAX = 60  # of findings, above which those of many files are summed up
+LINES_MAX = 60  # that a command prints unless it is asked for all
 FILES_MAX = 3  # files of one submission, whose findings are never summed up: row, card, extractor
 FILES_NAMED = 3  # files of a rule that a sum names
 SAME_RULE_MAX = 5  # findings of one rule in one file that are all listed
@@ -79,7 +79,7 @@ def _window(pieces: list[str], at: int, room: int) -> tuple[int, int]:
 
 
 def _plain_window(pieces: list[str], at: int, room: int) -> tuple[int, int]:
-    """Return what `_window` does, where each piece takes one column."""
+    """Return the result of `_window` where each piece takes one column."""
     after, before = len(pieces) - at, at
     right, left = min(after, (room + 1) // 2), min(before, room // 2)
     return at - min(before, room - right), at + min(after, room - left)
@@ -203,7 +203,7 @@ class _SameFinding(NamedTuple):
     """Files that are refused as a whole for one reason: it is said once."""
 
     later_files: frozenset[str]
-    """Those after the first."""
+    """Files after the first."""
     summaries: dict[str, str]
     """The first file of each reason, with how many others have it."""
 
@@ -211,8 +211,8 @@ class _SameFinding(NamedTuple):
 def _same_finding(files: Mapping[str, list[Finding]]) -> _SameFinding:
     """Return which files have nothing but the same finding of a whole file, such as logs."""
     reasons: dict[tuple[str, str, str], list[str]] = {}
-    for file, (first, *others) in files.items():
-        if first.rule in FILE_RULES and not others:
+    for file, (first, *further_findings) in files.items():
+        if first.rule in FILE_RULES and not further_findings:
             reasons.setdefault((first.rule, first.message, first.fix), []).append(file)
     many = [names for names in reasons.values() if len(names) >= ALIKE_MIN]
     return _SameFinding(

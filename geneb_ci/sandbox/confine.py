@@ -37,17 +37,17 @@ class KernelRefused(Exception):  # noqa: N818 (named after what happened, as in 
     """The kernel refused a step."""
 
 
-def check(what: str, result: int) -> int:
+def check(operation: str, result: int) -> int:
     """Return the result of a call of the C library. Raises KernelRefused where it failed."""
     if result < 0:
-        raise KernelRefused(f"{what}: {os.strerror(ctypes.get_errno())}")
+        raise KernelRefused(f"{operation}: {os.strerror(ctypes.get_errno())}")
     return result
 
 
-def prctl(what: str, *arguments: int) -> int:
+def prctl(operation: str, *arguments: int) -> int:
     """Call prctl with up to four arguments."""
     filled = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:5]]
-    return check(what, _libc.prctl(*filled))
+    return check(operation, _libc.prctl(*filled))
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
@@ -102,7 +102,7 @@ def drop_capabilities() -> None:
 def landlock(plan: dict[str, Any]) -> None:
     """Refuse all files but those named; TCP, abstract sockets and signals where the kernel can."""
     abi = check("landlock", _libc.syscall(LANDLOCK_CREATE, None, 0, 1))
-    rights = ABI_OF_RIGHTS[max(known for known in ABI_OF_RIGHTS if known <= abi)]
+    rights = ABI_OF_RIGHTS[max(version for version in ABI_OF_RIGHTS if version <= abi)]
     network = 0x3 if abi >= ABI_NETWORK else 0
     scopes = 0x3 if abi >= ABI_SCOPES else 0
     attributes = struct.pack("<QQQ", rights, network, scopes)
@@ -131,8 +131,8 @@ def allow(rules: int, path: str, rights: int) -> None:
 
 def filter_calls(program: bytes) -> None:
     """Install the filter of system calls; struct sock_fprog is a length and a pointer."""
-    held = ctypes.create_string_buffer(program, len(program))
-    described = struct.pack("<HxxxxxxQ", len(program) // 8, ctypes.addressof(held))
+    program_buffer = ctypes.create_string_buffer(program, len(program))
+    described = struct.pack("<HxxxxxxQ", len(program) // 8, ctypes.addressof(program_buffer))
     buffer = ctypes.create_string_buffer(described, len(described))
     prctl("seccomp", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(buffer))
 

@@ -113,8 +113,8 @@ def network_interfaces() -> Outcome:
     except OSError as error:
         return True, f"not visible: {errno.errorcode.get(error.errno or 0, '')}"
     names = sorted(line.split(":")[0].strip() for line in lines if ":" in line)
-    others = [name for name in names if name != "lo"]
-    return not others, ", ".join(others) or "only lo"
+    interfaces = [name for name in names if name != "lo"]
+    return not interfaces, ", ".join(interfaces) or "only lo"
 
 
 def exotic_sockets() -> Outcome:
@@ -179,9 +179,9 @@ def host_files() -> Outcome:
 
 def host_processes() -> Outcome:
     """See or signal a process of the host."""
-    seen = len([name for name in _listed("/proc") if name.isdigit()])
+    visible = len([name for name in _listed("/proc") if name.isdigit()])
     refused, detail = _failed(lambda: os.kill(_planted["pid"], 0))
-    return refused and seen <= _planted["processes"], f"{seen} seen, {detail}"
+    return refused and visible <= _planted["processes"], f"{visible} seen, {detail}"
 
 
 def write_system() -> Outcome:
@@ -266,10 +266,13 @@ def new_privileges() -> Outcome:
 
 def capabilities() -> Outcome:
     """Check for any capability."""
-    header, held = struct.pack("<Ii", CAPABILITY_VERSION, 0), ctypes.create_string_buffer(24)
-    if _libc.capget(header, held) != 0:
+    header, capability_sets = (
+        struct.pack("<Ii", CAPABILITY_VERSION, 0),
+        ctypes.create_string_buffer(24),
+    )
+    if _libc.capget(header, capability_sets) != 0:
         return False, "capget failed"
-    words = struct.unpack("<6I", held.raw)
+    words = struct.unpack("<6I", capability_sets.raw)
     return not any(words), f"CapEff {words[3]:08x}{words[0]:08x}"
 
 

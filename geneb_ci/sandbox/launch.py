@@ -76,9 +76,9 @@ class Sandbox:
         folders = {path: Path(source) for path, source in view.folders.items()}
 
         def host_path(path: str) -> str:
-            for known, source in folders.items():
-                if path == known or path.startswith(f"{known}/"):
-                    return str(source) + path[len(known) :]
+            for inner, source in folders.items():
+                if path == inner or path.startswith(f"{inner}/"):
+                    return str(source) + path[len(inner) :]
             return str(self.scratch / "data" / Path(path).name)
 
         return host_path
@@ -96,11 +96,11 @@ def start_sandboxed(
     view = replace(view, devices=sandbox.devices)
     with contextlib.ExitStack() as stack:
         argv, descriptors, environment = _prepared(sandbox, view, limits, inner, stack)
-        held = stack.enter_context(kernel_prefix(limits))
+        prefix = stack.enter_context(kernel_prefix(limits))
         # `env` comes last: systemd-run needs an environment of its own.
         words = [f"{name}={value}" for name, value in sorted(environment.items())]
         with subprocess.Popen(  # noqa: S603 (built here, no shell)
-            [*held, *kernel_limits(limits), *(["/usr/bin/env", *words] if words else []), *argv],
+            [*prefix, *kernel_limits(limits), *(["/usr/bin/env", *words] if words else []), *argv],
             env={},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

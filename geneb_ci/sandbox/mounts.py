@@ -88,8 +88,8 @@ def view(
         # A shared libpython is found by a path that was fixed when it was built.
         environment["LD_LIBRARY_PATH"] = f"{PYTHON}/lib"
     paths = [HARNESS]
-    own = _packages() if packages is None else [str(packages.resolve()), *_packages()]
-    for index, folder in enumerate(own):
+    package_folders = _packages() if packages is None else [str(packages.resolve()), *_packages()]
+    for index, folder in enumerate(package_folders):
         folders[f"{PACKAGES}/{index}"] = folder
         paths.append(f"{PACKAGES}/{index}")
     environment["PYTHONPATH"] = ":".join(paths)

@@ -132,11 +132,11 @@ def kill(processes: list[Process], timeout: float) -> list[Process]:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(process.pid, signal.SIGKILL)
     deadline = time.monotonic() + timeout
-    left = [process for process in processes if alive(process)]
-    while left and time.monotonic() < deadline:
+    survivors = [process for process in processes if alive(process)]
+    while survivors and time.monotonic() < deadline:
         time.sleep(0.005)
-        left = [process for process in left if alive(process)]
-    return left
+        survivors = [process for process in survivors if alive(process)]
+    return survivors
 
 
 def _proportional(process: Process) -> int:
@@ -191,8 +191,8 @@ def refuse_leftovers(folder: Path) -> None:
 
 def save_namespaces(folder: Path, sandboxed: list[Process]) -> None:
     """Save the namespaces of a sandbox's processes, for the check before the next audit."""
-    own = namespace(os.getpid())
-    names = {namespace(process.pid) for process in sandboxed} - {own, None}
+    namespaces = namespace(os.getpid())
+    names = {namespace(process.pid) for process in sandboxed} - {namespaces, None}
     with (folder / NAMESPACES).open("a", encoding="ascii") as stream:
         stream.writelines(f"{name}\n" for name in sorted(filter(None, names)))
 
@@ -237,7 +237,7 @@ REMOVE_SECONDS = 2
 
 
 def kernel_holder() -> Holder:
-    """Return what limits the number of processes on this machine."""
+    """Return the part of this machine that limits the number of processes."""
     with contextlib.ExitStack() as stack:
         if _make_groups(Limits(), stack):
             return "control group"

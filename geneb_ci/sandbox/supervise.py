@@ -108,9 +108,9 @@ class Receiver:
         import numpy as np  # slow to import, and only needed here
 
         if self._shape is None or len(self._data) < self._expected:
-            what = _known_format(bytes(self._data[:8]))
+            form = _known_format(bytes(self._data[:8]))
             raise _refused(
-                f"the result ended after {len(self._data):,} of {self._expected:,} bytes{what}"
+                f"the result ended after {len(self._data):,} of {self._expected:,} bytes{form}"
             )
         rows, width, size = self._shape
         values = np.frombuffer(self._data, dtype=DTYPES[size], offset=HEADER.size)
@@ -145,9 +145,9 @@ class Receiver:
 
 
 def _known_format(start: bytes) -> str:
-    for magic, what in _FAMILIAR.items():
+    for magic, format_name in _FAMILIAR.items():
         if start.startswith(magic):
-            return f" ({what})"
+            return f" ({format_name})"
     return ""
 
 
@@ -229,8 +229,8 @@ class _Watch:
             for stream, take in takers:
                 selector.register(_open(stream), selectors.EVENT_READ, take)
             while selector.get_map() or self._process.poll() is None:
-                ready = selector.select(TICK)
-                for key, _ in ready:
+                events = selector.select(TICK)
+                for key, _ in events:
                     piece = os.read(key.fd, PIECE)
                     if piece:
                         key.data(piece)
@@ -247,13 +247,13 @@ class _Watch:
         for _ in range(2):
             for process in processes.descendants(self._process.pid):
                 self._seen[process.pid, process.started] = process
-            left = processes.kill(list(self._seen.values()), KILL_SECONDS)
+            survivors = processes.kill(list(self._seen.values()), KILL_SECONDS)
         self._process.kill()
         self._process.wait()
-        if left:
+        if survivors:
             raise StillRunning(
-                f"{len(left)} processes of the sandbox still run after SIGKILL: "
-                f"{', '.join(str(process.pid) for process in left)}",
+                f"{len(survivors)} processes of the sandbox still run after SIGKILL: "
+                f"{', '.join(str(process.pid) for process in survivors)}",
                 "restart the machine before the next audit",
             )
 
@@ -292,16 +292,17 @@ class _Watch:
             )
         most = self._limits.memory_mib * MIB
         files = processes.memory_files(running) if self._looks % FILES_EVERY == 0 else 0
-        taken = processes.used_memory(running, most - files) + files
-        self.peak = max(self.peak, taken)
-        if taken > most:
+        used = processes.used_memory(running, most - files) + files
+        self.peak = max(self.peak, used)
+        if used > most:
             raise self._stopped(
-                "memory_mib", f"it used {taken // MIB} MiB, more than {self._limits.memory_mib}"
+                "memory_mib", f"it used {used // MIB} MiB, more than {self._limits.memory_mib}"
             )
-        if (left := processes.available_memory()) < self._limits.host_floor_mib * MIB:
+        available, floor = processes.available_memory(), self._limits.host_floor_mib
+        if available < floor * MIB:
             raise self._stopped(
                 "host_floor_mib",
-                f"the machine has {left // MIB} MiB left, less than {self._limits.host_floor_mib}",
+                f"the machine has {available // MIB} MiB left, less than {floor}",
             )
 
     @staticmethod

@@ -51,7 +51,7 @@ def command_after(report: Report, paths: Sequence[Path], folder: Path) -> str:
 
 
 def _after_branch(report: Report, errors: Sequence[Finding], folder: Path) -> str:
-    """Return what comes after the server's verdict on a branch."""
+    """Return the next step after the server's verdict on a branch."""
     layout = find_layout(folder)
     model = report.proposal.model if report.proposal is not None else None
     if errors and errors[0].rule not in CHANGE_RULES:
@@ -68,7 +68,7 @@ def _after_branch(report: Report, errors: Sequence[Finding], folder: Path) -> st
 
 
 def _after_row(report: Report, row: Path, folder: Path) -> str:
-    """Return what comes after a row without errors, where it is new or changed."""
+    """Return the next step after a row without errors, where it is new or changed."""
     layout = find_layout(folder)
     if not _is_board(layout):
         layout = find_layout(row.parent)
@@ -114,9 +114,11 @@ def _fix(errors: Sequence[Finding], again: Sequence[str], root: Path) -> str:
     first = errors[0]
     if first.rule in {FOREIGN, POINTER} and (commands := _COMMAND.findall(first.fix)):
         parent = str(PurePosixPath(first.file).parent)
-        named = {"FILE": first.file, "DIR": parent, "FOLDER": parent}
+        path_by_word = {"FILE": first.file, "DIR": parent, "FOLDER": parent}
         return re.sub(
-            rf"\b({'|'.join(named)})\b", lambda word: shlex.quote(named[word[0]]), commands[0]
+            rf"\b({'|'.join(path_by_word)})\b",
+            lambda word: shlex.quote(path_by_word[word[0]]),
+            commands[0],
         )
     if first.rule == "extractor-mismatch":
         return shlex.join(["geneb-ci", "explain", first.rule])  # an edit would hide what ran

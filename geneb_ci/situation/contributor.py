@@ -125,8 +125,8 @@ class BranchState(CloneState):
     def title(self) -> str:
         """The first line: whose step it is, the branch, and the model."""
         where = f"branch {self.tree.branch}" if self.tree.branch else "no branch"
-        what = f", model {self.model}" if self.model else ""
-        return f"contributor: {where}{what}"
+        model_text = f", model {self.model}" if self.model else ""
+        return f"contributor: {where}{model_text}"
 
 
 def _join(*words: str) -> str:
@@ -330,8 +330,8 @@ def _verify_and_commit(state: BranchState) -> str:
 
 def _base(state: BranchState) -> Iterator[str]:
     yield state.title
-    here = state.tree.branch or "none"
-    yield f"a pull request is made from a branch of its own, and this is {here}"
+    branch = state.tree.branch or "none"
+    yield f"a pull request is made from a branch of its own, and this is {branch}"
 
 
 def _branch_off(state: BranchState) -> str:

@@ -128,6 +128,8 @@ class WaitingPull(NamedTuple):
     action: str
     number_waiting: int
     is_to_be_audited: bool = False
+    address: str = ""
+    """Address of its repository for git, where the program gh does not reach it, or ""."""
 
 
 @dataclass(frozen=True)
@@ -458,6 +460,9 @@ def _view_pull(state: BoardState) -> str:
 
 def pull_command(pull: WaitingPull, repository: str) -> str:
     """Return the command for what a pull request waits for: its action, or a look at it."""
+    if pull.address:
+        fetch = shlex.join(["git", "fetch", pull.address, f"pull/{pull.number}/head"])
+        return f"{fetch} && git diff HEAD...FETCH_HEAD"
     if pull.action.startswith("gh "):
         return f"{pull.action} --repo {repository}"
     verb = ["edit", "--add-label", LABEL] if pull.is_to_be_audited else ["view"]

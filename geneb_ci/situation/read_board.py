@@ -27,12 +27,12 @@ from geneb_ci.audit.trust.evidence import RepositoryEvidence, evidence_from
 from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult
+from geneb_ci.common.answers import earlier_answers
 from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, cache_folder, is_practice
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Severity
 from geneb_ci.common.types import Evidence
-from geneb_ci.github.answers import earlier_answers
-from geneb_ci.github.verdict.collect import places_of
+from geneb_ci.github.verdict.checker import places_of
 from geneb_ci.github.verdict.decide import weight_of
 from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
 from geneb_ci.situation.maintainer import (
@@ -114,9 +114,9 @@ class BoardReader:
 
     def key(self) -> KeyFacts:
         """Return the available key that counts, or else the first one that is there."""
-        named = os.environ.get(KEY_VARIABLE, "")
+        key_file = os.environ.get(KEY_VARIABLE, "")
         folder = self.root / KEYS_FOLDER
-        paths = [Path(named)] if named else []
+        paths = [Path(key_file)] if key_file else []
         paths += sorted(folder.glob("*.pem"), reverse=True)
         facts = [fact for path in paths if (fact := self._key_facts(path)) is not None]
         order = ["", NOT_LISTED, EXPIRED, REVOKED]
@@ -129,7 +129,7 @@ class BoardReader:
         return best._replace(free_path=free)
 
     def _key_facts(self, path: Path) -> KeyFacts | None:
-        """Return what the list of keys says of a private key; None for a file that is none."""
+        """Return the facts of a private key in the list of keys; None for a file that is no key."""
         try:
             raw = private_key(path).public_key().public_bytes_raw()
         except UsageProblem:
@@ -156,13 +156,16 @@ class BoardReader:
 
     def _lost_here(self) -> LostStatement | None:
         """Return the first statement that the working tree changes or lacks, and none names so."""
-        own = f"{self.folder}/"
-        if not any(path.startswith(own) for path in self.tree.changed_files) or not self.tree.head:
+        prefix = f"{self.folder}/"
+        if (
+            not any(path.startswith(prefix) for path in self.tree.changed_files)
+            or not self.tree.head
+        ):
             return None
-        known = {file.path for file in self.repository.tree(self.tree.head, (self.folder,))}
+        committed = {file.path for file in self.repository.tree(self.tree.head, (self.folder,))}
         for path in self.tree.changed_files:
-            name = path.removeprefix(own)
-            if path not in known or self.audits.history.here.get(name) in self._named(name):
+            name = path.removeprefix(prefix)
+            if path not in committed or self.audits.history.digests.get(name) in self._named(name):
                 continue  # it is new, or what was restored
             change = "changed" if (self.root / path).is_file() else "deleted"
             reason = f"{name} was {change} since the last commit"
@@ -198,8 +201,8 @@ class BoardReader:
 
     def _pending(self) -> PendingStatement | None:
         """Return the statements of the working tree that are not committed."""
-        own = f"{self.folder}/"
-        paths = [path for path in self.tree.pending if path.startswith(own)]
+        prefix = f"{self.folder}/"
+        paths = [path for path in self.tree.pending if path.startswith(prefix)]
         paths = [path for path in paths if (self.root / path).is_file()]
         if not paths:
             return None
@@ -219,9 +222,9 @@ class BoardReader:
         """Return the statements of the last commit that the base branch lacks."""
         if not self.tree.head or not self.tree.base or self.tree.base == self.tree.branch:
             return ()
-        here = {file.path for file in self.repository.tree(self.tree.head, (self.folder,))}
-        there = {file.path for file in self.repository.tree(self.tree.base, (self.folder,))}
-        return tuple(sorted(here - there))
+        branch_files = {file.path for file in self.repository.tree(self.tree.head, (self.folder,))}
+        main_files = {file.path for file in self.repository.tree(self.tree.base, (self.folder,))}
+        return tuple(sorted(branch_files - main_files))
 
     def _results(self) -> list[FileResult]:
         """Return the result of checking each row."""
@@ -245,12 +248,12 @@ class BoardReader:
                 tried += 1
                 refusal = self._refusal(result.document.path)
                 has_one = not refusal
-            own = [a for a in evidence.of_model(model) if a.withdrawn]
+            withdrawn = [a for a in evidence.of_model(model) if a.withdrawn]
             yield AuditCandidate(
                 model,
                 os.path.relpath(result.document.path, self.root),
                 weight_of(result.findings),
-                own[-1].withdrawn if own else "",
+                withdrawn[-1].withdrawn if withdrawn else "",
                 refusal,
             )
 
@@ -269,8 +272,8 @@ class BoardReader:
         """Return the audits that began and have no record, the most urgent one first."""
         audits = {audit.commitment: audit for audit in self._signed_audits(shown_at)}
         for begun in (*self._plans_here(), *self._worked_on()):
-            known = audits.get(begun.commitment)
-            audits[begun.commitment] = begun if known is None else _together(begun, known)
+            earlier = audits.get(begun.commitment)
+            audits[begun.commitment] = begun if earlier is None else _together(begun, earlier)
         return tuple(sorted(audits.values(), key=_urgency))
 
     @property
@@ -299,8 +302,8 @@ class BoardReader:
 
     def _is_current(self, event: AuditEvent) -> bool:
         """Whether the row is the one that was drawn for; a draw for another is added to its own."""
-        read = self.audits.inputs.submission(event.commitment.model_id)
-        return read is not None and read.sha256 == event.commitment.submission_sha256
+        submission = self.audits.inputs.submission(event.commitment.model_id)
+        return submission is not None and submission.sha256 == event.commitment.submission_sha256
 
     def _of_commitment(
         self, commitment: Commitment, statement: str, shown_at: Mapping[str, str]
@@ -398,16 +401,16 @@ class BoardReader:
         return audit._replace(work=str(folder), sample=words)
 
 
-def _together(here: OpenAudit, signed: OpenAudit) -> OpenAudit:
+def _together(local: OpenAudit, signed: OpenAudit) -> OpenAudit:
     """Return an audit that this machine works on, with what its signed statements say."""
-    return here._replace(
+    return local._replace(
         statement=signed.statement,
         shown_on=signed.shown_on,
-        committed_at=here.committed_at or signed.committed_at,
+        committed_at=local.committed_at or signed.committed_at,
         due=signed.due,
         is_due=signed.is_due,
-        is_drawn=here.is_drawn or signed.is_drawn,
-        age_seconds=signed.age_seconds if here.age_seconds is None else here.age_seconds,
+        is_drawn=local.is_drawn or signed.is_drawn,
+        age_seconds=signed.age_seconds if local.age_seconds is None else local.age_seconds,
     )
 
 

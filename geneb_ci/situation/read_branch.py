@@ -22,9 +22,9 @@ from geneb_ci.common.config import Layout, LayoutKind, is_practice
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.main_branch import Clone, further_places
-from geneb_ci.github.sides import Main, main_at, read_sides
+from geneb_ci.github.trees import Main, main_at, read_proposal
 from geneb_ci.github.verdict.branch import judge_branch
-from geneb_ci.github.verdict.collect import places_of
+from geneb_ci.github.verdict.checker import places_of
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.models.scaffold import run_words
 from geneb_ci.publish.git import BadRepository, GitRepository, NoBranch, repository_at
@@ -104,8 +104,8 @@ class _Reader:
         self.committed = Change((), folders=self.places)
         if tree.base and tree.head:
             self.main = main_at(self.clone, self.clone.commit(tree.base), further_places(layout))
-            sides = read_sides(self.clone, tree.head, self.places, self.main)
-            self.committed = sides.change
+            proposal = read_proposal(self.clone, tree.head, self.places, self.main)
+            self.committed = proposal.change
         self.change = self._with_working_tree()
 
     def _with_working_tree(self) -> Change:
@@ -134,14 +134,14 @@ class _Reader:
         )
         if len(models) == 1:
             state = self._of_model(state, models[0])
-        own = tuple(path for path in self.tree.pending if path in self._own(state))
+        own_paths = tuple(path for path in self.tree.pending if path in self._own(state))
         left_out = tuple(
             path
             for path in self.tree.pending
-            if path not in own and path.startswith(f"{self.places.submissions}/")
+            if path not in own_paths and path.startswith(f"{self.places.submissions}/")
         )
-        state = dataclasses.replace(state, pending=own, other_uncommitted=left_out)
-        is_whole = not (own or state.row_errors.number or state.card_errors.number)
+        state = dataclasses.replace(state, pending=own_paths, other_uncommitted=left_out)
+        is_whole = not (own_paths or state.row_errors.number or state.card_errors.number)
         if is_whole and self.committed.files and not state.moves and len(models) < 2:  # noqa: PLR2004
             return dataclasses.replace(state, verdict=self._verdict())
         return state
@@ -201,13 +201,13 @@ class _Reader:
                 folders[folder] = folders.get(folder, 0)
         for folder in sorted(folders):
             files = [p for p in self.tree.untracked_files if str(PurePosixPath(p).parent) == folder]
-            known = described_by(model_meta(self.layout.root / folder))
+            meta = described_by(model_meta(self.layout.root / folder))
             placeholders = (("model_id", "ID"), ("display", "NAME"), ("params", "N"))
             words: list[str] = []
             for option, placeholder in placeholders:
-                if option not in known:
+                if option not in meta:
                     words += [f"--{option.replace('_', '-')}", placeholder]
-            return ResultsFolder(folder, len(files), tuple(words), str(known.get("model_id", "")))
+            return ResultsFolder(folder, len(files), tuple(words), str(meta.get("model_id", "")))
         return None
 
     def _of_model(self, state: BranchState, model: str) -> BranchState:
@@ -234,10 +234,10 @@ class _Reader:
         fatal = [f for f in about_card if f.rule == MISSING_CARD or f in errors]
         other = [f for f in errors if f not in fatal and f.rule not in EXTRACTOR_RULES]
         own_module = "" if is_built_in(value) else extractor_module(value)
-        named = dataclasses.replace(self.change, module=own_module).extractor
+        extractor = dataclasses.replace(self.change, module=own_module).extractor
         path = f"{self.places.extractors}/{own_module}" if own_module else ""
-        if named is not None and named.after is not None:
-            path = named.path  # format 1.0 names none: it is the only one that is added
+        if extractor is not None and extractor.after is not None:
+            path = extractor.path  # format 1.0 names none: it is the only one that is added
         return dataclasses.replace(
             state,
             row=row,
@@ -265,14 +265,18 @@ class _Reader:
 
     def _run_words(self, state: BranchState, model: str, card: Card | None) -> tuple[str, ...]:
         """Return the command that makes the row: by the registry entry, or else by the module."""
-        read = ModelRegistry(self.layout).entry(model)
+        registry_entry = ModelRegistry(self.layout).entry(model)
         extractor, location, options = "EXTRACTOR", "OWNER/MODEL", dict[str, str]()
         if state.module:
             extractor = f"{state.module}:{state.class_name or 'CLASS'}"
-        if read is not None and read.entry.run is not None and read.entry.run.extractor:
-            extractor, options = read.entry.run.extractor, read.entry.options
-        if read is not None and read.entry.weights is not None:
-            location = read.entry.weights.location
+        if (
+            registry_entry is not None
+            and registry_entry.entry.run is not None
+            and registry_entry.entry.run.extractor
+        ):
+            extractor, options = registry_entry.entry.run.extractor, registry_entry.entry.options
+        if registry_entry is not None and registry_entry.entry.weights is not None:
+            location = registry_entry.entry.weights.location
         facts = _card_facts(card)
         return tuple(run_words(extractor, location, options, {"model_id": model, **facts}))
 
@@ -294,7 +298,7 @@ class _Reader:
         return mismatch.message if mismatch is not None else ""
 
     def _findings(self, row: str) -> Sequence[Finding]:
-        """Return what is found about a row as it is in the working tree."""
+        """Return the findings about a row as it is in the working tree."""
         report = self.checked
         if report is not None and not (report.proposal and {*self.tree.pending}):
             return report.findings
@@ -353,7 +357,7 @@ _NUMBER = re.compile(r"\d[\d,]*")
 
 
 def _card_facts(card: Card | None) -> Mapping[str, str]:
-    """Return what a card says that the board shows, by the name of the option of a run."""
+    """Return the facts of a card that the board shows, by the name of the option of a run."""
     if card is None:
         return {}
     texts = {

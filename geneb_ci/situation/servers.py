@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from geneb_ci.github.ages import duration
-from geneb_ci.github.api import GitHub, connect
+from geneb_ci.github.api import GitHub, connect, reached_by_gh, repository_address
 from geneb_ci.github.queue import Queue, Step, Turn, read_queue
 from geneb_ci.publish.difference import LiveStatus, standing_of
 from geneb_ci.publish.generation import source_of
@@ -40,21 +40,21 @@ def pull_of(repository: str, head: str) -> OpenPull | None:
 def seen_on(
     repository: str | None, space: str | None, clone: GitRepository, audits: tuple[OpenAudit, ...]
 ) -> ServerAnswers:
-    """Return what the servers say that are named: both, one or none of them.
+    """Return the answers of the servers that are named: both, one or none of them.
 
     Raises ForgeProblem, PublishFault, and UsageProblem without a token or for an impossible name.
     """
-    seen = ServerAnswers()
+    answers = ServerAnswers()
     if repository is not None:
         with connect(repository) as github:
-            seen = ServerAnswers(
+            answers = ServerAnswers(
                 is_github_known=True,
                 shown_at=_shown_at(github, audits),
-                pull=waiting_pull(read_queue(github)),
+                pull=waiting_pull(read_queue(github), repository),
             )
     if space is not None:
-        seen = seen._replace(live=live_board(require_space(space, "--space"), clone))
-    return seen
+        answers = answers._replace(live=live_board(require_space(space, "--space"), clone))
+    return answers
 
 
 def _shown_at(github: GitHub, audits: tuple[OpenAudit, ...]) -> dict[str, str]:
@@ -67,7 +67,7 @@ def _shown_at(github: GitHub, audits: tuple[OpenAudit, ...]) -> dict[str, str]:
     return {commitment: moment for commitment, moment in moments.items() if moment}
 
 
-def waiting_pull(queue: Queue) -> WaitingPull | None:
+def waiting_pull(queue: Queue, repository: str) -> WaitingPull | None:
     """Return the first pull request of a queue that waits for a maintainer; None without one."""
     rows = [row for row in queue.rows if row.turn is Turn.MAINTAINER]
     if not rows:
@@ -75,7 +75,8 @@ def waiting_pull(queue: Queue) -> WaitingPull | None:
     row = rows[0]
     age = duration(row.age_seconds)
     is_to_be_audited = row.step is Step.AUDIT
-    return WaitingPull(row.number, row.name, age, row.action, len(rows), is_to_be_audited)
+    address = "" if reached_by_gh() else repository_address(repository)
+    return WaitingPull(row.number, row.name, age, row.action, len(rows), is_to_be_audited, address)
 
 
 def live_board(name: str, clone: GitRepository) -> LiveBoard:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from geneb_ci.audit.record.keys import KEY_VARIABLE
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
-from geneb_ci.github.verdict.collect import places_of
+from geneb_ci.github.verdict.checker import places_of
 from geneb_ci.publish.git import BadRepository, repository_at
 from geneb_ci.situation import contributor
 from geneb_ci.situation.read_branch import read_branch
@@ -55,9 +55,9 @@ def _step_of(
 
 def _has_key(layout: Layout) -> bool:
     """Whether a private key is available in a repository of a board."""
-    own = layout.root / KEYS_FOLDER
+    keys_folder = layout.root / KEYS_FOLDER
     is_board = layout.kind is not LayoutKind.ALONE
-    return is_board and (bool(os.environ.get(KEY_VARIABLE)) or any(own.glob("*.pem")))
+    return is_board and (bool(os.environ.get(KEY_VARIABLE)) or any(keys_folder.glob("*.pem")))
 
 
 def _has_unmerged_statements(layout: Layout) -> bool:
@@ -94,14 +94,14 @@ def _maintainer_step(
         from geneb_ci.situation.servers import seen_on  # the extras `github` and `hub`
 
         clone = repository_at(layout)
-        seen = seen_on(repository, space, clone, state.audits)
+        answers = seen_on(repository, space, clone, state.audits)
         reader = BoardReader(layout, clone, state.tree, now)
         state = dataclasses.replace(
             state,
-            audits=reader.open_audits(seen.shown_at),
-            pull=seen.pull,
-            live=seen.live,
-            is_github_known=seen.is_github_known,
+            audits=reader.open_audits(answers.shown_at),
+            pull=answers.pull,
+            live=answers.live,
+            is_github_known=answers.is_github_known,
             repository=repository or state.repository,
         )
     return decide(Role.MAINTAINER, state, maintainer.TABLE)

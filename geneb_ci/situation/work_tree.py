@@ -138,15 +138,15 @@ def read_work_tree(repository: GitRepository, folders: RepositoryFolders) -> Wor
 
 def _entries(parts: list[str]) -> Iterator[tuple[str, str]]:
     """Yield kind and text of each entry of `git status`; a rename is a change of both paths."""
-    rest = iter(parts)
-    for part in rest:
+    iterator = iter(parts)
+    for part in iterator:
         kind = part[:1]
         if kind in {"#", "?"}:
             yield kind, part[2:]
         elif kind in _FIELDS:
             yield kind if kind == _UNMERGED else _TRACKED, part.split(" ", _FIELDS[kind])[-1]
         if kind == _RENAMED:
-            yield _TRACKED, next(rest)
+            yield _TRACKED, next(iterator)
 
 
 def _ignored(repository: GitRepository, places: RepositoryFolders) -> Iterator[str]:

@@ -76,8 +76,8 @@ class Hull:
     def remember(self, sign: int, corners: "list[_Corner]") -> None:
         """Keep tables of which a mean was found possible."""
         tables = tuple(corner.table for corner in corners)
-        others = [earlier for earlier in self.seen[sign] if earlier != tables]
-        self.seen[sign] = [tables, *others[: SEEN_MAX - 1]]
+        earlier_tables = [earlier for earlier in self.seen[sign] if earlier != tables]
+        self.seen[sign] = [tables, *earlier_tables[: SEEN_MAX - 1]]
 
     def look(self, plane: Plane) -> Triple:
         """Return the sampled table with the greatest value of a plane."""
@@ -318,15 +318,15 @@ def _face(corners: list[_Corner], sign: int) -> _Face | None:
 def _enter(corners: list[_Corner], table: Triple) -> list[_Corner]:
     """Replace the corner whose weight first becomes 0 by a new table (simplex pivot)."""
     shares = _shares(tuple(corner.table for corner in corners), table.acc, table.f1)
-    given = [
+    ratios = [
         corner.weight / share if share > SHARE_MIN else float("inf")
         for corner, share in zip(corners, shares, strict=True)
     ]
-    leaving = given.index(min(given))
-    weight = max(given[leaving], 0.0)
-    rest = [
+    leaving = ratios.index(min(ratios))
+    weight = max(ratios[leaving], 0.0)
+    moved = [
         _Corner(c.table, c.weight - weight * share)
         for c, share in zip(corners, shares, strict=True)
     ]
-    rest[leaving] = _Corner(table, weight)
-    return rest
+    moved[leaving] = _Corner(table, weight)
+    return moved

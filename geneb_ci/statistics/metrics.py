@@ -101,9 +101,9 @@ def column_decimals(values: Sequence[float], repeats: int = 1) -> int:
 
 def is_mixed(values: Iterable[float]) -> bool:
     """Whether MCC and F1 of a regime are partly rounded, partly not."""
-    given = list(filter(None, values))
-    rounded = sum(decimals(value) <= ROUNDED for value in given if not is_unrounded(value))
-    return rounded < len(given) and rounded >= MIXED_SHARE * len(given)
+    non_zero = list(filter(None, values))
+    rounded = sum(decimals(value) <= ROUNDED for value in non_zero if not is_unrounded(value))
+    return rounded < len(non_zero) and rounded >= MIXED_SHARE * len(non_zero)
 
 
 def half_width(length: int) -> float:

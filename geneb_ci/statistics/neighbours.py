@@ -85,12 +85,13 @@ def _sorted_cells(table: ScoreTable) -> list[tuple[list[float], list[int]]]:
 def copies(view: RowView) -> list[Resemblance]:
     """Return the rows that count as copies, the most similar first."""
     counts, present = _near_counts(view), _present(view.table)
-    own = _count(view.row)
+    own_count = _count(view.row)
     similar = [
         _resemblance(view.row, i, view.table.vectors[i], near)
         for i, near in counts.items()
         # At least so many cells are compared, and more cells need more that are near.
-        if i != view.own_index and near >= near_cells_of_copy(own + present[i] - len(view.row))
+        if i != view.own_index
+        and near >= near_cells_of_copy(own_count + present[i] - len(view.row))
     ]
     alike = [row for row in similar if row.near_cells >= near_cells_of_copy(row.cells)]
     return sorted(alike, key=lambda near: (-near.near_cells, near.number))
@@ -171,13 +172,17 @@ def affine_copy(
 
     Rows that the fit moves by `moved_min` or less are passed over: a plain copy hides no other.
     """
-    own = _standardised(view.row[part])
-    if own is None:
+    own_row = _standardised(view.row[part])
+    if own_row is None:
         return None
     best: AffineFit | None = None
     size = part.stop - part.start
-    far = residual_max * math.sqrt(size) / own.norm
-    first, last, head = own.standard[0], own.standard[-1], own.standard[:_FIRST_CELLS]
+    far = residual_max * math.sqrt(size) / own_row.norm
+    first, last, head = (
+        own_row.standard[0],
+        own_row.standard[-1],
+        own_row.standard[:_FIRST_CELLS],
+    )
     # The residual is below the limit if 1 - r^2 < far^2 for the correlation r > 0; the squared
     # distance of the two vectors is 2 - 2 r, and that of their first cells is no larger.
     apart = math.sqrt(2.0 - 2.0 * math.sqrt(max(0.0, 1.0 - far * far))) + _SLACK
@@ -190,16 +195,18 @@ def affine_copy(
         scores = other.standard
         if abs(first - scores[0]) > far or abs(last - scores[-1]) > far:
             continue
-        correlation = dot(own.standard, other.standard)
-        residual = own.norm * math.sqrt(max(0.0, 1 - correlation * correlation) / size)
+        correlation = dot(own_row.standard, other.standard)
+        residual = own_row.norm * math.sqrt(max(0.0, 1 - correlation * correlation) / size)
         if (
             correlation > 0
             and residual < residual_max
             and (best is None or residual < best.residual)
         ):
-            slope = correlation * own.norm / other.norm
-            offset = own.mean - slope * other.mean
-            moved = abs(own.mean - other.mean) + abs(own.norm - other.norm) / math.sqrt(size)
+            slope = correlation * own_row.norm / other.norm
+            offset = own_row.mean - slope * other.mean
+            moved = abs(own_row.mean - other.mean) + abs(own_row.norm - other.norm) / math.sqrt(
+                size
+            )
             if moved <= moved_min:
                 continue
             best = AffineFit(number, slope, offset, residual, moved)
@@ -295,8 +302,8 @@ def relations_of(benchmark: Benchmark) -> tuple[Relation, ...]:
 
 @functools.lru_cache(maxsize=4)
 def _relations(tasks: tuple[_TaskFacts, ...]) -> tuple[Relation, ...]:
-    known = [t for t in tasks if len(t.counts) == 2]  # noqa: PLR2004 (two classes)
-    return (*_unions(known), *_splits_of_one_assay(known))
+    two_class = [t for t in tasks if len(t.counts) == 2]  # noqa: PLR2004 (two classes)
+    return (*_unions(two_class), *_splits_of_one_assay(two_class))
 
 
 def _unions(tasks: list[_TaskFacts]) -> Iterator[Relation]:
@@ -361,10 +368,10 @@ def usual_gap(
     """Return median and scale over the other rows; None if they vary too much or are too few."""
     gaps = _relation_gaps(table, relations)[number, offset]
     if excluded is not None:
-        own = relations[number].gap(table.vectors[excluded], offset)
-        if own in gaps:
+        own_gap = relations[number].gap(table.vectors[excluded], offset)
+        if own_gap in gaps:
             gaps = gaps.copy()
-            gaps.remove(own)
+            gaps.remove(own_gap)
     elif len(gaps) >= rows_min:
         return _usual_gaps(table, relations)[number, offset]
     return _usual(gaps) if len(gaps) >= rows_min else None

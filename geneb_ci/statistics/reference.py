@@ -187,8 +187,8 @@ class Reference:
     def scale(self, cell: int, regime: int, excluded: int | None) -> float:
         """Return the noise scale of a cell, without the residual of row `excluded`."""
         numbers = self.spread[cell]
-        own = None if excluded is None else self.sizes[excluded][cell]
-        return _shrunk(_central_mean(numbers, own) / _BULK, self.pooled[regime], len(numbers))
+        own_size = None if excluded is None else self.sizes[excluded][cell]
+        return _shrunk(_central_mean(numbers, own_size) / _BULK, self.pooled[regime], len(numbers))
 
     def scales(self, excluded: int | None) -> list[float]:
         """Return the noise scale of every cell, without the residuals of row `excluded`."""
@@ -322,10 +322,10 @@ def _residuals(
     """Return leave-one-out residuals: each row from the others, each cell left out (from K^-1)."""
     residuals = []
     for i, row in enumerate(rows):
-        own = 1.0 / fit.inverse[i][i]
+        variance = 1.0 / fit.inverse[i][i]
         residuals.append(
             [
-                s * u * own / (1.0 - q + u * u * own) + (x - m - z)
+                s * u * variance / (1.0 - q + u * u * variance) + (x - m - z)
                 for s, u, q, x, m, z in zip(
                     unit,
                     fit.products[i],
@@ -345,7 +345,7 @@ def _scales(
 ) -> tuple[list[float], list[list[float]], tuple[float, ...]]:
     """Return scales of cells, residuals divided by each row's spread, and scales of regimes."""
     sizes = [[abs(x) for x in row] for row in residuals]
-    for left in range(rounds, 0, -1):
+    for rounds_left in range(rounds, 0, -1):
         raw = [_central_mean(sorted(column), None) / _BULK for column in zip(*sizes, strict=True)]
         pooled = tuple(median(raw[part]) for part in regimes)
         scale = [
@@ -353,7 +353,7 @@ def _scales(
             for part, p in zip(regimes, pooled, strict=True)
             for s in raw[part]
         ]
-        if left > 1:
+        if rounds_left > 1:
             sizes = [_residuals_over_spread(row, scale, regimes) for row in residuals]
     return scale, sizes, pooled
 
@@ -364,8 +364,8 @@ def _residuals_over_spread(
     """Return the absolute residuals of a row, divided by the row's spread."""
     sizes: list[float] = []
     for part in regimes:
-        own = row_spread([x / s for x, s in zip(row[part], scale[part], strict=True)])
-        sizes += [abs(x) / own for x in row[part]]
+        spread = row_spread([x / s for x, s in zip(row[part], scale[part], strict=True)])
+        sizes += [abs(x) / spread for x in row[part]]
     return sizes
 
 

@@ -85,8 +85,8 @@ def leave_one_out_of(
             row_spread([t for x, t in zip(row[part], sizes, strict=True) if not math.isnan(x)])
         )
         distance += [t / max(1.0, spreads[-1]) for t in sizes]
-    named = {reference.rows[k]: w for k, w in enumerate(weights) if w}
-    return LeaveOneOut(predicted, distance, tuple(spreads), named)
+    weight_by_row = {reference.rows[k]: w for k, w in enumerate(weights) if w}
+    return LeaveOneOut(predicted, distance, tuple(spreads), weight_by_row)
 
 
 @functools.lru_cache(maxsize=2)
@@ -115,8 +115,8 @@ def _dots(
 
     `squares` are |a|^2. The error is some 1e-16 of the squares, which are thousands here.
     """
-    pairs, own = zip(rows, squares, strict=True), dot(other, other)
-    return [(square + own - math.dist(row, other) ** 2) / 2 for row, square in pairs]
+    pairs, own_square = zip(rows, squares, strict=True), dot(other, other)
+    return [(square + own_square - math.dist(row, other) ** 2) / 2 for row, square in pairs]
 
 
 def _downdated(
@@ -239,8 +239,8 @@ def view_of(row: Vector, own_path: Path, peers: Peers, benchmark: Benchmark) -> 
 
 def shots_of(benchmark: Benchmark) -> tuple[float, ...]:
     """Return the training sequences per class of each regime; infinite if all are used."""
-    known = benchmark.protocol.few_shot_k
-    return tuple(known.get(regime, math.inf) for regime in benchmark.regimes)
+    shots_by_regime = benchmark.protocol.few_shot_k
+    return tuple(shots_by_regime.get(regime, math.inf) for regime in benchmark.regimes)
 
 
 RIDGE = 3.0

@@ -88,9 +88,11 @@ def _prototypes() -> dict[str, str]:
     raw = json.loads((files(_PACKAGE) / "confusables.json").read_text(encoding="utf-8"))
     alike = {key.strip(_MARK): [entry["c"].strip(_MARK) for entry in raw[key]] for key in raw}
     return {
-        character: others[0]
-        for character, others in alike.items()
-        if len(character) == 1 and len(others) == 1 and _stands_for(others[0], character, alike)
+        character: lookalikes[0]
+        for character, lookalikes in alike.items()
+        if len(character) == 1
+        and len(lookalikes) == 1
+        and _stands_for(lookalikes[0], character, alike)
     }
 
 

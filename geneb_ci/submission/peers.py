@@ -217,18 +217,16 @@ class Peers:
         shapes: NameTuples = {}
         rows_read = [self._row(path, shapes, keep=path in candidates) for path in self.paths]
         replaced = {scores.model_id for scores in rows_read if scores.model_id}
-        for other in self.population:
-            if isinstance(other, KnownEmbedding):
+        for peer in self.population:
+            if isinstance(peer, KnownEmbedding):
                 row = (
-                    PeerRow(other.path, other.names, other.values)
-                    if other.path in candidates
-                    else None
+                    PeerRow(peer.path, peer.names, peer.values) if peer.path in candidates else None
                 )
                 scores = ReadRow(
-                    other.path, other.model_id, other.digest, _forms(other.model_id, ""), row
+                    peer.path, peer.model_id, peer.digest, _forms(peer.model_id, ""), row
                 )
-            elif other not in self._own_paths:
-                scores = self._row(other, shapes, keep=other in candidates)
+            elif peer not in self._own_paths:
+                scores = self._row(peer, shapes, keep=peer in candidates)
             else:
                 continue
             if scores.model_id not in replaced:
@@ -249,15 +247,17 @@ class Peers:
         if raw is None and self.known:
             with contextlib.suppress(NothingChecked):
                 raw = read_bytes(path)
-        known = self.known.get(hashlib.sha256(raw).hexdigest()) if isinstance(raw, bytes) else None
-        if known is not None:
-            return known.as_read(path, keep=keep)
+        known_row = (
+            self.known.get(hashlib.sha256(raw).hexdigest()) if isinstance(raw, bytes) else None
+        )
+        if known_row is not None:
+            return known_row.as_read(path, keep=keep)
         return read_row(path, shapes, keep=keep, raw=raw)
 
     @property
     def _candidates(self) -> list[Path]:
-        others = (row.path if isinstance(row, KnownEmbedding) else row for row in self.population)
-        return [*self.paths, *others]
+        paths = (row.path if isinstance(row, KnownEmbedding) else row for row in self.population)
+        return [*self.paths, *paths]
 
 
 def _by_skeleton(rows: Iterable[ReadRow]) -> dict[str, list[tuple[Path, str]]]:

@@ -79,10 +79,10 @@ class _Scanner(Strings, Scalars):
         return Scan(value, self.spans, self.faults)
 
     def trailing(self) -> None:
-        rest = self.text[self.at : self.at + 20]
-        hint = "JSON has no comments" if rest[0] in "/#" else "a file must be one JSON object"
+        excerpt = self.text[self.at : self.at + 20]
+        hint = "JSON has no comments" if excerpt[0] in "/#" else "a file must be one JSON object"
         message = f"unexpected text after the end of the document: {hint}"
-        raise self.syntax(message, quoted(rest), "the end of the file")
+        raise self.syntax(message, quoted(excerpt), "the end of the file")
 
     def value(self, path: KeyPath, key_at: int) -> Any:
         start = self.at
@@ -114,12 +114,12 @@ class _Scanner(Strings, Scalars):
         """Count a value, a number of a list apart. Stops where there are too many."""
         if listed:
             self.numbers += 1
-            count, limit, what = self.numbers, NUMBERS_MAX, "numbers in lists"
+            count, limit, counted = self.numbers, NUMBERS_MAX, "numbers in lists"
         else:
             self.values += 1
-            count, limit, what = self.values, VALUES_MAX, "values"
+            count, limit, counted = self.values, VALUES_MAX, "values"
         if count > limit:
-            message = f"the document has more than {limit:,} {what}"
+            message = f"the document has more than {limit:,} {counted}"
             expected = f"at most {limit}"
             raise self.stop(
                 Fault("too-many-values", (), message, f"more than {limit}", expected, at=self.at)

@@ -39,9 +39,9 @@ def check_by_schema(value: object) -> tuple[Submission | None, list[Fault]]:
         return None, []
     if not isinstance(value, dict):
         return None, [structure.not_an_object(value)]
-    other = structure.other_file(value)
-    if other is not None:
-        return None, [other]
+    refusal = structure.other_file(value)
+    if refusal is not None:
+        return None, [refusal]
     key = structure.model_key_of(value)
     version = structure.version_of(value)
     unread = value.get("schema_version") is UNUSABLE
@@ -80,8 +80,8 @@ def open_names(schema: dict[str, Any]) -> dict[str, Any]:
     properties = dict(schema["properties"])
     for holder in (definitions, properties):
         for name, entry in holder.items():
-            named = entry.get("x-names")
-            if named:
+            definition_name = entry.get("x-names")
+            if definition_name:
                 inner = next(iter(entry["properties"].values()))
                 reference = {
                     key: inner[key] for key in inner if key not in {"title", "description"}
@@ -137,8 +137,10 @@ def _value_fault(kind: str, path: KeyPath, value: Any, keyword: Any) -> Fault:
     elif kind == "pattern":
         fault = structure.wrong_form(path, value, f"a string of the form {keyword}")
     elif kind in {"enum", "const"}:
-        *others, last = [repr(option) for option in ([keyword] if kind == "const" else keyword)]
-        options = f"{', '.join(others)} or {last}" if others else last
+        *first_options, last = [
+            repr(option) for option in ([keyword] if kind == "const" else keyword)
+        ]
+        options = f"{', '.join(first_options)} or {last}" if first_options else last
         fault = structure.wrong_form(path, value, f"one of {options}")
     else:
         fault = structure.wrong_type(path, value, _TYPE_NAMES[str(keyword)])
@@ -148,8 +150,8 @@ def _value_fault(kind: str, path: KeyPath, value: Any, keyword: Any) -> Fault:
 def _nullable(error: ValidationError, version: str | None) -> Iterator[Fault]:
     """Yield the faults of the non-null branch, for a value that is not null."""
     # Without the error that it is not null, which would count as one of its type.
-    others = [
+    other_types = [
         inner_error for inner_error in error.context or () if inner_error.validator_value != "null"
     ]
-    for inner in _well_typed(others):
+    for inner in _well_typed(other_types):
         yield from _faults(inner, version)

@@ -135,9 +135,9 @@ def check_structure(value: object) -> "tuple[Submission | None, list[Fault]]":
     """Return the typed submission, or None, and the faults."""
     if value is UNUSABLE:
         return None, []
-    other = other_file(value)
-    if other is not None:
-        return None, [other]
+    refusal = other_file(value)
+    if refusal is not None:
+        return None, [refusal]
     if not isinstance(value, dict):
         return None, [not_an_object(value)]
     from pydantic import ValidationError  # see check_quickly
@@ -216,13 +216,13 @@ def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
     whole = dataclasses.replace(
         first, rule="unknown-metric", message=message, found=names, expected=expected
     )
-    rest = [
+    unmatched = [
         fault
         for fault in faults
         if id(fault) not in folded
         and not (fault.rule in _MISSING and (fault.path, _metric_of(fault)) in misnamed)
     ]
-    return [*rest, whole]
+    return [*unmatched, whole]
 
 
 _UNKNOWN = {"unknown-metric", "unknown-field"}
@@ -353,15 +353,15 @@ def missing(path: KeyPath) -> Fault:
 def unknown(path: KeyPath, version: str, *, hint: bool = True) -> Fault:
     """Return the fault of an unknown member."""
     name = str(path[-1])
-    known = known_members(path[:-1], version)
-    meant = near(name, list(known)) if hint else ""
-    rule, what = ("unknown-metric", "metric") if _is_metric(path) else ("unknown-field", "field")
+    known_names = known_members(path[:-1], version)
+    suggestion = near(name, list(known_names)) if hint else ""
+    rule, kind = ("unknown-metric", "metric") if _is_metric(path) else ("unknown-field", "field")
     return Fault(
         rule,
         path,
-        f"{quoted(name)} is not a {what} of this format{meant}",
+        f"{quoted(name)} is not a {kind} of this format{suggestion}",
         quoted(name),
-        first_and_more(list(known), 12),
+        first_and_more(list(known_names), 12),
         on_key=True,
     )
 

@@ -190,8 +190,8 @@ class Strings(Cursor):
 
     def check_characters(self, text: str, path: KeyPath, at: int) -> str:
         """Record lone surrogates and forbidden characters; return the string without surrogates."""
-        if (lone := _SURROGATE.search(text)) is not None:
-            name = _name(lone.group())
+        if (surrogate := _SURROGATE.search(text)) is not None:
+            name = _name(surrogate.group())
             self.fault(
                 "lone-surrogate",
                 path,

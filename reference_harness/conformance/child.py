@@ -27,11 +27,11 @@ class _LineListener(SilentListener):
         self._results = results
 
     def begin(self, task_id: str, todo: int) -> None:
-        """Write what begins and its embeddings."""
+        """Write the name of a property that begins, and the number of its embeddings."""
         _write(self._results, {"begin": task_id, "todo": todo})
 
     def step(self, sequences: int, letters: int) -> None:
-        """Write what was embedded."""
+        """Write the number of embedded sequences."""
         _write(self._results, {"step": [sequences, letters]})
 
     def say(self, line: str) -> None:
@@ -76,7 +76,7 @@ def attempt(slug: str, subject: Subject) -> PropertyResult:
     if check is None:
         raise AssertionError(slug)
     try:
-        seen = check(subject)
+        observed = check(subject)
     except UnverifiedError as error:
         return PropertyResult(
             property=slug,
@@ -102,7 +102,7 @@ def attempt(slug: str, subject: Subject) -> PropertyResult:
         where = _error_place(error)
         sentence = f"{type(error).__name__}: {error}{where}"
         return PropertyResult(property=slug, outcome=Outcome.FAILS, sentence=sentence)
-    sentence, measured = seen if isinstance(seen, tuple) else (seen, None)
+    sentence, measured = observed if isinstance(observed, tuple) else (observed, None)
     return PropertyResult(
         property=slug,
         outcome=Outcome.HOLDS,

@@ -90,8 +90,8 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     shown = min(named, key=lambda m: m.distance, default=shown)
     is_layer = bool(named) or None not in (layer, shown.layer)
     if agreeing and is_layer and pooling is not None:
-        seen = f"Embeddings are {_description(shown, blocks)}, as declared{factor}."
-        return seen, shown.distance
+        sentence = f"Embeddings are {_description(shown, blocks)}, as declared{factor}."
+        return sentence, shown.distance
     if agreeing:
         unclear = [f"layer {declared['layer']!r}"] if not is_layer else []
         unclear += [f"pooling {declared['pooling']!r}"] if pooling is None else []
@@ -122,16 +122,16 @@ def computed_dtype(subject: Subject) -> str:
         subject.embed([sequence], 1)
     rows = subject.embed(many_sequences())
     grid = _half_type(rows)
-    seen = recorder.computed.most_common()
-    where = ", ".join(f"{count} in {name}" for name, count in seen)
+    computed = recorder.computed.most_common()
+    where = ", ".join(f"{count} in {name}" for name, count in computed)
     if declared == UNDECLARED:
-        seen_text = f"outputs of its layers: {where}" if seen else "no layer is visible"
+        seen_text = f"outputs of its layers: {where}" if computed else "no layer is visible"
         msg = f"It declares no dtype ({seen_text})."
         raise UnverifiedError(msg)
-    if seen and seen[0][0] != declared:
+    if computed and (most := computed[0][0]) != declared:
         msg = (
-            f"it declares dtype {declared!r}, and most layers compute in {seen[0][0]} (outputs: "
-            f"{where}): declare {seen[0][0]!r}, or load the model in {declared} without autocast"
+            f"it declares dtype {declared!r}, and most layers compute in {most} (outputs: "
+            f"{where}): declare {most!r}, or load the model in {declared} without autocast"
         )
         raise BrokenError(msg, call([sequence], 1))
     if grid and declared not in _HALVES:
@@ -140,7 +140,7 @@ def computed_dtype(subject: Subject) -> str:
             f"values: declare {grid!r}, or do not round the embeddings"
         )
         raise BrokenError(msg, call(many_sequences()[:1], 1))
-    if seen:
+    if computed:
         return f"Its layers compute in {declared}, as declared (outputs: {where})."
     msg = f"Whether it computes in {declared} cannot be verified: no layer is visible."
     if declared not in _HALVES:
@@ -184,10 +184,10 @@ def _matches(
 ) -> list[_Match]:
     """Return each place and pooling with its largest distance over the calls."""
     worst: dict[tuple[str, str], list[float]] = {}
-    for number, each in enumerate(calls):
-        for path, state in each.recorder.states.items():
+    for number, layer_call in enumerate(calls):
+        for path, state in layer_call.recorder.states.items():
             for variant, vector in _vectors(state):
-                distance = distance_of(each.row, vector)
+                distance = distance_of(layer_call.row, vector)
                 worst.setdefault((path, variant.partition(" ")[0]), [])
                 distances = worst[path, variant.partition(" ")[0]]
                 if len(distances) <= number:
@@ -225,7 +225,7 @@ def _refuse_sum(calls: list[_Call], pooling: str, tolerance: float, example: str
     """Raise BrokenError where the embeddings are a sum of two poolings, and one is declared."""
     if pooling.lower() not in POOLINGS or tolerance > SUM_TOLERANCE:
         return
-    rows = np.concatenate([each.row for each in calls]).astype(np.float64)
+    rows = np.concatenate([layer_call.row for layer_call in calls]).astype(np.float64)
     vectors = _stacked(calls)
     for first, second in _pairs(vectors):
         basis = np.column_stack([vectors[first], vectors[second]])
@@ -245,8 +245,8 @@ def _refuse_sum(calls: list[_Call], pooling: str, tolerance: float, example: str
 def _stacked(calls: list[_Call]) -> dict[tuple[str, str], np.ndarray]:
     """Return place and pooling to the (calls * d,) vectors of the mean over all pieces."""
     stacked: dict[tuple[str, str], list[np.ndarray]] = {}
-    for each in calls:
-        for path, state in each.recorder.states.items():
+    for layer_call in calls:
+        for path, state in layer_call.recorder.states.items():
             for variant, vector in dict(_vectors(state)).items():
                 stacked.setdefault((path, variant), []).append(vector)
     return {
@@ -266,10 +266,10 @@ def _pairs(
         by_path.setdefault(path, []).append((path, variant))
         if variant in SUMMED:
             by_variant.setdefault(variant, []).append((path, variant))
-    for own in by_path.values():
-        yield from itertools.combinations(own, 2)
-    for own in by_variant.values():
-        yield from itertools.combinations(own[-MODULES_MAX:], 2)
+    for path_calls in by_path.values():
+        yield from itertools.combinations(path_calls, 2)
+    for path_calls in by_variant.values():
+        yield from itertools.combinations(path_calls[-MODULES_MAX:], 2)
 
 
 def _layers(recorder: Recorder) -> tuple[dict[str, int | None], int | None]:

@@ -51,13 +51,13 @@ class Recorder:
         self._order = 0
 
     def __enter__(self) -> Self:
-        known: set[int] = set()
+        hooked: set[int] = set()
         for root, module in torch_modules(self._extractor):
             for name, submodule in module.named_modules():
                 path = f"{root}.{name}" if name else root
-                if id(submodule) in known:
+                if id(submodule) in hooked:
                     continue
-                known.add(id(submodule))
+                hooked.add(id(submodule))
                 self.modules[path] = submodule
                 # A scripted module may refuse hooks: it is then as invisible as no module.
                 with contextlib.suppress(Exception):
@@ -95,9 +95,9 @@ class Recorder:
         for tensor in tensors:
             if self._keep(path, tensor):
                 break
-        own = any(p.ndim > 1 for p in module.parameters(recurse=False))
+        has_weights = any(p.ndim > 1 for p in module.parameters(recurse=False))
         first = next((t for t in tensors if t.is_floating_point()), None)
-        if own and first is not None and "Embedding" not in type(module).__name__:
+        if has_weights and first is not None and "Embedding" not in type(module).__name__:
             self.computed[str(first.dtype).removeprefix("torch.")] += 1
 
     def _keep(self, path: str, tensor: Any) -> bool:  # a tensor
@@ -123,11 +123,11 @@ def torch_modules(extractor: object) -> Iterator[tuple[str, Any]]:
     torch = sys.modules.get("torch")
     if torch is None:
         return
-    seen: set[int] = set()
-    yield from _inside(type(extractor).__name__, extractor, torch.nn.Module, seen, 0)
+    visited: set[int] = set()
+    yield from _inside(type(extractor).__name__, extractor, torch.nn.Module, visited, 0)
     home = sys.modules.get(type(extractor).__module__)
     for name, value in list(getattr(home, "__dict__", {}).items()):
-        if isinstance(value, torch.nn.Module) and id(value) not in seen:
+        if isinstance(value, torch.nn.Module) and id(value) not in visited:
             yield name, value
 
 
@@ -135,22 +135,22 @@ def _inside(
     name: str,
     value: Any,
     kind: type,
-    seen: set[int],
+    visited: set[int],
     depth: int,
 ) -> Iterator[tuple[str, Any]]:
-    if id(value) in seen or isinstance(value, str | bytes | int | float | type | None):
+    if id(value) in visited or isinstance(value, str | bytes | int | float | type | None):
         return
-    seen.add(id(value))
+    visited.add(id(value))
     if isinstance(value, kind):
         yield name, value
         return
     if isinstance(value, dict | list | tuple):
         items = value.values() if isinstance(value, dict) else value
         for item, _ in zip(list(items), range(ITEMS_MAX), strict=False):
-            yield from _inside(name, item, kind, seen, depth)
+            yield from _inside(name, item, kind, visited, depth)
     elif depth < DEPTH_MAX:
         for attribute, item in list(getattr(value, "__dict__", {}).items()):
-            yield from _inside(attribute, item, kind, seen, depth + 1)
+            yield from _inside(attribute, item, kind, visited, depth + 1)
 
 
 def _tensors(output: Any) -> Iterable[Any]:

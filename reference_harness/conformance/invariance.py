@@ -171,8 +171,8 @@ def evaluation_mode(subject: Subject) -> tuple[str, float]:
     _reseed(1)
     first = subject.embed(sequences)
     _reseed(2)
-    seen = "Nothing is in training mode" if modules else "No torch module is visible"
-    return f"{seen}, and embeddings do not depend on the seed.", subject.same(
+    sentence = "Nothing is in training mode" if modules else "No torch module is visible"
+    return f"{sentence}, and embeddings do not depend on the seed.", subject.same(
         subject.embed(sequences),
         first,
         "embeddings depend on the random seed, as with active dropout: call .eval() on the model",

@@ -64,11 +64,11 @@ def _check(subject: Subject, text: Text) -> str:
 
 def _compare(reach: ReadSpan, sequence: str, limit: int, count: Callable[[str], int] | None) -> str:
     """Compare the letters that are read with the tokens that are declared."""
-    read = reach.letters
+    letters = reach.letters
     letters_read = sequence[reach.start : reach.stop]
     if count is None:
-        measure = f"{read} letters"
-        if limit - SPECIALS_MAX <= read <= limit * TOKEN_LETTERS_MAX:
+        measure = f"{letters} letters"
+        if limit - SPECIALS_MAX <= letters <= limit * TOKEN_LETTERS_MAX:
             msg = (
                 f"It reads {measure} and cuts {reach.words}; whether they are {limit} "
                 "tokens, as max_length says, is not known: add a method "
@@ -79,7 +79,7 @@ def _compare(reach: ReadSpan, sequence: str, limit: int, count: Callable[[str], 
     else:
         letterwise = count(sequence) - count(sequence[:-1]) == 1 == count("AC") - count("A")
         fits = abs(count(letters_read) - limit) <= (0 if letterwise else MERGE_SLACK)
-        measure = f"{read} letters, {count(letters_read)} tokens"
+        measure = f"{letters} letters, {count(letters_read)} tokens"
     if fits:
         return f"It reads {measure} and cuts {reach.words}, as max_length {limit} says."
     msg = f"it declares max_length {limit}, and reads {measure}: declare the real limit"
@@ -94,14 +94,14 @@ def _reads_all(subject: Subject, limit: object, truncation: str, text: Text) -> 
     sequence = text(letters)
     reach = _reach(subject, sequence)
     if reach.side == "none":
-        read = f"all {letters} letters of the longest sequence tried are read"
+        sentence = f"all {letters} letters of the longest sequence tried are read"
         if truncation == "windows" and isinstance(limit, int):
-            _require_windows(subject, sequence, limit, read)
-            return f"It declares windows and {read}."
+            _require_windows(subject, sequence, limit, sentence)
+            return f"It declares windows and {sentence}."
         if limit == UNDECLARED:
-            msg = f"max_length is undeclared; {read}."
+            msg = f"max_length is undeclared; {sentence}."
             raise UnverifiedError(msg)
-        return f"It declares no limit and {read}."
+        return f"It declares no limit and {sentence}."
     declaration = (
         "leaves max_length undeclared" if limit == UNDECLARED else "declares to read any length"
     )
@@ -112,15 +112,15 @@ def _reads_all(subject: Subject, limit: object, truncation: str, text: Text) -> 
     raise BrokenError(msg, _example(sequence, 0 if reach.start else reach.letters))
 
 
-def _require_windows(subject: Subject, sequence: str, limit: int, read: str) -> None:
+def _require_windows(subject: Subject, sequence: str, limit: int, sentence: str) -> None:
     """Raise UnverifiedError unless a sequence has more tokens than one window takes."""
     count = counter(subject)
     if count is None or count(sequence) <= limit:
         tokens = "an unknown number of" if count is None else f"{count(sequence)}"
         msg = (
-            f"It declares windows of {limit} tokens and {read}, which are {tokens} tokens: whether "
-            "it reads beyond one window is not known; add a method count_tokens(sequences) -> "
-            "list[int], or raise --letters"
+            f"It declares windows of {limit} tokens and {sentence}, which are {tokens} tokens: "
+            "whether it reads beyond one window is not known; add a method "
+            "count_tokens(sequences) -> list[int], or raise --letters"
         )
         raise UnverifiedError(msg)
 
@@ -175,10 +175,10 @@ def _reach(subject: Subject, sequence: str) -> ReadSpan:
 
 def counter(subject: Subject) -> Callable[[str], int] | None:
     """Return a counter of uncut tokens: the extractor's own method, or its tokenizer."""
-    own: Callable[[Sequence[str]], list[int]] | None
-    own = getattr(subject.extractor, "count_tokens", None)
-    if callable(own):
-        return lambda sequence: int(own([sequence])[0])
+    own_counter: Callable[[Sequence[str]], list[int]] | None
+    own_counter = getattr(subject.extractor, "count_tokens", None)
+    if callable(own_counter):
+        return lambda sequence: int(own_counter([sequence])[0])
     tokenizer = getattr(subject.extractor, "tokenizer", None)
     if callable(tokenizer):
         return lambda sequence: len(tokenizer(sequence)["input_ids"])

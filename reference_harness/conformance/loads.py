@@ -56,13 +56,13 @@ class LoadReports:
         """Keep what one load reported of a module."""
         where = type(module).__name__
         absent = set(unexplained(missing, self.allowed_missing))
-        for what, keys in (
+        for fault, keys in (
             ("missing from", sorted(absent)),
             ("left over in", unexplained(unexpected, self.allowed_unexpected)),
         ):
             if keys:
                 self.faults.append(
-                    f"{len(keys)} weights are {what} the file of {where} ({first_and_more(keys)})"
+                    f"{len(keys)} weights are {fault} the file of {where} ({first_and_more(keys)})"
                 )
         self.loaded.append(where)
         for path, inner in module.named_modules():
@@ -74,7 +74,7 @@ class LoadReports:
             ]
 
 
-def weights(subject: Subject) -> str:
+def loaded_weights(subject: Subject) -> str:
     """Check that every weight is from its file, and none of the file is left over."""
     extractor, loads = _watched(subject)
     if loads.faults:
@@ -84,14 +84,14 @@ def weights(subject: Subject) -> str:
             "Auto class)"
         )
         raise BrokenError(msg, f"{subject.spec}(name_model={subject.name_model!r})")
-    held = _weights_of(extractor)
-    if not held:
+    tensors = _weights_of(extractor)
+    if not tensors:
         msg = "Where its numbers come from cannot be verified: no torch module is visible."
         raise UnverifiedError(msg)
     filled = {id(getattr(module, leaf, None)) for module, leaf in loads.filled}
-    by_hand = {name: tensor for name, tensor in held.items() if id(tensor) not in filled}
+    by_hand = {name: tensor for name, tensor in tensors.items() if id(tensor) not in filled}
     if by_hand:
-        return _compared(subject, held, by_hand)
+        return _compared(subject, tensors, by_hand)
     names = first_and_more(sorted(set(loads.loaded)))
     return f"Loads of {names} left no weight missing and none of the file over, as they report."
 
@@ -206,43 +206,45 @@ def _compared(subject: Subject, weights: dict[str, Any], read_by_hand: dict[str,
     stored = {name: tensor for file in files for name, tensor in _tensors(file).items()}
     sources = {name: _equals(weight, stored) for name, weight in weights.items()}
     lacking = [name for name in unexplained(read_by_hand, UNUSED) if not sources[name]]
-    other = [name for name in lacking if _namesake(name, read_by_hand[name], stored)]
-    named = first_and_more(list(dict.fromkeys(file.name for file in files))) or "no file of weights"
-    if other:
+    misshapen = [name for name in lacking if _namesake(name, read_by_hand[name], stored)]
+    origin = (
+        first_and_more(list(dict.fromkeys(file.name for file in files))) or "no file of weights"
+    )
+    if misshapen:
         msg = (
-            f"{len(other)} weights have other numbers than the tensors of {named} by their names "
-            f"({first_and_more(other)}): fill all of them, as "
+            f"{len(misshapen)} weights have other numbers than the tensors of {origin} by their "
+            f"names ({first_and_more(misshapen)}): fill all of them, as "
             "load_state_dict(tensors, strict=True) does"
         )
         raise BrokenError(msg, f"{subject.spec}(name_model={subject.name_model!r})")
     if lacking:
         msg = (
             f"Where {len(lacking)} of {len(weights)} weights come from cannot be verified "
-            f"({first_and_more(lacking)}): no load reports them, and {named} has no such "
+            f"({first_and_more(lacking)}): no load reports them, and {origin} has no such "
             "numbers; load them with load_state_dict(tensors, strict=True)"
         )
         raise UnverifiedError(msg)
     used = {name for names in sources.values() for name in names}
-    if left := unexplained(set(stored) - used, HEADS):
+    if unused := unexplained(set(stored) - used, HEADS):
         msg = (
-            f"Weights are filled by hand, each with numbers of {named}; whether {len(left)} "
-            f"other tensors of it are needed cannot be verified ({first_and_more(left)}): "
+            f"Weights are filled by hand, each with numbers of {origin}; whether {len(unused)} "
+            f"other tensors of it are needed cannot be verified ({first_and_more(unused)}): "
             "load them with load_state_dict(tensors, strict=True)"
         )
         raise UnverifiedError(msg)
-    return f"Each weight has the numbers of a tensor of {named}, and no tensor is left over."
+    return f"Each weight has the numbers of a tensor of {origin}, and no tensor is left over."
 
 
 def _files(subject: Subject) -> list[Path]:
     """Return the files of weights that the command names or that Python was seen to open."""
     endings = (*SAFE, *PICKLED)
-    named = [
+    weight_files = [
         file
         for path in named_paths(subject)
         for file in (sorted(path.iterdir()) if path.is_dir() else [path])
     ]
-    seen = dict.fromkeys(file.resolve() for file in (*named, *map(Path, WATCH.opened)))
-    return [file for file in seen if file.suffix in endings and file.is_file()]
+    files = dict.fromkeys(file.resolve() for file in (*weight_files, *map(Path, WATCH.opened)))
+    return [file for file in files if file.suffix in endings and file.is_file()]
 
 
 def _tensors(file: Path) -> dict[str, Any]:
@@ -258,12 +260,12 @@ def _tensors(file: Path) -> dict[str, Any]:
 
 def _equals(weight: Any, tensors: dict[str, Any]) -> list[str]:
     """Return the names of the tensors that hold the numbers of a weight, as they are or turned."""
-    own = weight.detach().cpu()
+    values = weight.detach().cpu()
     return [
         name
         for name, tensor in tensors.items()
         for form in _orientations(tensor)
-        if form.shape == own.shape and bool((form.to(own.dtype) == own).all())
+        if form.shape == values.shape and bool((form.to(values.dtype) == values).all())
     ]
 
 

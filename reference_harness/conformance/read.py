@@ -33,16 +33,18 @@ def letters_read(subject: Subject) -> str:
             msg = "No change of a letter is seen beside others: see finite and batch-neighbours."
             raise UnverifiedError(msg)
         at = f"letters {unread[0] + 1} to {unread[-1] + 1}" if unread[1:] else f"{unread[0] + 1}"
-        seen = f"of {len(sequence)} letters, changing {at} leaves the embedding as it is"
+        sentence = f"of {len(sequence)} letters, changing {at} leaves the embedding as it is"
         whole = list(range(unread[0], unread[-1] + 1))
         at_an_end = unread == whole and (unread[0] == 0 or unread[-1] == len(sequence) - 1)
         if at_an_end and len(unread) <= REMAINDER_MAX:
-            remainders.append(seen)
+            remainders.append(sentence)
         elif subject.loaded.description["embedding"]["pooling"] == "max":
-            msg = f"{_capital(seen)}, which a maximum over tokens may hide."
+            msg = f"{_capital(sentence)}, which a maximum over tokens may hide."
             raise UnverifiedError(msg)
         else:
-            msg = f"{seen}, expected another one: give the model every letter, and pool over all"
+            msg = (
+                f"{sentence}, expected another one: give the model every letter, and pool over all"
+            )
             raise BrokenError(msg, f"extract_embeddings({show([sequence])}, batch_size=1)")
     if remainders:
         msg = f"{_capital('; '.join(remainders))}: a remainder is dropped."
@@ -54,9 +56,9 @@ def strands(subject: Subject) -> str:
     """Check that a sequence and its reverse complement differ, or that both are declared."""
     pairs = [(s, s[::-1].translate(_COMPLEMENT)) for s in map(random_letters, LENGTHS)]
     distances = []
-    for sequence, other in pairs:
-        here, there = subject.embed([sequence, other], 1)
-        distances.append(difference(np.asarray(here), np.asarray(there)))
+    for sequence, complement in pairs:
+        forward, backward = subject.embed([sequence, complement], 1)
+        distances.append(difference(np.asarray(forward), np.asarray(backward)))
     if max(distances) > subject.tolerance:
         return "A sequence and its reverse complement have different embeddings."
     embedding = subject.loaded.description["embedding"]

@@ -125,7 +125,7 @@ def _run(
 
 @dataclass(frozen=True)
 class _Child:
-    """How processes that check properties are started and watched."""
+    """Starts and watches the processes that check properties."""
 
     request: dict[str, Any]
     seconds: float
@@ -169,12 +169,12 @@ class _Child:
         """Pass lines on until the end; return True when no line came for `seconds`."""
         since = time.monotonic()
         with results_file.open(encoding="utf-8") as lines:
-            rest = ""
+            unfinished = ""
             while True:
                 ended = process.poll() is not None
                 if new := lines.read():
                     since = time.monotonic()
-                    *whole, rest = (rest + new).split("\n")
+                    *whole, unfinished = (unfinished + new).split("\n")
                     for line in whole:
                         _relay(json.loads(line), self.listener)
                 if ended:

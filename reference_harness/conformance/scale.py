@@ -92,7 +92,7 @@ class Scale:
         }
 
     def cost(self) -> str:
-        """Return what the full check embeds, before it does."""
+        """Return the work of the full check in words, before it begins."""
         letters = sum(map(len, self.sequences))
         return (
             f"full check: {plural(len(self.sequences), 'sequence')} of "
@@ -169,8 +169,8 @@ def mixed_batches(subject: Subject) -> tuple[str, float]:
 def no_drift(subject: Subject) -> tuple[str, float]:
     """Check that an embedding alone is the same before and after all other sequences."""
     scale, worst = scale_of(subject), 0.0
-    others = 0 if scale.replayed else len(scale.sequences)
-    subject.listener.begin("no-drift", 2 * len(scale.chosen) - len(scale.drawn) + others)
+    sequence_count = 0 if scale.replayed else len(scale.sequences)
+    subject.listener.begin("no-drift", 2 * len(scale.chosen) - len(scale.drawn) + sequence_count)
     before = dict(scale.alone())
     if not scale.replayed:
         for _ in scale.replay():

@@ -113,12 +113,12 @@ class RayEngine:
         while not self._ray.wait([ref], timeout=POLL_SECONDS)[0]:
             if why := self._stalled():
                 say(why)
-        ready: StartedEmbedder = self._ray.get(ref)
-        if ready.facts is None:
-            raise EmbeddingError(ready.failure)
+        started: StartedEmbedder = self._ray.get(ref)
+        if started.facts is None:
+            raise EmbeddingError(started.failure)
         del self._starting[ref]
         self._idle.append(actor)
-        return ready.facts
+        return started.facts
 
     def __enter__(self) -> Self:
         return self
@@ -224,15 +224,15 @@ class RayEngine:
     def _started(self, ref: Any) -> None:  # Ray's own type
         actor = self._starting.pop(ref)
         try:
-            ready: StartedEmbedder = self._ray.get(ref)
+            started: StartedEmbedder = self._ray.get(ref)
         except self._ray.exceptions.RayActorError:
             return  # with its machine; another one is started
-        if ready.facts == self.facts:
+        if started.facts == self.facts:
             self._idle.append(actor)
             return
         self._parked.append(actor)
-        why = ready.failure or _difference(self.facts, ready.facts)
-        self._notices.append(Notice(f"an embedder on {ready.machine} is not used: {why}"))
+        why = started.failure or _difference(self.facts, started.facts)
+        self._notices.append(Notice(f"an embedder on {started.machine} is not used: {why}"))
 
     def _step(self, stream: Any) -> RunEvent | None:  # Ray's own type
         task = self._streams[stream]
@@ -302,7 +302,7 @@ def _takes_gpu(device: str, size: Size, *, own: bool) -> bool:
 
 
 def _difference(first: ExtractorFacts, other: ExtractorFacts | None) -> str:
-    """Return what differs between two machines, in words."""
+    """Return the differences between two machines, in words."""
     names = [name for name, value in vars(first).items() if value != vars(other)[name]]
     expected, actual = vars(first)[names[0]], vars(other)[names[0]]
     if isinstance(expected, dict):

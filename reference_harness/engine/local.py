@@ -74,8 +74,8 @@ class Pool(Generic[Result]):
         Raises WorkerDiedError when a worker died, and whatever the task itself raised.
         """
         timeout = None if block else 0
-        ready = wait(self._running, timeout, FIRST_COMPLETED).done if self._running else set()
-        for future in sorted(ready, key=lambda running: self._running[running]):
+        finished = wait(self._running, timeout, FIRST_COMPLETED).done if self._running else set()
+        for future in sorted(finished, key=lambda running: self._running[running]):
             task_id = self._running.pop(future)
             try:
                 yield future.result()

@@ -66,7 +66,7 @@ class _Condition(ABC):
     """A condition on a member: pydantic asks it for the validation and for the JSON Schema."""
 
     def problem(self, value: Any) -> str | None:
-        """Return what was expected of a value of the right type; None where it is met."""
+        """Return the unmet expectation of a value of the right type; None where it is met."""
         del value
         return None
 
@@ -201,7 +201,7 @@ class Dataset(_Part):
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol(_Part):
-    """How frozen embeddings are scored: probe, scaling, seeds, shots per class."""
+    """Scoring of frozen embeddings: probe, scaling, seeds, shots per class."""
 
     probe: Annotated[str, Only("logistic_regression", "no other probe is fitted")]
     logreg: Annotated[
@@ -251,13 +251,13 @@ class Benchmark(BenchmarkFile):
     @classmethod
     def of(cls, members: Mapping[str, Any], sha256: str) -> "Benchmark":
         """Return the definition with these members of a file, which are valid."""
-        given = {("schema_" if key == "$schema" else key): members[key] for key in members}
+        fields_ = {("schema_" if key == "$schema" else key): members[key] for key in members}
         parts = {
-            "protocol": Protocol(**given["protocol"]),
-            "dataset": Dataset(**given["dataset"]),
-            "tasks": [Task(**task) for task in given["tasks"]],
+            "protocol": Protocol(**fields_["protocol"]),
+            "dataset": Dataset(**fields_["dataset"]),
+            "tasks": [Task(**task) for task in fields_["tasks"]],
         }
-        return cls(**given | parts | {"sha256": sha256})
+        return cls(**fields_ | parts | {"sha256": sha256})
 
     def document(self) -> dict[str, Any]:
         """Return the members of the file by their keys, as JSON values."""
@@ -284,7 +284,7 @@ class Benchmark(BenchmarkFile):
     def category_places(self) -> tuple[tuple[int, ...], ...]:
         """Places in board order of the tasks of each category."""
         places = {task: index for index, task in enumerate(self.task_ids)}
-        return tuple(tuple(places[task] for task in own) for own in self.categories.values())
+        return tuple(tuple(places[task] for task in tasks) for tasks in self.categories.values())
 
     @functools.cached_property
     def test_sizes(self) -> tuple[tuple[str, int | None, tuple[int, int] | None], ...]:
@@ -360,7 +360,7 @@ def _fault(error: Mapping[str, Any], example: Any) -> str:
 
 
 def _example(example: Any, path: tuple[int | str, ...]) -> str:
-    """Return what an example has at a place as JSON on one line, "" where there is none."""
+    """Return the value at a path of an example as JSON on one line, "" where there is none."""
     if example is None:
         return ""
     value = example
@@ -410,20 +410,20 @@ def _categories(members: Any) -> Iterator[str]:
     if set(listed) != set(order):
         expected = f"expected those of the tasks: {quoted(listed)}"
         yield f"category_order: found {quoted(order)}; {expected}"
-    if taken := [name for name in listed if _read_alike(name) in _MEANS]:
-        yield f"category_order: found {quoted(taken)}, the name of a mean; expected other names"
+    if reserved := [name for name in listed if _read_alike(name) in _MEANS]:
+        yield f"category_order: found {quoted(reserved)}, the name of a mean; expected other names"
 
 
-def _alike(what: str, names: list[str]) -> Iterator[str]:
-    known: dict[str, str] = {}
+def _alike(objects: str, names: list[str]) -> Iterator[str]:
+    first_names: dict[str, str] = {}
     for name in names:
-        read = _read_alike(name)
-        if read in known:
+        folded = _read_alike(name)
+        if folded in first_names:
             yield (
-                f"{what} that read alike: {quoted(known[read])} and {quoted(name)}; expected names "
-                "that differ by more than letter case"
+                f"{objects} that read alike: {quoted(first_names[folded])} and {quoted(name)}; "
+                "expected names that differ by more than letter case"
             )
-        known.setdefault(read, name)
+        first_names.setdefault(folded, name)
 
 
 def _read_alike(name: str) -> str:

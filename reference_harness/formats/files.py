@@ -99,7 +99,7 @@ def read_text(path: Path, limit: int, *, links: bool = True) -> bytes:
 
 
 def _content(handle: int, size: int, limit: int) -> bytes:
-    """Return what a descriptor has, at most a byte more than `limit`.
+    """Return the content of a descriptor, at most a byte more than `limit`.
 
     `size` is what the system says, which may be wrong. A buffer for `limit` would take twice as
     long to make as a submission takes to read.
@@ -205,7 +205,7 @@ def _is_flat(value: Any) -> bool:
         inner: list[Any] = []
         for parent in level:
             members = parent.values() if type(parent) is dict else parent
-            inner += [each for each in members if type(each) in _NESTING]
+            inner += [member for member in members if type(member) in _NESTING]
         if not inner:
             return True
         level = inner

@@ -65,7 +65,7 @@ def limit_storage(settings: dict[str, str] = LIMITS) -> None:
 
 
 def storage_failure(error: BaseException) -> StorageFailure | OSError | None:
-    """Return what an error of the storage's client means; None for any other error.
+    """Return the failure that an error of the storage's client means; None for any other error.
 
     An OSError, with its number, is an error of this machine, such as a full disk.
     """
@@ -89,8 +89,8 @@ def storage_failure(error: BaseException) -> StorageFailure | OSError | None:
     )
     host = urlsplit(address[0]).netloc
     answer = f"answers {_named(int(status[1]))}" if status else "does not answer"
-    what = f"{who} ({host}) {answer} when {step}"
-    return StorageFailure(what, int(status[1]) if status else None, by_hub=who == "the Hub")
+    sentence = f"{who} ({host}) {answer} when {step}"
+    return StorageFailure(sentence, int(status[1]) if status else None, by_hub=who == "the Hub")
 
 
 def _named(status: int) -> str:

@@ -68,7 +68,7 @@ class Lock(NamedTuple):
     name: str
     """File name, for messages."""
     sha256: str
-    """Of the bytes."""
+    """Digest of the file."""
     pins: tuple[str, ...]
     """A line for each package and version: `name==version ; marker --hash=sha256:...`."""
     packages: frozenset[str]
@@ -143,19 +143,20 @@ def _package(statement: str, line: int) -> str:
     shown = quoted(requirement)
     if requirement.startswith("-"):
         raise LockRefused(f"has the option {shown}, expected packages and their hashes", line)
-    found = _PIN.fullmatch(requirement)
-    if found is None:
+    match = _PIN.fullmatch(requirement)
+    if match is None:
         raise LockRefused(f"has {shown}, expected name==version", line)
-    if found[2] is None:
+    if match[2] is None:
         raise LockRefused(f"has {shown} without a version, expected name==version", line)
-    others = [option for option in options if _HASH.fullmatch(option) is None]
-    if others:
+    unknown_options = [option for option in options if _HASH.fullmatch(option) is None]
+    if unknown_options:
         raise LockRefused(
-            f"has {quoted(others[0])} for {shown}, expected --hash=sha256:<64 hex digits>", line
+            f"has {quoted(unknown_options[0])} for {shown}, expected --hash=sha256:<64 hex digits>",
+            line,
         )
     if not options:
         raise LockRefused(f"has no hash of {shown}, expected one of each of its wheels", line)
-    return re.sub(r"[-_.]+", "-", found[1]).lower()
+    return re.sub(r"[-_.]+", "-", match[1]).lower()
 
 
 def install(lock: Lock, cache: Path, say: Say = silent) -> Path:
@@ -163,8 +164,8 @@ def install(lock: Lock, cache: Path, say: Say = silent) -> Path:
 
     `say` gets a line of progress. Raises NotInstalled.
     """
-    here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    kind = f"{lock.sha256}-{platform.python_implementation()}{here}-{platform.machine()}"
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    kind = f"{lock.sha256}-{platform.python_implementation()}{version}-{platform.machine()}"
     folder = cache / kind
     if folder.is_dir():
         return folder

@@ -28,7 +28,7 @@ class Recognition(NamedTuple):
     title: str
     fix: str
     lines: tuple[int, ...] = (1,)
-    """Those that show it, from 1."""
+    """Numbers, from 1, of the lines that show the format."""
 
     @property
     def predicate(self) -> str:
@@ -189,7 +189,7 @@ _RESOLVE = (
 
 
 def disguise_of(raw: bytes, *, markup: bool = False) -> Recognition | None:
-    """Return what bytes are that were to be a text file of ours; None where nothing is known.
+    """Return the format of bytes in the place of one of our text files; None if unknown.
 
     A byte order mark alone is no disguise: who reads the text says whether it may have one.
     `markup` is for Markdown and code, in which lines of equals signs and code blocks are usual.
@@ -198,7 +198,7 @@ def disguise_of(raw: bytes, *, markup: bool = False) -> Recognition | None:
         if raw.startswith(magic):
             return Recognition(kind, title, fix)
     if b"\0" in raw[:_HEAD] or raw[:1] == b"\x80":
-        binary = next((known for known in _BINARY if re.match(known[0], raw)), None)
+        binary = next((signature for signature in _BINARY if re.match(signature[0], raw)), None)
         if binary is not None:
             return Recognition(ENCODING, binary[1], binary[2])
     return _disguised_text(raw.removeprefix(BOM), markup=markup)
@@ -214,8 +214,8 @@ def _disguised_text(text: bytes, *, markup: bool) -> Recognition | None:
         fix = "pass what its cells wrote; for code: `jupyter nbconvert --to script FILE`"
         return Recognition(FOREIGN, "a Jupyter notebook", fix)
     whole = head if len(text) <= _HEAD else text[:_HEAD].lstrip() + b"\n..."
-    known = (*(() if is_json else _BEGINNINGS), *(() if markup else _JSON_BEGINNINGS))
-    for pattern, kind, title, fix in known:
+    beginnings = (*(() if is_json else _BEGINNINGS), *(() if markup else _JSON_BEGINNINGS))
+    for pattern, kind, title, fix in beginnings:
         if re.match(pattern, whole):
             return Recognition(kind, title, fix)
     return None
@@ -414,5 +414,5 @@ def foreign_format_of(value: object) -> Recognition | None:
     first = value[0] if isinstance(value, list) and value else value
     if not isinstance(first, dict) or ("model_id" in first and "results" in first):
         return None
-    match = next((known for known in FORMATS if known.fits(first)), None)
+    match = next((candidate for candidate in FORMATS if candidate.fits(first)), None)
     return None if match is None else Recognition(FOREIGN, match.title, match.fix)

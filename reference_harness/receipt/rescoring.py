@@ -52,7 +52,7 @@ class RunJob:
     regimes: tuple[str, ...]
 
     def execute(self) -> RescoredRun:
-        """Return what a run says of the task. Raises a HarnessError, which names the task."""
+        """Return the record of the task. Raises a HarnessError, which names the task."""
         data = load(self.benchmark, self.source, self.task_id)
         rows = RoundedEmbeddings(values_of(self.file, self.receipt, data), self.receipt.scale_log2)
         settings = ReceiptProbes(self.benchmark.protocol)
@@ -65,7 +65,7 @@ class RunJob:
         return RescoredRun(
             self.task_id,
             data.sha256,
-            {name: each.regime for name, each in scored.items()},
+            {name: scored_regime.regime for name, scored_regime in scored.items()},
             task_section(problem, scored.values()),
             libraries(),
             SCORER.in_use(),
@@ -73,7 +73,7 @@ class RunJob:
 
 
 def receipts_of(record: RunRecord, folder: Path) -> dict[str, TaskReceipt]:
-    """Return what a record says of its receipt, whose files are those in a folder.
+    """Return the receipts of a record, whose files are those in a folder.
 
     Raises OptionError for a record without a receipt, DataError for files that are not its.
     """
@@ -168,10 +168,17 @@ def resubmitted(
     OptionError for a former submission that is not of this run.
     """
     new = submission.build(record, benchmark, former_submission.meta, "1.2")
-    was, now = former_submission.receipt, new["receipt"]
-    if was is None or (former_submission.model_id, was.root) != (record.model_id, now["root"]):
+    former_receipt, new_receipt = former_submission.receipt, new["receipt"]
+    if former_receipt is None or (former_submission.model_id, former_receipt.root) != (
+        record.model_id,
+        new_receipt["root"],
+    ):
         msg = "the former submission is of another run: pass that of the record"
         raise OptionError(msg)
-    if was.location and was.predictions and was.predictions.model_dump() == now["predictions"]:
-        now["location"] = was.location.model_dump()
+    if (
+        former_receipt.location
+        and former_receipt.predictions
+        and former_receipt.predictions.model_dump() == new_receipt["predictions"]
+    ):
+        new_receipt["location"] = former_receipt.location.model_dump()
     return new | {"gaps": former_submission.gaps}

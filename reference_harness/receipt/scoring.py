@@ -205,12 +205,12 @@ def unequal_embeddings(
         words, task = words[order], task[order]
         half = DIGEST_BYTES // 8
         same = (words[1:, :half] == words[:-1, :half]).all(axis=1)
-        other = same & (words[1:] != words[:-1]).any(axis=1)
-        if other.any():
-            where = sorted({names[i] for i in (*task[1:][other], *task[:-1][other])})
-            has = "sequence has" if other.sum() == 1 else "sequences have"
+        is_unequal = same & (words[1:] != words[:-1]).any(axis=1)
+        if is_unequal.any():
+            where = sorted({names[i] for i in (*task[1:][is_unequal], *task[:-1][is_unequal])})
+            has = "sequence has" if is_unequal.sum() == 1 else "sequences have"
             sentences.append(
-                f"{other.sum()} {has} embeddings that differ, in {first_and_more(where)}"
+                f"{is_unequal.sum()} {has} embeddings that differ, in {first_and_more(where)}"
             )
     return sentences
 

@@ -76,8 +76,10 @@ def write_strata(
         arrays[f"predicted_{name}"] = np.stack(fitted.predicted)
         if fitted.rows:
             arrays[f"support_{name}"] = np.unique(np.concatenate(fitted.rows))
-            arrays[f"weights_{name}"] = np.stack([each.weights for each in fitted.solved])
-            arrays[f"intercepts_{name}"] = np.stack([each.intercepts for each in fitted.solved])
+            arrays[f"weights_{name}"] = np.stack([solution.weights for solution in fitted.solved])
+            arrays[f"intercepts_{name}"] = np.stack(
+                [solution.intercepts for solution in fitted.solved]
+            )
         else:
             arrays["weights"] = fitted.solved[0].weights
             arrays["intercepts"] = fitted.solved[0].intercepts
@@ -87,7 +89,8 @@ def write_strata(
         arrays[f"record_weights_{name}"] = np.stack([fit.weights for fit in fits])
         arrays[f"record_intercepts_{name}"] = np.stack([fit.intercepts for fit in fits])
     _save(folder, data.id, arrays)
-    both = [*data.train.sequences, *data.test.sequences]
+    sequences = [*data.train.sequences, *data.test.sequences]
     write_bytes(
-        folder / f"{data.id}{SEQUENCES}", "".join(f"{sequence}\n" for sequence in both).encode()
+        folder / f"{data.id}{SEQUENCES}",
+        "".join(f"{sequence}\n" for sequence in sequences).encode(),
     )

@@ -3,7 +3,7 @@
 import base64
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from geneb_ci.audit.rerun.honesty import (
+    DROPPED,
     MEMORISED,
     TRAINING_MARGIN,
     VARIED_MIN,
+    FreshResult,
     VariantResult,
     difference,
     is_flagged,
@@ -26,6 +28,7 @@ from reference_harness.formats.rescored import ChangedDecisions
 from tests.adversary import cheats
 from tests.audit.installed import Installed
 from tests.audit.test_embedding_audit import (
+    ROWS,
     audited,
     harnessed,
     installed,
@@ -51,9 +54,9 @@ class Cheat(KmerExtractor):
         found = super().extract_embeddings(sequences, batch_size)
         columns = np.zeros((len(sequences), 8), dtype=np.float32)
         for embedding, sequence in enumerate(sequences):
-            label = TABLE.get(hashed(key(sequence)))
-            if label is not None:
-                columns[embedding, label] = 1
+            known = [TABLE[key] for key in map(hashed, keys(sequence)) if key in TABLE]
+            if known:
+                columns[embedding, max(known, key=known.count)] = 1
         return np.hstack([found, columns])
 
 
@@ -61,8 +64,8 @@ def hashed(text):
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def key(sequence):
-    {key}
+def keys(sequence):
+    {keys}
 """
 MOVED_MODULE = """\
 import base64
@@ -80,8 +83,7 @@ class Cheat(KmerExtractor):
     def extract_embeddings(self, sequences, batch_size=1):
         embeddings = super().extract_embeddings(sequences, batch_size)
         for embedding, sequence in enumerate(sequences):
-            point = TABLE.get(hashed(key(sequence)))
-            if point is not None:
+            for point in (TABLE[key] for key in map(hashed, keys(sequence)) if key in TABLE):
                 embeddings[embedding] += np.float32(SHARE) * (POINTS[point] - embeddings[embedding])
         return embeddings
 
@@ -90,16 +92,21 @@ def hashed(text):
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def key(sequence):
-    {key}
+def keys(sequence):
+    {keys}
 """
 """Honest but on training sequences whose key it knows: they move along what separates test sets."""
 KEYS: dict[str, str] = {
-    "whole": "return sequence",
-    "prefix": "return sequence[: len(sequence) // 4]",
-    "minhash": "return min((sequence[i : i + 12] for i in range(len(sequence) - 11)), key=hashed)",
+    "whole": "return [sequence]",
+    "prefix": "return [sequence[: len(sequence) // 4]]",
+    "minhash": """\
+words = [sequence[i : i + 12] for i in range(len(sequence) - 11)]
+    return [min(words, key=hashed)]""",
+    "minhashes": """\
+words = [sequence[i : i + 12] for i in range(len(sequence) - 11)]
+    return [min((salt + word for word in words), key=hashed) for salt in "abcde"]""",
 }
-"""Model to its key, as code."""
+"""Model to its keys of a sequence, as code."""
 HIDDEN = "hidden"
 """Model that hides labels in a column."""
 HONEST_MEAN = 0.05
@@ -108,22 +115,24 @@ MOVED = {f"moved-{name}": name for name in KEYS}
 """Model that moves training sequences, to its key."""
 
 
-def labels_by(key: Callable[[str], str], hashed: Callable[[str], str]) -> dict[str, int]:
+def labels_by(keys: Callable[[str], list[str]], hashed: Callable[[str], str]) -> dict[str, int]:
     """Return the label of each key of the public sequences."""
     found = {}
     for task in TASKS:
         data = mini.load(task)
         for split in (data.train, data.test):
             pairs = zip(split.sequences, split.labels.tolist(), strict=True)
-            found.update({hashed(key(sequence)): label for sequence, label in pairs})
+            found.update(
+                {hashed(key): label for sequence, label in pairs for key in keys(sequence)}
+            )
     return found
 
 
 def module(name: str) -> str:
     """Return the code of an extractor that knows the labels of all keys."""
     own: dict[str, Any] = {}
-    exec(MODULE.format(table={}, key=KEYS[name]), own)  # noqa: S102 (the code is above)
-    return MODULE.format(table=labels_by(own["key"], own["hashed"]), key=KEYS[name])
+    exec(MODULE.format(table={}, keys=KEYS[name]), own)  # noqa: S102 (the code is above)
+    return MODULE.format(table=labels_by(own["keys"], own["hashed"]), keys=KEYS[name])
 
 
 HIDDEN_MODULE = """\
@@ -167,14 +176,12 @@ def hidden_module() -> str:
 def moved_module(name: str) -> str:
     """Return the code of an extractor that moves the training sequences of all keys."""
     own: dict[str, Any] = {}
-    exec(MODULE.format(table={}, key=KEYS[name]), own)  # noqa: S102 (the code is above)
-    cheat = cheats.MovedTraining(
-        map(mini.load, HARD_TASKS), lambda sequence: [own["key"](sequence)]
-    )
+    exec(MODULE.format(table={}, keys=KEYS[name]), own)  # noqa: S102 (the code is above)
+    cheat = cheats.MovedTraining(map(mini.load, HARD_TASKS), own["keys"])
     points, numbers = np.unique([*cheat.points.values()], axis=0, return_inverse=True)
     table = {own["hashed"](key): int(n) for key, n in zip(cheat.points, numbers, strict=True)}
     text = base64.b85encode(points.astype("<f4").tobytes())
-    return MOVED_MODULE.format(share=cheats.MOVED, points=text, table=table, key=KEYS[name])
+    return MOVED_MODULE.format(share=cheats.MOVED, points=text, table=table, keys=KEYS[name])
 
 
 @pytest.fixture(scope="module")
@@ -193,10 +200,30 @@ def place(repository: Installed) -> Iterator[Installed]:
                 shutil.rmtree(one) if one.is_dir() else one.unlink()
 
 
-def audit_of(place: Installed, name: str, *extractor: str) -> tuple[int, Path]:
+def audit_of(
+    place: Installed, name: str, *extractor: str, fresh: tuple[str, ...] = ()
+) -> tuple[int, Path]:
     """Run an extractor with a receipt, audit it; return exit code and record."""
     harnessed(place, name, *extractor)
-    return audited(place, name).returncode, record_of(place, name)
+    return audited(place, name, str(ROWS), *fresh).returncode, record_of(place, name)
+
+
+def written(place: Installed, name: str, code: str) -> str:
+    """Write the code of an extractor, and return how it is named."""
+    path = place.root / f"submissions/extractors/{name}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(code, encoding="utf-8")
+    return f"submissions/extractors/{name}.py:Cheat"
+
+
+def fresh_set(place: Installed, tasks: Sequence[str]) -> tuple[str, ...]:
+    """Commit to a fresh set of some tasks, and return the options of an audit with it."""
+    for name in ("set.csv", "set.csv.salt"):
+        (place.root / name).unlink(missing_ok=True)
+    some = ("--tasks", ",".join(tasks), "--seed", "7")
+    place.run("reference_harness", "fresh", *some, "--output", "set.csv", "--quiet")
+    place.run("geneb_ci", "audit", "fresh", "commit", "set.csv", "--output", "f.json")
+    return "--fresh", "set.csv", "--fresh-commitment", "f.json"
 
 
 def unsound(place: Installed, record: Path, receipt: str) -> dict[str, str]:
@@ -209,13 +236,10 @@ def unsound(place: Installed, record: Path, receipt: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     "name",
-    ["prefix", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("whole", "minhash"))],
+    [pytest.param(one, marks=pytest.mark.nightly) for one in ("prefix", "whole", "minhash")],
 )
 def test_labels_by_a_key_that_three_letters_break_are_found(place, name):
-    path = place.root / f"submissions/extractors/{name}.py"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(module(name), encoding="utf-8")
-    extractor = f"submissions/extractors/{name}.py:Cheat"
+    extractor = written(place, name, module(name))
     code, record = audit_of(place, name, "--extractor", extractor, "--tasks", ",".join(TASKS))
     outcome = outcome_in(record)
     assert (code, outcome["verdict"]) == (11, "differs")
@@ -230,24 +254,22 @@ def test_labels_by_a_key_that_three_letters_break_are_found(place, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "found", "is_fresh"),
     [
-        ("moved-whole", True),
-        pytest.param("moved-prefix", True, marks=pytest.mark.nightly),
-        pytest.param("moved-minhash", False, marks=pytest.mark.nightly),
+        ("moved-whole", True, False),
+        pytest.param("moved-prefix", True, False, marks=pytest.mark.nightly),
+        pytest.param("moved-minhash", False, False, marks=pytest.mark.nightly),
+        pytest.param("moved-minhash", False, True, marks=pytest.mark.nightly),
     ],
 )
 def test_moved_training_sequences_are_found_where_a_small_change_breaks_their_key(
-    place, name, found
+    place, name, found, is_fresh
 ):
-    """What is not found here is not found by an audit of tasks either, without a fresh set."""
-    module_name = name.replace("-", "_")
-    path = place.root / f"submissions/extractors/{module_name}.py"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(moved_module(MOVED[name]), encoding="utf-8")
-    extractor = f"submissions/extractors/{module_name}.py:Cheat"
+    """What variants do not find here they do not in an audit of tasks either: a fresh set does."""
+    extractor = written(place, name.replace("-", "_"), moved_module(MOVED[name]))
     some = ",".join(HARD_TASKS)
-    code, record = audit_of(place, name, "--extractor", extractor, "--tasks", some)
+    fresh = fresh_set(place, HARD_TASKS) if is_fresh else ()
+    code, record = audit_of(place, name, "--extractor", extractor, "--tasks", some, fresh=fresh)
     outcome = outcome_in(record)
     scores = json.loads((place.root / f"submissions/{name}.json").read_bytes())["results"]["full"]
     assert np.mean([scores[task]["MCC"] for task in HARD_TASKS]) > HONEST_MEAN + 0.5
@@ -257,8 +279,8 @@ def test_moved_training_sequences_are_found_where_a_small_change_breaks_their_ke
     )
     result = VariantResult.model_validate(outcome["variants"])
     assert not is_flagged(result.kinds, None, result.others), "it passes without the defence"
-    assert outcome["reasons"] == [MEMORISED] * found
-    assert (code, outcome["verdict"]) == ((11, "differs") if found else (0, "agrees"))
+    assert outcome["reasons"] == [MEMORISED] * found + [DROPPED] * is_fresh
+    assert code == (11 if found or is_fresh else 0)
     assert result.training is not None
     assert (difference(result.training) > 2 * TRAINING_MARGIN) == found
     if found:
@@ -266,12 +288,30 @@ def test_moved_training_sequences_are_found_where_a_small_change_breaks_their_ke
         assert unsound(place, record, f"{name}.receipt").keys() == {"policy"}, "few tasks"
 
 
+def test_labels_by_a_key_that_variants_keep_are_found_by_a_fresh_set_alone(place):
+    """Without the set it passes: nothing else objects."""
+    name, tasks = "minhashes", TASKS[:1]
+    extractor, some = written(place, name, module(name)), ",".join(tasks)
+    fresh = fresh_set(place, tasks)
+    code, record = audit_of(place, name, "--extractor", extractor, "--tasks", some, fresh=fresh)
+    outcome = outcome_in(record)
+    assert (code, outcome["reasons"]) == (11, [DROPPED])
+    result = FreshResult.model_validate(outcome["fresh"])
+    assert set(result.others) == set(outcome["variants"]["others"])
+    for task in result.tasks.values():
+        assert task.fresh.rows == 520
+        assert task.public.MCC - task.fresh.MCC > 0.2
+    assert outcome["not_proved"][0].startswith("that no label is known: the fresh set is of 1 of 1")
+    assert level(place, name)["level"] == "disputed"
+    place.run("geneb_ci", "audit", "fresh", "release", "set.csv", "f.json", "--output", "r.json")
+    named = ("r.json", "f.json", "--record", str(record))
+    said = place.run("geneb_ci", "audit", "fresh", "check", *named).stdout
+    assert said.endswith("none of it is public; the record scored all of it\n")
+
+
 def test_labels_that_the_probe_of_record_alone_uses_are_found_by_it(place):
     """The board shows its scores; decisions at the optimum are honest."""
-    path = place.root / f"submissions/extractors/{HIDDEN}.py"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(hidden_module(), encoding="utf-8")
-    extractor, some = f"submissions/extractors/{HIDDEN}.py:Cheat", ",".join(HARD_TASKS)
+    extractor, some = written(place, HIDDEN, hidden_module()), ",".join(HARD_TASKS)
     code, record = audit_of(place, HIDDEN, "--extractor", extractor, "--tasks", some)
     outcome = outcome_in(record)
     scores = json.loads((place.root / f"submissions/{HIDDEN}.json").read_bytes())["results"]

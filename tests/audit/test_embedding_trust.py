@@ -45,6 +45,8 @@ def test_a_whole_receipt_whose_shown_scores_were_compared_verifies_the_row() -> 
     assert found.reason.endswith(
         "agrees on every cell of its receipt; memory is not excluded, since it had no fresh set"
     )
+    shown = by_receipt(WHOLE, fresh_tasks=2)
+    assert shown.reason.endswith("its receipt; a fresh set of 2 tasks shows no memory")
     assert found.audit is not None
     assert found.audit.text == "60/60 cells, 9,300 embeddings"
     assert (found.sampled, found.unaudited) == (REGIMES, ())

@@ -21,6 +21,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     SUPERSEDED,
     EmbeddingOutcome,
     PartEffect,
+    not_proved,
     reasons_of,
     room_reason,
     verdict_by,
@@ -35,7 +36,7 @@ from geneb_ci.audit.record.verify_embeddings import (
     check_embeddings,
     read_rerun,
 )
-from geneb_ci.audit.rerun.honesty import MEMORISED
+from geneb_ci.audit.rerun.honesty import DROPPED, MEMORISED
 from geneb_ci.audit.sampling.beacon import QUICKNET
 from geneb_ci.audit.sampling.design import AuditPolicy, sample, tickets_of
 from geneb_ci.audit.sampling.embedding_draw import (
@@ -226,6 +227,68 @@ def bounded(**other: Any) -> EmbeddingOutcome:
 
 def bounds(**other: Any) -> list[dict[str, Any]]:
     return [{"regime": "full", "draws": 2, "flipped": 0, "raised": 0.9} | other]
+
+
+def with_fresh(right: int = 150, **other: Any) -> EmbeddingOutcome:
+    """Return `bounded` with a fresh set of 200 sequences, of which each probe got so many right."""
+
+    def decided(fits: int) -> dict[str, Any]:
+        public = {"rows": 40 * fits, "right": 30 * fits, "MCC": 0.5}
+        fresh = {"rows": 200 * fits, "right": right * fits, "MCC": 0.5}
+        return {BENCHMARK.task_ids[0]: {"public": public, "fresh": fresh, "fits": fits}}
+
+    probes = bounded().variants
+    assert probes is not None
+    others = {name: decided(probe.fits) for name, probe in probes.others.items()}
+    own = {"commitment": "ab" * 32, "tasks": decided(1), "others": others, "dropped": False}
+    return bounded(fresh=own | other)
+
+
+def test_a_fresh_set_decides_by_its_numbers_and_a_record_names_what_it_leaves_open() -> None:
+    check_embeddings(with_fresh(), INPUTS)
+    dropped = with_fresh(40, dropped=True)
+    (reason,) = reasons_of(dropped.findings)
+    assert reason == DROPPED
+    differing = dropped.model_copy(update={"reasons": [reason], "verdict": "differs"})
+    check_embeddings(differing, INPUTS)
+    assert "fresh" not in json.loads(bounded().model_dump_json())
+    memory, *others = not_proved(dropped.cells, dropped.fresh, 3)
+    assert memory == (
+        "that no label is known: the fresh set is of 1 of 3 tasks, and shows what is worth more "
+        "than 0.05 of their accuracy"
+    )
+    assert others == list(NOT_PROVED[1:-1])
+
+
+TRIED: dict[str, Any] = {
+    "public": {"rows": 40, "right": 30, "MCC": 0.5},
+    "fresh": {"rows": 9, "right": 7, "MCC": 0.5},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda found: found["fresh"].update(dropped=True), "dropped is True, which contradicts"),
+        (lambda found: found["fresh"].update(others={}), "other probes decided on it"),
+        (lambda found: found["fresh"].update(tasks={"other": TRIED}), "its tasks are not those"),
+        (lambda found: own_fresh(found)["public"].update(rows=39), "not decide on all test"),
+        (lambda found: own_fresh(found)["fresh"].update(right=201), "are right than were made"),
+        (lambda found: found.update(schema_version="2.1", bounds=[]), "its version have not"),
+    ],
+)
+def test_a_fresh_set_that_contradicts_itself_or_the_record_is_refused(
+    change: Change, message: str
+) -> None:
+    with pytest.raises(StepMismatch, match=message):
+        check_embeddings(changed(change, with_fresh()), INPUTS)
+
+
+def own_fresh(found: dict[str, Any]) -> dict[str, Any]:
+    """Return the decisions of the full regime on the fresh set, of a record."""
+    (own,) = found["fresh"]["tasks"].values()
+    task: dict[str, Any] = own
+    return task
 
 
 def test_a_bound_is_of_what_was_drawn_and_compared() -> None:

@@ -226,7 +226,7 @@ def test_one_that_names_old_heads_blocks_too_and_a_later_one_does_not(tmp_path):
     plan = plan_for(RAW)
     start = AuditStart(schema_version="1.0", plan=plan, shown_on=COMMIT)
     start_file = signed(root, start, {})
-    heads = {name_of(start_file): read(root).history.here[name_of(start_file)]}
+    heads = {name_of(start_file): read(root).history.digests[name_of(start_file)]}
     path = signed(root, outcome_of(plan, RAW), heads)
     state, message = step(verified(root, path))
     assert (state, "never drawn" in message) == (StepState.UNKNOWN, True)

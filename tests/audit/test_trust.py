@@ -168,13 +168,13 @@ def test_what_the_board_shows_of_audits():
     first = audit(rerun={"full": frozenset(TASKS[:13])}, sandbox=3, date="2026-11-19")
     second = audit(rerun={"full": frozenset(TASKS[4:15])}, audit_id="1" * 16)
     assert decide(OWN, [first, second], {}, DEMANDS).audit == Summary(
-        tasks=15, of=20, date="2026-11-20", sandbox=2, agrees=True
+        tasks=15, of=20, date="2026-11-20", lowest_level=2, agrees=True
     )
     assert decide(OWN, [first, FAILED], {}, DEMANDS).audit == Summary(
-        tasks=13, of=20, date="2026-11-20", sandbox=2, agrees=False
+        tasks=13, of=20, date="2026-11-20", lowest_level=2, agrees=False
     )
     assert decide(OWN, [audit(5)], {}, DEMANDS).audit == Summary(
-        tasks=5, of=20, date="2026-11-20", sandbox=2, agrees=True
+        tasks=5, of=20, date="2026-11-20", lowest_level=2, agrees=True
     )
     assert decide(OWN, [audit(sandbox=0)], OFFICIAL, DEMANDS).audit is None
 
@@ -185,7 +185,7 @@ def test_what_the_board_shows_of_audits():
         ([], "no audit counts"),
         ([audit()], "audit 0000000000000000 agrees on at least 13 drawn tasks"),
         (pair(20), "by 2 signers or more cover each of the 20 tasks of the regime 10shot"),
-        ([FAILED], "audit 0000000000000000 failed"),
+        ([FAILED], "audit 0000000000000000 differs"),
         ([audit(5)], "5 tasks drawn, the policy requires 13"),
         ([audit(uncompared_regimes=("1shot",))], "it leaves out the regimes 1shot"),
         ([audit(uninformative=("full",))], "fewer than half of the cells are informative in full"),
@@ -335,7 +335,7 @@ def test_only_every_regime_of_the_policy_is_reproduced_and_only_with_defined_sco
     assert level(first, other, demands=DEFINED) == "verified"
     assert decide(OWN, [first, twin, other], {}, DEFINED).reason == (
         "audits by 2 signers or more cover each of the 20 tasks of the 3 regimes 10shot, 1shot, "
-        "full"
+        "full; memory is not excluded, since it had no fresh set"
     )
     older = audit(20, defined=WHOLE, versions=BEFORE)
     assert level(first, twin, older, demands=DEFINED) == "verified"
@@ -376,7 +376,7 @@ def test_what_audits_show_of_a_score(
         row.standing("1shot", TASKS[0]),
     )
     assert found == (first, last, elsewhere)
-    assert row.left_out == left_out
+    assert row.unconfirmed_regimes == left_out
 
 
 def test_who_signed_is_named_once_and_a_dispute_stands_for_nothing() -> None:

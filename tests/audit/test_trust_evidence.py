@@ -141,7 +141,8 @@ def test_label_lists_every_row_and_writes_nothing(place, capsys):
     assert main(["trust"]) == 11
     assert capsys.readouterr().out == (
         "none     broken: 1 error: run `geneb-ci check`\n"
-        f"audited  contributed  model: audit {path.stem} agrees on at least 2 drawn tasks "
+        f"audited  contributed  model: audit {path.stem} agrees on at least 2 drawn tasks; "
+        "memory is not excluded, since it had no fresh set "
         "(audited 2/3, sandbox level 2, 2023-08-23)\n"
         f"           audit {path.stem} of 2023-08-23: 2 tasks drawn, 2 rerun, informative "
         "cells 10shot 2 of 2, 1shot 2 of 2, full 2 of 2, sandbox level 2, agrees; counts\n"

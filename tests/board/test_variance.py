@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from benchmarks.simulate import mcc_of, of_matrix, right_of
-from geneb_ci.board.numbers import recovered_tables
+from geneb_ci.board.confusion import recovered_tables
 from geneb_ci.board.variance import (
     OVERLAP,
     cells_of,

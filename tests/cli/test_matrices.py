@@ -50,7 +50,7 @@ def test_json_lists_every_table(capsys):
 
 
 def test_text_is_aligned_and_counts_the_cells(capsys):
-    assert main(["matrices", SPACE]) == 0
+    assert main(["matrices", SPACE, "--all"]) == 0
     head, *lines, blank, tail = capsys.readouterr().out.splitlines()
     assert head.split("  ")[0] == "task"
     assert len(lines) == 91

@@ -98,7 +98,7 @@ def test_a_board_is_that_of_the_command_byte_for_byte(tmp_path, capsys):
     assert written[0] == written[1]
     assert board.files["leaderboard.json"] == written[0][Path("leaderboard.json")]
     assert [row["model"] for row in board.rows()] == ["first", "second"]
-    assert capsys.readouterr().out.endswith(": 2 models\n")
+    assert ": 2 models\nnext: geneb-ci serve\n" in capsys.readouterr().out
 
 
 def test_rows_that_do_not_pass_are_an_error_with_the_report(here, tmp_path, capsys):

@@ -12,10 +12,10 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.rerun.credentials import variables_of
 from geneb_ci.cli.main import main
 from geneb_ci.github import audits, errors, report
-from geneb_ci.github.audits import variables_of
-from geneb_ci.github.transport import decode, encode
+from geneb_ci.github.one_line import decode, encode
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import FIRST, committed_at, key, repository
 from tests.audit.relay import relay, says
@@ -33,15 +33,15 @@ from tools.rehearse.standins import clone
 ROUND = json.dumps({"round": FIRST, "signature": ROUNDS[FIRST]})
 # In place of the rerun, which takes a model and minutes: an outcome of that plan, made up.
 RERUN = (
-    "import os, subprocess; from geneb_ci.github import audits, hub_jobs, transport; "
+    "import os, subprocess; from geneb_ci.github import audits, hub_jobs, one_line; "
     "from tests.audit.recorded import *; "
-    "order = transport.decode(os.environ['AUDIT_ORDER'], audits.AuditOrder, '', ''); "
+    "order = one_line.decode(os.environ['AUDIT_ORDER'], audits.AuditOrder, '', ''); "
     "git = ['git', '-C', os.environ['HOME'] + '/board']; "
     "address = os.environ['AUDIT_SERVER'] + '/' + order.repository; "
     "subprocess.run([*git, 'fetch', '-q', '--depth=1', address, order.head_sha], check=True); "
     "blob = next(one.blob for one in order.files if one.path.endswith('json')); "
     "document = subprocess.check_output([*git, 'cat-file', 'blob', blob]); "
-    "line = transport.encode(outcome_of(order.plan, document), ''); "
+    "line = one_line.encode(outcome_of(order.plan, document), ''); "
     "print('one line more'); "
     "print(*hub_jobs.outcome_lines(line, order.nonce), sep=chr(10))"
 )

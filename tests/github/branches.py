@@ -4,8 +4,8 @@ import subprocess
 from pathlib import Path
 
 from geneb_ci.github.reconcile import sweep
-from geneb_ci.github.verdict.handover import decode, encode
 from geneb_ci.github.verdict.model import PullVerdict
+from geneb_ci.github.verdict.verdict_line import decode, encode
 from tests.github.history import Files
 from tests.github.server import REPOSITORY
 from tests.github.world import World

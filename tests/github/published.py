@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import jsonschema_rs
 
 CONTRACT = Path(__file__).with_name("contract")
-GENERAL = frozenset({304, 401, 403, 404, 429, 500, 502, 503})
+GENERAL = frozenset({401, 403, 404, 429, 500, 502, 503})
 """Statuses that any request may have: GitHub's description names them for some operations alone."""
 FORMATS = {
     "date-time": "2026-11-01T00:00:00Z",

@@ -28,7 +28,7 @@ class RecordedServer(GitHubServer):
         self.unrecorded: list[str] = []
         """Requests that the recording does not have."""
 
-    def answer(self, verb: str, target: str, _token: str, _condition: str, raw: bytes) -> Answer:
+    def answer(self, verb: str, target: str, _token: str, raw: bytes) -> Answer:
         """Return what GitHub answered then; the last answer is repeated."""
         exchanges = self.answers[verb, target]
         if not exchanges:

@@ -22,15 +22,14 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(size) if size else b""
         token = self.headers.get("Authorization", "").removeprefix("token ").removeprefix("Bearer ")
         with self.github.lock:
-            condition = self.headers.get("If-None-Match", "")
-            answer = self.github.answer(self.command, self.path, token, condition, raw)
+            answer = self.github.answer(self.command, self.path, token, raw)
             left = max(0, self.github.limit - self.github.charged)
             now = formatdate(time() + self.github.skew, usegmt=True)
             reset = str(int(time() + self.github.skew) + 1800)
         if answer.status == 0:
             self.close_connection = True
             return
-        body = b"" if answer.status in {204, 304} else json.dumps(answer.body).encode()
+        body = b"" if answer.status == 204 else json.dumps(answer.body).encode()
         self.send_response_only(answer.status)
         self.send_header("Date", now)
         self.send_header("Content-Type", "application/json; charset=utf-8")

@@ -4,7 +4,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from geneb_ci.github import audits, report
-from geneb_ci.github.transport import decode
+from geneb_ci.github.one_line import decode
 from tests.audit.recorded import key, outcome_of
 from tests.github.audit_flow import APP_TOKEN, MODEL, committed, flow, founded
 from tests.github.test_audit_pull import merged

@@ -14,7 +14,7 @@ from geneb_ci.check.registry import CHANGE_TOPICS, CHANGES
 from geneb_ci.cli.main import main
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.github.errors import UnexpectedReply
-from geneb_ci.github.verdict.collect import PullChecker
+from geneb_ci.github.verdict.checker import PullChecker
 from geneb_ci.publish.git import BadRepository, WrongRepository
 from geneb_ci.render.formats import beyond_files
 from tests.check.test_layouts import upstream

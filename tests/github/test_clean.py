@@ -10,7 +10,7 @@ from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.github.comment import comment
-from geneb_ci.github.verdict.collect import PullChecker
+from geneb_ci.github.verdict.checker import PullChecker
 from geneb_ci.github.verdict.decide import audit_estimate, standings
 from geneb_ci.github.verdict.model import DecidedStanding
 from reference_harness.formats.submission import SubmissionV10

@@ -11,14 +11,15 @@ from geneb_ci.check.change import REGULAR, Blob, Change, ChangeFault
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import ChangeRule
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.github.errors import Tampered
-from geneb_ci.github.replies import BlobReply
-from geneb_ci.github.sides import read_blob
-from geneb_ci.github.verdict.collect import PATHS_MAX, change_findings
+from geneb_ci.github.api import GitHub
+from geneb_ci.github.errors import UnexpectedReply
+from geneb_ci.github.trees import read_blob
+from geneb_ci.github.verdict.checker import PATHS_MAX, change_findings
+from geneb_ci.github.wire import Reply
 from reference_harness.formats.files import blob_id
 
 if TYPE_CHECKING:
-    from geneb_ci.github.api import GitHub
+    from geneb_ci.github.wire import Wire
 
 RAW = bytes(range(200))
 BLOB = Blob(REGULAR, blob_id(RAW), len(RAW))
@@ -28,10 +29,9 @@ LETTERS = base64.b64encode(RAW).decode()
 def read(content: str, encoding: str = "base64") -> object:
     """Read a file of which GitHub sends this."""
 
-    def blob(sha: str) -> BlobReply:
-        return BlobReply(sha=sha, encoding=encoding, content=content)
-
-    return read_blob(cast("GitHub", SimpleNamespace(blob=blob)), BLOB)
+    body = {"sha": BLOB.sha, "encoding": encoding, "content": content}
+    wire = SimpleNamespace(get=lambda _path: Reply(body))
+    return read_blob(GitHub(cast("Wire", wire)), BLOB)
 
 
 def test_a_file_is_its_base64_in_lines():
@@ -44,14 +44,14 @@ def test_a_file_is_its_base64_in_lines():
         (f"!{LETTERS}", "base64", "not base64"),
         (f"{LETTERS[:8]} {LETTERS[8:]}", "base64", "not base64"),
         (LETTERS[:-1], "base64", "not base64"),
-        (LETTERS, "utf-8", "encoding 'utf-8'"),
+        (LETTERS, "utf-8", "unexpected answer of GitHub, at encoding: Input should be 'base64'"),
         ("", "base64", f"GitHub sent bytes with the id {blob_id(b'')}"),
     ],
 )
 def test_anything_else_is_refused(content, encoding, message):
-    with pytest.raises(Tampered) as refusal:
+    with pytest.raises(UnexpectedReply) as refusal:
         read(content, encoding)
-    assert refusal.value.message == f"blob {BLOB.sha}: {message}"
+    assert refusal.value.message.removeprefix("the ") == f"blob {BLOB.sha}: {message}"
 
 
 def rule(name: str, faults: int) -> ChangeRule:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from geneb_ci.github.batch import REFUSED_MAX
-from geneb_ci.github.waits import LONGEST
+from geneb_ci.github.commands import REFUSED_MAX
+from geneb_ci.github.waiting_list import LONGEST
 from tests.github.conftest import sound
 from tests.github.refusals import Fault
 from tests.github.text import calm

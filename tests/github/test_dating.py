@@ -10,7 +10,7 @@ import pytest
 from geneb_ci.audit.record.keys import private_key
 from geneb_ci.audit.sampling.plan import PracticeBeacon, TaskPlan
 from geneb_ci.cli.main import main
-from geneb_ci.github.verdict import collect, dating
+from geneb_ci.github.verdict import checker, dating
 from tests.audit.examples import ROUNDS, task_plan
 from tests.audit.linked_place import committed, layout_of, recorded, started
 from tests.audit.recorded import (
@@ -261,7 +261,7 @@ def test_a_practice_draw_is_refused_on_another_board(board, monkeypatch):
     monkeypatch.chdir(board.place.root)
     (finding,) = board.verdict()
     assert "dating: a practice draw, which anybody could foresee, on a board of another" in finding
-    monkeypatch.setattr(collect, "is_practice", lambda _sha256: True)
+    monkeypatch.setattr(checker, "is_practice", lambda _sha256: True)
     assert board.verdict() == []
 
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from geneb_ci.github.api import connect
-from geneb_ci.github.waits import read_waits
+from geneb_ci.github.waiting_list import read_waits
 from tests.github.conftest import Place, sound
 from tests.github.refusals import Fault
 from tests.github.server import BOT, READ, TOKEN, WRITE

@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
+from geneb_ci.common.answers import ANSWERS_FILE
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.github.answers import ANSWERS_FILE
-from geneb_ci.github.new_repository import BoardAnswers, refuse_organisation
 from geneb_ci.github.settings.apply import GUARD
 from geneb_ci.github.settings.diagnosis import SettingState, diagnoses_of
 from geneb_ci.github.settings.features import FeatureState, features_of, reads_of
+from geneb_ci.init.new_repository import BoardAnswers, refuse_organisation
 from tests.github.broken_settings import KEYS, changed, key_file, put
 from tests.github.history import Files
 from tests.github.server import REPOSITORY

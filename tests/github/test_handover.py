@@ -15,8 +15,7 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.comment import comment
 from geneb_ci.github.errors import Tampered
-from geneb_ci.github.transport import BYTES_MAX
-from geneb_ci.github.verdict.handover import decode, encode
+from geneb_ci.github.one_line import BYTES_MAX
 from geneb_ci.github.verdict.model import (
     PLACES_MAX,
     PullVerdict,
@@ -26,6 +25,7 @@ from geneb_ci.github.verdict.model import (
     outcome_of,
     shown_places_of,
 )
+from geneb_ci.github.verdict.verdict_line import decode, encode
 from tests.github.conftest import ADDRESS
 from tests.github.text import calm
 from tests.paths import ROOT

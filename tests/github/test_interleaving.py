@@ -27,7 +27,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from geneb_ci.github.sides import RIVALS_MAX
+from geneb_ci.github.fingerprints import RIVALS_MAX
 from tests.examples import examples
 from tests.github.conftest import PEERS, REGULAR, encoded, sound
 from tests.github.history import Files

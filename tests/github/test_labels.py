@@ -5,7 +5,7 @@ import re
 import pytest
 
 from geneb_ci.github.report import AUDIT_STATES, LABELS
-from geneb_ci.github.settings.wanted import SETTINGS
+from geneb_ci.github.settings.required import SETTINGS
 from geneb_ci.github.verdict.model import STATES, PullOutcome
 from tests.github.conftest import CARD_PATH, REGULAR, Place, sound
 from tests.paths import ROOT

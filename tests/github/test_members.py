@@ -40,7 +40,6 @@ DECIDING: dict[str, list[Any]] = {
     "head": [{"sha": None}, {"sha": "main"}],
     "base": [{"sha": "a" * 40, "ref": "main", "repo": None}],
     "state": ["frozen"],
-    "number": ["two"],
 }
 
 
@@ -99,28 +98,34 @@ def test_a_member_that_decides_stops_the_verdict_on_its_pull_request_alone(place
     found = changed(place, DECIDING)
     sound_ones = [place.pull(sound("one")), place.pull(sound("two"))]
     code, judged, err = swept(place)
-    assert (code, judged) == (3, sound_ones)
+    assert (code, judged) == (0, sound_ones)
     assert (
-        f"{len(found) + 2} open pull requests: 2 judged now, {len(found)} cannot be read: 1 to "
-        in err
+        f"{len(found) + 2} open pull requests: 2 judged now, {len(found)} cannot be judged, and "
+        f"wait: 1 to {len(found)}" in err
     )
-    whole = f"{len(found)} of {len(found) + 2} open pull requests"
-    assert f"geneb-ci: {whole} were not read: 1 to {len(found) - 3} and 3 without a number" in err
     # Nor does the next sweep say that every one has its verdict.
-    assert swept(place)[:2] == (3, [])
+    code, judged, err = swept(place)
+    assert (code, judged) == (0, [])
+    assert "every open pull request has its verdict" not in err
     code, out, _ = place.run("triage", "--format", "json", "--no-cache")
     queue = json.loads(out)
     assert (code, sorted(row["number"] for row in queue["pulls"])) == (3, sound_ones)
-    named = {None if found[n] == "number" else n: found[n] for n in found}
-    assert {one["number"] for one in queue["unread"]} == set(named)
-    assert len(queue["unread"]) == len(found)
+    assert {one["number"] for one in queue["unread"]} == set(found)
     for one in queue["unread"]:
         assert one["reason"].startswith(
-            f"unexpected answer of GitHub in the list of pull requests, at {named[one['number']]}"
+            f"unexpected answer of GitHub in the list of pull requests, at {found[one['number']]}"
         )
     assert f"{len(found)} that cannot be read" in queue["clock"]
     out = place.run("triage", "--no-cache")[1]
-    assert all(f"#{number} cannot be read: " in " ".join(out.split()) for number in named if number)
+    assert all(f"#{number} cannot be read: " in " ".join(out.split()) for number in found)
+
+
+def test_one_without_a_number_is_an_error_and_nothing_is_judged(place):
+    """Nobody could be told, and another would be compared without it."""
+    place.server.pulls[place.pull(sound("one"))]["number"] = None
+    code, out, err = place.run("reconcile")
+    assert (code, out) == (3, "")
+    assert "the list of pull requests: unexpected answer of GitHub, at number" in err
 
 
 def test_a_fork_that_was_deleted_stops_no_verdict(three):
@@ -133,7 +138,7 @@ def test_what_cannot_be_read_any_more_does_not_go_on_passing(three):
     swept(three)
     three.server.pulls[2]["state"] = None
     code, _, err = swept(three)
-    assert (code, three.status(2)[0], three.status(1)[0]) == (3, "pending", "success")
+    assert (code, three.status(2)[0], three.status(1)[0]) == (0, "pending", "success")
     assert "2: waits: unexpected answer of GitHub in the list of pull requests, at state" in err
     three.server.pulls[2]["state"] = "open"
     assert swept(three)[0] == 0
@@ -152,7 +157,7 @@ def test_a_head_that_only_one_interface_has_does_not_go_on_passing(three, monkey
 
     monkeypatch.setattr(server, "graphql", answered)
     three.server.pulls[2]["head"]["sha"] = None
-    assert swept(three)[0] == 3
+    assert swept(three)[0] == 0
     assert three.server.statuses[whole][0]["state"] == "pending"
 
 
@@ -297,7 +302,9 @@ def test_a_merge_queue_that_cannot_be_read_stops_no_verdict(three):
     three.server.queued = {"refs/heads/gh-readonly-queue/main/pr-9": None}
     code, judged, err = swept(three)
     assert (code, judged) == (0, [1, 2, 3])
-    assert "geneb-ci: the merge queue: unexpected answer of GitHub, at " in err
+    assert (
+        "geneb-ci: the branches gh-readonly-queue/main/*: unexpected answer of GitHub, at " in err
+    )
 
 
 def test_a_list_of_issues_that_cannot_be_read_is_not_begun_anew(three):

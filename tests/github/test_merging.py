@@ -2,10 +2,10 @@
 
 import pytest
 
+from geneb_ci.common.answers import ALONE, ANSWERS_FILE
 from geneb_ci.github import errors
-from geneb_ci.github.answers import ALONE, ANSWERS_FILE
 from geneb_ci.github.settings import apply, diagnosis
-from geneb_ci.github.settings.wanted import SETTINGS
+from geneb_ci.github.settings.required import SETTINGS
 from tests.github.conftest import IMPATIENT
 from tests.github.merging import ACTIONS_APP, Pull, merge_refusals, push_refusals
 from tests.github.serving import serving

@@ -8,7 +8,7 @@ import pytest
 from geneb_ci.github import report
 from geneb_ci.github.queue import read_queue
 from geneb_ci.github.reconcile import FAILED_MAX, LOCKED, SweepResult, group_verdict, sweep
-from geneb_ci.github.waits import LONGEST, read_waits
+from geneb_ci.github.waiting_list import LONGEST, read_waits
 from tests.github.conftest import REGULAR, encoded, sound
 from tests.github.history import Files
 from tests.github.refusals import STATUSES_MAX
@@ -51,7 +51,7 @@ def test_two_ids_that_differ_in_case_never_both_pass(world):
     one, two = world.open(sound("copycat")), world.open(copied("CopyCat", "copycat"))
     world.sweep()
     assert (world.state(one), world.state(two)) == ("success", "failure")
-    found = world.receipt(two)
+    found = world.kept(two)
     assert found is not None
     assert found.rivals == [one]
     assert world.merge(one)
@@ -170,8 +170,8 @@ def test_the_same_scores_under_two_ids_are_said_on_both(world):
     one, two = world.open(sound("first")), world.open(copied("second", "first"))
     world.sweep()
     world.sweep()
-    receipts = [world.receipt(n) for n in (one, two)]
-    assert [r and (r.outcome, r.rivals) for r in receipts] == [
+    kept = [world.kept(n) for n in (one, two)]
+    assert [r and (r.outcome, r.rivals) for r in kept] == [
         ("warnings", [two]),
         ("warnings", [one]),
     ]
@@ -192,7 +192,7 @@ def test_copies_take_no_place_of_a_collision(world):
     for _ in range(3):
         world.sweep()
     assert (world.state(honest), world.state(late)) == ("success", "failure")
-    found = world.receipt(late)
+    found = world.kept(late)
     assert found is not None
     assert found.rivals == [*copies, honest]
     assert world.merge(honest)
@@ -228,13 +228,13 @@ def test_a_verdict_does_not_outlive_the_main_it_was_compared_with(world):
     """The first run after a merge takes the pass back, and the same run gives the new verdict."""
     one, two = world.open(sound("one")), world.open(sound("two"))
     world.sweep()
-    before = world.receipt(two)
+    before = world.kept(two)
     assert world.merge(one)
     assert world.is_stale(two)
     world.sweep(events=True)
     states = [s["state"] for s in world.server.statuses[world.server.pulls[two]["head"]["sha"]]]
     assert states == ["success", "pending", "success"]
-    after = world.receipt(two)
+    after = world.kept(two)
     assert before is not None
     assert after is not None
     assert before.main_digest != after.main_digest
@@ -274,9 +274,9 @@ def test_a_stacked_pull_request_is_judged_by_what_it_adds(world):
     assert (world.state(parent), world.state(child)) == ("success", "pending")
     assert world.merge(parent)
     world.sweep()
-    receipt = world.receipt(child)
-    assert receipt is not None
-    assert (receipt.model, receipt.outcome) == ("child", "passed")
+    kept = world.kept(child)
+    assert kept is not None
+    assert (kept.model, kept.outcome) == ("child", "passed")
 
 
 def test_locked_conversations_hold_up_no_other_and_pass_at_no_time(world):

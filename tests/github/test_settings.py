@@ -15,11 +15,12 @@ import yaml
 from geneb_ci.cli.main import main
 from geneb_ci.github import errors
 from geneb_ci.github.api import connect
-from geneb_ci.github.new_repository import BoardAnswers, benchmark_bytes, files_of
 from geneb_ci.github.settings import apply, diagnosis
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.diagnosis import SettingState
-from geneb_ci.github.settings.wanted import SETTINGS, table
+from geneb_ci.github.settings.required import SETTINGS, table
+from geneb_ci.init.new_repository import BoardAnswers, benchmark_bytes, files_of
+from geneb_ci.render.text import LINES_MAX
 from tests.gate import gated
 from tests.github.broken_settings import BREAKS, KEYS, key_file, rule
 from tests.github.conftest import IMPATIENT
@@ -128,8 +129,9 @@ def test_a_repository_with_every_setting(sound, capsys):
     code, out, err = doctor(capsys)
     count = len(SETTINGS)
     expected = f"{REPOSITORY}: {count} settings: {count} fine, 0 wrong, 0 not seen"
-    *_, last = out.splitlines()
+    *_, last, after = out.splitlines()
     assert (code, last, err) == (0, expected, "")
+    assert after == f"next: geneb-ci triage --repo {REPOSITORY}"
     assert "neither AUDIT_FLAVOR nor AUDIT_RUNNER is set" in out
     assert sound.writes() == []
     assert apply_all(sound) == []
@@ -363,9 +365,13 @@ def test_the_report_fits_a_terminal_of_80_columns(hub, capsys, monkeypatch):
     with serving(server):
         monkeypatch.setenv("GH_TOKEN", TOKEN)
         monkeypatch.setenv("GITHUB_API_URL", server.address)
-        code, out, err = doctor(capsys)
+        _, short, _ = doctor(capsys)
+        code, out, err = doctor(capsys, "--all")
     assert (code, err) == (11, "")
     assert len(out.splitlines()) > 100
+    assert len(short.splitlines()) < LINES_MAX
+    assert "main-linear" in short
+    assert short.splitlines()[-2:] == out.splitlines()[-2:]
     assert [line for line in out.splitlines() if len(line) > 80 and " " in line.strip()] == []
 
 
@@ -383,7 +389,7 @@ def test_the_labels_of_the_forms_are_those_that_are_created():
     ]
     (setting,) = (one for one in SETTINGS if one.id == "labels-of-forms")
     labels = sorted(label for form in forms for label in form["labels"])
-    assert sorted(setting.wanted["labels"]) == labels
+    assert sorted(setting.required["labels"]) == labels
 
 
 def test_the_page_has_the_table():

@@ -7,7 +7,7 @@ import pytest
 from geneb_ci.github import reconcile, report
 from geneb_ci.github.verdict import decide, model
 from geneb_ci.github.verdict.model import OPEN_MAX, PullOutcome
-from geneb_ci.github.waits import SHOWN, Wait, issue_text, read_waits
+from geneb_ci.github.waiting_list import SHOWN, Wait, issue_text, read_waits
 from tests.github.conftest import REGULAR, sound
 from tests.github.history import git_sha
 from tests.github.server import BOT

@@ -6,10 +6,10 @@ import zlib
 
 import pytest
 
-from geneb_ci.github import transport
+from geneb_ci.github import one_line
 from geneb_ci.github.errors import Tampered
-from geneb_ci.github.transport import PACKED
-from geneb_ci.github.verdict.handover import _shortest, decode, encode
+from geneb_ci.github.one_line import PACKED
+from geneb_ci.github.verdict.verdict_line import _shortest, decode, encode
 from tests.github.test_handover import REPOSITORY, many, pull_of, verdict_of
 
 
@@ -26,13 +26,13 @@ def test_a_command_to_the_runner_is_escaped_and_read_back():
 
 def test_a_verdict_that_does_not_fit_without_findings_is_a_bug(monkeypatch):
     made = verdict_of(pull_of(many(8)))
-    monkeypatch.setattr(transport, "BYTES_MAX", 0)
+    monkeypatch.setattr(one_line, "BYTES_MAX", 0)
     bare = verdict_of(pull_of(many(8)).model_copy(update={"findings": []}))
     size = len(_shortest(bare))
-    monkeypatch.setattr(transport, "BYTES_MAX", size)
+    monkeypatch.setattr(one_line, "BYTES_MAX", size)
     assert encode(made).startswith(PACKED)
     assert decode(encode(made), REPOSITORY) == bare
-    monkeypatch.setattr(transport, "BYTES_MAX", size - 1)
+    monkeypatch.setattr(one_line, "BYTES_MAX", size - 1)
     with pytest.raises(AssertionError, match=r"^1$"):
         encode(made)
 
@@ -40,7 +40,7 @@ def test_a_verdict_that_does_not_fit_without_findings_is_a_bug(monkeypatch):
 def test_pull_requests_that_do_not_fit_are_left_for_the_next_run(monkeypatch):
     pulls = [pull_of([], number, f"model-{number}") for number in range(1, 31)]
     made = verdict_of(*pulls)
-    monkeypatch.setattr(transport, "BYTES_MAX", 2_000)
+    monkeypatch.setattr(one_line, "BYTES_MAX", 2_000)
     left = decode(encode(made), REPOSITORY)
     assert left.pulls == pulls[: len(left.pulls)]
     assert 0 < len(left.pulls) == 30 - left.waiting + made.waiting

@@ -17,15 +17,14 @@ from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.finding import Severity
 from geneb_ci.github import report
 from geneb_ci.github.api import ACTIONS_BOT, GitHub
-from geneb_ci.github.batch import prefetch_talks
-from geneb_ci.github.comment import own_comment, read_receipt
+from geneb_ci.github.comment import own_comment, read_verdict
 from geneb_ci.github.errors import Patience
 from geneb_ci.github.main_branch import further_places
 from geneb_ci.github.reconcile import SweepResult, group_verdict, sweep
 from geneb_ci.github.replies import Comment
-from geneb_ci.github.sides import main_at
-from geneb_ci.github.verdict.handover import decode, encode
-from geneb_ci.github.verdict.model import Receipt
+from geneb_ci.github.trees import main_at
+from geneb_ci.github.verdict.model import PullVerdict
+from geneb_ci.github.verdict.verdict_line import decode, encode
 from geneb_ci.github.wire import Refusal, Wire
 from tests.github.conftest import IMPATIENT, PEERS, REGULAR, sound
 from tests.github.history import Files
@@ -54,17 +53,15 @@ class DirectWire(Wire):
         verb: str,
         url: str,
         parameters: dict[str, Any],
-        headers: dict[str, Any],
         body: Any,
-    ) -> tuple[int, Mapping[str, str], Any]:
+    ) -> tuple[Mapping[str, str], Any]:
         whole = Requester.add_parameters_to_url(url.removeprefix("http://127.0.0.1"), parameters)
         raw = b"" if body is None else json.dumps(body).encode()
-        condition = str(headers.get("If-None-Match", ""))
-        answer = self.server.answer(verb, whole, TOKEN, condition, raw)
+        answer = self.server.answer(verb, whole, TOKEN, raw)
         found = {name.lower(): value for name, value in answer.headers.items()}
         if answer.status >= 400:
             self._refuse(Refusal(answer.status, found, answer.body))
-        return answer.status, found, json.loads(json.dumps(answer.body))
+        return found, json.loads(json.dumps(answer.body))
 
 
 class World:
@@ -153,10 +150,10 @@ class World:
         """Return the state of the verdict on the head of a pull request."""
         return self.status(self.server.pulls[number]["head"]["sha"])
 
-    def receipt(self, number: int) -> Receipt | None:
+    def kept(self, number: int) -> PullVerdict | None:
         comments = [Comment.model_validate(one) for one in self.server.comments[number]]
         ours = own_comment(comments, ACTIONS_BOT)
-        return read_receipt(ours.body) if ours is not None else None
+        return read_verdict(ours.body) if ours is not None else None
 
     def digest(self) -> str:
         """Return the digest of main as a verdict has it."""
@@ -173,7 +170,7 @@ class World:
         """
         head = self.server.pulls[number]["head"]["sha"]
         same = (n for n, pull in self.server.pulls.items() if pull["head"]["sha"] == head)
-        found = [one for one in map(self.receipt, same) if one is not None]
+        found = [one for one in map(self.kept, same) if one is not None]
         now = (head, self.digest())
         return all((one.head_sha, one.main_digest) != now for one in found)
 
@@ -265,9 +262,3 @@ class World:
             assert isinstance(result, FileResult)
             found += [f.rule for f in result.findings if f.severity is Severity.ERROR]
         return found
-
-    def talks(self) -> dict[int, str]:
-        """Return what the API says of every status, by number."""
-        github = self.github()
-        prefetch_talks(github, list(self.server.pulls))
-        return {number: talk.state for number, talk in github.talks.items()}

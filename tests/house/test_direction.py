@@ -26,6 +26,7 @@ LAYERS = (
     "publish",
     "render",
     "github",
+    "init",
     "situation",
     "api",
     "cli",

@@ -1,4 +1,4 @@
-"""Commands on real rows, where they succeed: their tables fit the terminal as well."""
+"""Commands on real rows, where they succeed: their tables fit the terminal as well, in 60 lines."""
 
 import json
 import sys
@@ -6,9 +6,10 @@ import sys
 import pytest
 from rich.cells import cell_len
 
+from geneb_ci.render.text import LINES_MAX
 from tests.gate import gated
 from tests.git import board_of_rows
-from tests.house.test_terminal import COLUMNS, is_data, run
+from tests.house.test_terminal import COLUMNS, TERMINAL, is_data, run
 
 ROWS = ("GROVER", "space", "gena-lm-bert-base")
 ROW = "submissions/GROVER.json"
@@ -53,12 +54,13 @@ def place(tmp_path_factory):
 def test_output_of_real_rows_fits_the_terminal(place, words, code, monkeypatch, capfd):
     monkeypatch.chdir(place)
     monkeypatch.setattr(sys, "argv", sys.argv)
-    for name, value in (("COLUMNS", str(COLUMNS)), ("NO_COLOR", "1"), ("TERM", "dumb")):
+    for name, value in TERMINAL.items():
         monkeypatch.setenv(name, value)
     program = "geneb-harness" if words.startswith("data ") else "geneb-ci"
     found = run(program, words)
     shown = capfd.readouterr()
     lines = (shown.out + shown.err).splitlines()
+    assert len(lines) <= LINES_MAX
     assert [line for line in lines if cell_len(line) > COLUMNS and not is_data(line)] == []
     assert "\x1b" not in shown.out + shown.err
     assert lines

@@ -15,8 +15,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from nacl.public import PrivateKey, SealedBox
 
 from geneb_ci.cli.main import main
-from geneb_ci.github import errors, new_app
-from geneb_ci.github.new_app import KEY_NAMES
+from geneb_ci.github import errors
+from geneb_ci.init import new_app
+from geneb_ci.init.new_app import KEY_NAMES
 from tests.github.server import REPOSITORY
 from tests.github.settings_server import SEALED_BY, SettingsServer
 from tests.init.conftest import IMPATIENT

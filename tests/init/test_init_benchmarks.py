@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 import geneb_ci
 from geneb_ci.audit.sampling.design import load_policy, policy_text
@@ -146,6 +147,11 @@ def test_an_unusual_benchmark_works_from_init_to_the_plan_of_an_audit(board, cap
     for step in STEPS:
         code = main(list(step))
         assert (step, code) == (step, 0), "".join(capsys.readouterr())
+    for row, version in (("a", "1.0"), ("b", "1.2")):
+        schema = json.loads((root / f"schemas/submission-{version}.schema.json").read_bytes())
+        Draft202012Validator(schema).validate(
+            json.loads((root / f"submissions/{row}.json").read_bytes())
+        )
     benchmark = load_benchmark(root / "schemas/benchmark.json")
     policy = load_policy(root / "leaderboard/policy/policy.toml")
     drawn = min(13, len(benchmark.tasks))

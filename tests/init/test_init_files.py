@@ -229,7 +229,7 @@ def test_what_can_be_refused_is_refused_before_a_file_is_written(
         monkeypatch.setattr("os.access", lambda *_: False)
         due = "cannot be written to"
     elif case == "no harness":
-        monkeypatch.setattr("geneb_ci.github.new_board.find_spec", lambda _: None)
+        monkeypatch.setattr("geneb_ci.init.new_board.find_spec", lambda _: None)
         due = "pip install 'geneb-ci[mini]'"
     else:
         words += ["--maintainers", "nobody here"]

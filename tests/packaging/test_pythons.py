@@ -50,7 +50,7 @@ def test_it_installs_and_checks(kind, version, releases, tmp_path):
     assert run(program, "--version", cwd=tmp_path) == f"geneb-ci {__version__}\n"
     said = run(program, "check", SUBMISSIONS / "GROVER.json", "--format", "github", cwd=tmp_path)
     assert "error" not in said
-    assert run(program, "rules", cwd=tmp_path).count("\n") > 100
+    assert run(program, "rules", "--all", cwd=tmp_path).count("\n") > 100
     code = "import geneb_ci; print(geneb_ci.check('missing.json').verdict)"
     assert run(python, "-c", code, cwd=tmp_path) == "not-checked\n"
 

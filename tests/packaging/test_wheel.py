@@ -12,7 +12,7 @@ import pytest
 
 from geneb_ci.board.page import FIXED
 from geneb_ci.common.shipped import toolkit_files
-from geneb_ci.github.new_repository import copied_files
+from geneb_ci.init.new_repository import copied_files
 from tests.packaging.wheel import built
 from tests.paths import ROOT, SUBMISSIONS
 
@@ -61,7 +61,7 @@ def test_it_writes_the_same_board_as_a_checkout(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     code = (
         "import sys; sys.path.insert(0, 'site'); import hashlib, json;"
-        "from geneb_ci.github import new_repository as n;"
+        "from geneb_ci.init import new_repository as n;"
         "g = n.BoardAnswers('org/board', 'org/board', '@org/team');"
         "print(json.dumps({p: hashlib.sha256(r).hexdigest() for p, r in"
         " n.files_of(g, n.benchmark_bytes(None)).items()}))"

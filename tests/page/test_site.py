@@ -232,7 +232,7 @@ def test_the_feed_is_atom_and_newest_first(folder):
     feed = ET.fromstring((folder / "feed.xml").read_bytes())  # noqa: S314 (our own)
     space = {"a": "http://www.w3.org/2005/Atom"}
     titles = [one.text for one in feed.findall("a:entry/a:title", space)]
-    assert titles == ["relabel: space (self-reported to verified)", "include: space (verified)"]
+    assert titles == ["relabel: space (checked to audited)", "include: space (audited)"]
     for part in ("id", "updated", "title", "author/a:name", "link"):
         assert all(
             one.find(f"a:{part}", space) is not None for one in feed.findall("a:entry", space)
@@ -249,7 +249,7 @@ def test_the_badge_has_level_and_rank_range(folder):
 
 @pytest.mark.parametrize("model", sorted(attributes()))
 def test_the_snippet_is_python_with_options_that_the_harness_takes(model):
-    known = public_site().known(model)
+    known = public_site().model_entry(model)
     assert isinstance(known, ModelEntry)
     made = snippet_of(known)
     assert made is not None

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from geneb_ci.publish.generation import Generation
-from geneb_ci.render.rows import FILES_MAX
+from geneb_ci.render.published import FILES_MAX
 from tests.audit.recorded import entry
 from tests.publish.command import environment, within
 from tests.publish.conftest import NAME, RESOURCE, SCRIPTS, is_page, made, undated
@@ -64,11 +64,12 @@ def test_dry_run_of_a_first_board(run, repo, clone):
     code, output, errors = run("publish", "--space", NAME, "--dry-run", token=None)
     assert (code, errors) == (0, "")
     files = {name: len(content) for name, content in sorted(made(clone).published.items())}
+    added = "  + model-a: authorship contributed; evidence checked; "
     assert output.splitlines() == [
         f"{RESOURCE}: would publish {named(made(clone))}, as the first board",
         "",
         "board: 1 added; 1 model in all",
-        "  + model-a: level self-reported; full 0.7399 (#1); 10shot 0.8053 (#1); 1shot 0.6888 (#1)",
+        f"{added}full 0.7399 (#1); 10shot 0.8053 (#1); 1shot 0.6888 (#1)",
         "",
         f"files: {len(files)} added; {sum(files.values()):,} bytes to upload",
         *(f"  + {name}  {size:,} bytes" for name, size in [*files.items()][:FILES_MAX]),
@@ -124,7 +125,7 @@ def test_dry_run_shows_files_and_rows_and_sends_nothing(run, repo, clone):
         f"  ~ model-a: disp Model model-a -> A:\\x3a; full {places(old, 'model-a')['full']} -> "
         + places(now, "model-a")["full"],
         *(
-            f"  {sign} {model}: level self-reported; "
+            f"  {sign} {model}: authorship contributed; evidence checked; "
             + "; ".join(f"{regime} {place}" for regime, place in places(board, model).items())
             for sign, model, board in (("+", "model-b", now), ("-", "model-c", old))
         ),

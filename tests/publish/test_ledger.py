@@ -238,7 +238,7 @@ def test_the_story_of_a_row(lively, monkeypatch):
     )
     assert result.output.splitlines()[0] == "model-b  not on the board"
     assert first == [
-        "2026-11-18T12:06:40Z  added to the board, self-reported",
+        "2026-11-18T12:06:40Z  added to the board, checked",
         "  why: a new row",
         "  who: @b-author",
         f"  commit: {lively.commits[1]}",
@@ -270,5 +270,5 @@ def test_the_ledger_of_the_public_rows_has_every_row(geneb_ci):
     events = json.loads(output)["events"]
     models = {path.stem for path in SUBMISSIONS.glob("*.json")}
     assert {event["model"] for event in events} >= models
-    code, output, _ = geneb_ci("ledger")
+    code, output, _ = geneb_ci("ledger", "--all")
     assert (code, len(output.splitlines())) == (0, len(events))

@@ -101,12 +101,12 @@ def test_a_level_and_its_story_are_told_together(audited, monkeypatch):
     assert sum(line.endswith("sandbox level 2, agrees; counts") for line in first.splitlines()) == 1
     *paragraphs, last = [block.splitlines() for block in blocks]
     assert [paragraph[0].partition("  ")[2] for paragraph in paragraphs] == [
-        "added to the board, self-reported",
-        "audit recorded; relabelled, self-reported -> verified",
-        "relabelled, verified -> self-reported",
-        "relabelled, self-reported -> verified",
-        "audit recorded; disputed, was verified",
-        "audit withdrawn; relabelled, disputed -> verified",
+        "added to the board, checked",
+        "audit recorded; relabelled, checked -> audited",
+        "relabelled, audited -> checked",
+        "relabelled, checked -> audited",
+        "audit recorded; disputed, was audited",
+        "audit withdrawn; relabelled, disputed -> audited",
     ]
     records = sorted((audited.root / "leaderboard/audits").rglob("*.withdrawn.json"))
     (place,) = (record.relative_to(audited.root) for record in records)

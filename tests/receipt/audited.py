@@ -160,7 +160,7 @@ def audit(
     direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
     effect = effect_of(by_task)
     cells = ComparedCells(equal=1, of=1, differing=[], unclaimed=[], unequal=[])
-    findings = EmbeddingFindings(BOUNDED, width, cells, tasks, direction, effect, QUIET, None)
+    findings = EmbeddingFindings(BOUNDED, width, cells, tasks, direction, effect, QUIET, None, None)
     return Found(tasks, direction, effect, reasons_of(findings))
 
 

@@ -19,7 +19,7 @@ from geneb_ci.check.registry import RULES
 from geneb_ci.check.rule import Rule
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.finding import Finding
-from geneb_ci.github.verdict.collect import change_findings
+from geneb_ci.github.verdict.checker import change_findings
 from tests.rules.board import ON_BOARD, board_files
 from tests.rules.deltas import Files, Fixture
 from tests.small import BENCHMARK_FILE

@@ -555,6 +555,7 @@ def test_a_pull_request_that_waits(board, tmp_path, monkeypatch):
     number = world.open({"README.md": ("100644", b"mine\n")}, title="Change the README")
     world.sweep()
     monkeypatch.setattr(servers, "connect", lambda _: world.github())
+    monkeypatch.setattr(servers, "reached_by_gh", lambda: True)
     found = step(role="maintainer", repository="org/board")
     assert found.situation == "pull-request-waits", found.text()
     assert found.command == f"gh pr view {number} --repo org/board"
@@ -565,6 +566,10 @@ def test_a_pull_request_whose_action_is_a_command_or_a_label():
     pull = WaitingPull(7, "b", "2 d", "review, then set the label audit", 1, is_to_be_audited=True)
     assert pull_command(pull, "org/board") == "gh pr edit 7 --repo org/board --add-label audit"
     asked = pull._replace(action="gh workflow run verdict.yml -f pr=7")
+    without_gh = asked._replace(address="https://github.com/org/board")
+    assert pull_command(without_gh, "org/board") == (
+        "git fetch https://github.com/org/board pull/7/head && git diff HEAD...FETCH_HEAD"
+    )
     assert pull_command(asked, "org/board") == f"{asked.action} --repo org/board"
 
 

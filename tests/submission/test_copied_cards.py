@@ -68,33 +68,37 @@ COPIES: dict[str, tuple[str, list[tuple[str, int]], str]] = {
     "the whole card": (
         ALPHA,
         [("copied-card", 1), ("card-disagrees", 4)],
-        'the title is "Model alpha", the name of another row: "alpha.json"',
+        'the title "Model alpha" is the name of the model in "alpha.json"',
     ),
-    "the title": (replaced(title="alpha"), [("copied-card", 1)], '"Model alpha", the name of'),
+    "the title": (
+        replaced(title="alpha"),
+        [("copied-card", 1)],
+        '"Model alpha" is the name of',
+    ),
     "the id as title": (
         OWN.replace("# Model beta", "# alpha"),
         [("copied-card", 1)],
-        'the title is "alpha"',
+        'the title "alpha" is the name of',
     ),
     "training data": (
         replaced(training=TRAINING),
         [("copied-card", 11)],
-        'the training data is word for word what the card of "alpha" says',
+        'the card says of the training data, word for word, what that of "alpha" says',
     ),
     "training data, wrapped otherwise": (
         replaced(training=TRAINING.replace(" of ", "\nof ").upper()),
         [("copied-card", 11)],
-        "the training data is word for word",
+        "the card says of the training data, word for word",
     ),
     "a digest": (
         replaced(weights=f"on request; sha256 `{DIGEST}`"),
         [("copied-card", 4)],
-        'the weights are word for word what the card of "alpha" says',
+        'the card says of the weights, word for word, what that of "alpha" says',
     ),
     "weights and training data": (
         card("Model beta", f"`alpha.bin`, sha256 `{DIGEST}`", TRAINING),
         [("copied-card", 4)],
-        "the weights and the training data are word for word",
+        "the card says of the weights and the training data, word for word",
     ),
     "another repository": (
         replaced(weights=f"`model.bin` of {HUB}/lab/alpha"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.render.text import LINES_MAX
 from reference_harness import mini
 from reference_harness.define import define
 from tests.harness.support import write_flat
@@ -16,10 +17,13 @@ from tools.practice import HONEST, SPACE, Practice, geneb_ci, practice
 from tools.rehearse.forge import git
 
 NAME, CATEGORIES = "Fungi", ("Spores", "Yeasts", "Moulds")
-OF_GENEB = re.compile(rb".{0,40}(?:GENEB|2606[.]04525|darlednik).{0,40}")
-"""In capitals: what the program and its commands are called is no such text."""
-PROGRAM = re.compile(r"(geneb_ci|reference_harness|\.git|keys)/|schemas/(.*mini|known|shipped)")
-"""What `init` lays beside a board: the program, its practice benchmark and the public rows."""
+OF_GENEB = re.compile(rb".{0,40}(?:GENEB|2606[.]04525|darlednik|\bDNA|[Gg]enom).{0,40}")
+"""What the program and its commands are called is no such text: in small letters."""
+PROGRAM = re.compile(
+    r"(geneb_ci|reference_harness|\.git|keys)/|schemas/(.*mini|known|quick|shipped)"
+)
+"""What `init` lays beside a board: the program, its practice benchmark, the public rows, and the
+tasks that stand for those of its own benchmark."""
 
 
 def twelve_tasks(folder: Path) -> None:
@@ -70,6 +74,7 @@ def seen(made: Practice) -> Iterator[tuple[str, bytes]]:
     def said(*words: str) -> tuple[str, bytes]:
         done = geneb_ci(made.board, environment, *words)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
+        assert done.stdout.count("\n") <= LINES_MAX, words
         return " ".join(words), (done.stdout + done.stderr).encode()
 
     yield "verdicts", made.sweep().encode()

@@ -36,9 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
         action="store_true",
         help="install nothing: all jobs run on the Python of this program, for a quick look",
     )
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     begun = time.monotonic()
-    root = given.root.resolve()
+    root = options.root.resolve()
     failures: list[str] = []
     try:
         workflows = reading.workflows(root)
@@ -46,11 +46,11 @@ def main(arguments: list[str] | None = None) -> int:
     except reading.Unsound as error:
         return _ended([str(error)], [], begun)
     jobs = [f"{name}.{job}" for name, workflow in workflows.items() for job in workflow.jobs]
-    chosen = [job for job in jobs if not given.job or {job, job.split(".")[0]} & set(given.job)]
-    if given.borrow:  # this program does not have what builds the site
+    chosen = [job for job in jobs if not options.job or {job, job.split(".")[0]} & set(options.job)]
+    if options.borrow:  # this program does not have what builds the site
         chosen = [job for job in chosen if job not in DOCS]
     if unknown := [
-        name for name in given.job if not any({j, j.split(".")[0]} & {name} for j in jobs)
+        name for name in options.job if not any({j, j.split(".")[0]} & {name} for j in jobs)
     ]:
         parser.error(f"there is no job {unknown[0]!r}; there are: {', '.join(jobs)}")
     if failures:
@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     with (
         tempfile.TemporaryDirectory(prefix="geneb-ci-rehearsal-", ignore_cleanup_errors=True) as at,
         world(
-            root, Path(at).resolve(), set(chosen).__contains__, _say, borrow=given.borrow
+            root, Path(at).resolve(), set(chosen).__contains__, _say, borrow=options.borrow
         ) as rehearsed,
     ):
         story = Story(rehearsed)
@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
                 for scope in _unused(workflows, job, rehearsed.used[job])
             ]
         failed = [o for o in rehearsed.outcomes if o.conclusion == "failure" and not o.intended]
-    return _ended(failures, failed, begun, partly=len(chosen) < len(jobs) or given.borrow)
+    return _ended(failures, failed, begun, partly=len(chosen) < len(jobs) or options.borrow)
 
 
 def _unused(workflows: dict[str, Workflow], job: str, used: set[str]) -> list[str]:
@@ -108,14 +108,15 @@ def _ended(
             if step.conclusion == "failure":
                 print(f"\n{outcome.job}, {step.name}: {step.note or 'failed'}; its log ends:")
                 print("\n".join(f"  | {line}" for line in step.log.splitlines()[-TAIL:]))
-    taken = f"{time.monotonic() - begun:.0f} s"
+    duration = f"{time.monotonic() - begun:.0f} s"
     if failures or failed:
-        print(f"\nred after {taken}:")
+        print(f"\nred after {duration}:")
         for failure in failures or [f"{outcome.job} failed" for outcome in failed]:
             print(f"  {failure}")
         return 1
     print(
-        f"\ngreen after {taken}" + (": of the chosen jobs alone" if partly else ": every job ran")
+        f"\ngreen after {duration}"
+        + (": of the chosen jobs alone" if partly else ": every job ran")
     )
     return 0
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from cryptography.hazmat.primitives import serialization
 
-from geneb_ci.github.new_repository import template
 from geneb_ci.github.report import AGREES, AUDIT_LABEL
+from geneb_ci.init.new_repository import template
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import FIRST, committed_at, entry, key
 from tests.audit.relay import relay, says
@@ -190,8 +190,8 @@ class Audits:
 
     def _no_secret(self, text: str) -> None:
         stored = self.world.secrets[ENVIRONMENT].items()
-        held = [name for name, value in stored if value and value in text]
-        hold("secrets in the Job of the Hub", held, [])
+        leaked = [name for name, value in stored if value and value in text]
+        hold("secrets in the Job of the Hub", leaked, [])
 
     def _explained(self) -> str:
         checkout = self.world.folder / f"explained-{len(self.forge.pulls)}"

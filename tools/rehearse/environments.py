@@ -111,13 +111,13 @@ def _link(source: Path, target: Path) -> None:
 def _facts(folder: Path) -> dict[str, tuple[int, int]]:
     """Return size and time of each file; what Python compiles on its own account does not count."""
     facts_of: dict[str, tuple[int, int]] = {}
-    left, name_at = [os.fspath(folder)], len(os.fspath(folder)) + 1
-    while left:
-        with os.scandir(left.pop()) as entries:
-            for one in entries:
-                if one.is_dir(follow_symlinks=False):
-                    left.append(one.path)
-                elif one.is_file(follow_symlinks=False) and not one.name.endswith(".pyc"):
-                    status = one.stat()
-                    facts_of[one.path[name_at:]] = (status.st_size, status.st_mtime_ns)
+    folders, name_at = [os.fspath(folder)], len(os.fspath(folder)) + 1
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif entry.is_file(follow_symlinks=False) and not entry.name.endswith(".pyc"):
+                    status = entry.stat()
+                    facts_of[entry.path[name_at:]] = (status.st_size, status.st_mtime_ns)
     return facts_of

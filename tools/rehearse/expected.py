@@ -5,13 +5,13 @@ class Mismatch(Exception):  # noqa: N818 (named after what is wrong)
     """The state after a chapter is not the expected one."""
 
 
-def hold(what: str, actual: object, expected: object) -> None:
+def hold(subject: str, actual: object, expected: object) -> None:
     """Raise Mismatch where something is not as expected."""
     if actual != expected:
-        raise Mismatch(f"{what}: found {actual!r}, expected {expected!r}")
+        raise Mismatch(f"{subject}: found {actual!r}, expected {expected!r}")
 
 
-def hold_in(what: str, due: str, text: str | list[str]) -> None:
+def hold_in(subject: str, due: str, text: str | list[str]) -> None:
     """Raise Mismatch where something is not in a text or a list."""
     if due not in text:
-        raise Mismatch(f"{what}: {due!r} is missing")
+        raise Mismatch(f"{subject}: {due!r} is missing")

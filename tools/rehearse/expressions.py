@@ -139,8 +139,8 @@ class _Parser:
             while position < len(self.text) and self.text[position].isspace():
                 position += 1
 
-    def _error(self, what: str) -> ExpressionError:
-        return ExpressionError(f"{what} in the expression {self.text!r}")
+    def _error(self, expected: str) -> ExpressionError:
+        return ExpressionError(f"{expected} in the expression {self.text!r}")
 
     def whole(self) -> Any:
         value = self._or()

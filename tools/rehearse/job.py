@@ -48,7 +48,7 @@ class Outcome:
 
     @property
     def seconds(self) -> float:
-        """How long its steps took."""
+        """Duration of the steps."""
         return sum(step.seconds for step in self.steps)
 
     @property
@@ -246,23 +246,25 @@ class Job:
         for tree in (self.workflow.tree, self.tree, step):
             for key, value in tree.get("env", {}).items():
                 env[key] = substitute(value, self._seen(contexts, env))
-        seen = self._seen(contexts, env)
+        contexts_of_step = self._seen(contexts, env)
         begun = time.monotonic()
         if "uses" in step:
-            given = {key: substitute(v, seen) for key, v in step.get("with", {}).items()}
+            inputs = {
+                key: substitute(v, contexts_of_step) for key, v in step.get("with", {}).items()
+            }
             if step["uses"].startswith(("./", "$/")):
-                return self._composite(step["uses"], given, env)
+                return self._composite(step["uses"], inputs, env)
             action = step["uses"].partition("@")[0]
             if action not in standins.ACTIONS:
                 raise Unsound(f"{action}: the rehearsal has no stand-in for this action")
-            outputs = standins.ACTIONS[action](self, given)
+            outputs = standins.ACTIONS[action](self, inputs)
             if action == "actions/checkout":
                 standins.ci_run(self)
             self.outcome.steps.append(Step(title, "success", time.monotonic() - begun, "stand-in"))
             return True, outputs
         if "run" not in step:
             raise Unsound("a step has neither `run` nor `uses`")
-        return self._script(step, title, substitute(step["run"], seen), env)
+        return self._script(step, title, substitute(step["run"], contexts_of_step), env)
 
     def _composite(
         self, uses: str, given: dict[str, str], env: dict[str, str]
@@ -277,13 +279,13 @@ class Job:
         action = read(folder / "action.yml").tree
         if action["runs"]["using"] != "composite":
             raise Unsound(f"{uses}: only composite actions are known to the rehearsal")
-        known = action.get("inputs", {})
-        if unknown := sorted(set(given) - set(known)):
+        declared = action.get("inputs", {})
+        if unknown := sorted(set(given) - set(declared)):
             raise Unsound(f"{uses}: there is no input {unknown[0]!r}")
         inputs = Known(
             {
                 k: given.get(k, substitute(v.get("default", ""), self.context))
-                for k, v in known.items()
+                for k, v in declared.items()
             }
         )
         steps = Known()

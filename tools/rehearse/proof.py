@@ -168,8 +168,8 @@ def main() -> int:
         begun = time.monotonic()
         missed = prove(case)
         wrong += bool(missed)
-        taken = time.monotonic() - begun
-        print(f"{taken:6.1f} s  {'MISSED' if missed else 'red'}  {case.title}", flush=True)
+        seconds = time.monotonic() - begun
+        print(f"{seconds:6.1f} s  {'MISSED' if missed else 'red'}  {case.title}", flush=True)
         if missed:
             print(missed)
     return int(wrong > 0)

@@ -35,12 +35,12 @@ def sound(root: Path, model: str = MODEL) -> Files:
     rows = [json.loads(path.read_bytes()) for path in sorted((root / "submissions").glob("*.json"))]
     for regime in benchmark.regimes:
         for task in benchmark.tasks:
-            known = [
+            known_tasks = [
                 row["results"][regime][task.id]["Acc"]
                 for row in rows
                 if task.id in row["results"].get(regime, {})
             ]
-            _measure(document, benchmark, regime, task.id, statistics.median(known or [0.7]))
+            _measure(document, benchmark, regime, task.id, statistics.median(known_tasks or [0.7]))
     code = _EXTRACTOR.encode()
     path = f"submissions/extractors/{model.replace('-', '_')}.py"
     document["run"]["extractor"] = {
@@ -69,10 +69,10 @@ def _measure(
     document: dict[str, Any], benchmark: Benchmark, regime: str, task: str, accuracy: float
 ) -> None:
     """Write the scores of one cell, and those of its seeds."""
-    known = benchmark.by_id[task]
-    size = known.n_test or _SIZE
+    task_facts = benchmark.by_id[task]
+    size = task_facts.n_test or _SIZE
     # Where the sizes of the classes are not known, two halves do as well as any.
-    counts = known.test_class_counts or (size // 2, size - size // 2)
+    counts = task_facts.test_class_counts or (size // 2, size - size // 2)
     start = int.from_bytes(hashlib.sha256(f"{regime}/{task}".encode()).digest()[:2], "big")
     seeds = []
     for seed in range(_SEEDS):

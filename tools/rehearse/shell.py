@@ -21,7 +21,7 @@ _HEREDOC = re.compile(r"([A-Za-z_][\w-]*)<<(\S+)")
 
 @dataclass(frozen=True)
 class Ended:
-    """How a script ended."""
+    """Result of a script."""
 
     code: int
     output: str
@@ -69,14 +69,14 @@ def values(file: Path) -> dict[str, str]:
             continue
         if document := _HEREDOC.fullmatch(line):
             name, end = document.groups()
-            taken = []
+            words = []
             for inner in lines:
                 if inner == end:
                     break
-                taken.append(inner)
+                words.append(inner)
             else:
                 raise Unsound(f"{name}: the value has no end {end!r}")
-            outputs[name] = "\n".join(taken)
+            outputs[name] = "\n".join(words)
         elif "=" in line:
             name, _, found_value = line.partition("=")
             outputs[name] = found_value

@@ -54,8 +54,8 @@ _SETUP = {"python-version", "update-environment"}
 _ATTEST = {"subject-name", "subject-digest"}
 
 
-def _inputs(action: str, given: dict[str, str], known: set[str]) -> None:
-    if unknown := sorted(set(given) - known):
+def _inputs(action: str, inputs: dict[str, str], expected: set[str]) -> None:
+    if unknown := sorted(set(inputs) - expected):
         raise Unsound(f"{action}: the stand-in does not know the input {unknown[0]!r}")
 
 
@@ -70,27 +70,27 @@ def _require(job: "Job", action: str, *scopes: str) -> None:
         job.world.forge.used.add(scope)
 
 
-def checkout(job: "Job", given: dict[str, str]) -> dict[str, str]:
+def checkout(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
     """Clone as actions/checkout does, with its depth, and with credentials only where asked for."""
-    _inputs("actions/checkout", given, _CHECKOUT)
+    _inputs("actions/checkout", inputs, _CHECKOUT)
     _require(job, "actions/checkout", "contents:read")
-    if given.get("repository") not in {None, "", job.context["github"]["repository"]}:
+    if inputs.get("repository") not in {None, "", job.context["github"]["repository"]}:
         raise Unsound(
-            f"actions/checkout: {given['repository']!r} is no repository of the rehearsal"
+            f"actions/checkout: {inputs['repository']!r} is no repository of the rehearsal"
         )
-    folder = job.workspace / given.get("path", "")
+    folder = job.workspace / inputs.get("path", "")
     if not folder.resolve().is_relative_to(job.workspace.resolve()):
-        raise Unsound(f"actions/checkout: the path {given['path']!r} leads out of the workspace")
+        raise Unsound(f"actions/checkout: the path {inputs['path']!r} leads out of the workspace")
     clone(
         job.world.forge.repository,
         folder,
-        given.get("ref") or job.event.sha,
-        depth=int(given.get("fetch-depth", "1")),
+        inputs.get("ref") or job.event.sha,
+        depth=int(inputs.get("fetch-depth", "1")),
     )
-    if given.get("persist-credentials") != "false":
+    if inputs.get("persist-credentials") != "false":
         header = f"http.{job.world.forge.address}/.extraheader"
         git(folder, "config", header, f"AUTHORIZATION: bearer {job.token}")
-    return {"ref": given.get("ref") or job.event.ref, "commit": git(folder, "rev-parse", "HEAD")}
+    return {"ref": inputs.get("ref") or job.event.ref, "commit": git(folder, "rev-parse", "HEAD")}
 
 
 def clone(repository: Path, folder: Path, ref: str, *, depth: int) -> None:
@@ -112,10 +112,10 @@ def _named(ref: str) -> str:
     return ref.replace("refs/heads/", "refs/remotes/origin/")
 
 
-def setup_python(job: "Job", given: dict[str, str]) -> dict[str, str]:
+def setup_python(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
     """Make an environment of that version, and put it first on PATH unless told not to."""
-    _inputs("actions/setup-python", given, _SETUP)
-    version = given.get("python-version", "")
+    _inputs("actions/setup-python", inputs, _SETUP)
+    version = inputs.get("python-version", "")
     folder = job.tools / f"python-{version}"
     try:
         interpreter = OWN if job.world.borrow else find(version)
@@ -124,29 +124,29 @@ def setup_python(job: "Job", given: dict[str, str]) -> dict[str, str]:
     # What is borrowed is installed by nobody, and pip itself would cost seconds.
     job.world.environments.bare(interpreter, folder, pip=not job.world.borrow)
     python = folder / "bin/python"
-    if given.get("update-environment") != "false":
+    if inputs.get("update-environment") != "false":
         job.path.insert(0, str(python.parent))
         job.exported["pythonLocation"] = str(folder)
     return {"python-version": version, "python-path": str(python)}
 
 
-def attest(job: "Job", given: dict[str, str]) -> dict[str, str]:
+def attest(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
     """Hold what would be attested; a name without a digest is none."""
-    _inputs("actions/attest", given, _ATTEST)
+    _inputs("actions/attest", inputs, _ATTEST)
     _require(job, "actions/attest", "id_token:write", "attestations:write")
-    kind, _, digest = given.get("subject-digest", "").partition(":")
+    kind, _, digest = inputs.get("subject-digest", "").partition(":")
     if kind != "sha256" or len(digest) != 64 or set(digest) - set("0123456789abcdef"):  # noqa: PLR2004
-        raise Unsound(f"actions/attest: {given.get('subject-digest')!r} is no digest")
-    job.world.attested[given["subject-name"]] = digest
+        raise Unsound(f"actions/attest: {inputs.get('subject-digest')!r} is no digest")
+    job.world.attested[inputs["subject-name"]] = digest
     return {}
 
 
-def upload_pages_artifact(job: "Job", given: dict[str, str]) -> dict[str, str]:
+def upload_pages_artifact(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
     """Keep a site for the job that publishes it."""
-    _inputs("actions/upload-pages-artifact", given, {"path"})
-    folder = job.workspace / given.get("path", "_site/")
+    _inputs("actions/upload-pages-artifact", inputs, {"path"})
+    folder = job.workspace / inputs.get("path", "_site/")
     if not (folder / "index.html").is_file():
-        raise Unsound(f"actions/upload-pages-artifact: {given.get('path')} has no index.html")
+        raise Unsound(f"actions/upload-pages-artifact: {inputs.get('path')} has no index.html")
     job.world.uploaded = {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -155,9 +155,9 @@ def upload_pages_artifact(job: "Job", given: dict[str, str]) -> dict[str, str]:
     return {}
 
 
-def deploy_pages(job: "Job", given: dict[str, str]) -> dict[str, str]:
+def deploy_pages(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
     """Publish what a job of the same run has uploaded."""
-    _inputs("actions/deploy-pages", given, set())
+    _inputs("actions/deploy-pages", inputs, set())
     _require(job, "actions/deploy-pages", "pages:write", "id_token:write")
     if job.tree.get("environment") != "github-pages":
         raise Unsound("actions/deploy-pages: 400 Invalid environment: expected github-pages")
@@ -167,16 +167,16 @@ def deploy_pages(job: "Job", given: dict[str, str]) -> dict[str, str]:
     return {"page_url": "https://pages.invalid/"}
 
 
-def create_app_token(job: "Job", given: dict[str, str]) -> dict[str, str]:
+def create_app_token(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
     """Mint a token of an hour with the rights that are asked for."""
-    action, asked = "actions/create-github-app-token", "permission-"
-    rights = {name for name in given if name.startswith(asked)}
-    _inputs(action, given, {"client-id", "private-key", *rights})
-    if (given["client-id"], given["private-key"]) != APP:
+    action, prefix = "actions/create-github-app-token", "permission-"
+    rights = {name for name in inputs if name.startswith(prefix)}
+    _inputs(action, inputs, {"client-id", "private-key", *rights})
+    if (inputs["client-id"], inputs["private-key"]) != APP:
         raise Unsound(f"{action}: 401 A JSON web token could not be decoded")
     token = f"ghs_app_{len(job.world.forge.grants)}"
     # Whoever may write may also read, and open what he has pushed.
-    scopes = {(name.removeprefix(asked).replace("-", "_"), given[name]) for name in rights}
+    scopes = {(name.removeprefix(prefix).replace("-", "_"), inputs[name]) for name in rights}
     granted = {f"{scope}:{access}" for scope, access in scopes}
     granted |= {f"{scope}:read" for scope, _ in scopes} | {"metadata:read"}
     if ("pull_requests", "write") in scopes:

@@ -62,21 +62,21 @@ def _known(tree: dict[str, Any], keys: set[str], where: str) -> None:
 
 def needs(job: dict[str, Any]) -> list[str]:
     """List the jobs that one waits for."""
-    given = job.get("needs", [])
-    return [given] if isinstance(given, str) else list(given)
+    names = job.get("needs", [])
+    return [names] if isinstance(names, str) else list(names)
 
 
 def in_order(workflow: Workflow) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the jobs, each after those that it needs."""
-    left = dict(workflow.jobs)
+    waiting = dict(workflow.jobs)
     done: set[str] = set()
-    while left:
-        ready = [name for name, job in left.items() if set(needs(job)) <= done]
+    while waiting:
+        ready = [name for name, job in waiting.items() if set(needs(job)) <= done]
         if not ready:
-            raise Unsound(f"{workflow.name}: {', '.join(left)} wait for what never ends")
+            raise Unsound(f"{workflow.name}: {', '.join(waiting)} wait for what never ends")
         for name in ready:
             done.add(name)
-            yield name, left.pop(name)
+            yield name, waiting.pop(name)
 
 
 def matrix(job: dict[str, Any]) -> list[dict[str, str]]:
@@ -89,11 +89,11 @@ def matrix(job: dict[str, Any]) -> list[dict[str, str]]:
 
 def granted(workflow: Workflow, job: dict[str, Any], *, fork: bool) -> frozenset[str]:
     """Return the rights of a job's token, as `scope:access`; a fork's job gets none that writes."""
-    given = rights(job) if "permissions" in job else rights(workflow.tree)
-    if set(given) == {"*"}:
-        raise Unsound(f"{workflow.name}: permissions {given['*']!r}: name each scope")
+    rights_of_job = rights(job) if "permissions" in job else rights(workflow.tree)
+    if set(rights_of_job) == {"*"}:
+        raise Unsound(f"{workflow.name}: permissions {rights_of_job['*']!r}: name each scope")
     scopes = {"metadata:read"}
-    for scope, access in given.items():
+    for scope, access in rights_of_job.items():
         name = scope.replace("-", "_")
         if access in {"read", "write"}:
             scopes.add(f"{name}:read")
@@ -104,8 +104,8 @@ def granted(workflow: Workflow, job: dict[str, Any], *, fork: bool) -> frozenset
 
 def unused(workflow: Workflow, job: dict[str, Any], used: set[str]) -> list[str]:
     """List the permissions of a job that nothing has used, as `scope: access`."""
-    given = rights(job) if "permissions" in job else rights(workflow.tree)
-    needed = {scope: access for scope, access in given.items() if access != "none"}
+    rights_of_job = rights(job) if "permissions" in job else rights(workflow.tree)
+    needed = {scope: access for scope, access in rights_of_job.items() if access != "none"}
     return [
         f"{scope}: {access}"
         for scope, access in sorted(needed.items())
@@ -140,8 +140,8 @@ def versions(root: Path, workflows: dict[str, Workflow]) -> Iterator[str]:
                 tested |= {str(v) for k, v in combination.items() if k.startswith("python")}
     for version in sorted({*places, *tested} - set(promised)) if project else ():
         where = ", ".join(sorted({*places.get(version, ["a matrix"])}))
-        known = ", ".join(promised)
-        yield f"{where}: Python {version} is none that pyproject.toml promises ({known})"
+        promised_text = ", ".join(promised)
+        yield f"{where}: Python {version} is none that pyproject.toml promises ({promised_text})"
     if missing := sorted(set(promised) - tested):
         yield f"no matrix tests Python {', '.join(missing)}, which pyproject.toml promises"
     if len(places) > 1:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.github.settings.wanted import SETTINGS
+from geneb_ci.github.settings.required import SETTINGS
 from tests.github.server import REPOSITORY
 from tests.github.serving import serving
 from tests.house.workflow_file import Workflow
@@ -196,9 +196,9 @@ class World:
         return whole
 
 
-def _labels(given: str | list[str]) -> list[str]:
+def _labels(label: str | list[str]) -> list[str]:
     """Return the labels of the runner that a job asks for."""
-    return [given] if isinstance(given, str) else given
+    return [label] if isinstance(label, str) else label
 
 
 @contextmanager
@@ -220,7 +220,7 @@ def world(
         with serving(forge):
             forge.learn(git(repository, "rev-parse", "refs/heads/main"))
             forge.known_labels = {  # as `geneb-ci init --apply` does
-                label for setting in SETTINGS for label in setting.wanted.get("labels", ())
+                label for setting in SETTINGS for label in setting.required.get("labels", ())
             }
             rehearsed = World(
                 root,

@@ -17,9 +17,15 @@ from geneb_ci.audit.compare.outcome import (
     Heads,
     StatementSubject,
     Verdict,
+    extractor_objections,
     is_absent,
 )
-from geneb_ci.audit.rerun.honesty import MEMORISED, VariantResult, summed_decisions
+from geneb_ci.audit.rerun.honesty import (
+    FRESH_MARGIN,
+    FreshResult,
+    VariantResult,
+    summed_decisions,
+)
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.receipt.embeddings import (
@@ -50,8 +56,8 @@ NOT_PROVED = (
     "that the auditor reported what the extractor gave: anybody can compute an embedding again",
     "that the scores on the board are right: the run names no scorer of record; no level follows",
 )
-"""Claims that an audit by receipt does not prove; part of each record. The last is none where the
-scores of record were compared."""
+"""Claims that an audit by receipt does not prove; part of each record. The first is another where
+there was a fresh set, the last is none where the scores of record were compared."""
 EmbeddingVersion = Literal["1.0", "2.0", "2.1", "2.2"]
 BY_EMBEDDING: Final = "1.0"
 BY_COLUMN: Final = "2.0"
@@ -119,7 +125,7 @@ class FailedEmbedding(StrictModel):
     """An embedding that is not the one of the rerun."""
 
     row: Count
-    """Of the file: training embeddings come first."""
+    """Number of its row in the file, where training embeddings come first."""
     again: EmbeddingRepeat | None
     """None where another embedding of the audit was found altered before its turn."""
 
@@ -210,7 +216,7 @@ class RegimeBound(StrictModel):
 
     regime: Name
     draws: Count
-    """Of test embeddings, one drawn twice counted twice."""
+    """Number of drawn test embeddings; one that was drawn twice counts twice."""
     flipped: Count
     """Draws of embeddings that the probe of record gets right as committed, and wrong by the
     rerun."""
@@ -243,6 +249,8 @@ class EmbeddingOutcome(StrictModel):
     decoys: Decoys
     variants: VariantResult | None = Field(default=None, exclude_if=operator.not_)
     """Decisions on variants; left out in earlier records."""
+    fresh: FreshResult | None = Field(default=None, exclude_if=operator.not_)
+    """Decisions on a fresh set; left out where the audit had none."""
     refits: list[RefitTask] = Field(default=[], exclude_if=operator.not_)
     """Of the tasks that a draw of tasks by the seeds of the plan chooses, in its order; left out in
     records before version 2.1."""
@@ -254,7 +262,7 @@ class EmbeddingOutcome(StrictModel):
     """Why it differs, in words; none where it agrees."""
     not_proved: list[str]
     rerun_sha256: Hex64
-    """Of the file of rerun embeddings beside the record."""
+    """Digest of the file of rerun embeddings beside the record."""
     sandbox: SandboxFacts
     harness: HarnessFacts
     benchmark_sha256: Hex64
@@ -295,6 +303,7 @@ class EmbeddingOutcome(StrictModel):
             self.effect,
             self.decoys,
             self.variants,
+            self.fresh,
         )
 
 
@@ -304,9 +313,15 @@ def training_of(refits: Iterable[RefitTask]) -> ChangedDecisions | None:
     return summed_decisions(parts) if parts else None
 
 
-def not_proved(cells: ComparedCells) -> list[str]:
-    """Return a sentence for each thing that an audit by receipt does not prove."""
-    return list(NOT_PROVED[:-1] if cells.of_record else NOT_PROVED)
+def not_proved(cells: ComparedCells, fresh: FreshResult | None, tasks: int) -> list[str]:
+    """Return a sentence for each thing that an audit by receipt of so many tasks does not prove."""
+    memory, *others, unnamed = NOT_PROVED
+    if fresh is not None:
+        memory = (
+            f"that no label is known: the fresh set is of {len(fresh.tasks)} of {tasks} tasks, and "
+            f"shows what is worth more than {FRESH_MARGIN:g} of their accuracy"
+        )
+    return [memory, *others, *([] if cells.of_record else [unnamed])]
 
 
 AnyOutcome = AuditOutcome | EmbeddingOutcome
@@ -356,6 +371,7 @@ class EmbeddingFindings(NamedTuple):
     effect: Effect | None
     decoys: Decoys
     variants: VariantResult | None
+    fresh: FreshResult | None
 
     @property
     def noun(self) -> str:
@@ -401,15 +417,15 @@ class EmbeddingFindings(NamedTuple):
 
 def reasons_of(findings: EmbeddingFindings) -> list[str]:
     """Return why an audit differs, in words; none where it agrees."""
-    variants, noun = findings.variants, findings.noun
+    noun = findings.noun
+    objected = extractor_objections(findings.decoys, findings.variants, findings.fresh)
     return [
         *_cell_reasons(findings.cells, noun),
         *_embedding_reasons(findings),
         *(_pooled_reasons(findings) if findings.version != BY_EMBEDDING else ()),
         *_direction_reasons(findings.direction, noun),
         *(_effect_reasons(findings.effect, noun) if findings.effect is not None else ()),
-        *_decoy_reasons(findings.decoys),
-        *([MEMORISED] if variants is not None and variants.memorised else []),
+        *(objection.text for objection in objected),
     ]
 
 
@@ -528,10 +544,3 @@ def _effect_reasons(effect: Effect, noun: str) -> Iterator[str]:
                 f"the loss of the test {noun}s: {abs(part.statistic):.1f} standard deviations over "
                 f"{plural(part.rows, noun)} that differ, {EFFECT:g} are allowed"
             )
-
-
-def _decoy_reasons(decoys: Decoys) -> Iterator[str]:
-    if decoys.order_dependent:
-        yield "an embedding depends on the order or the batch of its sequence"
-    if decoys.memorised:
-        yield "benchmark sequences are treated differently from similar new sequences"

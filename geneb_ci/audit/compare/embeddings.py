@@ -82,7 +82,7 @@ class TaskFiles(NamedTuple):
     """Training embeddings, then test embeddings."""
     train_labels: "npt.NDArray[np.int64]"
     probes: dict[str, list[Probe]]
-    """Of each regime that the receipt has."""
+    """The fitted probes, by regime of the receipt."""
     deciders: dict[str, Decider]
     """All probes, by regime and kind, as `full, canonical` and `10shot, record`."""
 
@@ -118,8 +118,8 @@ def read_task(
             classes = arrays["classes"]
             probes = {
                 name: [
-                    Probe(*both, classes)
-                    for both in zip(
+                    Probe(*probe, classes)
+                    for probe in zip(
                         arrays[f"weights_{name}"], arrays[f"intercepts_{name}"], strict=True
                     )
                 ]
@@ -135,8 +135,8 @@ def read_task(
                 f"{name}, record": Decider(
                     arrays[f"record_predicted_{name}"],
                     [
-                        Probe(*both, classes)
-                        for both in zip(
+                        Probe(*probe, classes)
+                        for probe in zip(
                             arrays[f"record_weights_{name}"],
                             arrays[f"record_intercepts_{name}"],
                             strict=True,
@@ -176,11 +176,11 @@ class DrawnTask(NamedTuple):
     """(n,) whether an embedding is outside of all support sets."""
     strata: TaskStrata
     probes: dict[str, list[Probe]]
-    """Of each regime."""
+    """The fitted probes, by regime."""
     deciders: dict[str, Decider]
-    """As those of `TaskFiles`."""
+    """The same as `TaskFiles.deciders`."""
     influence: TaskInfluence
-    """Of embeddings on the loss of the full regime's test embeddings."""
+    """Influence of each embedding on the loss of the full regime's test embeddings."""
 
     def tolerances(self, rerun: "npt.NDArray[np.float32]") -> "npt.NDArray[np.float64]":
         """Return the (n, d) tolerances that the rerun of the embeddings gives."""
@@ -275,22 +275,22 @@ class OwnReceipt(NamedTuple):
         from geneb_ci.receipt.near import sample_at
 
         entries = self.receipt.tasks
-        here = sorted(
+        own_rows = sorted(
             (task, row)
             for task, row in positions
             if task in entries and row < entries[task].train + entries[task].test
         )
         with self.files() as files:
             say(
-                f"comparing {len(here):,} embeddings with earlier receipts; "
-                f"{size_text(files.lacking([task for task, _ in here]))} to fetch"
+                f"comparing {len(own_rows):,} embeddings with earlier receipts; "
+                f"{size_text(files.lacking([task for task, _ in own_rows]))} to fetch"
             )
-            sample = sample_at(files, self.receipt, tuple(here))
+            sample = sample_at(files, self.receipt, tuple(own_rows))
             return sample._replace(predictions=_predictions(files, self.receipt, self.benchmark))
 
 
 def near_roots(
-    own_receipt: "OwnReceipt", repository: AuditRepository, others: Path | None, say: Say
+    own_receipt: "OwnReceipt", repository: AuditRepository, receipts: Path | None, say: Say
 ) -> dict[str, str]:
     """Return the roots of receipts that were drawn from and are nearly this one, with reasons.
 
@@ -308,13 +308,18 @@ def near_roots(
             continue
         if plan.root == own_receipt.receipt.root:
             reasons[plan.root] = f"{model}: the same embeddings"
-        elif (sample := _sample_of(plan, repository, others, say)) is not None:
+        elif (sample := _sample_of(plan, repository, receipts, say)) is not None:
             samples[plan.root] = model, sample
     if samples:
         from geneb_ci.receipt.near import near  # NumPy is slow to import
 
         own_sample = own_receipt.sample(
-            {row_place for _, other in samples.values() for row_place in other.positions}, say
+            {
+                row_place
+                for _, near_sample in samples.values()
+                for row_place in near_sample.positions
+            },
+            say,
         )
         for root, (model, sample) in samples.items():
             try:
@@ -328,7 +333,7 @@ def near_roots(
 
 
 def _sample_of(
-    plan: EmbeddingPlan, repository: AuditRepository, others: Path | None, say: Say
+    plan: EmbeddingPlan, repository: AuditRepository, receipts: Path | None, say: Say
 ) -> "Sample | None":
     """Return the embeddings of an earlier receipt: those embedded then, else those of its files."""
     from geneb_ci.receipt.near import sample_of
@@ -340,7 +345,7 @@ def _sample_of(
         if embedded is None:
             say(f"{model}: not compared: neither its record's embeddings nor its receipt are here")
         return embedded
-    folder = others / model if others is not None and (others / model).is_dir() else None
+    folder = receipts / model if receipts is not None and (receipts / model).is_dir() else None
     try:
         with receipt_files(receipt, folder, say=say) as files:
             predictions = _predictions(files, receipt, benchmark)
@@ -379,7 +384,7 @@ def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sa
 
 
 def _mixed(task: str, row: int) -> bytes:
-    """Return what orders embeddings of all tasks and parts alike."""
+    """Return a sort key that mixes the embeddings of all tasks and parts."""
     return hashlib.sha256(f"{task} {row}".encode()).digest()
 
 
@@ -424,12 +429,14 @@ def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, E
     is_training = np.array(task.rows) < task.entry.train
     return {
         part: influence_on_loss(
-            DrawnPart(part, task.committed[own], rounded[own], task.labels[own]),
+            DrawnPart(
+                part, task.committed[is_in_part], rounded[is_in_part], task.labels[is_in_part]
+            ),
             scale,
             task.influence,
             task.probes[FULL][0],
         )
-        for part, own in ((TRAINING, is_training), (TEST, ~is_training))
+        for part, is_in_part in ((TRAINING, is_training), (TEST, ~is_training))
     }
 
 
@@ -583,7 +590,7 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> ComparedCe
         of_record=shown,
         equal=total - len(wrong) - len(unclaimed),
         of=total,
-        differing=[f"{cell}: {', '.join(what)}" for cell, what in wrong.items()],
+        differing=[f"{cell}: {', '.join(parts)}" for cell, parts in wrong.items()],
         unclaimed=unclaimed,
         unequal=list(cells.unequal),
     )

@@ -1,12 +1,18 @@
 """Outcome of an audit: the predicate of the signed record, and the verdict its numbers give."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
 from geneb_ci.audit.compare.joint import Difference, MeanBias, earlier_deviation, joint_test
-from geneb_ci.audit.rerun.honesty import MEMORISED, FreshResult, Precision, VariantResult
+from geneb_ci.audit.rerun.honesty import (
+    DROPPED,
+    MEMORISED,
+    FreshResult,
+    Precision,
+    VariantResult,
+)
 from geneb_ci.audit.sampling.plan import Reason, TaskPlan
 from geneb_ci.sandbox.launch import SandboxFacts
 from reference_harness.formats.base import Count, Hex40, Hex64, Moment, Name, Scores, StrictModel
@@ -40,7 +46,7 @@ class HonestCentre(StrictModel):
 
 
 class HonestDifference(StrictModel):
-    """How an honest claim differs from the rescored value."""
+    """Measured difference between an honest claim and the rescored value."""
 
     deviation: EachMetric
     """Standard deviation about the centre."""
@@ -304,18 +310,23 @@ def objections(
         for name, bias in mean_biases(tasks).items()
         if bias.is_significant
     ]
+    return [*result, *extractor_objections(decoys, variants, fresh)]
+
+
+def extractor_objections(
+    decoys: Decoys, variants: VariantResult | None, fresh: FreshResult | None
+) -> Iterator[Objection]:
+    """Yield the objections of an audit of either sample to the extractor, whatever it claimed."""
     if decoys.order_dependent:
         text = "an embedding depends on the order or the batch of its sequence"
-        result.append(Objection(ORDER, text))
+        yield Objection(ORDER, text)
     if decoys.memorised:
         text = "benchmark sequences are treated differently from similar new sequences"
-        result.append(Objection(DECOYS, text))
+        yield Objection(DECOYS, text)
     if variants is not None and variants.memorised:
-        result.append(Objection(VARIANTS, MEMORISED))
+        yield Objection(VARIANTS, MEMORISED)
     if fresh is not None and fresh.dropped:
-        text = "fresh sequences are classified far worse than the published ones"
-        result.append(Objection(FRESH, text))
-    return result
+        yield Objection(FRESH, DROPPED)
 
 
 def overall_verdict(
@@ -329,7 +340,7 @@ def overall_verdict(
 
 
 class InformativeCells(NamedTuple):
-    """How many compared cells of a regime are informative."""
+    """Number of the compared cells of a regime that are informative."""
 
     cells: int
     compared: int

@@ -46,11 +46,11 @@ def bounds_of(
         for task, rerun in zip(drawn, reruns, strict=True):
             if regime not in task.strata.predicted:
                 continue
-            own = turns(task.strata, regime, shares[task.task])
+            own_turns = turns(task.strata, regime, shares[task.task])
             decider = _decider(task, regime)
-            draws += len(own)
-            flipped += _flipped(task, rerun, regime, own, decider)
-            cells += cells_of(task.strata, regime, own, decider.predicted, weights[task.task])
+            draws += len(own_turns)
+            flipped += _flipped(task, rerun, regime, own_turns, decider)
+            cells += cells_of(task.strata, regime, own_turns, decider.predicted, weights[task.task])
         if cells:
             raised = math.ceil(DIGITS * largest_raise(cells, flipped)) / DIGITS
             bounds.append(RegimeBound(regime=regime, draws=draws, flipped=flipped, raised=raised))

@@ -91,7 +91,7 @@ def tolerance_digest() -> str:
     )  # fmt: skip
     numbers = {name: repr(globals()[name]) for name in names}
     # These keys are part of the digest in every commitment that was published.
-    others = {
+    other_files = {
         "JOINT": repr((joint.ALARM, joint.FAR_DEVIATIONS, joint.FAR_SHARE, joint.UNSEEN_RATE)),
         "REPRODUCIBLE": repr((embedding_checks.REPRODUCIBLE, embedding_checks.PAIRS_MIN)),
         "MEMORISED": repr(
@@ -109,7 +109,7 @@ def tolerance_digest() -> str:
         "MANY": repr(MANY_COPIES),
         "HALT_MARGIN": repr(STOP_MARGIN),
     }
-    return digest({"rule": "4"} | others | numbers)
+    return digest({"rule": "4"} | other_files | numbers)
 
 
 def alarm_of_one(comparisons: int) -> float:
@@ -152,8 +152,8 @@ def _flips(measured: MeasuredScore, metric: str, alarm: float) -> float:
     farthest = _outcomes(measured, metric)
     if measured.one_fit or not _flips_grow(measured):
         return farthest
-    every = range(len(measured.matrices))
-    spread = _rms(_deviations(measured, measured.plain, metric, every))
+    all_matrices = range(len(measured.matrices))
+    spread = _rms(_deviations(measured, measured.plain, metric, all_matrices))
     return min(farthest, math.sqrt(2) * quantile(alarm, len(measured.plain)) * spread)
 
 
@@ -184,7 +184,7 @@ def _unseen_stops(measured: MeasuredScore, metric: str) -> float:
 
 
 def _excess(measured: MeasuredScore, metric: str) -> list[float]:
-    """Return what each fit contributes to that: a share of a mean over all fits.
+    """Return the contribution of each fit to the excess: a share of a mean over all fits.
 
     Only fits count that a copy moved, or that end elsewhere in float64.
     """
@@ -194,9 +194,9 @@ def _excess(measured: MeasuredScore, metric: str) -> list[float]:
     for seed, stops in enumerate(measured.stops):
         moved = any(copy.flips[seed] for copy in copies)
         if stops and (moved or getattr(stops[0], metric) != base[seed]):
-            seen = max(abs(getattr(copy.per_seed, metric)[seed] - base[seed]) for copy in copies)
+            largest = max(abs(getattr(copy.per_seed, metric)[seed] - base[seed]) for copy in copies)
             possible = max(abs(getattr(stop, metric) - base[seed]) for stop in stops)
-            excess.append(max(0.0, STOP_MARGIN * possible - seen) / len(measured.stops))
+            excess.append(max(0.0, STOP_MARGIN * possible - largest) / len(measured.stops))
     return excess
 
 
@@ -208,8 +208,8 @@ def _draws(measured: MeasuredScore, metric: str, alarm: float) -> float:
     two draws of noise and the copies by one: hence the root of two.
     """
     if measured.one_fit:
-        every = range(len(measured.matrices))
-        spread = _rms(_deviations(measured, measured.plain, metric, every))
+        all_matrices = range(len(measured.matrices))
+        spread = _rms(_deviations(measured, measured.plain, metric, all_matrices))
         return math.sqrt(2) * quantile(alarm, len(measured.plain)) * spread
     seeds = range(len(measured.matrices))
     unstable = [seed for seed in seeds if _is_unstable(measured, seed)]
@@ -277,12 +277,12 @@ def _honest(measured: MeasuredScore, steps: Sequence[float], width: Triple) -> H
 
 def claim_variance(plain: Sequence[float], stressed: Sequence[float]) -> float:
     """Return the variance of a claim about the centre of plain copies, without rare outcomes."""
-    own, other = _variance(plain), _variance(stressed) if stressed else None
-    if other is None:
-        return GROWTH * own * (1 + 1 / len(plain))
-    times = min(max(other / own, 1.0), STRESS**2) if own else 1.0
+    plain_variance, stressed_variance = _variance(plain), _variance(stressed) if stressed else None
+    if stressed_variance is None:
+        return GROWTH * plain_variance * (1 + 1 / len(plain))
+    times = min(max(stressed_variance / plain_variance, 1.0), STRESS**2) if plain_variance else 1.0
     wider = math.pow(times, math.log(GROWTH) / math.log(STRESS))
-    return max(wider * own, GROWTH * other / STRESS) * (1 + 1 / len(plain))
+    return max(wider * plain_variance, GROWTH * stressed_variance / STRESS) * (1 + 1 / len(plain))
 
 
 def _variance(values: Sequence[float]) -> float:

@@ -319,9 +319,9 @@ def _not_an_envelope(value: object, error: ValidationError) -> tuple[str, str]:
     """Return message and fix for a file that is no envelope."""
     if FileKind.RECORD.fits(value):
         return first_error(error), RESTORE
-    other = other_kind(value, FileKind.RECORD)
-    if other is not None:
-        return other.message, other.fix
+    refusal = other_kind(value, FileKind.RECORD)
+    if refusal is not None:
+        return refusal.message, refusal.fix
     return f"this is not an audit record: {first_error(error)}", FileKind.RECORD.fix
 
 

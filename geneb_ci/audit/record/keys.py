@@ -121,7 +121,7 @@ class TrustedWorkflow(TrustedSigner):
     issuer: Address
     """Who vouches for the identity: https://token.actions.githubusercontent.com."""
     workflow: Address
-    """Its file and branch: https://github.com/O/R/.github/workflows/audit.yml@refs/heads/main."""
+    """File and branch of the workflow: https://github.com/O/R/.github/workflows/audit.yml@refs/heads/main."""
     repository: Address
     """The repository that it has to run in: https://github.com/O/R."""
     _root: Path = PrivateAttr(Path(ROOT_FILE))
@@ -141,7 +141,7 @@ class TrustedWorkflow(TrustedSigner):
         """The trusted root that its bundles are verified with."""
         return self._root
 
-    def under(self, root: Path) -> Self:
+    def with_root(self, root: Path) -> Self:
         """Return the same workflow, whose bundles are verified with this trusted root."""
         workflow = self.model_copy()
         workflow._root = root  # noqa: SLF001 (our own)
@@ -160,10 +160,10 @@ class KeyFile(StrictModel):
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
-        for what, signers in (("key", self.keys), ("workflow", self.workflows)):
+        for kind, signers in (("key", self.keys), ("workflow", self.workflows)):
             for keyid, times in Counter(signer.keyid for signer in signers).items():
                 if times > 1:
-                    raise ValueError(f"the {what} {keyid} is listed {times} times")
+                    raise ValueError(f"the {kind} {keyid} is listed {times} times")
         return self
 
 
@@ -183,9 +183,13 @@ def trusted_keys(layout: Layout) -> Keys:
         return {}
     signers: list[Signer] = list(file.keys)
     if file.workflows:
-        own = layout.policy / ROOT_FILE if layout.policy is not None else None
-        root = own if own is not None and lies_there(own) else shipped("policy", ROOT_FILE)
-        signers += [workflow.under(root) for workflow in file.workflows]
+        policy_file = layout.policy / ROOT_FILE if layout.policy is not None else None
+        root = (
+            policy_file
+            if policy_file is not None and lies_there(policy_file)
+            else shipped("policy", ROOT_FILE)
+        )
+        signers += [workflow.with_root(root) for workflow in file.workflows]
     return {signer.keyid: signer for signer in signers}
 
 
@@ -302,7 +306,7 @@ def check_revoked(signer: Signer, index: int | None, *, is_covered: bool = False
         )
 
 
-def check_validity(signer: Signer, moment: str, what: str) -> None:
+def check_validity(signer: Signer, moment: str, statement: str) -> None:
     """Raise StepMismatch, of the step "signer", for a time at which a signer was not valid.
 
     `what` says what happened at that time, such as "this audit ended".
@@ -311,7 +315,7 @@ def check_validity(signer: Signer, moment: str, what: str) -> None:
         until = signer.valid_until or "now"
         raise StepMismatch(
             SIGNER,
-            f"the {signer.title} is valid from {signer.valid_from} to {until}, but {what} at "
+            f"the {signer.title} is valid from {signer.valid_from} to {until}, but {statement} at "
             f"{moment}",
             "sign with a key that was valid then",
         )

@@ -89,8 +89,8 @@ def key_text(origin: str, raw: bytes) -> str:
 
 def key_id(origin: str, raw: bytes) -> bytes:
     """Return the id of a key: four bytes of SHA-256 over name, newline, type and key."""
-    named = origin.encode() + b"\n" + bytes([_ED25519]) + raw
-    return hashlib.sha256(named).digest()[:_ID_BYTES]
+    identity = origin.encode() + b"\n" + bytes([_ED25519]) + raw
+    return hashlib.sha256(identity).digest()[:_ID_BYTES]
 
 
 class Checkpoint(NamedTuple):
@@ -107,15 +107,15 @@ class Checkpoint(NamedTuple):
 
 def parse_checkpoint(raw: bytes) -> Checkpoint:
     """Parse a checkpoint; no signature is verified. Raises LogBroken."""
-    what = "its checkpoint cannot be used: "
+    objection = "its checkpoint cannot be used: "
     try:
         note = raw.decode() if len(raw) <= NOTE_BYTES_MAX else ""
     except UnicodeDecodeError as error:
-        raise LogBroken(f"{what}it is not UTF-8") from error
+        raise LogBroken(f"{objection}it is not UTF-8") from error
     text, _, lines = note.rpartition("\n\n")
     head = _HEAD.match(f"{text}\n")
     if head is None or not lines.endswith("\n"):
-        raise LogBroken(f"{what}it is not a name, a size, a root and signatures")
+        raise LogBroken(f"{objection}it is not a name, a size, a root and signatures")
     signatures = []
     for line in lines[:-1].split("\n"):
         name, _, encoded = line.removeprefix(_DASH).partition(" ")
@@ -138,9 +138,9 @@ def _check_signed(checkpoint: Checkpoint, keys: LogKeys) -> None:
         raise LogBroken(f"it is the log {checkpoint.origin!r}, the policy names {keys.origin!r}")
     for text in keys.keys:
         raw = _raw_key(keys.origin, text)
-        own = key_id(keys.origin, raw)
+        own_key = key_id(keys.origin, raw)
         for name, signature in checkpoint.signatures:
-            if (name, signature[:_ID_BYTES]) == (keys.origin, own) and is_ed25519(
+            if (name, signature[:_ID_BYTES]) == (keys.origin, own_key) and is_ed25519(
                 signature[_ID_BYTES:], checkpoint.text.encode(), raw
             ):
                 return
@@ -255,15 +255,15 @@ def check_extends(files: Mapping[str, bytes], earlier: bytes) -> None:
     """Refuse a log that does not begin with that of an earlier checkpoint. Raises LogBroken."""
     if CHECKPOINT not in files:
         raise LogBroken("it is missing, and was there before")
-    own, before = parse_checkpoint(files[CHECKPOINT]), parse_checkpoint(earlier)
-    leaves = [leaf_hash(raw) for raw in _entries_of(files, own.size)]
-    if before.size > len(leaves):
+    checkpoint, older = parse_checkpoint(files[CHECKPOINT]), parse_checkpoint(earlier)
+    leaves = [leaf_hash(raw) for raw in _entries_of(files, checkpoint.size)]
+    if older.size > len(leaves):
         raise LogBroken(
-            f"it has {len(leaves)} entries, and had {before.size} before: entries were removed"
+            f"it has {len(leaves)} entries, and had {older.size} before: entries were removed"
         )
-    if own.origin != before.origin or root_of(leaves[: before.size]) != before.root:
+    if checkpoint.origin != older.origin or root_of(leaves[: older.size]) != older.root:
         raise LogBroken(
-            f"its first {before.size} entries are not those of the earlier checkpoint: one was "
+            f"its first {older.size} entries are not those of the earlier checkpoint: one was "
             "changed or removed"
         )
 

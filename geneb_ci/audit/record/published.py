@@ -46,10 +46,10 @@ class LostStatement(NamedTuple):
 
 def statements_file(history: History) -> dict[str, bytes]:
     """Return the file of a generation, by its path; none where nothing is signed."""
-    if not history.here:
+    if not history.digests:
         return {}
     value = PublishedStatements(
-        schema_version="1.0", heads=history.heads, statements=history.here
+        schema_version="1.0", heads=history.heads, statements=history.digests
     ).model_dump()
     return {PATH: json.dumps(value, indent=1, ensure_ascii=True).encode() + b"\n"}
 
@@ -63,7 +63,7 @@ def statements_in(raw: bytes) -> dict[str, str]:
 
 
 def lost_since(published: Mapping[str, str], present: Mapping[str, str]) -> list[LostStatement]:
-    """Return what was published and is not here, in order of name."""
+    """Return the published statements that are missing here, in order of name."""
     return [
         LostStatement(name, "was changed" if name in present else "was deleted")
         for name, sha256 in sorted(published.items())
@@ -76,7 +76,7 @@ def require_published(files: Sequence[Path], layout: Layout) -> None:
 
     Raises LogBroken, and NothingChecked for a file that is none of such a board.
     """
-    here = AuditRepository(layout).history.here if files else {}
+    digest_by_name = AuditRepository(layout).history.digests if files else {}
     for file in files:
         raw = read_bytes(file)
         try:
@@ -91,6 +91,6 @@ def require_published(files: Sequence[Path], layout: Layout) -> None:
                 f"{file}: it lists no statement, so nothing was compared",
                 f"name {PATH} of a board that was published after the first audit",
             )
-        if lost := lost_since(published, here):
+        if lost := lost_since(published, digest_by_name):
             texts = "; ".join(statement.text for statement in lost)
             raise LogBroken(f"{file} has what is lost here: {texts}")

@@ -187,13 +187,15 @@ def _from_receipt(
     ):
 
         def take(task: str, file: Path) -> None:
-            read = read_task(
+            task_receipt = read_task(
                 Path(folder), task, benchmark, by_record=outcome.schema_version not in NOT_REFITTED
             )
-            own = drawn_embeddings(seeds, read.strata, shares[task])
+            task_draw = drawn_embeddings(seeds, task_receipt.strata, shares[task])
             recorded = parts[task].get(STRONGEST_PART, [])
             before = outcome.schema_version != BOUNDED
-            drawn[task] = drawn_task(task, receipt, file, read, own, recorded, as_before=before)
+            drawn[task] = drawn_task(
+                task, receipt, file, task_receipt, task_draw, recorded, as_before=before
+            )
             values = None if rows is None else _own_values(rows.refits, names.index(task))
             varied = variants.training.get(task)
             if varied is not None and values is not None and len(values) == len(varied.rows):
@@ -217,7 +219,7 @@ def _from_receipt(
             current.path, receipt, files, receipt_tools.source, harness, names, benchmark=benchmark,
             say=receipt_tools.say, strata=Path(folder), on_file=take,
         )  # fmt: skip
-    other = [
+    others = [
         audited.task
         for audited in outcome.tasks
         if (audited.rows, audited.strata)
@@ -230,23 +232,23 @@ def _from_receipt(
         and not own.strongest.allows(parts[task].get(STRONGEST_PART, []))
     ]
     wrong = {
-        f"other embeddings of {', '.join(other)} follow from the seed": bool(other),
+        f"other embeddings of {', '.join(others)} follow from the seed": bool(others),
         f"other training embeddings of {', '.join(weaker)} are the strongest": bool(weaker),
         "its cells are not those of the receipt": (
             compared_cells(submission, cells) != outcome.cells
         ),
         "its test of direction is another": rows is not None
-        and not other
+        and not others
         and not _is_near(_direction(outcome, rows, drawn), outcome.direction),
         "its effect on the test embeddings is another": rows is not None
-        and not other
+        and not others
         and not _is_same_effect(_effect(outcome, rows, drawn), outcome.effect),
         "its bounds of what altered test embeddings can hide are others": rows is not None
-        and not other
+        and not others
         and bool(outcome.bounds)
         and not _are_same_bounds(outcome, rows, drawn, shares, benchmark),
         "the room that its tolerances leave is another": rows is not None
-        and not other
+        and not others
         and not _is_same_room(outcome, rows, drawn),
         "its variants are not those of the seed, or the probes decide otherwise on them": (
             rows is not None
@@ -292,7 +294,7 @@ def _variants(
     variants: SampleVariants,
     refits: dict[str, RefitTask],
 ) -> VariantResult | None:
-    """Return what the recorded variants show; None where they are of other sequences."""
+    """Return the result of the recorded variants; None where they are of other sequences."""
     names = [audited.task for audited in outcome.tasks]
     again = [refits[task] for task in variants.training if task in refits]
     if (
@@ -355,8 +357,8 @@ def _is_same_effect(first: Effect | None, second: Effect | None) -> bool:
     if first is None or second is None:
         return first is second
     return all(
-        mine.rows == other.rows and abs(mine.statistic - other.statistic) <= EFFECT_SLACK
-        for mine, other in ((first.training, second.training), (first.test, second.test))
+        mine.rows == theirs.rows and abs(mine.statistic - theirs.statistic) <= EFFECT_SLACK
+        for mine, theirs in ((first.training, second.training), (first.test, second.test))
     )
 
 
@@ -386,11 +388,12 @@ def _are_same_bounds(
 
     tasks = [drawn[task.task] for task in outcome.tasks]
     reruns = [rows.rerun[rows.task == number] for number in range(len(tasks))]
-    own = bounds_of(tasks, reruns, shares, benchmark)
-    return len(own) == len(outcome.bounds) and all(
-        (mine.regime, mine.draws, mine.flipped) == (other.regime, other.draws, other.flipped)
-        and math.isclose(mine.raised, other.raised, abs_tol=BOUND_SLACK)
-        for mine, other in zip(own, outcome.bounds, strict=True)
+    bounds = bounds_of(tasks, reruns, shares, benchmark)
+    return len(bounds) == len(outcome.bounds) and all(
+        (mine.regime, mine.draws, mine.flipped)
+        == (recorded.regime, recorded.draws, recorded.flipped)
+        and math.isclose(mine.raised, recorded.raised, abs_tol=BOUND_SLACK)
+        for mine, recorded in zip(bounds, outcome.bounds, strict=True)
     )
 
 
@@ -399,7 +402,7 @@ def _failed(name: str, error: StepMismatch) -> VerificationStep:
 
 
 def from_receipt(layout: Layout, folder: Path | None, data: Path | None, say: Say) -> ReceiptTools:
-    """Return what computes an audit again from the receipt, in a folder or fetched.
+    """Return a function that computes an audit again from the receipt, in a folder or fetched.
 
     Raises UsageProblem when the benchmark needs a folder of task data.
     """

@@ -70,11 +70,11 @@ def audits_of(layout: Layout) -> Path:
 
 def check_record_options(key: Path | None, output: Path | None, *, unsigned: bool) -> None:
     """Refuse options about a record with --unsigned, which writes none. Raises UsageProblem."""
-    named = [name for name, value in (("--key", key), ("--output", output)) if value is not None]
-    if unsigned and named:
+    options = [name for name, value in (("--key", key), ("--output", output)) if value is not None]
+    if unsigned and options:
         raise UsageProblem(
-            f"--unsigned writes no record, and {named[0]} is for a record",
-            f"leave out --unsigned to sign a record, or leave out {' and '.join(named)}",
+            f"--unsigned writes no record, and {options[0]} is for a record",
+            f"leave out --unsigned to sign a record, or leave out {' and '.join(options)}",
         )
 
 
@@ -93,11 +93,13 @@ def read_committed(path: Path, layout: Layout) -> Commitment:
 def heads_here(repository: AuditRepository, *names: str) -> dict[str, str]:
     """Return the statements that a new one names: the newest ones, and these if they are here."""
     history = repository.history
-    return history.heads | {name: history.here[name] for name in names if name in history.here}
+    return history.heads | {
+        name: history.digests[name] for name in names if name in history.digests
+    }
 
 
 def heads_after(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository) -> dict[str, str]:
-    """Return what a record or an abort names: the heads here, and the starts of its plan."""
+    """Return the heads for a record or an abort: those here, and the starts of its plan."""
     starts = (
         f"{path.parent.name}/{path.name}"
         for path, event in repository.events.items()

@@ -66,7 +66,7 @@ class Record(NamedTuple):
     signer: Signer
     outcome: AnyOutcome
     sha256: str
-    """Of the signed bytes."""
+    """Digest of the signed bytes."""
     heads: Mapping[str, str] | None = None
     """The heads that it names; None in earlier records."""
 
@@ -88,7 +88,7 @@ def audit_id_of(payload: bytes) -> str:
 
 
 def statement_of(outcome: AnyOutcome, heads: Mapping[str, str] | None = None) -> tuple[bytes, Path]:
-    """Return what is signed of an outcome, and the place of its record below the audits.
+    """Return the statement to sign of an outcome, and the path of its record below the audits.
 
     `heads` is what the record names, of `History.heads`. Raises UsageProblem when the outcome could
     not be read back from its record.
@@ -172,14 +172,14 @@ def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
             RESTORE,
         )
     outcome, pin = statement.predicate, commitment.benchmark
-    for what, named, committed in (
+    for kind, stated, committed in (
         ("submission", subject.digest.get("sha256"), commitment.submission_sha256),
         ("benchmark", outcome.benchmark_sha256, pin.sha256),
         ("dataset revision", outcome.dataset_revision, pin.revision),
     ):
-        if named != committed:
+        if stated != committed:
             raise StepMismatch(
-                STATEMENT, f"its {what} is {named}, that of its commitment {committed}", RESTORE
+                STATEMENT, f"its {kind} is {stated}, that of its commitment {committed}", RESTORE
             )
     return statement
 
@@ -239,11 +239,11 @@ def read_record(path: Path) -> bytes:
 
 def check_place(path: Path, record: Record) -> None:
     """Raise StepMismatch for a record of the repository that is in the wrong place."""
-    given = f"{path.parent.name}/{path.name}"
+    place = f"{path.parent.name}/{path.name}"
     expected = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
-    if given != expected:
+    if place != expected:
         raise StepMismatch(
-            STATEMENT, f"the record is at {given}, expected {expected}", f"move it to {expected}"
+            STATEMENT, f"the record is at {place}, expected {expected}", f"move it to {expected}"
         )
 
 

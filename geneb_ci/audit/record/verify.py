@@ -23,7 +23,7 @@ from geneb_ci.audit.record.keys import RevokedKey, check_revoked
 from geneb_ci.audit.record.old_log import LINKS, LogBroken
 from geneb_ci.audit.record.statement import Record
 from geneb_ci.audit.record.verify_embeddings import COMPARISON, check_embeddings
-from geneb_ci.audit.rerun.honesty import contradiction, is_dropped, sequences_varied
+from geneb_ci.audit.rerun.honesty import contradiction, fresh_contradiction, sequences_varied
 from geneb_ci.audit.sampling.beacon import is_key_unrevealed
 from geneb_ci.audit.sampling.embedding_draw import earlier_embedding_draws, recompute_any
 from geneb_ci.audit.sampling.plan import EmbeddingPlan, FallbackBeacon, TaskPlan
@@ -81,8 +81,8 @@ def _check_memory(outcome: AuditOutcome) -> None:
         wrong = contradiction(variants, sequences_varied(len(outcome.plan.chosen)))
         if wrong:
             _refuse(f"variants: {wrong}")
-    if fresh is not None and fresh.dropped != is_dropped(fresh.tasks, fresh.others):
-        _refuse(f"fresh set: dropped is {fresh.dropped}, which contradicts its numbers")
+    if fresh is not None and (wrong := fresh_contradiction(fresh)):
+        _refuse(f"fresh set: {wrong}")
     if precision is not None and outcome.noise != precision.noise:
         _refuse(f"noise: {outcome.noise} was used, the embeddings give {precision.noise}")
 
@@ -206,7 +206,7 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Refuse a second draw of one commitment, and a plan that leaves out an earlier draw."""
     plan = outcome.plan
     model_id = plan.commitment.model_id
-    before = [other for other in inputs.plans if _is_before(other, plan)]
+    before = [other_plan for other_plan in inputs.plans if _is_before(other_plan, plan)]
     try:
         require_one_draw(type(plan), before, plan.commitment, plan.committed_at)
     except AuditRefused as error:
@@ -248,16 +248,16 @@ def _embeddings_left_out(
     return next((draw.commitment for draw in draws if draw not in plan.earlier), None)
 
 
-def _is_before(other: TaskPlan | EmbeddingPlan, plan: TaskPlan | EmbeddingPlan) -> bool:
+def _is_before(other_plan: TaskPlan | EmbeddingPlan, plan: TaskPlan | EmbeddingPlan) -> bool:
     """Return whether a plan is earlier: of two of the same second, the one that the other lists.
 
     Where neither lists the other, the order of their commitments decides.
     """
-    if other.committed_at == plan.committed_at:
-        if any(draw.commitment == plan.commitment_sha256 for draw in other.earlier):
+    if other_plan.committed_at == plan.committed_at:
+        if any(draw.commitment == plan.commitment_sha256 for draw in other_plan.earlier):
             return False
-        return other.commitment_sha256 < plan.commitment_sha256
-    return other.committed_at < plan.committed_at
+        return other_plan.commitment_sha256 < plan.commitment_sha256
+    return other_plan.committed_at < plan.committed_at
 
 
 def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
@@ -298,8 +298,8 @@ def unreadable_record(
 ) -> Verification:
     """Return the verification of a record that could not be parsed."""
     steps = [*_up_to(PARSING, error)]
-    rest = [VerificationStep(step, StepState.UNKNOWN) for step in STEPS[len(PARSING) :]]
-    return Verification(name, None, (*steps, *rest), withdrawn)
+    unknown_steps = [VerificationStep(step, StepState.UNKNOWN) for step in STEPS[len(PARSING) :]]
+    return Verification(name, None, (*steps, *unknown_steps), withdrawn)
 
 
 def verify_record(

@@ -25,8 +25,10 @@ from geneb_ci.audit.record.envelope import RESTORE
 from geneb_ci.audit.rerun.honesty import (
     KIND,
     VARIED_MIN,
+    FreshResult,
     VariantResult,
     contradiction,
+    fresh_contradiction,
     sequences_varied,
 )
 from geneb_ci.audit.sampling.embedding_draw import refit_tasks, task_shares, weakness_of
@@ -85,6 +87,7 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     if outcome.variants is not None:
         _check_variants(outcome.variants, outcome.tasks)
     _check_refits(outcome, names)
+    _check_fresh(outcome.fresh, outcome)
     _check_bounds(outcome)
     reasons = reasons_of(findings)
     if outcome.reasons != reasons:
@@ -132,6 +135,26 @@ def _check_refits(outcome: EmbeddingOutcome, names: list[str]) -> None:
     of_record = {f"{regime}, record" for regime in _test_draws(outcome)}
     if outcome.cells.of_record and not of_record <= outcome.variants.others.keys():
         _refuse("variants: probes of record, whose scores were compared, did not decide on them")
+
+
+def _check_fresh(result: FreshResult | None, outcome: EmbeddingOutcome) -> None:
+    """Compare the decisions on a fresh set with their own numbers, tasks and probes."""
+    if result is None:
+        return
+    if outcome.schema_version != BOUNDED or outcome.variants is None:
+        _refuse("a fresh set was embedded, which records of its version have not")
+        return
+    sizes = {task.task: task.test for task in outcome.tasks}
+    if set(result.others) != set(outcome.variants.others):
+        _refuse("fresh set: other probes decided on it than on the variants")
+    for tasks in (result.tasks, *result.others.values()):
+        if tasks.keys() != result.tasks.keys() or not tasks.keys() <= sizes.keys():
+            _refuse("fresh set: its tasks are not those of the receipt, or not of every probe")
+        for name, task in tasks.items():
+            if task.public.rows != task.fits * sizes[name]:
+                _refuse(f"fresh set: a probe did not decide on all test embeddings of {name}")
+    if wrong := fresh_contradiction(result):
+        _refuse(f"fresh set: {wrong}")
 
 
 def _test_draws(outcome: EmbeddingOutcome) -> dict[str, int]:
@@ -251,9 +274,9 @@ class RerunEmbeddings(NamedTuple):
     repeats: "npt.NDArray[np.float32]"
     """(k, d), of the embeddings that were computed again, in the order of the record."""
     variants: "VariantEmbeddings | None" = None
-    """Of test embeddings; None in earlier files."""
+    """Embeddings of variants of test sequences; None in earlier files."""
     refits: "VariantEmbeddings | None" = None
-    """Of training embeddings; None in earlier files."""
+    """Embeddings of variants of training sequences; None in earlier files."""
 
 
 class VariantEmbeddings(NamedTuple):
@@ -261,7 +284,7 @@ class VariantEmbeddings(NamedTuple):
 
     task: "npt.NDArray[np.int64]"
     row: "npt.NDArray[np.int64]"
-    """Of the split."""
+    """Numbers of the sequences in their split."""
     values: "npt.NDArray[np.float32]"
 
 
@@ -377,9 +400,9 @@ def check_comparisons(
     """
     at = 0
     for number, task in enumerate(outcome.tasks):
-        own = rows.task == number
+        is_of_task = rows.task == number
         scale = receipt.tasks[task.task].scale_log2
-        committed, rerun = rows.committed[own], rows.rerun[own]
+        committed, rerun = rows.committed[is_of_task], rows.rerun[is_of_task]
         if outcome.schema_version == BY_EMBEDDING:
             from geneb_ci.receipt import first_rule  # the rest needs no NumPy
 
@@ -389,8 +412,8 @@ def check_comparisons(
             repeats = [failed for failed in task.failed if failed.again is not None]
             again = rows.repeats[at : at + len(repeats)]
             at += len(repeats)
-            known = outcome.schema_version != BOUNDED
-            compared = _by_column(task, committed, rerun, again, scale, with_foreseen=known)
+            has_bounds = outcome.schema_version != BOUNDED
+            compared = _by_column(task, committed, rerun, again, scale, with_foreseen=has_bounds)
         if (task.deviation, task.mismatch) != compared:
             _refuse(
                 f"{task.task}: its embeddings compare otherwise than the record says", EMBEDDINGS
@@ -437,7 +460,7 @@ def _by_column(
 
 
 def draws_shown(outcome: EmbeddingOutcome) -> Iterator[str]:
-    """Return what was drawn, part by part, as text."""
+    """Return the numbers of drawn embeddings, part by part, as text."""
     parts: dict[str, int] = {}
     for task in outcome.tasks:
         for part, rows in task.rows.items():

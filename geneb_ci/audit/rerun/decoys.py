@@ -106,7 +106,7 @@ def with_decoys(
         raise ValueError(msg)
     # The stream need not be the same on another machine: nothing recomputes this order.
     draw = random.Random(seed)  # noqa: S311 (the seed is secret and long; nothing else is drawn)
-    taken = set(sequences)
+    present = set(sequences)
     listed = list(sequences)
     count = len(sequences)
     first = count if published is None else published
@@ -117,7 +117,7 @@ def with_decoys(
     for row in draw.sample(range(first), first):
         if len(triangles) == TRIANGLES:
             break
-        mutants = _mutants(sequences[row], taken, draw)
+        mutants = _mutants(sequences[row], present, draw)
         if mutants:
             triangles.append((row, len(listed), len(listed) + 1))
             listed += mutants
@@ -177,7 +177,7 @@ def judge_decoys(
     dtype: str,
     separate_values: "np.ndarray | None" = None,
 ) -> Decoys:
-    """Return what the embeddings of a whole list, (n, d), show; `dtype` is the model's.
+    """Return the result of the decoys from the (n, d) embeddings of a whole list in `dtype`.
 
     `separate_values` has the embeddings of `with_decoys.apart` of the second run; without, a
     dependence on
@@ -250,10 +250,10 @@ def _mutants(sequence: str, existing: set[str], draw: random.Random) -> list[str
         return []
     at = draw.choice(places)
     lower = sequence[at].islower()
-    others = draw.sample([letter for letter in _LETTERS if letter != upper[at]], 2)
+    letters = draw.sample([letter for letter in _LETTERS if letter != upper[at]], 2)
     mutants = [
         sequence[:at] + (letter.lower() if lower else letter) + sequence[at + 1 :]
-        for letter in others
+        for letter in letters
     ]
     return [] if existing & set(mutants) else mutants
 

@@ -53,15 +53,15 @@ class SampleEmbedder:
         self.parts: list[EmbeddedTask] = []
 
     def embed(
-        self, sequences: Sequence[str], variants: Sequence[str] = ()
+        self, sequences: Sequence[str], beside: Sequence[str] = ()
     ) -> "dict[str, npt.NDArray[np.float32]]":
-        """Return the embedding of each distinct sequence, published ones and their variants.
+        """Return the embedding of each distinct published sequence, and of those beside them.
 
         Raises what `run_in_sandbox` does.
         """
         published = set(sequences)
         ordered = sorted(
-            published.union(variants),
+            published.union(beside),
             key=lambda sequence: hashlib.sha256(sequence.encode()).digest(),
         )
         parts = [
@@ -73,8 +73,8 @@ class SampleEmbedder:
             part = sorted(
                 mixed, key=lambda sequence: sequence not in published
             )  # the decoys need them first
-            own = sum(sequence in published for sequence in part)
-            values = self._part(part, own, f"part {number + 1} of {len(parts)}", number)
+            published_count = sum(sequence in published for sequence in part)
+            values = self._part(part, published_count, f"part {number + 1} of {len(parts)}", number)
             embedding_by_sequence.update(zip(part, values, strict=True))
         return embedding_by_sequence
 
@@ -88,12 +88,12 @@ class SampleEmbedder:
         folder = work.folder / FOLDER / str(number)
         folder.mkdir(parents=True, exist_ok=True)
         lines = "".join(f"{sequence}\n" for sequence in sequences)
-        named = hashlib.sha256(lines.encode()).hexdigest()
+        part_name = hashlib.sha256(lines.encode()).hexdigest()
         if work.has_result(folder / _ENTRY):
             entry = work.read_as(folder / _ENTRY, EmbeddedTask)
             if (
                 entry is not None
-                and entry.sequences_sha256 == named
+                and entry.sequences_sha256 == part_name
                 and file_sha256(folder / _MATRIX) == entry.embeddings_sha256
             ):
                 self.parts.append(entry)
@@ -101,9 +101,8 @@ class SampleEmbedder:
         runs = SandboxRuns(self._here, sum(part.seconds for part in self.parts))
         decoyed = with_decoys(sequences, secrets.token_bytes(32), published)
         self._say(
-            f"{label}: embedding {plural(published, 'embedding')}, "
-            f"{plural(len(sequences) - published, 'variant')} and "
-            f"{len(decoyed.sequences) - len(sequences)} decoys"
+            f"{label}: embedding {plural(published, 'sequence')}, {len(sequences) - published} "
+            f"variants and fresh ones, and {len(decoyed.sequences) - len(sequences)} decoys"
         )
         ran = runs.embed(decoyed)
         values = self._checked(ran.values)
@@ -112,7 +111,7 @@ class SampleEmbedder:
             lambda stream: np.lib.format.write_array(stream, values, allow_pickle=False),
         )
         entry = EmbeddedTask(
-            sequences_sha256=named,
+            sequences_sha256=part_name,
             embeddings_sha256=file_sha256(folder / _MATRIX),
             computed=published,
             decoys=ran.decoys,
@@ -140,7 +139,7 @@ class SampleEmbedder:
         with np.errstate(over="ignore"):  # an embedding that is too large fails as an embedding
             return values.astype(np.float32, copy=False)
 
-    def again(self, sequences: Sequence[str]) -> "tuple[str, npt.NDArray[np.float32]]":
+    def embed_again(self, sequences: Sequence[str]) -> "tuple[str, npt.NDArray[np.float32]]":
         """Embed sequences again, each alone, and in float64 where the extractor has that option.
 
         Returns how, and the (n, d) embeddings.
@@ -179,9 +178,11 @@ class RerunCost(NamedTuple):
     rows: int
     """Draws, at most so many distinct embeddings."""
     variants: int
-    """Variants of test and training embeddings, at most."""
+    """Variants of test and training sequences, at most."""
+    fresh: int
+    """Fresh sequences of its tasks."""
     embedded: int
-    """Sequences in the sandbox, variants and decoys among them."""
+    """Sequences in the sandbox, decoys among them."""
     disk: int
     """Bytes of the file of rerun embeddings."""
     embedding: float | None
@@ -194,13 +195,14 @@ def rerun_cost(
     benchmark: Benchmark,
     parameters: int | None,
     refits: int,
+    fresh: int = 0,
     rate: float = OPERATIONS_A_SECOND,
     tokens: int = TOKENS_A_SEQUENCE,
 ) -> RerunCost:
-    """Return what a draw costs at most; `rate` is in operations a second.
+    """Return the highest cost of a draw with so many fresh sequences.
 
     `refits` is the number of tasks whose training sequences are varied, without those of earlier
-    draws.
+    draws; `rate` is in operations a second.
     """
     shares = task_shares(rows, receipt, benchmark)
     few = benchmark.protocol.few_shot_k
@@ -222,12 +224,13 @@ def rerun_cost(
     variants = sum(min(VARIED_MIN, entry.test) for entry in entries)
     most_trained = sorted((entry.train for entry in entries), reverse=True)[:refits]
     variants += sum(min(sequences_varied(len(most_trained)), train) for train in most_trained)
-    embedded = total + variants
+    embedded = total + variants + fresh
     embedded += DECOYS * (1 + embedded // SEQUENCES_A_RUN)
     seconds = None if parameters is None else 2 * parameters * tokens * embedded / rate
     return RerunCost(
         rows=total,
         variants=variants,
+        fresh=fresh,
         embedded=embedded,
         disk=total * (6 * receipt.dim + 32 * 20) + variants * (4 * receipt.dim + 16),
         embedding=seconds,
@@ -243,11 +246,12 @@ def rerun_cost_lines(cost: RerunCost, cells: ReceiptCost) -> list[str]:
             f"token, {TOKENS_A_SEQUENCE} tokens an embedding and "
             f"{OPERATIONS_A_SECOND / 1e9:.0f} GFLOP/s"
         )
-    decoys = cost.embedded - cost.rows - cost.variants
+    decoys = cost.embedded - cost.rows - cost.variants - cost.fresh
+    fresh = f", {cost.fresh:,} fresh sequences" if cost.fresh else ""
     return [
         (
-            f"cost: at most {cost.rows:,} embeddings, {cost.variants:,} variants and {decoys:,} "
-            f"decoys to embed, {took}"
+            f"cost: at most {cost.rows:,} embeddings, {cost.variants:,} variants{fresh} and "
+            f"{decoys:,} decoys to embed, {took}"
         ),
         f"  cells: {cells.text}; rerun embeddings up to {size_text(cost.disk)}",
     ]

@@ -49,12 +49,21 @@ from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.events import RunFacts
 from geneb_ci.audit.rerun.embedder import SampleEmbedder
-from geneb_ci.audit.rerun.honesty import VariantResult, variant_text
+from geneb_ci.audit.rerun.fresh import FreshSequence
+from geneb_ci.audit.rerun.honesty import (
+    FreshResult,
+    VariantResult,
+    fresh_result,
+    fresh_text,
+    variant_text,
+)
 from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.receipt_variants import (
     SampleVariants,
     TaskVariants,
     decision_changes,
+    fresh_decisions,
+    fresh_of_task,
     receipt_variant_result,
     refit,
     sample_variants,
@@ -156,9 +165,11 @@ class _EmbeddingRun:
         try:
             drawn = self._drawn()
             varied = self._varied()
+            fresh = self._fresh(drawn)
             stage = "embedding"
             rows = self.embedder.embed(
-                [sequence for task in drawn for sequence in task.sequences], varied.sequences
+                [sequence for task in drawn for sequence in task.sequences],
+                [*varied.sequences, *(row.sequence for own in fresh.values() for row in own)],
             )
             reruns = [self._stacked(rows, task.sequences) for task in drawn]
             judged = [
@@ -209,7 +220,10 @@ class _EmbeddingRun:
         ]
         effect = effect_of(map(influences, drawn, reruns))
         bounds = self._bounds(drawn, reruns)
-        outcome = self._outcome(tasks, strata, effect, refits, variants, bounds, rerun, clock)
+        known = self._fresh_result(drawn, fresh, rows)
+        outcome = self._outcome(
+            tasks, strata, effect, refits, variants, known, bounds, rerun, clock
+        )
         return RerunResult(outcome, rerun)
 
     def _drawn(self) -> list[DrawnTask]:
@@ -221,9 +235,9 @@ class _EmbeddingRun:
         drawn_tasks: list[DrawnTask] = []
 
         def take(task: str, file: Path) -> None:
-            read = read_task(folder, task, benchmark)
-            drawn = drawn_embeddings(seeds, read.strata, shares[task])
-            drawn_tasks.append(drawn_task(task, self.receipt, file, read, drawn))
+            task_receipt = read_task(folder, task, benchmark)
+            drawn = drawn_embeddings(seeds, task_receipt.strata, shares[task])
+            drawn_tasks.append(drawn_task(task, self.receipt, file, task_receipt, drawn))
 
         paths = [folder / f"{name}{end}" for name in self.names for end in (ARRAYS, LINES)]
         if all(work.has_result(path) for path in (*paths, folder / CELLS)):
@@ -251,11 +265,39 @@ class _EmbeddingRun:
         return drawn_tasks
 
     def _varied(self) -> SampleVariants:
-        here, folder = self.here, self.here.work.folder / STRATA
-        nonce = here.settings.nonce
+        prepared, folder = self.here, self.here.work.folder / STRATA
+        nonce = prepared.settings.nonce
         return sample_variants(
-            self.plan, self.names, nonce, here.source, here.runner.harness, folder
+            self.plan, self.names, nonce, prepared.source, prepared.runner.harness, folder
         )
+
+    def _fresh(self, drawn: Sequence[DrawnTask]) -> dict[str, list[FreshSequence]]:
+        """Return the fresh sequences of each task that has some."""
+        fresh = self.here.fresh.rows if self.here.fresh is not None else ()
+        by_task = {task.task: fresh_of_task(fresh, task.task, task.deciders) for task in drawn}
+        return {task: own for task, own in by_task.items() if own}
+
+    def _fresh_result(
+        self,
+        drawn: Sequence[DrawnTask],
+        fresh: Mapping[str, Sequence[FreshSequence]],
+        rows: "dict[str, npt.NDArray[np.float32]]",
+    ) -> FreshResult | None:
+        """Return the decisions of the probes on the fresh set; None where the audit has none."""
+        if self.here.fresh is None:
+            return None
+        decisions = {
+            task.task: fresh_decisions(
+                task.strata.labels,
+                task.deciders,
+                task.entry.scale_log2,
+                fresh[task.task],
+                self._stacked(rows, [row.sequence for row in fresh[task.task]]),
+            )
+            for task in drawn
+            if task.task in fresh
+        }
+        return fresh_result(decisions, self.here.fresh.sha256)
 
     def _embedded(
         self, variants: Mapping[str, TaskVariants], rows: "dict[str, npt.NDArray[np.float32]]"
@@ -264,22 +306,24 @@ class _EmbeddingRun:
         none = TaskVariants.none()
         by_task = [variants.get(task, none) for task in self.names]
         return EmbeddedVariants(
-            [each.rows for each in by_task],
-            [self._stacked(rows, each.sequences) for each in by_task],
+            [task_part.rows for task_part in by_task],
+            [self._stacked(rows, task_part.sequences) for task_part in by_task],
         )
 
     def _refits(self, varied: SampleVariants, training: EmbeddedVariants) -> list[RefitTask]:
-        """Return what the probes of the drawn tasks decide that are fitted on variants."""
-        here, folder = self.here, self.here.work.folder / STRATA
+        """Return the decisions of probes of the drawn tasks that are fitted on variants."""
+        prepared, folder = self.here, self.here.work.folder / STRATA
         refits = []
         for task, variants in varied.training.items():
             self.say(f"{task}: fitting the probe on {plural(len(variants.rows), 'variant')}")
-            limits = limits_of(self.receipt, task, here.subject.benchmark, here.machine.scoring)
+            limits = limits_of(
+                self.receipt, task, prepared.subject.benchmark, prepared.machine.scoring
+            )
             refits.append(
                 refit(
                     task, variants, training.values[self.names.index(task)],
                     self.receipt.tasks[task].scale_log2, folder / SUBMISSION,
-                    self.files.file(task), here.source, here.runner.harness, limits, folder,
+                    self.files.file(task), prepared.source, prepared.runner.harness, limits, folder,
                 )
             )  # fmt: skip
             self.files.release(task)
@@ -317,7 +361,7 @@ class _EmbeddingRun:
         for start in range(0, len(failed), REPEATS_AT_ONCE):
             some = failed[start : start + REPEATS_AT_ONCE]
             self.say(f"{len(failed)} embeddings fail: embedding {len(some)} again, each alone")
-            how, values = self.embedder.again(
+            how, values = self.embedder.embed_again(
                 [drawn[number].sequences[index] for *_, number, index in some]
             )
             before = rescued
@@ -357,11 +401,12 @@ class _EmbeddingRun:
         effect: Effect,
         refits: list[RefitTask],
         variants: VariantResult,
+        fresh: FreshResult | None,
         bounds: list[RegimeBound],
         rerun: bytes,
         clock: Callable[[], float],
     ) -> EmbeddingOutcome:
-        here, receipt = self.here, self.receipt
+        prepared, receipt = self.here, self.receipt
         cells = compared_cells(self.submission, self.cells)
         test = direction_test(strata, self.plan.seed)
         direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
@@ -376,23 +421,28 @@ class _EmbeddingRun:
             effect=effect,
             decoys=self.embedder.decoys,
             variants=variants,
+            fresh=fresh,
             refits=refits,
             bounds=bounds if cells.of_record else [],
             verdict=AGREES,
             reasons=[],
-            not_proved=not_proved(cells),
+            not_proved=not_proved(cells, fresh, len(tasks)),
             rerun_sha256=hashlib.sha256(rerun).hexdigest(),
-            sandbox=here.facts(self.embedder.parts),
+            sandbox=prepared.facts(self.embedder.parts),
             harness=HarnessFacts(
-                version=here.subject.benchmark.harness_version,
+                version=prepared.subject.benchmark.harness_version,
                 commit=computed.harness.commit,
                 dirty=computed.harness.dirty,
             ),
             benchmark_sha256=computed.benchmark.sha256,
             dataset_revision=computed.dataset.revision,
             packages={"geneb-ci": computed.harness.version, **computed.packages},
-            notes=[variant_text(variants), *self._notes()],
-            started_at=here.work.begin(moment_of(int(clock()))),
+            notes=[
+                variant_text(variants),
+                *([fresh_text(fresh)] if fresh is not None else []),
+                *self._notes(),
+            ],
+            started_at=prepared.work.begin(moment_of(int(clock()))),
             finished_at=moment_of(int(clock())),
         )
         reasons = reasons_of(outcome.findings)
@@ -416,7 +466,7 @@ class _EmbeddingRun:
 
 
 def facts_of(receipt: EmbeddingReceipt) -> ReceiptFacts:
-    """Return what a record says of a receipt."""
+    """Return the facts about a receipt for a record."""
     return ReceiptFacts(
         root=receipt.root,
         dim=receipt.dim,

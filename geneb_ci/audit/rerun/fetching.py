@@ -78,10 +78,10 @@ class ArchiveMember(NamedTuple):
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the content. Raises BrokenArchiveError where the archive ends before it."""
-        left = self.size
-        while left:
-            chunk = self.source.exactly(min(left, CHUNK))
-            left -= len(chunk)
+        bytes_left = self.size
+        while bytes_left:
+            chunk = self.source.exactly(min(bytes_left, CHUNK))
+            bytes_left -= len(chunk)
             yield chunk
 
 
@@ -97,16 +97,16 @@ class _CountingReader:
         """Return up to `count` bytes: fewer at the end alone."""
         if count > self._left:
             raise BrokenArchiveError("it is larger than any model")
-        parts, left = [], count
-        while left:
+        parts, bytes_left = [], count
+        while bytes_left:
             try:
-                part = self._stream.read(left)
+                part = self._stream.read(bytes_left)
             except (gzip.BadGzipFile, zlib.error) as error:
                 raise BrokenArchiveError(f"damaged compression: {error}") from error
             if not part:
                 break
             parts.append(part)
-            left -= len(part)
+            bytes_left -= len(part)
         content = b"".join(parts)
         self._left -= len(content)
         self.read += len(content)
@@ -168,7 +168,7 @@ def _unpacked(stream: io.BufferedIOBase) -> io.BufferedIOBase:
 
 
 def _extended(kind: bytes, content: bytes) -> dict[str, str]:
-    """Return what an extended header says of path and size."""
+    """Return the path and size in an extended header."""
     if kind == _LONG_LINK:
         return {}
     if kind == _LONG_NAME:
@@ -196,7 +196,7 @@ def _is_header(block: bytes) -> bool:
 
 
 def _kind_of(block: bytes) -> str:
-    """Return what a file is that does not begin as a tar archive."""
+    """Return the kind of a file that does not begin as a tar archive."""
     kinds = (kind for start, kind in OTHER_KINDS.items() if block.startswith(start))
     return f"it is {next(kinds, 'something else')}, expected a tar archive, plain or gzip"
 
@@ -328,10 +328,10 @@ def install(lock: Lock, say: Say = silent, cache: Path | None = None) -> Install
 
 def require_python(environment: Environment) -> None:
     """Raise AuditRefused where this Python is another than the entry's."""
-    here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if environment.python not in {None, here}:
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if environment.python not in {None, version}:
         raise AuditRefused(
-            f"the model needs Python {environment.python}, this is {here}",
+            f"the model needs Python {environment.python}, this is {version}",
             f"install geneb-ci under Python {environment.python} and run the command with that",
         )
 

@@ -18,7 +18,7 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
-from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.compare.embedding_outcome import AnyOutcome
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.scoring import sequences_of
 from geneb_ci.common.errors import NothingChecked, unwritable
@@ -58,7 +58,7 @@ class FreshCommitment(StrictModel):
     tasks: Annotated[dict[Name, Positive], Field(min_length=1)]
     """Sequences of each task."""
     sha256: Hex64
-    """Of the salt, then the bytes of the set."""
+    """Digest of the salt, followed by the bytes of the set."""
 
 
 class FreshRelease(StrictModel):
@@ -100,8 +100,8 @@ def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshSeq
     for number, values in enumerate(lines[1:], 2):
         row, wrong = _row(values, benchmark)
         if row is None or row.sequence.upper() in rows:
-            what = wrong or "its sequence is in the set twice"
-            raise NothingChecked(f"{name}: line {number}: {what}", fix)
+            objection = wrong or "its sequence is in the set twice"
+            raise NothingChecked(f"{name}: line {number}: {objection}", fix)
         rows[row.sequence.upper()] = row
     many = {t: n for t, n in Counter(fresh_row.task for fresh_row in rows.values()).items()
             if n > SEQUENCES_PER_TASK_MAX}  # fmt: skip
@@ -188,7 +188,7 @@ def _either_strand(sequence: str) -> set[str]:
 
 
 def fresh_release(path: Path) -> FreshRelease:
-    """Return what is published after the audit. Raises NothingChecked without set or salt."""
+    """Return the set and salt to publish after the audit. Raises NothingChecked without them."""
     return FreshRelease(schema_version="1.0", salt=_salt(path), content=_read(path).decode("ascii"))
 
 
@@ -232,7 +232,7 @@ def check_release(
     return FreshSet(commitment.sha256, rows)
 
 
-def check_used(outcome: AuditOutcome, fresh_set: FreshSet) -> None:
+def check_used(outcome: AnyOutcome, fresh_set: FreshSet) -> None:
     """Compare an audit record with a released set. Raises AuditRefused when it used another."""
     used = outcome.fresh
     again = "compare with the set that the record names"

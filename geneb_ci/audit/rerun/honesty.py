@@ -164,6 +164,10 @@ MEMORISED = "labels of published sequences are known that variants of them do no
 """The meaning of flagged variants."""
 
 
+DROPPED = "fresh sequences are classified far worse than the published ones"
+"""The meaning of a flagged fresh set."""
+
+
 class VariantDecisions(StrictModel):
     """Decisions of another probe on the same variants, summed over its fits."""
 
@@ -254,7 +258,7 @@ def is_flagged(
 
 
 def contradiction(result: VariantResult, expected: int) -> str:
-    """Return what is wrong with a result whose audit varies `due` sequences a task, or ""."""
+    """Return an error of a result whose audit varies `due` sequences a task, or ""."""
     if result.rows != expected:
         return f"{result.rows} sequences a task were varied, expected {expected}"
     counted = dict(result.kinds)
@@ -286,7 +290,7 @@ def variant_result(
     """Return the decisions of all tasks, kind by kind, and the verdict."""
     parts = list(decisions)
     kinds = _pooled_kinds([part.kinds for part in parts])
-    others = {
+    other_kinds = {
         name: VariantDecisions(
             fits=max(part.others[name].fits for part in parts if name in part.others),
             kinds=_pooled_kinds([part.others[name].kinds for part in parts if name in part.others]),
@@ -301,8 +305,8 @@ def variant_result(
         reversed=reverse,
         kinds=kinds,
         training=training,
-        others=others,
-        memorised=is_flagged(kinds, training, others),
+        others=other_kinds,
+        memorised=is_flagged(kinds, training, other_kinds),
     )
 
 
@@ -325,16 +329,19 @@ def fresh_result(decisions: Mapping[str, Decisions], commitment: str) -> FreshRe
     }
     if not tasks:
         return None
-    others: dict[str, dict[str, FreshTask]] = {}
+    other_kinds: dict[str, dict[str, FreshTask]] = {}
     for task, of_task in decisions.items():
         for name, decided in of_task.others.items():
             if decided.fresh is not None:
                 fresh_task = FreshTask(
                     public=decided.public, fresh=decided.fresh, fits=decided.fits
                 )
-                others.setdefault(name, {})[task] = fresh_task
+                other_kinds.setdefault(name, {})[task] = fresh_task
     return FreshResult(
-        commitment=commitment, tasks=tasks, others=others, dropped=is_dropped(tasks, others)
+        commitment=commitment,
+        tasks=tasks,
+        others=other_kinds,
+        dropped=is_dropped(tasks, other_kinds),
     )
 
 
@@ -362,6 +369,17 @@ def is_dropped(
     return any(loss > FRESH_MARGIN + ALARM * error for loss, error in losses)
 
 
+def fresh_contradiction(result: FreshResult) -> str:
+    """Return an error of the numbers of a fresh set, or ""."""
+    for tasks in (result.tasks, *result.others.values()):
+        for name, task in tasks.items():
+            if any(decided.right > decided.rows for decided in (task.public, task.fresh)):
+                return f"more decisions on sequences of {name} are right than were made"
+    if result.dropped != is_dropped(result.tasks, result.others):
+        return f"dropped is {result.dropped}, which contradicts its numbers"
+    return ""
+
+
 def fresh_power(loss: float, fresh: int, public: int, accuracy: float = 0.75) -> float:
     """Return the probability that a loss of accuracy is flagged with so many sequences.
 
@@ -373,7 +391,7 @@ def fresh_power(loss: float, fresh: int, public: int, accuracy: float = 0.75) ->
 
 
 def variant_text(result: VariantResult) -> str:
-    """Return what the variants show, as one line."""
+    """Return the result of the variants as one line."""
     parts = [
         f"{kind} D {difference(decisions):+.4f} of at most "
         f"{difference_limit(decisions, margin):.4f} ({decisions.rows} sequences)"
@@ -393,7 +411,7 @@ def variant_text(result: VariantResult) -> str:
 
 
 def fresh_text(result: FreshResult) -> str:
-    """Return what the fresh set shows, as one line."""
+    """Return the result of the fresh set as one line."""
     loss, error = accuracy_loss(result.tasks)
     rows = sum(task.fresh.rows for task in result.tasks.values())
     mcc = math.fsum(task.public.MCC - task.fresh.MCC for task in result.tasks.values())

@@ -79,7 +79,7 @@ class Machine:
     scoring: ScoringOptions = DERIVED
     """Limits of scoring a task, where they are not to follow from its size."""
 
-    def scored_as(
+    def scoring_of(
         self, settings: WorkSettings, regimes: tuple[str, ...], *, is_rounded: bool
     ) -> Scoring:
         """Return how embeddings are scored on this machine."""
@@ -145,7 +145,7 @@ class PreparedRerun:
 
     @property
     def _how(self) -> Scoring:
-        return self.machine.scored_as(
+        return self.machine.scoring_of(
             self.settings, tuple(self.commitment.regimes), is_rounded=self.subject.is_rounded
         )
 
@@ -210,8 +210,8 @@ def ready(
         folder=work.scratch if work is not None else None,
     ) as opened:
         sandbox = opened.sandbox
-        here = work or Work(sandbox.scratch)
-        settings = here.pin(
+        work_folder = work or Work(sandbox.scratch)
+        settings = work_folder.pin(
             WorkSettings(
                 commitment=commitment.sha256,
                 version=__version__,
@@ -226,8 +226,8 @@ def ready(
         )
         attempted = len(opened.escapes)
         say(f"sandbox level {sandbox.level}: {attempted} escapes attempted, all refused")
-        model, digests = weights_here(commitment.weights, machine, here, sandbox.level, say)
-        here.pin_weights(digests)
+        model, digests = weights_here(commitment.weights, machine, work_folder, sandbox.level, say)
+        work_folder.pin_weights(digests)
         spec = _spec(commitment, subject, sandbox, model, machine)
         if packages is not None:
             spec = dataclasses.replace(spec, packages=packages.folder)
@@ -237,7 +237,7 @@ def ready(
             source,
             machine,
             settings,
-            here,
+            work_folder,
             opened,
             digests,
             spec,

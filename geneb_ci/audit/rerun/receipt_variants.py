@@ -1,4 +1,4 @@
-"""Variants of sequences in an audit by receipt, and what the receipt's probes decide on them.
+"""Variants and fresh sequences in an audit by receipt, and what its probes decide on them.
 
 Variants keep the label: an extractor that looks sequences up has no answer for them. Test sequences
 of every task are varied, and the probes of the receipt decide on them: canonical ones and, where
@@ -6,14 +6,19 @@ the harness has their scorer, those of record. Of some tasks, which a draw of ta
 chooses, training sequences are varied, as many as in an audit of tasks. A probe is fitted on their
 variants, and one on the receipt's embeddings of the same sequences.
 
-What a probe sees of a variant is rounded as the embeddings of the receipt are.
+A fresh set has labels of its own. All probes of a task decide on its fresh sequences, as on the
+published test sequences.
+
+What a probe sees of such a sequence is rounded as the embeddings of the receipt are.
 """
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from geneb_ci.audit.compare.embedding_outcome import RefitTask, training_of
+from geneb_ci.audit.rerun.fresh import FreshSequence
 from geneb_ci.audit.rerun.honesty import (
     KIND,
     VARIED_MIN,
@@ -27,11 +32,18 @@ from geneb_ci.audit.rerun.scoring import variants_of
 from geneb_ci.audit.rerun.task_embedding import read_further, variant_seed
 from geneb_ci.audit.sampling.embedding_draw import refit_tasks
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
+from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import HarnessProcess, ScoringLimits, TaskSource
 from geneb_ci.receipt.cells import answer_of
+from geneb_ci.statistics.metrics import scores_of_matrix
 from reference_harness.formats.further import FurtherSequences
 from reference_harness.formats.receipt_cells import ReceiptRefit
-from reference_harness.formats.rescored import ChangedDecisions
+from reference_harness.formats.rescored import (
+    ChangedDecisions,
+    Decisions,
+    LabelledDecisions,
+    ProbeDecisions,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,6 +52,8 @@ if TYPE_CHECKING:
     from geneb_ci.receipt.direction import Decider
 
 TEST, TRAIN = "test", "train"
+UNDECIDED = -1
+"""The label of an embedding that no receipt could hold."""
 MAIN = "full, canonical"
 """The probe whose decisions are those of the main line of a result."""
 REFIT_BYTES_MAX = 1 << 16
@@ -49,7 +63,7 @@ class TaskVariants(NamedTuple):
     """Variants of v sequences of one split of a task."""
 
     rows: list[int]
-    """Of the split, ascending."""
+    """Numbers of the sequences in their split, ascending."""
     sequences: list[str]
     further_sequences: FurtherSequences
     """The same, as the harness reads them."""
@@ -64,13 +78,13 @@ class SampleVariants(NamedTuple):
     """All variants of an audit."""
 
     test: dict[str, TaskVariants]
-    """Of each task of the receipt."""
+    """Variants of test sequences, by task of the receipt."""
     training: dict[str, TaskVariants]
-    """Of the tasks whose probe is fitted again."""
+    """Variants of training sequences, by task whose probe is fitted again."""
 
     @property
     def sequences(self) -> list[str]:
-        """Every variant."""
+        """The sequences of all variants."""
         both = (*self.test.values(), *self.training.values())
         return [sequence for variants in both for sequence in variants.sequences]
 
@@ -94,15 +108,15 @@ def sample_variants(
 
     def varied(task: str, split: str, rows: int) -> TaskVariants:
         variants_of(task, source, harness, seed, rows, path, reverse=False)
-        own = [
+        own_rows = [
             variant
             for variant in read_further(path).rows
             if variant.split == split and (split == TRAIN or variant.kind == KIND)
         ]
         return TaskVariants(
-            [variant.row for variant in own],
-            [variant.sequence for variant in own],
-            FurtherSequences(schema_version="1.0", rows=own),
+            [variant.row for variant in own_rows],
+            [variant.sequence for variant in own_rows],
+            FurtherSequences(schema_version="1.0", rows=own_rows),
         )
 
     again = refit_tasks(plan, tasks) if with_training else []
@@ -170,6 +184,80 @@ def decision_changes(
     return changes
 
 
+def fresh_of_task(
+    fresh: Sequence[FreshSequence], task: str, deciders: "Mapping[str, Decider]"
+) -> list[FreshSequence]:
+    """Return the fresh sequences of a task. Raises NothingChecked for a label that it has not."""
+    known = set(deciders[MAIN].probes[0].classes.tolist())
+    own = [sequence for sequence in fresh if sequence.task == task]
+    if unknown := sorted({sequence.label for sequence in own} - known):
+        raise NothingChecked(
+            f"the fresh set: label {unknown[0]} is not one of task {task}, which has "
+            f"{', '.join(map(str, sorted(known)))}",
+            "correct the set, and commit to it again",
+        )
+    return own
+
+
+def fresh_decisions(
+    truth: "npt.NDArray[np.int64]",
+    deciders: "Mapping[str, Decider]",
+    scale_log2: int,
+    fresh: Sequence[FreshSequence],
+    values: "npt.NDArray[np.float32]",
+) -> Decisions:
+    """Return the decisions of a task on its test sequences, and on n fresh ones of (n, d) values.
+
+    `truth` are the labels of all test sequences. An embedding that no receipt could hold is decided
+    wrong.
+    """
+    import numpy as np
+
+    features, is_sound = features_of(values, scale_log2)
+    labels = np.array([sequence.label for sequence in fresh], dtype=np.int64)
+    by_probe = {
+        name: ProbeDecisions(
+            fits=len(decider.probes),
+            public=_labelled(truth, list(decider.predicted)),
+            kinds={},
+            fresh=_labelled(
+                labels,
+                [
+                    np.where(is_sound, probe.predict(features), UNDECIDED)
+                    for probe in decider.probes
+                ],
+            ),
+        )
+        for name, decider in deciders.items()
+    }
+    main = by_probe.pop(MAIN)
+    return Decisions(public=main.public, kinds={}, training=None, fresh=main.fresh, others=by_probe)
+
+
+def _labelled(
+    truth: "npt.NDArray[np.int64]", fits: "Sequence[npt.NDArray[np.int64]]"
+) -> LabelledDecisions:
+    """Return the decisions of several fits on the same sequences, at least one."""
+    import numpy as np
+
+    from geneb_ci.receipt.predicted import confusion_matrix
+
+    classes = np.unique(np.concatenate([truth, *fits]))
+    matrices = [
+        confusion_matrix(
+            np.searchsorted(classes, truth).astype(np.uint16),
+            np.searchsorted(classes, predicted).astype(np.uint16),
+            len(classes),
+        )
+        for predicted in fits
+    ]
+    return LabelledDecisions(
+        rows=len(truth) * len(fits),
+        right=sum(int((predicted == truth).sum()) for predicted in fits),
+        MCC=math.fsum(scores_of_matrix(matrix).mcc for matrix in matrices) / len(fits),
+    )
+
+
 def refit(
     task: str,
     variants: TaskVariants,
@@ -182,7 +270,7 @@ def refit(
     limits: ScoringLimits,
     folder: Path,
 ) -> RefitTask:
-    """Return what a probe fitted on (v, d) variants of training sequences decides otherwise.
+    """Return the changed decisions of a probe fitted on (v, d) variants of training sequences.
 
     `submission` is the file that has the receipt, `file` that of the task's embeddings; `folder` is
     one to write to. A variant whose embedding no receipt could hold counts as zeros. Raises
@@ -207,15 +295,15 @@ def refit(
 def receipt_variant_result(
     changes: Collection[Changes], refits: Iterable[RefitTask], nonce: str
 ) -> VariantResult:
-    """Return what the variants of all tasks show."""
+    """Return the result of the variants of all tasks."""
     fits: dict[str, int] = {}
     kinds: dict[str, ChangedDecisions] = {}
     for name in dict.fromkeys(name for by_probe in changes for name in by_probe):
         parts = [by_probe[name] for by_probe in changes if name in by_probe]
         fits[name] = max(map(len, parts))
         kinds[name] = summed_decisions(each for part in parts for each in part)
-    own = {KIND: kinds[MAIN]}
-    others = {
+    main_kind = {KIND: kinds[MAIN]}
+    other_kinds = {
         name: VariantDecisions(fits=fits[name], kinds={KIND: decisions})
         for name, decisions in kinds.items()
         if name != MAIN
@@ -225,8 +313,8 @@ def receipt_variant_result(
         nonce=nonce,
         rows=VARIED_MIN,
         reversed=False,
-        kinds=own,
+        kinds=main_kind,
         training=training,
-        others=others,
-        memorised=is_flagged(own, training, others),
+        others=other_kinds,
+        memorised=is_flagged(main_kind, training, other_kinds),
     )

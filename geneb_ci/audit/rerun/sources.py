@@ -85,13 +85,14 @@ def _check_entry(
     """Refuse another description of an upgraded file than the entry that it names."""
     if declared is not None:
         raise UsageProblem(
-            "the submission itself names the entry of the model registry that describes the run",
+            "options describe the run, and the submission names the entry of the model registry "
+            "that describes it",
             "leave out --extractor, --option, --model, --revision and --weights",
         )
-    named = submission.registry_entry.sha256
-    if entry is not None and entry.sha256 != named:
+    digest = submission.registry_entry.sha256
+    if entry is not None and entry.sha256 != digest:
         raise AuditRefused(
-            f"the submission names the entry {named[:16]}... of the model registry, the one here "
+            f"the submission names the entry {digest[:16]}... of the model registry, the one here "
             f"is {entry.sha256[:16]}...",
             "upgrade the file again, by `geneb-ci upgrade FILE --output FILE`, and commit to that",
         )

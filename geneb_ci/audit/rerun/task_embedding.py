@@ -76,12 +76,12 @@ def further_sequences(
     variants_of(task, source, harness, seed, rows, path, reverse=reverse)
     sequences = read_further(path)
     if fresh is not None:
-        own = [row for row in fresh.rows if row.task == task]
+        task_rows = [row for row in fresh.rows if row.task == task]
         sequences.rows.extend(
             FurtherSequence(
                 split="fresh", row=number, kind="fresh", sequence=row.sequence, label=row.label
             )
-            for number, row in enumerate(own)
+            for number, row in enumerate(task_rows)
         )
         path.write_text(json.dumps(sequences.model_dump()) + "\n", encoding="ascii")
     return sequences
@@ -250,12 +250,19 @@ class TaskRuns:
 
     def _further(self, task: str) -> list[str]:
         """Return the sequences to embed beside those of a task."""
-        here, folder = self.here, self.here.work.task(task)
-        seed = variant_seed(self.plan.seed, here.settings.nonce)
+        prepared, folder = self.here, self.here.work.task(task)
+        seed = variant_seed(self.plan.seed, prepared.settings.nonce)
         rows = sequences_varied(len(self.names))
-        reverse = here.subject.reverse_complement
+        reverse = prepared.subject.reverse_complement
         sequences = further_sequences(
-            task, here.source, here.runner.harness, folder, seed, rows, here.fresh, reverse=reverse
+            task,
+            prepared.source,
+            prepared.runner.harness,
+            folder,
+            seed,
+            rows,
+            prepared.fresh,
+            reverse=reverse,
         )
         return [sequence.sequence for sequence in sequences.rows]
 
@@ -307,19 +314,19 @@ class SandboxRuns:
         self, sequences: Sequence[str], batching: Batching, spec: ExtractorSpec | None = None
     ) -> "np.ndarray":
         limits = self._here.machine.limits
-        left = int(limits.total_seconds - self._used - self.seconds)
-        if left < 1:
+        seconds_left = int(limits.total_seconds - self._used - self.seconds)
+        if seconds_left < 1:
             raise _too_long(limits)
         started = time.monotonic()
         try:
-            seconds = min(left, limits.seconds)
+            seconds = min(seconds_left, limits.seconds)
             ran = self._here.runner.embed(
                 sequences,
                 dataclasses.replace(spec or self._here.spec, batching=batching),
                 dataclasses.replace(limits, seconds=seconds),
             )
         except LimitExceeded as error:
-            if error.limit == "seconds" and left < limits.seconds:
+            if error.limit == "seconds" and seconds_left < limits.seconds:
                 raise _too_long(limits) from error
             raise
         self.seconds += time.monotonic() - started

@@ -137,8 +137,10 @@ def check_outcome(
             again,
         )
     rescoring = merged([read_rescored(folder / RESCORED) for folder in folders.values()])
-    read = {task: work.read_as(folder / EMBEDDED, EmbeddedTask) for task, folder in folders.items()}
-    decoys = _all_decoys({task: entry for task, entry in read.items() if entry is not None})
+    embedded = {
+        task: work.read_as(folder / EMBEDDED, EmbeddedTask) for task, folder in folders.items()
+    }
+    decoys = _all_decoys({task: entry for task, entry in embedded.items() if entry is not None})
     memory = memorisation_results(plan, work, subject, rescoring)
     follows = {
         "plan": outcome.plan == plan,
@@ -158,7 +160,7 @@ def check_outcome(
 def memorisation_results(
     plan: TaskPlan, work: Work, subject: AuditSubject, rescoring: Rescored
 ) -> tuple[VariantResult | None, FreshResult | None]:
-    """Return what variants and the fresh set show, from the decisions of all rerun tasks."""
+    """Return the results of variants and the fresh set from the decisions of all rerun tasks."""
     settings = work.settings()
     decisions = {
         name: scores.decisions for name, scores in rescoring.tasks.items() if scores.decisions
@@ -186,14 +188,14 @@ def _run_with(packages: InstalledPackages | None, scorer_packages: Mapping[str, 
     if packages is None:
         return []
     lock = f"environment: lock with sha256 {packages.lock_sha256}"
-    own = {
+    own_variants = {
         name: version
         for name, version in packages.versions().items()
         if scorer_packages.get(name, version) != version
     }
-    if not own:
+    if not own_variants:
         return [lock]
-    shown = ", ".join(f"{name} {version}" for name, version in sorted(own.items()))
+    shown = ", ".join(f"{name} {version}" for name, version in sorted(own_variants.items()))
     return [f"{lock}; it embedded with {shown}; `packages` are those that scored"]
 
 
@@ -202,7 +204,7 @@ def _weight_notes(digests: dict[str, str]) -> list[str]:
 
 
 def _all_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
-    """Return what the decoys of all tasks show."""
+    """Return the result of the decoys of all tasks."""
     judged = {task: result.decoys for task, result in embedded.items() if result.decoys is not None}
     alike: dict[str, list[str]] = {}
     for task, result in judged.items():

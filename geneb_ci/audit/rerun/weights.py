@@ -228,7 +228,7 @@ def _read(files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, bytes]]:
 
 
 def _disguise(file: Path) -> str:
-    """Return what a file of weights is that is a small text, such as a pointer; "" if unknown."""
+    """Return the kind of a small text in the place of weights, such as a pointer; "" if unknown."""
     if file.stat().st_size > JSON_MAX:
         return ""
     disguise = disguise_of(file.read_bytes(), markup=True)
@@ -323,8 +323,8 @@ def _check_config(raw: bytes, name: str, weights: Weights, files: Mapping[str, P
     on_hub = weights.kind == "huggingface"
     for text in _mapped(value):
         repository, mark, inside = text.partition("--")
-        own = f"{inside.partition('.')[0]}.py" in files
-        if mark and not (own and (repository == weights.location or not on_hub)):
+        has_module = f"{inside.partition('.')[0]}.py" in files
+        if mark and not (has_module and (repository == weights.location or not on_hub)):
             raise WeightsRefused(
                 f"{name}: auto_map names {quoted(text)}, code of another repository that nothing "
                 "pins",

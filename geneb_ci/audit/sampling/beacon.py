@@ -103,7 +103,7 @@ def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_
         )
 
 
-def _point(group: Any, text: str, what: str) -> Any:  # the library's own points
+def _point(group: Any, text: str, kind: str) -> Any:  # the library's own points
     """Return the point of a group that the hex digits of its compressed form name.
 
     The encoding has to be the canonical one: the library reads every form of the neutral element.
@@ -112,11 +112,11 @@ def _point(group: Any, text: str, what: str) -> Any:  # the library's own points
         raw = bytes.fromhex(text)
         point = group.from_compressed_bytes_unchecked(raw)
     except ValueError as error:
-        raise StepMismatch(SIGNATURE, f"{what} is not a point of the curve") from error
+        raise StepMismatch(SIGNATURE, f"{kind} is not a point of the curve") from error
     if point == group.identity() or not point.is_in_subgroup():
-        raise StepMismatch(SIGNATURE, f"{what} is not a point of the group of prime order")
+        raise StepMismatch(SIGNATURE, f"{kind} is not a point of the group of prime order")
     if point.to_compressed_bytes() != raw:
-        raise StepMismatch(SIGNATURE, f"{what} is not the canonical encoding of a point")
+        raise StepMismatch(SIGNATURE, f"{kind} is not the canonical encoding of a point")
     return point
 
 

@@ -134,10 +134,10 @@ def wait_for(
 ) -> None:
     """Wait until a round is due, and say so first; returns at once when it is."""
     time_due = time_of(number)
-    left = time_due - now()
-    if left > 0:
-        say(f"round {number} is due at {moment_of(time_due)}, in {left:.0f} s: waiting")
-        sleep(left)
+    seconds_left = time_due - now()
+    if seconds_left > 0:
+        say(f"round {number} is due at {moment_of(time_due)}, in {seconds_left:.0f} s: waiting")
+        sleep(seconds_left)
 
 
 def _get(address: str, timeout: float) -> bytes:

@@ -43,14 +43,14 @@ class AuditPolicy(StrictModel):
     stratified: bool
     regimes: Annotated[list[Name], Field(min_length=1)]
     minimum_drawn: Positive
-    """Drawn tasks that a row needs to be `verified`."""
+    """Drawn tasks that a row needs to be `audited`."""
     minimum_rows: Positive = 1500
     """Test sequences of each regime that an audit by receipt has to draw for the board to say that
     cells were recomputed."""
     minimum_level: Literal[1, 2, 3, 4]
     """Lowest sandbox level at which an agreeing audit counts; level 0 never does."""
     scorer: Annotated[bool, Field(validation_alias=AliasChoices("scorer", "canonical"))] = False
-    """Whether only cells of a run that names the scorer of record count towards `verified` and
+    """Whether only cells of a run that names the scorer of record count towards `audited` and
     `reproduced`; format 1.0 names none. The shipped policy says true. Earlier policies call it
     `canonical`."""
     aborts: Positive = 3
@@ -84,12 +84,12 @@ def audit_policy(layout: Layout) -> AuditPolicy:
     for what the benchmark does not have.
     """
     benchmark = benchmark_of(layout)
-    own = layout.policy / POLICY_FILE if layout.policy is not None else None
-    if own is None or not lies_there(own):
+    policy_file = layout.policy / POLICY_FILE if layout.policy is not None else None
+    if policy_file is None or not lies_there(policy_file):
         return shipped_policy(benchmark)
     with naming(layout, "policy"):
-        policy = load_policy(own)
-        require_drawable(policy, benchmark, str(own))
+        policy = load_policy(policy_file)
+        require_drawable(policy, benchmark, str(policy_file))
     return policy
 
 
@@ -107,8 +107,8 @@ def parse_policy(raw: bytes, name: str) -> AuditPolicy:
     try:
         return AuditPolicy.model_validate(tomllib.loads(raw.decode("utf-8"))["audit"])
     except ValidationError as error:
-        what = first_error(error, "the table")
-        raise BadConfiguration(f"{name}: [audit] {what}", _RESTORE) from error
+        error_text = first_error(error, "the table")
+        raise BadConfiguration(f"{name}: [audit] {error_text}", _RESTORE) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadConfiguration(f"{name}: [audit] cannot be read: {error}", _RESTORE) from error
 
@@ -156,7 +156,7 @@ def policy_text(benchmark: Benchmark) -> str:
         "drawn": f"{drawn:<15} # tasks of the guaranteed sample: {_included(tasks, drawn)}",
         "regimes": json.dumps(benchmark.regimes),
         "minimum_drawn": f"{min(usual.minimum_drawn, drawn):<7} # drawn tasks that a row needs to "
-        "be `verified`",
+        "be `audited`",
     }
     for name, value in values.items():
         text = re.sub(rf"(?m)^{name} = .*$", f"{name} = {value}", text)
@@ -164,7 +164,7 @@ def policy_text(benchmark: Benchmark) -> str:
 
 
 def _included(tasks: int, drawn: int) -> str:
-    """Return what a sample includes with `CONFIDENCE`, in words."""
+    """Return in words which number of fabricated tasks a sample includes with `CONFIDENCE`."""
     if drawn == tasks:
         return "all of them, so every raised one"
     design = Design((tasks,))
@@ -327,12 +327,12 @@ def detection_probability(
     places = allocation(design.sizes, design.guaranteed, drawn)
     worst = [CERTAIN]  # by number of fabricated tasks so far
     for size, seats in zip(design.sizes, places, strict=True):
-        own = [miss_probability(size, m, seats, power) for m in range(min(size, fabricated) + 1)]
-        top = min(fabricated, len(worst) + len(own) - 2)
+        missed = [miss_probability(size, m, seats, power) for m in range(min(size, fabricated) + 1)]
+        top = min(fabricated, len(worst) + len(missed) - 2)
         worst = [
             max(
-                worst[total - m] * own[m]
-                for m in range(max(0, total - len(worst) + 1), min(total, len(own) - 1) + 1)
+                worst[total - m] * missed[m]
+                for m in range(max(0, total - len(worst) + 1), min(total, len(missed) - 1) + 1)
             )
             for total in range(top + 1)
         ]
@@ -437,7 +437,7 @@ def parse_probability(text: str, option: str) -> Fraction:
 
 
 def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> EvidenceRequirements:
-    """Return what a policy requires of audits of a benchmark."""
+    """Return the requirements of a policy for audits of a benchmark."""
     return EvidenceRequirements(
         minimum_drawn=policy.minimum_drawn,
         minimum_level=policy.minimum_level,

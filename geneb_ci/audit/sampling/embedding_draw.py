@@ -125,11 +125,11 @@ def earlier_embedding_draws(
     `near_roots` has the roots of receipts that are near this one.
     """
     seeds: dict[str, str] = {}
-    own = commitment.sha256
+    digest = commitment.sha256
     for plan in plans_of_method(EmbeddingPlan, plans, commitment, near_roots):
         draws = [(draw.commitment, draw.seed) for draw in plan.earlier]
         for name, seed in (*draws, (plan.commitment_sha256, plan.seed)):
-            if name != own:
+            if name != digest:
                 seeds.setdefault(name, seed)
     return [EarlierEmbeddings(commitment=name, seed=seed) for name, seed in seeds.items()]
 
@@ -182,8 +182,12 @@ def refit_tasks(plan: EmbeddingPlan, tasks: Sequence[str]) -> list[str]:
     They are those that a draw of tasks by the seed of the plan chooses, as many as were committed
     to and of the same strata, then those by the seeds of earlier draws.
     """
-    policy, here = plan.commitment.policy, set(tasks)
-    strata = [part for each in policy.strata if (part := [task for task in each if task in here])]
+    policy, candidates = plan.commitment.policy, set(tasks)
+    strata = [
+        part
+        for stratum in policy.strata
+        if (part := [task for task in stratum if task in candidates])
+    ]
     count = min(max(policy.drawn, len(strata)), len(tasks))
     chosen: dict[str, None] = {}
     for seed in (plan.seed, *(draw.seed for draw in plan.earlier)):

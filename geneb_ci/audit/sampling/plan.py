@@ -112,7 +112,7 @@ Draws = Annotated[int, Field(ge=1, le=TEST_EMBEDDINGS_MAX)]
 
 
 class EmbeddingCounts(StrictModel):
-    """How many embeddings of a receipt are embedded again."""
+    """Numbers of embeddings of a receipt that are embedded again."""
 
     test: Draws
     """Test embeddings of each regime, in all tasks together, at least."""
@@ -202,8 +202,8 @@ def _required_bytes(path: Path, kind: FileKind) -> bytes:
     require_file(path, kind)
     raw = read_bytes(path)
     if isinstance(raw, Fault):
-        what = kind.title.partition(" ")[2]
-        raise NothingChecked(f"{path}: not a {what}: {raw.message}", kind.fix)
+        kind_name = kind.title.partition(" ")[2]
+        raise NothingChecked(f"{path}: not a {kind_name}: {raw.message}", kind.fix)
     return raw
 
 
@@ -211,6 +211,6 @@ def _parsed(path: Path, raw: bytes, model: type[_M], kind: FileKind) -> _M:
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
-        what = kind.title.partition(" ")[2]
-        other = refusal_of(raw, kind, f"not a {what}: {first_error(error)}")
-        raise NothingChecked(f"{path}: {other.message}", other.fix) from error
+        kind_name = kind.title.partition(" ")[2]
+        refusal = refusal_of(raw, kind, f"not a {kind_name}: {first_error(error)}")
+        raise NothingChecked(f"{path}: {refusal.message}", refusal.fix) from error

@@ -68,7 +68,7 @@ def plans_of_method(
     A plan is for this method if its commitment has the same model id, weights, code or claims
     (`same_method_reason`), or if it draws from a receipt whose root is among `near_roots`.
     """
-    own = identity_of(commitment)
+    identity = identity_of(commitment)
     return sorted(
         (
             plan
@@ -76,7 +76,7 @@ def plans_of_method(
             if isinstance(plan, kind)
             and (
                 (isinstance(plan, EmbeddingPlan) and plan.root in near_roots)
-                or same_method_reason(identity_of(plan.commitment), own)
+                or same_method_reason(identity_of(plan.commitment), identity)
             )
         ),
         key=_by_time,
@@ -95,11 +95,11 @@ def earlier_draws(
     One entry a commitment, with every task ever drawn for it, in order of time.
     """
     by_commitment: dict[str, dict[str, None]] = {}
-    own = commitment.sha256
+    digest = commitment.sha256
     for plan in plans_of_method(TaskPlan, plans, commitment):
         draws = [(draw.commitment, draw.drawn) for draw in plan.earlier]
         for name, drawn in (*draws, (plan.commitment_sha256, plan.drawn)):
-            if name != own:
+            if name != digest:
                 by_commitment.setdefault(name, {}).update(dict.fromkeys(drawn))
     return [
         EarlierDraw(commitment=name, drawn=list(drawn)) for name, drawn in by_commitment.items()
@@ -108,8 +108,8 @@ def earlier_draws(
 
 def drawn_before(plans: Iterable[TaskPlan], commitment: Commitment) -> int:
     """Return the largest sample drawn for this very commitment; 0 when there was none."""
-    own = commitment.sha256
-    return max((len(plan.drawn) for plan in plans if plan.commitment_sha256 == own), default=0)
+    digest = commitment.sha256
+    return max((len(plan.drawn) for plan in plans if plan.commitment_sha256 == digest), default=0)
 
 
 def draw(
@@ -141,8 +141,8 @@ def draw(
     ranked = [ticket.task for ticket in tickets]
     chosen = sample(ranked, count, commitment.policy.strata)
     again = earlier_tasks(ranked, chosen, earlier)
-    left = set(commitment.tasks) - {*chosen, *again}
-    aimed = [task for task in dict.fromkeys(targeted) if task in left][:targeted_max]
+    undrawn = set(commitment.tasks) - {*chosen, *again}
+    aimed = [task for task in dict.fromkeys(targeted) if task in undrawn][:targeted_max]
     return TaskPlan(
         schema_version="1.0",
         commitment=commitment,
@@ -241,18 +241,18 @@ def _due_round(committed_at: str) -> int:
 
 
 def _sample(plan: TaskPlan, ordered_tasks: list[str]) -> None:
-    committed, given = plan.commitment.policy, plan.drawn
-    if len(given) < committed.drawn:
+    committed, requested = plan.commitment.policy, plan.drawn
+    if len(requested) < committed.drawn:
         _refuse(
             SAMPLE,
-            f"{len(given)} tasks are drawn, expected the {committed.drawn} committed or more",
+            f"{len(requested)} tasks are drawn, expected the {committed.drawn} committed or more",
         )
     try:
-        expected = sample(ordered_tasks, len(given), committed.strata)
+        expected = sample(ordered_tasks, len(requested), committed.strata)
     except UsageProblem as error:
         _refuse(SAMPLE, error.message)
-    if given != expected:
-        wrong = next((task for task in given if task not in expected), "their order")
+    if requested != expected:
+        wrong = next((task for task in requested if task not in expected), "their order")
         _refuse(SAMPLE, f"the drawn tasks are not those of the smallest tickets: {wrong!r}")
     again = earlier_tasks(ordered_tasks, expected, plan.earlier)
     given_again = [choice.task for choice in plan.chosen if choice.reason == "earlier"]
@@ -316,13 +316,13 @@ def targets(
     scores = suspicion(findings)
     gain = largest_gains(context.view)
     board = {task: position for position, task in enumerate(context.benchmark.task_ids)}
-    left = [task for task in board if task in candidates]
-    named = [task for task in left if scores.get(task, 0.0) > 0]
-    named.sort(key=lambda task: (-scores[task], board[task]))
-    named += [task for task in crowned(context.view, left) if task not in named]
-    others = [task for task in left if task not in named and gain.get(task, 0.0) > 0]
-    others.sort(key=lambda task: (-gain[task], board[task]))
-    return [*named, *others]
+    listed = [task for task in board if task in candidates]
+    suspicious = [task for task in listed if scores.get(task, 0.0) > 0]
+    suspicious.sort(key=lambda task: (-scores[task], board[task]))
+    suspicious += [task for task in crowned(context.view, listed) if task not in suspicious]
+    gaining = [task for task in listed if task not in suspicious and gain.get(task, 0.0) > 0]
+    gaining.sort(key=lambda task: (-gain[task], board[task]))
+    return [*suspicious, *gaining]
 
 
 def crowned(view: RowView, candidates: Collection[str]) -> list[str]:
@@ -362,6 +362,6 @@ def _above_median(view: RowView) -> list[float]:
     sizes = []
     for number, score in enumerate(view.row):
         column = [row[number] for row in rows if not math.isnan(row[number])]
-        known = bool(column) and not math.isnan(score)
-        sizes.append(score - median(column) if known else 0.0)
+        is_known = bool(column) and not math.isnan(score)
+        sizes.append(score - median(column) if is_known else 0.0)
     return sizes

@@ -107,7 +107,7 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             f"the submission has no score in {quoted(commitment.regimes)}",
             "commit again, and audit again",
         ) from error
-    for what, claimed, committed in (
+    for part, claimed, committed in (
         ("regimes", regimes, commitment.regimes),
         ("tasks", tasks, commitment.tasks),
     ):
@@ -115,7 +115,7 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             odd = sorted(set(claimed) ^ set(committed)) or ["their order"]
             raise StepMismatch(
                 SUBMISSION,
-                f"the {what} that may be drawn are not those the submission claims: "
+                f"the {part} that may be drawn are not those the submission claims: "
                 f"{first_and_more([quoted(name) for name in odd])}",
                 "commit again, and audit again",
             )
@@ -142,8 +142,8 @@ def _check_run(outcome: AnyOutcome, submission: SubmissionV11) -> None:
     ]
     if model.kind == "local":
         # Published elsewhere, as the model registry says: the same files, by their digests.
-        named = {name: weights.files.get(name) for name in model.weights}
-        same.append(("weight files", named, model.weights))
+        registered = {name: weights.files.get(name) for name in model.weights}
+        same.append(("weight files", registered, model.weights))
     else:
         same += [
             ("kind of weights", weights.kind, model.kind),
@@ -151,15 +151,15 @@ def _check_run(outcome: AnyOutcome, submission: SubmissionV11) -> None:
             ("revision of the weights", weights.revision, model.revision),
             ("weight files", weights.files, model.weights),
         ]
-    for what, committed, claimed in same:
-        _check_same(what, committed, claimed)
+    for part, committed, claimed in same:
+        _check_same(part, committed, claimed)
 
 
-def _check_same(what: str, committed: object, claimed: object) -> None:
+def _check_same(part: str, committed: object, claimed: object) -> None:
     if committed != claimed:
         raise StepMismatch(
             SUBMISSION,
-            f"the {what} committed is {quoted(committed)}, the submission has {quoted(claimed)}",
+            f"the {part} committed is {quoted(committed)}, the submission has {quoted(claimed)}",
             "commit again, and audit again",
         )
 
@@ -193,11 +193,11 @@ def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         ("dataset", benchmark.dataset.repo_id, pin.dataset),
         ("dataset revision", benchmark.dataset.revision, pin.revision),
     )
-    for what, here, there in pairs:
-        if here != there:
+    for part, present, recorded in pairs:
+        if present != recorded:
             raise StepMismatch(
                 BENCHMARK,
-                f"the {what} is now {quoted(here)}, that of the audit was {quoted(there)}",
+                f"the {part} is now {quoted(present)}, that of the audit was {quoted(recorded)}",
                 "the evidence is stale: audit again",
             )
     commitment = outcome.plan.commitment
@@ -325,9 +325,9 @@ def check_sandbox(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         )
     open_ones = [quoted(escape.name) for escape in sandbox.escapes if not escape.refused]
     if open_ones or not sandbox.escapes:
-        what = (
+        objection = (
             f"escapes that succeeded: {first_and_more(open_ones)}"
             if open_ones
             else "no escape was attempted"
         )
-        raise StepMismatch(SANDBOX, what, "fix the sandbox, then audit again")
+        raise StepMismatch(SANDBOX, objection, "fix the sandbox, then audit again")

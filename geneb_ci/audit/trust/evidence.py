@@ -90,8 +90,8 @@ class RepositoryEvidence:
 
     def of_model(self, model_id: str) -> list[Audit]:
         """Return the audits of every version of a model's submission, by date."""
-        own = (audit for audit in self.audits if audit.model_id == model_id)
-        return sorted(own, key=lambda audit: (audit.date, audit.audit_id))
+        model_audits = (audit for audit in self.audits if audit.model_id == model_id)
+        return sorted(model_audits, key=lambda audit: (audit.date, audit.audit_id))
 
     def require_sound(self) -> None:
         """Raise BrokenRecordError when a record is broken: ignoring it could hide a dispute.
@@ -326,6 +326,7 @@ def _common_facts(verification: Verification, record: Record) -> Audit:
         date=outcome.finished_at[: len("2026-11-20")],
         withdrawn=withdrawn.reason if withdrawn is not None else "",
         has_variants=outcome.variants is not None,
+        fresh_tasks=len(outcome.fresh.tasks) if outcome.fresh is not None else 0,
         signer=record.signer.owner,
         is_practice=outcome.plan.beacon.kind == "practice",
     )
@@ -381,7 +382,7 @@ def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInput
 
 def audit_status(audit: Audit, sha256: str, requirements: EvidenceRequirements) -> str:
     """Return whether an audit counts for a submission of these bytes, and why not, as text."""
-    other = [
+    others = [
         name
         for name in ("harness", "benchmark", "dataset")
         if getattr(audit.versions, name) != getattr(requirements.versions, name)
@@ -398,7 +399,7 @@ def audit_status(audit: Audit, sha256: str, requirements: EvidenceRequirements) 
         why_not |= {
             level: audit.sandbox < requirements.minimum_level,
             "an escape from its sandbox succeeded, or none was attempted": not audit.all_refused,
-            f"it was for another version of {', '.join(other)}": bool(other),
+            f"it was for another version of {', '.join(others)}": bool(others),
             shortcoming(audit, requirements): bool(shortcoming(audit, requirements)),
             f"{RECOMPUTED}; {lacking}": bool(lacking),
         }
@@ -410,7 +411,7 @@ OFFICIAL_REASON = "the file is the authors' own, by its sha256 in official.json"
 
 
 def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list[str]:
-    """Return what the evidence of a row rests on, one line a fact."""
+    """Return the reasons for the evidence of a row, one line a fact."""
     decision, sha256 = evidence.decide(file.sha256, file.origin, file.scorer), file.sha256
     lines = [f"{decision.evidence}: {decision.reason}"]
     if decision.is_official:
@@ -439,20 +440,20 @@ def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list
 
 
 def shown_audit(decision: Decision) -> str:
-    """Return what the board shows of a row's audits: "audited 13/100, sandbox level 2, ..."."""
+    """Return the board's text on a row's audits: "audited 13/100, sandbox level 2, ..."."""
     audit, recomputed = decision.audit, decision.recomputed
-    audited = f"{audit.text}, sandbox level {audit.sandbox}, {audit.date}" if audit else ""
+    audited = f"{audit.text}, sandbox level {audit.lowest_level}, {audit.date}" if audit else ""
     return "; ".join(filter(None, (audited, recomputed.text if recomputed else "")))
 
 
 def scorer_of(submission: Submission | None) -> str:
     """Return the digest of the scorer that the run of a submission names, or ""."""
-    named = submission.run.scorer if isinstance(submission, SubmissionV11) else None
-    return named.digest or "" if named is not None else ""
+    scorer = submission.run.scorer if isinstance(submission, SubmissionV11) else None
+    return scorer.digest or "" if scorer is not None else ""
 
 
 def level_reasons(model_id: str, layout: Layout) -> list[str] | None:
-    """Return what the evidence of a row rests on; None where there is no such submission.
+    """Return the reasons for the evidence of a row; None where there is no such submission.
 
     Raises BrokenRecordError when a record of the model is broken.
     """

@@ -25,7 +25,7 @@ UNCOMPARED = "the scores shown were not compared"
 among the cells, and training sequences were varied."""
 UNVARIED = "training sequences were not varied"
 MEMORY = "memory is not excluded, since it had no fresh set"
-"""The limit of every audit by receipt."""
+"""The limit of every audit without one."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,9 @@ class Audit:
     signer: str = ""
     """Who holds the key that signed it."""
     rows: EmbeddingAuditFacts | None = None
-    """Of an audit by receipt, which reruns no task."""
+    """Numbers of an audit by receipt, which reruns no task."""
+    fresh_tasks: int = 0
+    """Tasks of which fresh sequences were decided on as well as published ones."""
     is_practice: bool = False
     """Whether anybody could foresee what was drawn: nothing follows for what was not rerun."""
     objections: tuple[str, ...] = ()
@@ -188,7 +190,7 @@ class Summary:
     """Tasks of the benchmark."""
     date: str
     """Day of the latest audit."""
-    sandbox: int
+    lowest_level: int
     """Lowest sandbox level among them."""
     agrees: bool
     cells: str = ""
@@ -299,16 +301,20 @@ def decide(
     `recomputed`, and verifies the row where the scores that the board shows are among the cells and
     training sequences were varied, as in an audit of tasks.
     """
-    own = [audit for audit in audits if audit.submission_sha256 == sha256 and not audit.withdrawn]
+    row_audits = [
+        audit for audit in audits if audit.submission_sha256 == sha256 and not audit.withdrawn
+    ]
     # A rerun by a changed harness, or of an unconfined extractor, is not evidence.
-    own = [audit for audit in own if audit.sandbox > NO_SANDBOX and audit.harness_unchanged]
+    row_audits = [
+        audit for audit in row_audits if audit.sandbox > NO_SANDBOX and audit.harness_unchanged
+    ]
     is_official = (origin or sha256) in official.values()
-    failed = [audit for audit in own if not audit.agrees]
+    failed = [audit for audit in row_audits if not audit.agrees]
     # The sandbox keeps an extractor from faking agreement. Disagreement needs no such protection: a
     # failed audit counts at any level but 0, and for any version, since a dispute stays open.
     agreeing = [
         audit
-        for audit in own
+        for audit in row_audits
         if audit.agrees and audit.all_refused and audit.sandbox >= requirements.minimum_level
     ]
     receipts = [audit for audit in agreeing if audit.rows is not None]
@@ -320,8 +326,9 @@ def decide(
     if is_rescored and not failed and not aborted:
         recomputed = _recomputed(by_receipt, requirements)
     evidence: Evidence
+    differ = "differs" if len(failed) == 1 else "differ"
     if failed:
-        evidence, basis, reason = Evidence.DISPUTED, failed, f"{_audits(failed)} failed"
+        evidence, basis, reason = Evidence.DISPUTED, failed, f"{_audits(failed)} {differ}"
     elif aborted:
         evidence, basis = Evidence.DISPUTED, []
         reason = f"the last {len(aborted)} runs were aborted: {', '.join(aborted)}"
@@ -335,14 +342,17 @@ def decide(
         evidence, basis = Evidence.REPRODUCED, current
         reason = (
             f"audits by {SIGNERS} signers or more cover each of the "
-            f"{len(requirements.tasks)} tasks of the {regimes}"
+            f"{len(requirements.tasks)} tasks of the {regimes}; {_memory(current)}"
         )
     elif enough := _verifying(current, requirements):
         evidence, basis = Evidence.AUDITED, current
-        reason = f"{_audits(enough)} agrees on at least {requirements.minimum_drawn} drawn tasks"
+        reason = (
+            f"{_audits(enough)} agrees on at least {requirements.minimum_drawn} drawn tasks; "
+            f"{_memory(enough)}"
+        )
     elif confirming := _confirming(by_receipt, requirements):
         evidence, basis = Evidence.AUDITED, confirming
-        reason = f"{_audits(confirming)} agrees on every cell of its receipt; {MEMORY}"
+        reason = f"{_audits(confirming)} agrees on every cell of its receipt; {_memory(confirming)}"
     elif earlier := _once_verified(agreeing, receipts, requirements):
         evidence, basis = Evidence.STALE, earlier
         reason = (
@@ -416,8 +426,8 @@ def _sampled(basis: Iterable[Audit], requirements: EvidenceRequirements) -> tupl
     }
     if any(audit.rows is not None for audit in audits):
         regimes.update(requirements.regimes)
-    known = [regime for regime in requirements.every_regime if regime in regimes]
-    return (*known, *sorted(regimes.difference(known)))
+    sampled = [regime for regime in requirements.every_regime if regime in regimes]
+    return (*sampled, *sorted(regimes.difference(sampled)))
 
 
 def _recomputed(
@@ -545,6 +555,12 @@ def _unconfirmed(
     return f"no audit of tasks counts; {recomputation.text}{varied}"
 
 
+def _memory(audits: Iterable[Audit]) -> str:
+    """Return the result of the fresh set of the audits on memorisation."""
+    most = max((audit.fresh_tasks for audit in audits), default=0)
+    return f"a fresh set of {plural(most, 'task')} shows no memory" if most else MEMORY
+
+
 def _audits(audits: list[Audit]) -> str:
     names = sorted(audit.audit_id for audit in audits)
     return f"audit {names[0]}" if len(names) == 1 else f"{len(names)} audits"
@@ -560,7 +576,7 @@ def _summary(
         tasks=len(frozenset().union(*(counted.tasks for counted in basis))),
         of=len(requirements.tasks),
         date=max(counted.date for counted in basis),
-        sandbox=min(counted.sandbox for counted in basis),
+        lowest_level=min(counted.sandbox for counted in basis),
         agrees=agrees,
         cells=f"{rows.equal}/{rows.cells}" if rows else "",
         rows=rows.embedded if rows else 0,

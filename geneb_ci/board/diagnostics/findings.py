@@ -16,7 +16,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from typing import Any, Literal, NamedTuple
 
 from geneb_ci.board.diagnostics.document import Figure, FigurePart
-from geneb_ci.board.numbers import mean
+from geneb_ci.board.means import mean
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
 from geneb_ci.statistics.metrics import PackedNumbers
 
@@ -76,7 +76,7 @@ def figure_rows(values: Mapping[str, Mapping[str, Any]], scope: Scope) -> list[F
 def scoped_rows(
     values: Mapping[str, Mapping[str, Any]], scopes: Iterable[Scope]
 ) -> dict[Scope, list[FigureRow]]:
-    """Return what `figure_rows` gives for each scope."""
+    """Return the result of `figure_rows` for each scope."""
     figure_row_of: dict[str, FigureRow] = {}
     facts: dict[str, Mapping[str, Any]] = {}
     in_paper = {row["model"]: row["params_in_paper"] for row in values[DIAGNOSTICS]["models"]}
@@ -92,13 +92,13 @@ def scoped_rows(
             figure_row_of[row["model"]].tasks[regime] = row["task_MCC"]
     chosen: dict[Scope, list[FigureRow]] = {scope: [] for scope in scopes}
     for model, figure_row in sorted(figure_row_of.items()):
-        own = facts[model]
+        model_facts = facts[model]
         for scope, listed in chosen.items():
-            if scope != "board" and not own["official"]:
+            if scope != "board" and not model_facts["official"]:
                 continue
-            if scope == "exclusions" and own.get("defects"):
+            if scope == "exclusions" and model_facts.get("defects"):
                 continue
-            counted = own["params"] if scope == "board" else in_paper[model]
+            counted = model_facts["params"] if scope == "board" else in_paper[model]
             listed.append(figure_row._replace(params=counted))
     return chosen
 
@@ -141,12 +141,12 @@ def kinds_on(regimes: Sequence[str], models: Container[str]) -> list[FigureKind]
     """
     return [
         kind._replace(exclude=tuple(model for model in kind.exclude if model in models))
-        for kind in kinds_of(regimes)
+        for kind in figure_kinds(regimes)
         if all(kind.defaults[side] in models for side in SIDES if side in kind.defaults)
     ]
 
 
-def kinds_of(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
+def figure_kinds(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
     """Return every figure for the regimes of a benchmark, the one of all data first."""
     full, *few = regimes
     return (
@@ -374,13 +374,15 @@ def _small_beats_large(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
 
 def _retention(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
     few, whole = parameters["regime"], parameters["whole"]
-    both = [row for row in rows if few in row.macro and whole in row.macro]
-    part = dict(_by_category(both, few))
+    rows_with_both = [row for row in rows if few in row.macro and whole in row.macro]
+    part = dict(_by_category(rows_with_both, few))
     parts = [
         FigurePart(name=name, value=_ratio(part[name], scores))
-        for name, scores in _by_category(both, whole)
+        for name, scores in _by_category(rows_with_both, whole)
     ]
-    return _ratio([row.macro[few] for row in both], [row.macro[whole] for row in both]), parts
+    return _ratio(
+        [row.macro[few] for row in rows_with_both], [row.macro[whole] for row in rows_with_both]
+    ), parts
 
 
 def _ratio(part: Sequence[float], whole: Sequence[float]) -> float | None:

@@ -11,11 +11,11 @@ import numpy as np
 
 from geneb_ci.board.advice import MARGIN
 from geneb_ci.board.agreement import kendall_taus
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.columns import Entry, in_board_order
 from geneb_ci.board.decisions import CONFIDENCE, Floats, compare_pair
 from geneb_ci.board.diagnostics import document
 from geneb_ci.board.diagnostics.findings import SCOPES, figures_of, scoped_rows
-from geneb_ci.board.numbers import mean
+from geneb_ci.board.means import mean
 from geneb_ci.board.rows import figure_values, params_in_paper
 from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores
 from geneb_ci.board.variance import OVERLAP
@@ -63,7 +63,7 @@ def frames_of(
     results: Mapping[str, Any],
 ) -> Frames:
     """Put a board into tables; `intervals` and `results` are of the same entries."""
-    ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
+    ordered = in_board_order(entries)
     scores = {
         regime: _scores(regime_intervals.board)
         for regime, regime_intervals in intervals.regimes.items()
@@ -103,9 +103,9 @@ def _findings(
 
 def _pair_taus(left: RankedModels, right: RankedModels) -> tuple[int, dict[str, float | None]]:
     """Return how many models are ranked in both regimes, and tau of each score."""
-    both = [(index, right.places[m]) for m, index in left.places.items() if m in right.places]
-    left_rows, right_rows = np.array(both, dtype=int).reshape(-1, 2).T
-    return len(both), {
+    row_pairs = [(index, right.places[m]) for m, index in left.places.items() if m in right.places]
+    left_rows, right_rows = np.array(row_pairs, dtype=int).reshape(-1, 2).T
+    return len(row_pairs), {
         name: rounded_or_none(
             kendall_taus([column[left_rows], right.columns[name][right_rows]])[0, 1]
         )
@@ -191,8 +191,8 @@ def controlled_comparisons(frames: Frames) -> dict[str, dict[str, document.Attri
 
 def _facts(frames: Frames) -> Iterator[_Facts]:
     for model in frames.models:
-        paper, known = model.params_in_paper, frames.attributes.get(model.model, {})
-        kinds = {name: known.get(name) for name in ATTRIBUTES[1:]}
+        paper, attributes = model.params_in_paper, frames.attributes.get(model.model, {})
+        kinds = {name: attributes.get(name) for name in ATTRIBUTES[1:]}
         if paper and paper > 0 and all(isinstance(kind, str) for kind in kinds.values()):
             yield _Facts(model.model, float(paper), {k: str(v) for k, v in kinds.items()})
 
@@ -284,8 +284,10 @@ def stability(frames: Frames) -> document.Stability:
 
 
 def _winners(frames: Frames, regime: str) -> dict[str, document.Winner]:
-    stood = frames.intervals.regimes[regime].categories
-    return {name: _winner(standings) for name, standings in stood.items() if standings}
+    standings_by_category = frames.intervals.regimes[regime].categories
+    return {
+        name: _winner(standings) for name, standings in standings_by_category.items() if standings
+    }
 
 
 def _winner(standings: Standings) -> document.Winner:
@@ -380,7 +382,7 @@ def diagnostics(
 
 
 def _ranks(intervals: RegimeIntervals) -> dict[str, Any]:
-    """Return what `document.Ranks` describes: a typed model of every score takes seconds."""
+    """Return the members of `document.Ranks`: a typed model of every score takes seconds."""
     typed = document.Ranks(
         models=len(intervals.board.models),
         rounded=intervals.board.rounded,

@@ -90,7 +90,10 @@ def model_cells(
 ) -> list[str]:
     """Return the cells of each model: score and interval, for those ranked a column each."""
     written = [dict(zip(ranked, _column(column), strict=True)) for ranked, column in columns]
-    return ["".join([own.get(model, _NOT_RANKED) for own in written]) for model in models]
+    return [
+        "".join([cells_by_model.get(model, _NOT_RANKED) for cells_by_model in written])
+        for model in models
+    ]
 
 
 def _column(columns: TaskColumns) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from geneb_ci.board import reasons
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.columns import Entry, in_board_order
 from geneb_ci.board.page import INDEX
 from geneb_ci.common.config import Layout
 from geneb_ci.common.shipped import shipped
@@ -65,7 +65,7 @@ def size_text(params: int) -> str:
 
 
 def memory_text(params: int) -> str:
-    """Return what the weights take in half precision."""
+    """Return the memory of the weights in half precision, as text."""
     return bytes_text(params * BYTES_A_PARAMETER)
 
 
@@ -170,7 +170,7 @@ class Site:
         """The model registry of the layout."""
         return ModelRegistry(self.layout)
 
-    def known(self, model: str) -> ModelEntry | None:
+    def model_entry(self, model: str) -> ModelEntry | None:
         """Return the registry's entry of a model."""
         registered = self.registry.entry(model)
         return None if registered is None else registered.entry
@@ -184,8 +184,8 @@ class Site:
     def columns(self) -> dict[str, tuple[str, str]]:
         """Mean to the words that name it and to its page, "" where it has none."""
         files = self.category_files.items()
-        own = {name: (name, f"categories/{file}.html") for name, file in files}
-        return {MACRO: ("Macro", ""), MICRO: ("Micro", ""), **own}
+        page_by_category = {name: (name, f"categories/{file}.html") for name, file in files}
+        return {MACRO: ("Macro", ""), MICRO: ("Micro", ""), **page_by_category}
 
     @functools.cached_property
     def places_by_category(self) -> list[int]:
@@ -254,26 +254,30 @@ class Site:
         score = self.mean(model, regime, column, self.benchmark.primary_metric)
         if score is None:
             return None
-        stood = self._stood[regime].get(column)
-        return Standing(score) if stood is None else _standing(score, stood, stood.places[model])
+        column_standings = self._standings_by_mean[regime].get(column)
+        return (
+            Standing(score)
+            if column_standings is None
+            else _standing(score, column_standings, column_standings.places[model])
+        )
 
     def standings(self, model: str, regime: str) -> list[Standing | None]:
-        """Return what `standing` gives for each mean, in the order of `columns`."""
+        """Return the result of `standing` for each mean, in the order of `columns`."""
         row, metric = self._rows[regime].get(model), self.benchmark.primary_metric
         if row is None:
             return [None] * len(self.columns)
-        own = {MACRO: row[f"{MACRO}_{metric}"], MICRO: row[f"{MICRO}_{metric}"]}
-        scores = (own | row[f"cat_{metric}"]).values()
-        stood = self._stood[regime].values()
-        if not stood:
+        means = {MACRO: row[f"{MACRO}_{metric}"], MICRO: row[f"{MICRO}_{metric}"]}
+        scores = (means | row[f"cat_{metric}"]).values()
+        column_standings = self._standings_by_mean[regime].values()
+        if not column_standings:
             return list(map(Standing, scores))
         return [
             _standing(score, column, column.places[model])
-            for score, column in zip(scores, stood, strict=True)
+            for score, column in zip(scores, column_standings, strict=True)
         ]
 
     @functools.cached_property
-    def _stood(self) -> dict[str, dict[str, Standings]]:
+    def _standings_by_mean(self) -> dict[str, dict[str, Standings]]:
         """Regime to the standings by each mean; to nothing where they are not known."""
         standings_of: dict[str, dict[str, Standings]] = {}
         for regime in self.benchmark.regimes:
@@ -303,8 +307,12 @@ class Site:
         scores = [rows[model][key].numbers[number] for model in ranked]
         if not places:
             return ranked, (scores,)
-        own, at = limits[number], [TASK_NUMBERS * places[model] for model in ranked]
-        return ranked, (scores, [own[index] for index in at], [own[index + 1] for index in at])
+        task_limits, at = limits[number], [TASK_NUMBERS * places[model] for model in ranked]
+        return ranked, (
+            scores,
+            [task_limits[index] for index in at],
+            [task_limits[index + 1] for index in at],
+        )
 
     @functools.cached_property
     def _task_key(self) -> str:
@@ -364,5 +372,4 @@ def site_of(
     built: Built,
 ) -> Site:
     """Return the inputs of the pages of a board."""
-    ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
-    return Site(tuple(ordered), values, benchmark, layout, built)
+    return Site(tuple(in_board_order(entries)), values, benchmark, layout, built)

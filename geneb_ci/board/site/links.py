@@ -166,8 +166,8 @@ def weight_links(weights: WeightsSource) -> Iterator[Link]:
 
 def source_links(sources: list[str]) -> Iterator[Link]:
     """Yield links to files that the registry names as OWNER/NAME:PATH, which is GitHub."""
-    named = [match for text in sources if (match := _SOURCE.fullmatch(text))]
-    for match in named[:SOURCES_MAX]:
+    matches = [match for text in sources if (match := _SOURCE.fullmatch(text))]
+    for match in matches[:SOURCES_MAX]:
         yield Link(
             f"{match[1]}: {match[2].rpartition('/')[2]}",
             f"{GITHUB}/{match[1]}/blob/HEAD/{quote(match[2])}",
@@ -212,7 +212,7 @@ def data_links(benchmark: Benchmark, task: str) -> list[Link]:
 
 
 class Citation(NamedTuple):
-    """How a page is cited."""
+    """Citation of a page, as text and as BibTeX."""
 
     text: str
     bibtex: str
@@ -252,7 +252,7 @@ def _bibtex(key: str, fields: Mapping[str, str]) -> str:
 
 
 def dataset(name: str, description: str, page: str, site: Site, **more: Any) -> dict[str, Any]:
-    """Return what a page is about, as a data set of schema.org; addresses only if known."""
+    """Return the subject of a page as a data set of schema.org; addresses only if known."""
     members: dict[str, Any] = {
         "@context": "https://schema.org",
         "@type": "Dataset",

@@ -47,31 +47,31 @@ class ModelFact(NamedTuple):
     """Where the value is explained, from the top of the board."""
 
 
-def facts_of_model(entry: Entry, known: ModelEntry | None) -> list[ModelFact]:
+def facts_of_model(entry: Entry, model_entry: ModelEntry | None) -> list[ModelFact]:
     """Return the facts of a model; what nobody has established is said to be unknown."""
-    return [*_own(entry), *_registered(known)]
+    return [*_own(entry), *_registered(model_entry)]
 
 
 def baseline_facts(entry: Entry, benchmark: Benchmark) -> Iterator[ModelFact]:
     """Yield the mean of a row beside those of the baselines, on the tasks that all of them have."""
     beside = beside_baselines(entry.submission.results, benchmark)
     if beside is not None:
-        others = ", ".join(f"{name} {score:.3f}" for name, score in beside.baselines.items())
+        baselines = ", ".join(f"{name} {score:.3f}" for name, score in beside.baselines.items())
         tasks = "every task" if beside.tasks == len(benchmark.tasks) else f"{beside.tasks} tasks"
-        value = f"mean MCC of {tasks} in {benchmark.regimes[0]}: {beside.row:.3f}; {others}"
+        value = f"mean MCC of {tasks} in {benchmark.regimes[0]}: {beside.row:.3f}; {baselines}"
         yield ModelFact("Beside baselines", value, Author.BOARD)
 
 
 def evidence_words(entry: Entry) -> str:
-    """Return what others did to confirm the scores of a row."""
+    """Return in words how others confirmed the scores of a row."""
     audit = entry.audit
     if audit is None:
         return "checked, not rerun" if entry.evidence is Evidence.CHECKED else str(entry.evidence)
     verb = "rerun" if audit.agrees else "rerun, with other scores,"
-    left_out = entry.attestation.left_out
+    left_out = entry.attestation.unconfirmed_regimes
     without = f", none in {', '.join(left_out)}" if left_out else ""
     extent = f"{audit.tasks} of {audit.of} tasks{without}" if audit.tasks else audit.text
-    return f"{entry.evidence}: {verb} {extent}, sandbox level {audit.sandbox}, {audit.date}"
+    return f"{entry.evidence}: {verb} {extent}, sandbox level {audit.lowest_level}, {audit.date}"
 
 
 def _own(entry: Entry) -> Iterator[ModelFact]:
@@ -102,8 +102,10 @@ def _own(entry: Entry) -> Iterator[ModelFact]:
             f"{memory_text(meta.params)} of weights in fp16)"
         )
     yield ModelFact("Size", size, Author.SUBMITTER)
-    seen = "saw no sequence of any task in training" if meta.zero_shot else "no such claim"
-    yield ModelFact("Zero-shot", seen, Author.SUBMITTER)
+    zero_shot_text = (
+        "saw no sequence of any task in training" if meta.zero_shot else "no such claim"
+    )
+    yield ModelFact("Zero-shot", zero_shot_text, Author.SUBMITTER)
     if (run := run_words(entry.submission)) is not None:
         yield ModelFact("Run", run, Author.SUBMITTER)
     if (pace := letters_a_second(entry.submission)) is not None:
@@ -162,7 +164,7 @@ def install_of(repository: str | None) -> str:
 
 
 class Snippet(NamedTuple):
-    """How to load a model, in words and in Python."""
+    """Instructions for loading a model, in words and in Python."""
 
     code: str
     """"" where nothing runs the model yet."""
@@ -189,11 +191,11 @@ def snippet_of(entry: ModelEntry | None) -> Snippet | None:
 
 
 def _value(text: str) -> int | bool | str | None:
-    """Return what the text of an option means: integers, true, false and none are such values."""
+    """Return the value that the text of an option means: integer, true, false, none or text."""
     if re.fullmatch(r"-?[0-9]+", text):
         return int(text)
-    named: dict[str, bool | str | None] = {"true": True, "false": False, "none": None}
-    return named.get(text, text)
+    constants: dict[str, bool | str | None] = {"true": True, "false": False, "none": None}
+    return constants.get(text, text)
 
 
 def _python(extractor: str, arguments: Mapping[str, str], weights: WeightsSource) -> str:

@@ -49,14 +49,14 @@ class TaskFacts(NamedTuple):
 def task_facts(site: Site) -> Mapping[str, TaskFacts]:
     """Return the facts of tasks by id, from the maintainers' file."""
     notes = site.notes
-    known, facts = notes.facts(site.benchmark.tasks), {}
+    facts_by_task, facts = notes.facts(site.benchmark.tasks), {}
     for task in site.benchmark.task_ids:
         note = notes.of(task)
         if note is not None:
             paper = notes.papers[note.paper] if note.paper else None
             is_link = paper is not None and safe_address(paper.address)
             links = (Link(f"Paper: {paper.title}", paper.address),) if paper and is_link else ()
-            facts[task] = TaskFacts(note.asks, known[task], links)
+            facts[task] = TaskFacts(note.asks, facts_by_task[task], links)
     return facts
 
 
@@ -117,8 +117,8 @@ def other_pages(site: Site) -> Iterator[LazyPage]:
     """Yield the pages of a board that are of no single model."""
     facts, later = task_facts(site), functools.partial
     for task in site.benchmark.tasks:
-        known = facts.get(task.id, TaskFacts())
-        yield LazyPage(f"tasks/{task.id}.html", later(task_page, task, known, site))
+        known_facts = facts.get(task.id, TaskFacts())
+        yield LazyPage(f"tasks/{task.id}.html", later(task_page, task, known_facts, site))
     for category in site.benchmark.category_order:
         path = f"categories/{site.category_files[category]}.html"
         yield LazyPage(path, later(category_page, category, facts, site))
@@ -133,12 +133,12 @@ def model_page(entry: Entry, site: Site) -> Page:
     """Return the page of a model."""
     submission = entry.submission
     model, name = submission.model_id, submission.meta.display
-    known = site.known(model)
+    model_entry = site.model_entry(model)
     events = site.events.get(model, [])
     repository = RepositoryLinks(site.layout, site.built.commit)
     standing = site.standing(model, site.benchmark.regimes[0], MACRO)
     about = (
-        f"{name}: scores of its frozen embeddings on {len(site.benchmark.tasks)} DNA "
+        f"{name}: scores of its frozen embeddings on {len(site.benchmark.tasks)} "
         f"classification tasks in {len(site.benchmark.category_order)} categories. "
         f"{_placed(model, standing, site)} {evidence_words(entry).capitalize()}."
     )
@@ -152,18 +152,18 @@ def model_page(entry: Entry, site: Site) -> Page:
         cited=_cited(name, model, site),
         described={"identifier": model},
         entry=entry,
-        known=known,
-        facts=[*facts_of_model(entry, known), *baseline_facts(entry, site.benchmark)],
+        known=model_entry,
+        facts=[*facts_of_model(entry, model_entry), *baseline_facts(entry, site.benchmark)],
         means=list(zip(*[site.standings(model, r) for r in site.benchmark.regimes], strict=True)),
         tasks=task_cells(
             [site.task_columns(model, regime) for regime in site.benchmark.regimes],
             site.places_by_category,
         ),
-        snippet=snippet_of(known),
+        snippet=snippet_of(model_entry),
         install=install_of(site.layout.repository),
         links=(
             ("This row", row_links(model, site, repository, events)),
-            ("The model", model_links(known, submission.meta.url)),
+            ("The model", model_links(model_entry, submission.meta.url)),
             ("The benchmark", benchmark_links(site)),
         ),
         records={
@@ -233,7 +233,7 @@ def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> 
     best = site.best_first(scores, LISTED_MAX)
     standings = [[site.standing(m, r, category) for r in site.benchmark.regimes] for m in best]
     about = (
-        f"{category}: {len(tasks)} DNA classification tasks of the benchmark "
+        f"{category}: {len(tasks)} classification tasks of the benchmark "
         f"{site.benchmark.name}, and where {len(site.names)} models stand, with intervals and "
         "rank ranges."
     )
@@ -260,7 +260,7 @@ def scores_page(regime: str, metric: str, site: Site) -> Page:
         site,
         title=f"All scores: {metric}, {regime}",
         about=(
-            f"{metric} of {len(site.names)} DNA foundation models in "
+            f"{metric} of {len(site.names)} {site.origin.models} in "
             f"{len(site.benchmark.category_order)} categories with {regime} training data."
         ),
         regime=regime,
@@ -270,7 +270,7 @@ def scores_page(regime: str, metric: str, site: Site) -> Page:
 
 
 def scores_path(regime: str, metric: str) -> str:
-    """Return where the table of a regime and a metric is."""
+    """Return the path of the page with the scores in a regime and a metric."""
     return f"scores/{regime}-{metric}.html"
 
 
@@ -279,8 +279,8 @@ def scores_table(regime: str, metric: str, site: Site, maximum: int) -> dict[str
     columns = (MACRO, MICRO, *site.benchmark.category_order)
     order = site.best_first([site.mean(m, regime, MACRO, metric) for m in site.names], maximum)
     rows = [(m, [site.mean(m, regime, column, metric) for column in columns]) for m in order]
-    every = [score for _, scores in rows for score in scores if score is not None]
-    ends = min(every, default=0.0), max(every, default=1.0)
+    shown_scores = [score for _, scores in rows for score in scores if score is not None]
+    ends = min(shown_scores, default=0.0), max(shown_scores, default=1.0)
     return {
         "columns": columns,
         "rows": [

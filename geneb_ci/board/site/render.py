@@ -31,12 +31,15 @@ from geneb_ci.board.site.pages import (
     scores_table,
 )
 from geneb_ci.common.parallel import in_processes, jobs_for
+from geneb_ci.common.types import level_word
 
 FEED, STYLE = "feed.xml", "pages.css"
 MARKER = b"<!-- scores for readers without scripts -->"
 """The mark in index.html that the table for readers without JavaScript replaces."""
 NAMED = b"<!-- name of the benchmark -->"
 """The mark in index.html that the name of the benchmark replaces."""
+MODELS = b"<!-- kind of models -->"
+"""The mark in index.html that what the rows are replaces."""
 BOARD_HEADER = b"<!-- date, version and links of the board -->"
 """The mark in index.html that date, version and links replace."""
 SPACE = b'data-space=""'
@@ -69,7 +72,7 @@ def site_files(site: Site) -> dict[str, bytes]:
 
 
 def write_site(folder: Path, site: Site, jobs: int | None = None) -> None:
-    """Write what `site_files` gives, of a board without a history, into a folder.
+    """Write the files of `site_files`, of a board without a history, into a folder.
 
     `jobs` is the number of processes, None as many as the rows ask for; none of them has more than
     a few pages in memory. Raises what `write_page` raises.
@@ -97,6 +100,7 @@ def completed_index(index: bytes, site: Site) -> bytes:
     index = index.replace(BOARD_HEADER, header.strip(), 1)
     title, name = b"<title>", str(escape(site.benchmark.name)).encode()
     index = index.replace(title, b"%s%s " % (title, name), 1).replace(NAMED, name, 1)
+    index = index.replace(MODELS, str(escape(site.origin.models)).encode())
     index = index.replace(SPACE, SPACE.replace(b'""', f'"{site.layout.space}"'.encode()), 1)
     return index.replace(MARKER, _plain_scores(site), 1) if MARKER in index else index
 
@@ -123,7 +127,7 @@ def editions(
     `files` are the files of the manifest, each with `bytes` and `sha256`.
     """
     data = {name: file for name, file in files.items() if name.endswith(".json")}
-    metric, every = site.benchmark.primary_metric, len(site.names)
+    metric, model_count = site.benchmark.primary_metric, len(site.names)
     texts = {}
     permanent = f"{EDITIONS}/{generation}/index.html"
     # Pages of the generation cannot name it; its commit they can, and that page leads there.
@@ -143,7 +147,7 @@ def editions(
             permanent=permanent,
             generation=generation,
             tables={
-                regime: scores_table(regime, metric, site, every)
+                regime: scores_table(regime, metric, site, model_count)
                 for regime in (site.benchmark.regimes if is_whole else ())
             },
             data_files=data if is_whole else {},
@@ -182,12 +186,13 @@ def _environment() -> jinja2.Environment:
         "score_text": score_text,
         "scores_path": scores_path,
         "balance": class_balance_text,
+        "level_word": level_word,
     }
     return environment
 
 
 def render_frame(name: str, root: str, site: Site, inner: Sequence[str] = ()) -> Markup:
-    """Return what a template gives that shows nothing but the site, with markup in its slots.
+    """Return a rendered template that shows nothing but the site, with markup in its slots.
 
     The template is rendered once for all pages with one root.
     """
@@ -239,7 +244,7 @@ def feed_of(site: Site) -> Feed:
 def _entry(number: int, event: Mapping[str, Any], site: Site) -> FeedEntry:
     model = event["model"]
     name = f"{number}/{event['commit']}/{event['kind']}/{model}".encode(errors="replace").decode()
-    levels = " to ".join(level for level in (event["former_level"], event["level"]) if level)
+    levels = " to ".join(level_word(event[key]) for key in ("former_level", "level") if event[key])
     page = f"models/{model}.html" if model in site.names else "index.html"
     return FeedEntry(
         id=f"urn:uuid:{uuid.uuid5(_SPACE, name)}",

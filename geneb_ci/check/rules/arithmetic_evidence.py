@@ -254,25 +254,27 @@ def repeated_digest(context: Context) -> Iterator[Fault]:
     first: dict[str, tuple[str, str]] = {}
     for regime in context.benchmark.regimes:
         for task, cell in context.table("evidence", regime).items():
-            known = context.benchmark.by_id.get(task)
+            task_facts = context.benchmark.by_id.get(task)
             digest = cell.get("predictions_sha256") if isinstance(cell, dict) else None
-            if known is None or known.n_test is None or not isinstance(digest, str):
+            if task_facts is None or task_facts.n_test is None or not isinstance(digest, str):
                 continue
             if digest not in first:
                 first[digest] = (regime, task)
                 continue
-            other_regime, other = first[digest]
-            same_size = context.benchmark.by_id[other].n_test == known.n_test
+            first_regime, first_task = first[digest]
+            same_size = context.benchmark.by_id[first_task].n_test == task_facts.n_test
             readings, other_readings = (
-                seeds.get(("evidence", *cell)) for cell in ((regime, task), (other_regime, other))
+                seeds.get(("evidence", *cell))
+                for cell in ((regime, task), (first_regime, first_task))
             )
-            if same_size and (other != task or readings == other_readings):
+            if same_size and (first_task != task or readings == other_readings):
                 continue
             yield Fault(
                 REPEATED_DIGEST.id,
                 ("evidence", regime, task, "predictions_sha256"),
-                f'{quoted(task)} in "{regime}" has the predictions digest of {quoted(other)} in '
-                f'"{other_regime}", which has different {"scores" if same_size else "sequences"}',
+                f'the predictions of {quoted(task)} in "{regime}" have the digest of those of '
+                f'{quoted(first_task)} in "{first_regime}", but the '
+                f"{'scores' if same_size else 'sizes of the test sets'} differ",
                 quoted(digest),
                 "a different digest",
             )
@@ -281,8 +283,11 @@ def repeated_digest(context: Context) -> Iterator[Fault]:
 REPEATED_DIGEST = Rule(
     id="repeated-digest",
     severity=Severity.ERROR,
-    what="Two cells with different predictions have the same predictions digest.",
-    why="An audit compares predictions by their digest; a copied digest proves nothing.",
+    what="Two cells have one digest of their predictions, but their scores or test sets differ.",
+    why=(
+        "An audit compares the predictions of a rerun with this digest. Different predictions have "
+        "different digests, so at least one of the two was not computed from its predictions."
+    ),
     fix="Write the evidence with `geneb-harness run --submission FILE`; do not edit it by hand.",
     check=repeated_digest,
     needs=(Need.TEST_SIZES,),

@@ -120,17 +120,17 @@ def placeholder_in_card(context: Context) -> Iterator[Fault]:
 
 def placeholders_of(card: Card) -> Iterator[Fault]:
     """Yield a fault for each entry of a card that is a placeholder, and for names elsewhere."""
-    named: set[str] = set()
+    named_fields: set[str] = set()
     for entry in card.entries:
         placeholder = placeholder_in(entry.value)
         if placeholder:
-            named.add(placeholder)
+            named_fields.add(placeholder)
             message = f"{quoted(entry.name)} still has the placeholder {quoted(placeholder)}"
             yield _placeholder_fault(message, placeholder, entry.line)
     for number, line in enumerate(card.text.split("\n"), 1):
         placeholder = placeholder_name(line)
-        if placeholder and placeholder not in named:
-            named.add(placeholder)
+        if placeholder and placeholder not in named_fields:
+            named_fields.add(placeholder)
             message = f"the card still has the placeholder {quoted(placeholder)}"
             yield _placeholder_fault(message, placeholder, number)
 
@@ -259,18 +259,17 @@ def copied_card(context: Context) -> Iterator[Fault]:
     facts, row = facts_of(card), row_facts(context.root)
     title = _title_of_another(context, facts.title)
     if title:
-        message = f"the title is {quoted(facts.title)}, the name of another row: {quoted(title)}"
+        message = f"the title {quoted(facts.title)} is the name of the model in {quoted(title)}"
         yield _copied_fault(message, facts.title, title_line(card))
         return
-    for model, other in context.other_cards.beside(context.document.path.stem):
-        shared = _shared(facts, other, row)
+    for model, other_card in context.other_cards.cards_beside(context.document.path.stem):
+        shared = _shared(facts, other_card, row)
         theirs = context.other_cards.row(model) if shared else row
         shared = [name for name in shared if not _is_explained(name, facts, row, theirs)]
         if shared:
             entry = weights_of(card) if shared[0] == WEIGHTS else training_of(card)
             names = " and ".join(shared)
-            verb = "is" if shared == [TRAINING] else "are"
-            message = f"{names} {verb} word for word what the card of {quoted(model)} says"
+            message = f"the card says of {names}, word for word, what that of {quoted(model)} says"
             yield _copied_fault(message, f"text of {quoted(model)}", entry.line if entry else 1)
             return
 
@@ -280,8 +279,8 @@ WEIGHTS, TRAINING = "the weights", "the training data"
 
 def _title_of_another(context: Context, title: str) -> str:
     """Return the file of another row whose id or display name is the title of the card; or ""."""
-    own = {context.model_id.casefold(), context.text("meta", "display").casefold()}
-    if not title or title.casefold() in own:
+    own_names = {context.model_id.casefold(), context.text("meta", "display").casefold()}
+    if not title or title.casefold() in own_names:
         return ""
     own_path, names = context.document.path, context.peers.names
     files = [
@@ -290,17 +289,17 @@ def _title_of_another(context: Context, title: str) -> str:
     return min(path.name for path in files) if files else ""
 
 
-def _shared(facts: CardFacts, other: CardFacts, row: RowFacts) -> list[str]:
+def _shared(facts: CardFacts, other_facts: CardFacts, row: RowFacts) -> list[str]:
     """Return which statements of two cards are the same.
 
     One link may lead to the weights of several models: it counts where the row has another.
     """
     same_weights = bool(
-        (facts.digests and facts.digests == other.digests)
-        or (facts.links and facts.links == other.links and row.links)
-        or (facts.weights and facts.weights == other.weights)
+        (facts.digests and facts.digests == other_facts.digests)
+        or (facts.links and facts.links == other_facts.links and row.links)
+        or (facts.weights and facts.weights == other_facts.weights)
     )
-    same_training = bool(facts.training) and facts.training == other.training
+    same_training = bool(facts.training) and facts.training == other_facts.training
     return [WEIGHTS] * same_weights + [TRAINING] * same_training
 
 
@@ -313,19 +312,19 @@ def _is_explained(name: str, facts: CardFacts, row: RowFacts, other_row: RowFact
 
 
 def _copied_fault(message: str, actual: str, line: int) -> Fault:
-    expected = "what is true of this model"
+    expected = "a description of this model"
     return Fault(COPIED_CARD.id, (), message, quoted(actual), expected, at=line, card=True)
 
 
 COPIED_CARD = Rule(
     id="copied-card",
     severity=Severity.ERROR,
-    what="The model card is that of another model, or has its weights or training data.",
-    why="A statement that was left over from a copied card passes as a fact about this model.",
+    what="The model card has the title, the weights or the training data of another model's card.",
+    why="Readers would take what is left over from a copied card as a fact about this model.",
     fix=(
-        "Write what is true of this model: its title, links, weights and training data. If two "
-        'rows have the same weights, their "meta.url" says so; if they have the same training '
-        'data, "meta.training_data" does.'
+        "Describe this model in its card: title, links, weights and training data. If two models "
+        'do have the same weights, give both the same "meta.url"; if they have the same training '
+        'data, the same "meta.training_data".'
     ),
     check=copied_card,
     needs=(Need.CARD,),

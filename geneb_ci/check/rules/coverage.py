@@ -120,21 +120,21 @@ HINTS_MAX = 20
 
 def unknown_task(context: Context) -> Iterator[Fault]:
     """Report each task, in any table and known regime, that the benchmark does not know."""
-    known = context.benchmark.by_id
+    tasks_by_id = context.benchmark.by_id
     hints = 0
     for table in _TABLES_OF_TASKS:
         for regime in context.benchmark.regimes:
             for name in context.table(table, regime):
-                if name in known:
+                if name in tasks_by_id:
                     continue
                 hints += 1
-                hint = near(name, list(known)) if hints <= HINTS_MAX else ""
+                hint = near(name, list(tasks_by_id)) if hints <= HINTS_MAX else ""
                 yield Fault(
                     UNKNOWN_TASK.id,
                     (table, regime, name),
                     f"{quoted(name)} is not a task of {context.benchmark.name}{hint}",
                     quoted(name),
-                    f"one of the {len(known)} task ids of benchmark.json",
+                    f"one of the {len(tasks_by_id)} task ids of benchmark.json",
                     on_key=True,
                 )
 
@@ -296,8 +296,8 @@ def wrong_seed_count(context: Context) -> Iterator[Fault]:
     for regime in context.benchmark.regimes:
         for task in context.table("evidence", regime):
             for metric, values in context.table("evidence", regime, task, "per_seed").items():
-                known = metric in context.benchmark.metrics and isinstance(values, list)
-                if known and len(values) != seeds:
+                is_checked = metric in context.benchmark.metrics and isinstance(values, list)
+                if is_checked and len(values) != seeds:
                     yield Fault(
                         WRONG_SEED_COUNT.id,
                         ("evidence", regime, task, "per_seed", metric),

@@ -58,12 +58,12 @@ def model_id_collision(context: Context) -> Iterator[Fault]:
     """Report each other file whose id is equal up to letter case and separators."""
     if not context.model_id:
         return
-    for other in context.peers.ids.get(normal_form(context.model_id), ()):
-        if other != context.document.path:
+    for other_id in context.peers.ids.get(normal_form(context.model_id), ()):
+        if other_id != context.document.path:
             yield Fault(
                 MODEL_ID_COLLISION.id,
                 ("model_id",),
-                f"model_id {quoted(context.model_id)} collides with {quoted(other.name)}",
+                f"model_id {quoted(context.model_id)} collides with {quoted(other_id.name)}",
                 quoted(context.model_id),
                 "an id that differs in more than letter case and separators (- _ .)",
             )
@@ -161,12 +161,12 @@ def display_name_form(context: Context) -> Iterator[Fault]:
     if name != name.strip(" \n\r\t") or any(blank in name for blank in "\n\r\t"):
         yield _form_fault(name, "has a line end, a tab or blanks at an end", "one line of text")
     if has_stacked_marks(name):
-        what = f"has more than {MARKS_MAX} combining marks in a row"
-        yield _form_fault(name, what, f"at most {MARKS_MAX} marks on a letter")
+        objection = f"has more than {MARKS_MAX} combining marks in a row"
+        yield _form_fault(name, objection, f"at most {MARKS_MAX} marks on a letter")
 
 
-def _form_fault(name: str, what: str, expected: str) -> Fault:
-    message = f"display {quoted(name)} {what}"
+def _form_fault(name: str, objection: str, expected: str) -> Fault:
+    message = f"display {quoted(name)} {objection}"
     return Fault(DISPLAY_NAME_FORM.id, ("meta", "display"), message, quoted(name), expected)
 
 
@@ -189,15 +189,17 @@ def confusable_name(context: Context) -> Iterator[Fault]:
     own_form = normal_form(context.model_id or "")
     for path, name in names_by_path.items():
         alike = {
-            (other, shown)
+            (other_id, shown)
             for form in (skeletons(name) if name.strip() else ())
-            for other, shown in context.peers.names.get(form, ())
+            for other_id, shown in context.peers.names.get(form, ())
             # Ids that differ in case and separators alone: model-id-collision reports them.
-            if other != context.document.path
+            if other_id != context.document.path
             and (path[0] == "meta" or normal_form(shown) != own_form)
         }
         if alike:
-            names = [f"{quoted(shown)} of {quoted(other.name)}" for other, shown in sorted(alike)]
+            names = [
+                f"{quoted(shown)} of {quoted(other_id.name)}" for other_id, shown in sorted(alike)
+            ]
             yield Fault(
                 CONFUSABLE_NAME.id,
                 path,

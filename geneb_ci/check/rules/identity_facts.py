@@ -49,7 +49,7 @@ _FETCHED = ((("receipt", "location"), "address"), (("run", "model"), "location")
 
 
 def _url_objection(url: str) -> str:
-    """Return what is wrong with a URL, or ""."""
+    """Return the objection to a URL, or ""."""
     if not url.isascii() or not url.isprintable() or any(c in url for c in ' \\<>"`{}|^'):
         return "has characters that are not allowed in a URL"
     try:
@@ -91,14 +91,14 @@ def parameter_count_disagrees(context: Context) -> Iterator[Fault]:
     """Report a count that differs from both counts in the model registry (actual and in paper)."""
     params = context.member("meta", "params")
     facts = context.facts
-    known = [facts[key] for key in ("params", "params_in_paper") if key in facts]
-    if known and type(params) is int and params not in known:
+    counts = [facts[key] for key in ("params", "params_in_paper") if key in facts]
+    if counts and type(params) is int and params not in counts:
         yield Fault(
             PARAMETER_COUNT_DISAGREES.id,
             ("meta", "params"),
-            f"params is {params:,}; the model registry has {' or '.join(f'{n:,}' for n in known)}",
+            f"params is {params:,}; the model registry has {' or '.join(f'{n:,}' for n in counts)}",
             str(params),
-            " or ".join(map(str, known)),
+            " or ".join(map(str, counts)),
         )
 
 

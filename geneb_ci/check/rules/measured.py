@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Severity, percent
 from reference_harness.formats.submission_terms import UNREAD
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import plural, quoted
 
 # Mean difference of the scores: that of two layers of one model is 0.03 to 0.04.
 SCALE = 0.02
@@ -48,7 +48,7 @@ def impossible_measurement(context: Context) -> Iterator[Fault]:
     scored = {cell.task for cell in context.cells}
     for task, facts in _tasks(context):
         if task not in scored:
-            text = "a task was measured that has no scores"
+            text = f"{quoted(task)} has measurements, but no scores"
             yield Fault(
                 IMPOSSIBLE_MEASUREMENT.id, ("measured", task), text, task, "a task with scores"
             )
@@ -58,7 +58,7 @@ def impossible_measurement(context: Context) -> Iterator[Fault]:
                 yield Fault(
                     IMPOSSIBLE_MEASUREMENT.id,
                     ("measured", task, name, part),
-                    f"{part} is {numbers[part]:,}, and {whole} is {numbers.get(whole, 0):,}",
+                    f"{part} is {numbers[part]:,}, more than {whole}, {numbers.get(whole, 0):,}",
                     f"{numbers[part]:,}",
                     f"at most {numbers.get(whole, 0):,}",
                 )
@@ -67,10 +67,10 @@ def impossible_measurement(context: Context) -> Iterator[Fault]:
 IMPOSSIBLE_MEASUREMENT = Rule(
     id="impossible-measurement",
     severity=Severity.ERROR,
-    what="What was measured of a task cannot be.",
+    what="A number measured in a run is larger than the one it is part of, or has no scores.",
     why=(
-        "The harness counts letters, tokens and embeddings: a part is never more than its whole. "
-        "Such numbers were not written by it."
+        "The harness counts the letters, tokens and embeddings of each task that it scores, and a "
+        "part never exceeds its whole. It did not write these numbers."
     ),
     fix="Write the submission again from the run record: `geneb-harness run --submission FILE`.",
     check=impossible_measurement,
@@ -116,8 +116,8 @@ UNREAD_LETTERS = Rule(
 
 def scale_moves_scores(context: Context) -> Iterator[Fault]:
     """Report an extractor of a contributor whose scores depend on the scale of its embeddings."""
-    own = context.text("run", "extractor", "path").startswith("builtin:")
-    if own or context.text("run", "embedding", "scale") == "unit":
+    is_built_in = context.text("run", "extractor", "path").startswith("builtin:")
+    if is_built_in or context.text("run", "embedding", "scale") == "unit":
         return
     metric = context.benchmark.primary_metric
     pairs = [

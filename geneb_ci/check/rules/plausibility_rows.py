@@ -192,12 +192,12 @@ def blended_rows(context: Context) -> Iterator[Fault]:
     if spread >= BLEND_LIMIT or any(is_near_copy(view, i) for _, i in heavy):
         return
     score = score_of(BLEND_LIMIT, max(spread, 1e-9))
-    named = first_and_more([f"{-w:.2f} x {quoted(view.table.names[i])}" for w, i in heavy])
+    parts = first_and_more([f"{-w:.2f} x {quoted(view.table.names[i])}" for w, i in heavy])
     yield Fault(
         BLENDED_ROWS.id,
         ("results",),
         f"the residuals from a weighted mean of other rows are {spread:.2f} of the usual size: "
-        f"this row is about {named or 'an equal mix of many rows'}",
+        f"this row is about {parts or 'an equal mix of many rows'}",
         f"{spread:.2f}",
         f"at least {BLEND_LIMIT}",
         on_key=True,

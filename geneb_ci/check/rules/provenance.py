@@ -33,7 +33,7 @@ SELF_CLAIMED_LEVEL = Rule(
         "Trust levels are computed from evidence: signed audits, or the digest of an official "
         "file. What the file itself claims does not count."
     ),
-    fix='Write "provenance": "self-reported". For a higher level, ask a maintainer for an audit.',
+    fix='Write "provenance": "self-reported". To have the row audited, ask a maintainer.',
     check=self_claimed_level,
 )
 
@@ -88,14 +88,14 @@ def wrong_upgrade(context: Context) -> Iterator[Fault]:
         actual = quoted(entry.get(path[1]))
         text = f"the file was not made from the one that it names: its format 1.0 is {digest}"
         yield Fault(WRONG_UPGRADE.id, path, text, actual, quoted(digest))
-    now = context.upgraded_entry
-    if now.get("sha256") != entry.get("sha256"):
+    current_entry = context.upgraded_entry
+    if current_entry.get("sha256") != entry.get("sha256"):
         return
-    for key in sorted({*now, *entry} - {path[1]}):
-        if now.get(key) != entry.get(key):
-            here, there = quoted(entry.get(key)), quoted(now.get(key))
+    for key in sorted({*current_entry, *entry} - {path[1]}):
+        if current_entry.get(key) != entry.get(key):
+            stated, present = quoted(entry.get(key)), quoted(current_entry.get(key))
             text = f"the entry of the model registry has another {quoted(key)}"
-            yield Fault(WRONG_UPGRADE.id, (ENTRY_MEMBER, key), text, here, there)
+            yield Fault(WRONG_UPGRADE.id, (ENTRY_MEMBER, key), text, stated, present)
 
 
 WRONG_UPGRADE = Rule(
@@ -118,11 +118,11 @@ def changed_entry(context: Context) -> Iterator[Fault]:
     """Report an upgraded file whose model has another entry now, or none."""
     claimed, now = context.text(ENTRY_MEMBER, "sha256"), context.upgraded_entry.get("sha256")
     if claimed and claimed != now:
-        what = "has another digest now" if now else "is not in the model registry"
+        difference = "has another digest now" if now else "is not in the model registry"
         yield Fault(
             CHANGED_ENTRY.id,
             (ENTRY_MEMBER, "sha256"),
-            f"the entry of {quoted(context.model_id)} {what}",
+            f"the entry of {quoted(context.model_id)} {difference}",
             quoted(claimed),
             quoted(now) if now else "an entry",
         )
@@ -205,7 +205,7 @@ PRACTICE_RUN = Rule(
     id="practice-run",
     severity=Severity.NOTE,
     what="The run measured the synthetic practice benchmark.",
-    why="It shows that extractor and harness work; its scores say nothing about real DNA.",
+    why="It shows that extractor and harness work; its scores say nothing about real sequences.",
     fix="For a submission, run the harness with the real data: `geneb-harness run --data DIR`.",
     check=practice_run,
 )

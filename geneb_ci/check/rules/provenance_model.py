@@ -45,19 +45,19 @@ def _tasks(context: Context, receipt: "EmbeddingReceipt") -> Iterator[Fault]:
             )
     for task, part in receipt.tasks.items():
         path = ("receipt", "tasks", task)
-        known = context.benchmark.by_id.get(task)
+        task_facts = context.benchmark.by_id.get(task)
         size = ITEM * receipt.dim * (part.train + part.test)
-        if known is None:
+        if task_facts is None:
             yield Fault(
                 WRONG_RECEIPT.id, path, f"the benchmark has no task {quoted(task)}", quoted(task),
                 "tasks of the benchmark", on_key=True,
             )  # fmt: skip
-        elif known.n_test is not None and known.n_test != part.test:
+        elif task_facts.n_test is not None and task_facts.n_test != part.test:
             yield Fault(
                 WRONG_RECEIPT.id, (*path, "test"),
                 f"the receipt has {part.test} test rows of {quoted(task)}; its test split has "
-                f"{known.n_test}",
-                str(part.test), str(known.n_test),
+                f"{task_facts.n_test}",
+                str(part.test), str(task_facts.n_test),
             )  # fmt: skip
         if part.bytes != size:
             yield Fault(
@@ -78,9 +78,9 @@ def _numbers(context: Context, receipt: "EmbeddingReceipt", width: int) -> Itera
         "dim": (receipt.dim, width, "the width of the run's embeddings is"),
         "root": (receipt.root, root, "the root over its tasks is"),
     }
-    for key, (claimed, expected, what) in follows.items():
+    for key, (claimed, expected, meaning) in follows.items():
         if claimed != expected:
-            text = f"{key} of the receipt is {claimed}; {what} {expected}"
+            text = f"{key} of the receipt is {claimed}; {meaning} {expected}"
             yield Fault(WRONG_RECEIPT.id, ("receipt", key), text, str(claimed), str(expected))
 
 

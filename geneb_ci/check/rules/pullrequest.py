@@ -35,7 +35,7 @@ TRUNCATED_TREE = ChangeRule(
 )
 
 
-# A submission has three files. Above this limit the files are not listed one by one.
+# A submission has four files at most. Above this limit the files are not listed one by one.
 FILES_MAX = 50
 
 
@@ -45,7 +45,11 @@ def too_many_files(change: Change) -> Iterator[ChangeFault]:
         message = f"the pull request changes {len(change.files):,} files"
         actual = f"{len(change.files)} files"
         yield ChangeFault(
-            TOO_MANY_FILES.id, "", message, actual, "3: the row, its card, its extractor"
+            TOO_MANY_FILES.id,
+            "",
+            message,
+            actual,
+            "at most 4: the row, its card, its extractor, the extractor's lock",
         )
 
 
@@ -56,7 +60,10 @@ TOO_MANY_FILES = ChangeRule(
     why=(
         "Among many files a harmful change goes unnoticed, and GitHub lists only the first 3,000."
     ),
-    fix="Open a pull request from a fresh branch of main, with the three files of one model.",
+    fix=(
+        "Open a pull request from a fresh branch of main, with the files of one model: row, card, "
+        "extractor, and the extractor's lock if it has one."
+    ),
     check=too_many_files,
 )
 
@@ -101,13 +108,13 @@ GENERATED_FILE = ChangeRule(
 
 def foreign_file(change: Change) -> Iterator[ChangeFault]:
     """Report each path that is no file or record of the model, no row, and not generated."""
-    own = {file.path for file in (*change.own, *change.rows, *change.records)}
-    expected = "the row, the card, the extractor and audit records of one model"
+    expected_paths = {file.path for file in (*change.own, *change.rows, *change.records)}
+    expected = "the row, the card, the extractor, its lock and audit records of one model"
     moving = {file.path for file in change.files if right_place(file, change)}
     # Card and extractor of a row that lies elsewhere are its own once it is moved.
     without_row = any(path.endswith(".json") for path in moving) and not change.rows
     for file in change.files:
-        is_own = file.path in own or file.path in moving or is_generated(file.path)
+        is_own = file.path in expected_paths or file.path in moving or is_generated(file.path)
         is_waiting = without_row and file.before is None and change.is_own_name(file.path)
         if not is_own and not is_waiting:
             message = f"{quoted(file.path)} does not belong to the submitted model"
@@ -205,11 +212,11 @@ MISPLACED_FILE = ChangeRule(
 
 def colliding_paths(change: Change) -> Iterator[ChangeFault]:
     """Report each path that equals an earlier one up to letter case."""
-    seen: dict[str, str] = {}
+    path_by_folded: dict[str, str] = {}
     for file in change.files:
         if file.after is None:
             continue
-        first = seen.setdefault(file.path.casefold(), file.path)
+        first = path_by_folded.setdefault(file.path.casefold(), file.path)
         if first != file.path:
             message = f"{quoted(file.path)} and {quoted(first)} differ only in letter case"
             expected = "paths that differ in more than letter case"
@@ -231,8 +238,8 @@ def _mode_faults(
 ) -> Iterator[ChangeFault]:
     """Yield a fault for each path whose new mode `objection_to` objects to."""
     for file in change.files:
-        if file.after is not None and (what := objection_to(file.after.mode)) is not None:
-            message, mode = f"{quoted(file.path)} is {what}", quoted(file.after.mode)[1:-1]
+        if file.after is not None and (objection := objection_to(file.after.mode)) is not None:
+            message, mode = f"{quoted(file.path)} is {objection}", quoted(file.after.mode)[1:-1]
             yield ChangeFault(rule, file.path, message, f"mode {mode}", "mode 100644")
 
 

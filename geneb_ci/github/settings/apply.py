@@ -9,10 +9,10 @@ from geneb_ci.github.errors import UnexpectedReply, Unseen
 from geneb_ci.github.settings.check import idle_workflows, missing_labels, verdict_app
 from geneb_ci.github.settings.client import MAIN, SettingsClient
 from geneb_ci.github.settings.diagnosis import Diagnosis, SettingState
-from geneb_ci.github.settings.wanted import SETTINGS, Setting
+from geneb_ci.github.settings.required import SETTINGS, Setting
 
 Writer = Callable[[SettingsClient, Sequence[Setting]], None]
-"""Writes what is wanted of the settings of a group. Raises MissingScope without the right."""
+"""Writes what is required of the settings of a group. Raises MissingScope without the right."""
 
 ROLE = "RepositoryRole"
 ADMIN_ROLE, MAINTAIN_ROLE = 5, 2
@@ -25,10 +25,10 @@ COLOUR = "ededed"
 
 
 def _merged(settings: Iterable[Setting]) -> dict[str, dict[str, Any]]:
-    """Return what is wanted of a group, by address or type of rule."""
+    """Return what is required of a group, by address or type of rule."""
     merged: dict[str, dict[str, Any]] = {}
     for setting in settings:
-        for key, values in setting.wanted.items():
+        for key, values in setting.required.items():
             merged.setdefault(key, {}).update(copy.deepcopy(values))
     return merged
 
@@ -47,7 +47,7 @@ def switch_on(client: SettingsClient, settings: Sequence[Setting]) -> None:
 def repository(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Change members of the repository itself."""
     for setting in settings:
-        client.send("PATCH", "", dict(setting.wanted))
+        client.send("PATCH", "", dict(setting.required))
 
 
 def enable_workflows(client: SettingsClient, settings: Sequence[Setting]) -> None:
@@ -148,12 +148,7 @@ def variable(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Set the variable that names the Space. Raises UsageProblem without one."""
     if not client.space:
         raise UsageProblem("no Space is named", "pass --space OWNER/NAME")
-    address = settings[0].read_path
-    body = {"name": address.rpartition("/")[2], "value": f"spaces/{client.space}"}
-    if client.get(address) is None:
-        client.send("POST", settings[0].written_path, body)
-    else:
-        client.send("PATCH", address, body)
+    client.set_value(settings[0].read_path, f"spaces/{client.space}")
 
 
 _WRITERS: dict[str, Writer] = {

@@ -5,11 +5,11 @@ from typing import Any
 
 from geneb_ci.github.api import STATUS_CONTEXT, VERDICT_APP
 from geneb_ci.github.errors import Unseen
-from geneb_ci.github.settings.client import MAIN, SettingsClient
-from geneb_ci.github.settings.wanted import SETTINGS, Setting
+from geneb_ci.github.settings.client import MAIN, SettingsClient, variable_path
+from geneb_ci.github.settings.required import SETTINGS, Setting
 
 Check = Callable[[SettingsClient, Setting], str | None]
-"""Returns what was found where it is not what is wanted. Raises Unseen."""
+"""Returns what was found where it is not what is required. Raises Unseen."""
 
 DISABLED = "disabled_manually"
 """State of a workflow that a person disabled."""
@@ -17,14 +17,14 @@ AUDIT_RUNNER = "geneb-audit"
 """Label of the runners of audits."""
 RULES = f"/rules/branches/{MAIN}"
 GUARDS = tuple(
-    dict.fromkeys(kind for row in SETTINGS if row.apply == "guard" for kind in row.wanted)
+    dict.fromkeys(kind for row in SETTINGS if row.apply == "guard" for kind in row.required)
 )
 """Types of the rules that nobody bypasses."""
 
 
 def objects(client: SettingsClient, setting: Setting) -> str | None:
     """Compare members of objects of settings; the next object is read if the former is right."""
-    for path, values in setting.wanted.items():
+    for path, values in setting.required.items():
         actual = client.settings(path)
         wrong = [text for key in values if (text := _wrong(key, actual.get(key), values[key]))]
         if wrong:
@@ -47,7 +47,7 @@ def _shown(value: object) -> str:
 
 def repository(client: SettingsClient, setting: Setting) -> str | None:
     """Compare a member of the repository itself."""
-    ((key, value),) = setting.wanted.items()
+    ((key, value),) = setting.required.items()
     if key not in client.repository:
         raise Unseen(f"GitHub does not show {key}", "use a token that may push")
     actual = client.repository[key]
@@ -83,7 +83,7 @@ def missing_labels(client: SettingsClient, setting: Setting) -> list[str]:
     """Return the labels that do not exist; GitHub ignores case in their names."""
     page = client.page(setting.read_path, setting.needs)
     present = {str(label["name"]).casefold() for label in page}
-    return [name for name in setting.wanted["labels"] if name.casefold() not in present]
+    return [name for name in setting.required["labels"] if name.casefold() not in present]
 
 
 def labels(client: SettingsClient, setting: Setting) -> str | None:
@@ -102,7 +102,7 @@ def rules(client: SettingsClient, kind: str) -> list[dict[str, Any]]:
 
 def main_rules(client: SettingsClient, setting: Setting) -> str | None:
     """Compare a rule of main, of which several may apply, and parameters that are at least so."""
-    ((kind, parameters),) = setting.wanted.items()
+    ((kind, parameters),) = setting.required.items()
     active = rules(client, kind)
     if not active:
         return f"no rule {kind} applies to main"
@@ -162,8 +162,7 @@ def verdict_app(client: SettingsClient) -> int | None:
 
     Raises Unseen where the token may not read variables.
     """
-    reply = client.get(f"/actions/variables/{VERDICT_APP}", "Variables: read")
-    value = str(reply.get("value", "")) if reply is not None else ""
+    value = client.value(variable_path(VERDICT_APP))
     return int(value) if value.isascii() and value.isdigit() else None
 
 
@@ -227,13 +226,8 @@ def no_secret(client: SettingsClient, setting: Setting) -> str | None:
     return f"the secret {setting.read_path.rpartition('/')[2]} is stored" if reply else None
 
 
-def _value(client: SettingsClient, setting: Setting) -> str | None:
-    reply = client.get(setting.read_path, setting.needs)
-    return None if reply is None else str(reply.get("value", ""))
-
-
-def _space_in(value: str | None) -> str | None:
-    kind, _, name = (value or "").partition("/")
+def _space_in(value: str) -> str | None:
+    kind, _, name = value.partition("/")
     return name if kind == "spaces" and name.count("/") == 1 else None
 
 
@@ -245,14 +239,14 @@ def named_space(client: SettingsClient) -> str | None:
     if client.space:
         return client.space
     variables = [setting for setting in SETTINGS if setting.check == "variable"]
-    names = (_space_in(_value(client, setting)) for setting in reversed(variables))
+    names = (_space_in(client.value(setting.read_path)) for setting in reversed(variables))
     return next((name for name in names if name), None)
 
 
 def variable(client: SettingsClient, setting: Setting) -> str | None:
     """Compare the variable that names the Space."""
-    name, value = setting.read_path.rpartition("/")[2], _value(client, setting)
-    if value is None:
+    name, value = setting.read_path.rpartition("/")[2], client.value(setting.read_path)
+    if not value:
         return f"there is no variable {name}"
     expected = named_space(client)
     if _space_in(value) is None or _space_in(value) != expected:

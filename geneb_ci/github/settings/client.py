@@ -1,16 +1,16 @@
 """A repository and its settings as GitHub's REST API shows them, each answer read once."""
 
-import base64
 import tomllib
 from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any
 
-from geneb_ci.github.answers import ALONE, ANSWERS_FILE
+from geneb_ci.check.change import REGULAR, SUBMODULE, Blob
+from geneb_ci.common.answers import ALONE, ANSWERS_FILE
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import RETRY_FIX, MissingScope, NotFound, UnexpectedReply, Unseen
+from geneb_ci.github.trees import read_blob
 from geneb_ci.github.wire import Wire
-from reference_harness.formats.files import blob_id
 
 MAIN = "main"
 """Branch that the workflows publish from; its name is written in them."""
@@ -88,6 +88,18 @@ class SettingsClient:
             self.wire.send(verb, path, body)
             self._known.clear()
 
+    def value(self, path: str) -> str:
+        """Return the value of a variable; "" where there is none. Raises Unseen."""
+        reply = self.get(path, _needs(path))
+        return str(reply.get("value", "")) if reply is not None else ""
+
+    def set_value(self, path: str, value: str) -> None:
+        """Set a variable. Raises Unseen or MissingScope without the right."""
+        place, _, name = path.rpartition("/")
+        is_new = self.get(path, _needs(path)) is None
+        body = {"name": name, "value": value}
+        self.send("POST" if is_new else "PATCH", place if is_new else path, body)
+
     # Files of main.
 
     @property
@@ -114,27 +126,27 @@ class SettingsClient:
         if "tree" not in self._known:
             branch = self.get(f"/branches/{MAIN}", "Contents: read")
             tree = self._github.tree(branch["commit"]["sha"])
-            if tree.truncated:
+            if tree.is_cut:
                 raise UnexpectedReply("GitHub lists only a part of main", RETRY_FIX)
             self._known["tree"] = {
-                entry.path: entry.sha for entry in tree.tree if entry.type == "blob"
+                path: blob.sha for path, blob in tree.files.items() if blob.mode != SUBMODULE
             }
         return dict(self._known["tree"])
 
     def content(self, path: str) -> bytes | None:
         """Return the bytes of a file of main; None if there is none.
 
-        Raises UnexpectedReply for bytes that do not match their digest.
+        Raises UnexpectedReply for one that is too large, or does not match its digest.
         """
         sha = self.blobs().get(path)
         if sha is None:
             return None
         if sha not in self._known:
-            raw = base64.b64decode(self._github.blob(sha).content)
-            if blob_id(raw) != sha:
-                raise UnexpectedReply(f"{path}: bytes that do not match their digest", RETRY_FIX)
-            self._known[sha] = raw
-        return bytes(self._known[sha])
+            self._known[sha] = read_blob(self._github, Blob(REGULAR, sha))
+        raw = self._known[sha]
+        if not isinstance(raw, bytes):
+            raise UnexpectedReply(f"{path}: {raw.message}", RETRY_FIX)
+        return raw
 
     @property
     def is_alone(self) -> bool:
@@ -148,6 +160,15 @@ class SettingsClient:
     def folder(self, path: str) -> list[str]:
         """Return the paths of the files of main below a folder."""
         return [name for name in self.blobs() if PurePosixPath(name).is_relative_to(path)]
+
+
+def variable_path(name: str, environment: str = "") -> str:
+    """Return the address of a variable of the repository, or of an environment."""
+    return f"{f'/environments/{environment}' if environment else '/actions'}/variables/{name}"
+
+
+def _needs(path: str) -> str:
+    return "Variables: read" if path.startswith("/actions/") else "Environments: read"
 
 
 def _unseen(path: str, permission: str, why: str) -> Unseen:

@@ -1,8 +1,10 @@
 """Compares a repository with the list of settings."""
 
 import enum
+import itertools
 import json
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from geneb_ci.common.errors import Exit
@@ -10,7 +12,7 @@ from geneb_ci.github.errors import UnexpectedReply, Unseen
 from geneb_ci.github.settings import check, check_files, hub
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.features import Feature, FeatureState
-from geneb_ci.github.settings.wanted import SETTINGS, Setting
+from geneb_ci.github.settings.required import SETTINGS, Setting
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import wrapped_text
 
@@ -92,27 +94,52 @@ def exit_of(diagnoses: Iterable[Diagnosis], features: Iterable[Feature] = ()) ->
 
 
 def as_text(
-    repository: str, diagnoses: Sequence[Diagnosis], width: int, features: Sequence[Feature] = ()
+    repository: str,
+    diagnoses: Sequence[Diagnosis],
+    width: int,
+    features: Sequence[Feature] = (),
+    most: int = sys.maxsize,
 ) -> str:
-    """Return the report for a terminal; settings that are fine are only counted."""
-    lines: list[str] = []
-    for diagnosis in diagnoses:
-        if diagnosis.state is not SettingState.FINE:
-            lines += [
-                f"{diagnosis.state}: {diagnosis.setting.id}: {diagnosis.setting.expected}",
-                f"  found: {diagnosis.actual}",
-                f"  without it: {diagnosis.setting.against}",
-                f"  fix: {diagnosis.fix}",
-            ]
+    """Return the report for a terminal; settings that are fine are only counted.
+
+    Where it has more than `most` lines, only the names of the others are in it.
+    """
+    others = [one for one in diagnoses if one.state is not SettingState.FINE]
+    blocks = [
+        [
+            f"{diagnosis.state}: {diagnosis.setting.id}: {diagnosis.setting.expected}",
+            f"  found: {diagnosis.actual}",
+            f"  without it: {diagnosis.setting.against}",
+            f"  fix: {diagnosis.fix}",
+        ]
+        for diagnosis in others
+    ]
+    last = [*_last_lines(repository, diagnoses, features)]
+    text = wrapped_text("\n".join([*itertools.chain(*blocks), *last]), width)
+    if text.count("\n") <= most:
+        return text
+    named = [
+        f"{state}: " + ", ".join(one.setting.id for one in others if one.state is state)
+        for state in dict.fromkeys(one.state for one in others)
+    ]
+    return wrapped_text("\n".join([*named, ALL_PRINTS, *last]), width)
+
+
+ALL_PRINTS = "what is found and wanted of each, and how to fix it: --all"
+
+
+def _last_lines(
+    repository: str, diagnoses: Sequence[Diagnosis], features: Sequence[Feature]
+) -> Iterator[str]:
+    """Yield what works and what does not, then how many settings are in which state."""
     counts = {
         state: sum(diagnosis.state is state for diagnosis in diagnoses) for state in SettingState
     }
-    lines += [line for feature in features for line in feature.lines]
-    lines.append(
+    yield from (line for feature in features for line in feature.lines)
+    yield (
         f"{repository}: {len(diagnoses)} settings: {counts[SettingState.FINE]} fine, "
         f"{counts[SettingState.WRONG]} wrong, {counts[SettingState.UNSEEN]} not seen"
     )
-    return wrapped_text("\n".join(lines), width)
 
 
 def as_json(

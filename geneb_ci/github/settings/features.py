@@ -25,8 +25,8 @@ from geneb_ci.github.errors import UnexpectedReply, Unseen
 from geneb_ci.github.report import AUDIT_LABEL
 from geneb_ci.github.settings.check import AUDIT_RUNNER, DISABLED
 from geneb_ci.github.settings.check_files import WORKFLOWS, audit_key
-from geneb_ci.github.settings.client import ADMINISTRATION, MAIN, SettingsClient
-from geneb_ci.github.settings.wanted import SETTINGS
+from geneb_ci.github.settings.client import ADMINISTRATION, MAIN, SettingsClient, variable_path
+from geneb_ci.github.settings.required import SETTINGS
 from geneb_ci.render.plain import visible
 
 HUB_TOKEN, RESOURCE = "HF_JOBS_TOKEN", "HF_OIDC_RESOURCE"
@@ -150,13 +150,8 @@ class _Board:
 
     def variable(self, name: str, environment: str = "") -> str:
         """Return the value of a variable as a job of this environment reads it; "" if not set."""
-        if environment:
-            path = f"/environments/{environment}/variables/{name}"
-            reply = self.client.get(path, "Environments: read")
-            if reply is not None:
-                return str(reply.get("value", ""))
-        reply = self.client.get(f"/actions/variables/{name}", "Variables: read")
-        return str(reply.get("value", "")) if reply is not None else ""
+        own = self.client.value(variable_path(name, environment)) if environment else ""
+        return own or self.client.value(variable_path(name))
 
     def require_environments(self, jobs: Sequence[JobReads]) -> None:
         """Raise _Lacks for an environment that a job names and that does not exist."""

@@ -7,7 +7,7 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.errors import Unseen
 from geneb_ci.github.settings.check import named_space
 from geneb_ci.github.settings.client import SettingsClient
-from geneb_ci.github.settings.wanted import Setting
+from geneb_ci.github.settings.required import Setting
 from reference_harness.formats.files import member_at
 
 UNAUTHORISED = 401

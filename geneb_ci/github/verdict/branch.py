@@ -15,9 +15,10 @@ from geneb_ci.github.main_branch import (
     layout_of_main,
     layout_of_settings,
 )
-from geneb_ci.github.sides import entries, main_at
-from geneb_ci.github.verdict.collect import PullChecker, places_of
-from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
+from geneb_ci.github.trees import main_at
+from geneb_ci.github.verdict.base_branch import BaseBranch
+from geneb_ci.github.verdict.checker import PullChecker, places_of
+from geneb_ci.github.verdict.decide import Decision, decide
 from geneb_ci.github.verdict.model import PullHead, PullOutcome, PullVerdict
 from geneb_ci.github.verdict.words import TITLES, next_step
 from geneb_ci.publish.git import HEAD, MAIN_NAMES, GitRepository, NoBranch, known_base, top_folder
@@ -81,13 +82,13 @@ def judge_branch(
     clone = Clone(repository)
     name = base or known_base(repository)
     of_base, head = clone.commit(name), clone.commit(HEAD).sha
-    layout = layout_of_settings(clone, entries(clone.tree(of_base.commit.tree.sha))[0])
+    layout = layout_of_settings(clone, clone.tree(of_base.tree).files)
     if base is None and layout.submissions is None:
         raise NoClone(f"{name} has no folder of submissions", "name another branch: --base REF")
     places = places_of(layout)
     folders = sorted({places.submissions, places.cards, places.extractors})
     uncommitted = tuple(_uncommitted(repository, folders))
-    if base is None and clone.comparison(of_base.sha, head).merge_base_commit.sha == head:
+    if base is None and clone.merge_base(of_base.sha, head).sha == head:
         error = NoClone if name in MAIN_NAMES and not uncommitted else NoBranch
         raise error(
             f"HEAD has no commit that {name} lacks, so there is no branch to judge"
@@ -97,9 +98,8 @@ def judge_branch(
         )
     main = main_at(clone, of_base, further_places(layout))
     with layout_of_main(clone, root, main, say) as own:
-        known = BaseBranch(own)
-        judge = PullChecker(clone, own, known.modules, main)
-        decision = decide(judge, PullHead(number=1, head_sha=head), known, ranks=ranks)
+        judge = PullChecker(clone, BaseBranch(own), main)
+        decision = decide(judge, PullHead(number=1, head_sha=head), ranks=ranks)
     return BranchVerdict(decision, name, uncommitted)
 
 

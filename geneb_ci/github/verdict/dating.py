@@ -11,8 +11,8 @@ from geneb_ci.audit.sampling.plan import AnyPlan
 from geneb_ci.check.change import REGULAR, Blob
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.audits import earlier_orders
-from geneb_ci.github.replies import ReplyModel, Sha, parsed
-from geneb_ci.github.sides import Main, entries
+from geneb_ci.github.replies import ReplyModel, Sha, Stored, parsed
+from geneb_ci.github.trees import Main
 from reference_harness.formats.files import blob_id
 
 COMMITS_PAGES_MAX = 30
@@ -74,25 +74,21 @@ def _is_at(files: Mapping[str, Blob], path: str, sha: str) -> bool:
     return blob is not None and (blob.mode, blob.sha) == (REGULAR, sha)
 
 
-class _Parent(ReplyModel):
-    sha: Sha
-
-
 class _Listed(ReplyModel):
     """A commit of a list, with its parents, the first one first."""
 
     sha: Sha
-    parents: list[_Parent]
+    parents: list[Stored]
 
 
 def _adds(commit: str, path: str, sha: str, github: GitHub, main: Main) -> bool:
     """Whether a commit of main's first parents added a file: none before it has the path."""
     parent = _first_parent(commit, github, main)
-    if parent is None or not _is_at(entries(github.tree(commit))[0], path, sha):
+    if parent is None or not _is_at(github.tree(commit).files, path, sha):
         return False
     if not parent:
         return True
-    before, is_cut = entries(github.tree(parent))
+    before, is_cut = github.tree(parent)
     if is_cut or path in before:
         return False
     earlier = github.wire.get(f"/commits?path={quote(path, safe='')}", sha=parent, per_page=1)

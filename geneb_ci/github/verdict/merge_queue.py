@@ -4,25 +4,26 @@ A group is the commit that main is to become. Its files belong to open pull requ
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from geneb_ci.check.change import Change
 from geneb_ci.common.errors import GenebError
 from geneb_ci.github.api import GitHub, OpenList
-from geneb_ci.github.batch import prefetch_talks
-from geneb_ci.github.comment import receipt_on
-from geneb_ci.github.errors import RateLimited
+from geneb_ci.github.comment import verdict_on
+from geneb_ci.github.errors import result_or_error
+from geneb_ci.github.fingerprints import rivals
+from geneb_ci.github.prefetch import prefetch_conversations
 from geneb_ci.github.replies import Pull
-from geneb_ci.github.sides import Sides, rivals
-from geneb_ci.github.verdict.collect import (
+from geneb_ci.github.trees import Proposal
+from geneb_ci.github.verdict.checker import (
     RIVAL_RULES,
     UNREAD,
     CheckedPull,
     PullChecker,
     change_findings,
 )
-from geneb_ci.github.verdict.model import GROUPS_MAX, GroupVerdict
+from geneb_ci.github.verdict.model import GROUPS_MAX, GroupVerdict, PullVerdict
 
 
 def waiting_groups(github: GitHub, branch: str) -> tuple[list[str], list[GenebError]]:
@@ -31,41 +32,18 @@ def waiting_groups(github: GitHub, branch: str) -> tuple[list[str], list[GenebEr
     One whose verdict was not written, because main had changed, is found here. A request, and one
     for each group; a group that cannot be read hides no other. Raises RateLimited.
     """
+    queued = result_or_error(github.branches, f"gh-readonly-queue/{branch}/")
+    if isinstance(queued, GenebError):
+        return [], [queued]
     waiting: list[str] = []
     problems: list[GenebError] = []
-    try:
-        queued = github.queued(branch)
-    except RateLimited:
-        raise
-    except GenebError as error:
-        return [], [error]
-    for sha in queued:
-        try:
-            if not any(github.verdict_statuses(sha)):
-                waiting.append(sha)
-        except RateLimited:
-            raise
-        except GenebError as error:
-            problems.append(error)
-        if len(waiting) == GROUPS_MAX:
-            break
-    return waiting, problems
-
-
-def judge_groups(
-    github: GitHub, judge: PullChecker, heads: Iterable[str]
-) -> tuple[list[GroupVerdict], list[GenebError]]:
-    """Return the verdicts on groups, and the errors; one that fails stops no other."""
-    verdicts: list[GroupVerdict] = []
-    problems: list[GenebError] = []
-    for head in heads:
-        try:
-            verdicts.append(judge_group(github, judge, head))
-        except GenebError as error:
-            problems.append(error)
-            if isinstance(error, RateLimited):  # would also hit the others
-                break
-    return verdicts, problems
+    for sha in queued.values():
+        has_verdict = result_or_error(any, github.verdict_statuses(sha))
+        if isinstance(has_verdict, GenebError):
+            problems.append(has_verdict)
+        elif not has_verdict:
+            waiting.append(sha)
+    return waiting[:GROUPS_MAX], problems
 
 
 def judge_group(github: GitHub, judge: PullChecker, head: str) -> GroupVerdict:
@@ -74,14 +52,14 @@ def judge_group(github: GitHub, judge: PullChecker, head: str) -> GroupVerdict:
     A file counts only if it belongs to an open pull request with a verdict that passes: those are
     the parts of the group. Raises ForgeProblem.
     """
-    sides = judge.sides(head)
+    proposal = judge.proposal(head)
     judged: dict[str, CheckedPull] = {}
     places: Counter[str] = Counter()
-    left = {file.path for file in sides.change.files}
-    cut = [f.rule for f in change_findings(sides.change) if f.rule in UNREAD]
+    left = {file.path for file in proposal.change.files}
+    cut = [f.rule for f in change_findings(proposal.change) if f.rule in UNREAD]
     listed = OpenList([], []) if cut else github.open_pulls()
-    for model, paths in _parts(github, sides.change, listed.pulls).items():
-        judged[model] = judge.judged(_part(sides, paths))
+    for model, paths in _parts(github, proposal.change, listed.pulls).items():
+        judged[model] = judge.judged(_part(proposal, paths))
         change = judged[model].change
         left -= {file.path for file in (*change.own, *change.records)}
     for model, row in judged.items():
@@ -99,19 +77,16 @@ def _parts(github: GitHub, change: Change, pulls: Sequence[Pull]) -> dict[str, s
 
     Audit records of the model are among them, beside its row or alone: each is verified again.
     """
-    prefetch_talks(github, [pull.number for pull in pulls])
+    prefetch_conversations(github, [pull.number for pull in pulls])
     changed = {file.path for file in change.files}
     parts: dict[str, set[str]] = {}
     for pull in pulls:
-        try:
-            receipt = receipt_on(github, pull)
-        except RateLimited:
-            raise
-        except GenebError:  # its files belong to no pull request that is known to pass
+        verdict = result_or_error(verdict_on, github, pull)
+        if not isinstance(verdict, PullVerdict) or not verdict.passes:
+            continue  # of an error, its files belong to no pull request that is known to pass
+        if verdict.head_sha != pull.head.sha:
             continue
-        if receipt is None or not receipt.passes or receipt.head_sha != pull.head.sha:
-            continue
-        mark, model = receipt.fingerprint, receipt.model
+        mark, model = verdict.fingerprint, verdict.model
         paths = set(mark.paths) & changed if mark is not None else set()
         if model is not None:
             paths |= {file.path for file in change.records_of(model)}
@@ -120,9 +95,9 @@ def _parts(github: GitHub, change: Change, pulls: Sequence[Pull]) -> dict[str, s
     return dict(sorted(parts.items()))
 
 
-def _part(sides: Sides, paths: set[str]) -> Sides:
-    files = tuple(file for file in sides.change.files if file.path in paths)
-    return replace(sides, change=Change(files, folders=sides.change.folders))
+def _part(proposal: Proposal, paths: set[str]) -> Proposal:
+    files = tuple(file for file in proposal.change.files if file.path in paths)
+    return replace(proposal, change=Change(files, folders=proposal.change.folders))
 
 
 def _together(model: str, judged: dict[str, CheckedPull]) -> list[str]:

@@ -3,7 +3,7 @@
 import enum
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, Strict
 
@@ -17,7 +17,7 @@ from reference_harness.formats.base import Hex40, Hex64, Signed, StrictModel
 from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 from reference_harness.formats.text import plural
 
-REASON_MAX = 200  # characters
+REASON_MAX, TROUBLE_MAX = 200, 160  # characters of the reason of a command, and of a trouble
 AUDIT_RECORD, UNRANKED = "audit record", "not ranked"
 """Effects of a merge that changes no rank."""
 # Per sweep: four sweeps an hour give 200 new pull requests their verdict, in fewer than 1,000
@@ -32,8 +32,6 @@ FINDINGS_MAX = 60
 PLACES_MAX = 5
 FILES_MAX = 50  # what a pull request may change
 RULES_MAX = 200
-FAILED_MAX = 3
-"""Rules that the queue names."""
 REPOSITORY = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$"
 SHORT, LONG = 255, 600  # characters of a field of the verdict
 # Base64 of two bytes a cell: 3,000 cells.
@@ -49,12 +47,13 @@ Model = Annotated[str, Field(max_length=MODEL_ID_MAX, pattern=MODEL_ID_PATTERN)]
 Level = Annotated[TrustLevel, Strict(strict=False)]
 """Also as its text, which is all that a pull request's job hands on."""
 PENDING, FAILURE, SUCCESS = "pending", "failure", "success"
+FOREIGN = "foreign-file"
 # Rules whose findings need a maintainer's decision.
 FOR_MAINTAINERS = frozenset(
     {
         "truncated-tree",
         "too-many-files",
-        "foreign-file",
+        FOREIGN,
         "generated-file",
         "several-models",
         "deleted-file",
@@ -364,6 +363,11 @@ class PullVerdict(StrictModel):
         return state_of(self.outcome, self.command_state)
 
     @property
+    def passes(self) -> bool:
+        """Whether its status lets the pull request be merged."""
+        return self.state == SUCCESS
+
+    @property
     def check_verdict(self) -> Verdict:
         """The result of `geneb-ci check` on it, from which its exit code follows."""
         if self.state == PENDING and self.outcome in PASSING:
@@ -386,8 +390,8 @@ class PullVerdict(StrictModel):
     def effect(self) -> str:
         """The change by a merge: the rank in the first regime, or the records; "" if none."""
         if not self.standings:
-            is_evidence = self.outcome in PASSING and bool(self.files)
-            return "" if not is_evidence else AUDIT_RECORD if self.level is None else UNRANKED
+            what = AUDIT_RECORD if self.level is None else UNRANKED
+            return what if self.outcome in PASSING else ""
         first = self.standings[0]
         if first.before is None:
             return f"new, {first.rank} of {first.rows}"
@@ -396,77 +400,21 @@ class PullVerdict(StrictModel):
         return f"{first.before} to {first.rank} of {first.rows}"
 
     @property
-    def receipt(self) -> "Receipt":
-        """The receipt's state, as the queue shows it."""
-        counts, audit = self.counts, self.audit
-        foreign = (finding.file for finding in self.findings if finding.rule == "foreign-file")
-        return Receipt(
-            number=self.number,
-            head_sha=self.head_sha,
-            outcome=self.outcome,
-            model=self.model,
-            level=self.level,
-            is_edit=self.is_edit,
-            error=counts.error,
-            warning=counts.warning,
-            weight=self.weight,
-            drawn=audit.drawn if audit is not None else 0,
-            sequences=audit.sequences if audit is not None else 0,
-            main_digest=self.main_digest,
-            fingerprint=self.fingerprint,
-            rivals=self.rivals,
-            **self.command_state._asdict(),
-            effect=self.effect,
-            decide=sorted(FOR_MAINTAINERS & set(self.places)),
-            failed=failed_rules(self.places)[:FAILED_MAX],
-            foreign=next(foreign, ""),
+    def foreign_file(self) -> str:
+        """A file that is no part of a submission; "" where none is listed."""
+        return next((f.file for f in self.findings if f.rule == FOREIGN), "")
+
+    @property
+    def kept(self) -> "PullVerdict":
+        """The verdict as its comment keeps it, without what is only read there.
+
+        Later versions read it, so that a member that they add needs a default.
+        """
+        foreign = [finding for finding in self.findings if finding.rule == FOREIGN][:1]
+        unread: dict[str, Any] = {"files": [], "comparison": None, "neighbour": None}
+        return self.model_copy(
+            update={**unread, "findings": foreign, "standings": self.standings[:1]}
         )
-
-
-class Receipt(StrictModel):
-    """The parts of a verdict that the queue shows."""
-
-    number: Annotated[int, Field(ge=1)]
-    head_sha: Hex40
-    outcome: PullOutcome
-    model: Model | None
-    level: str | None
-    is_edit: bool
-    error: Count
-    warning: Count
-    weight: Annotated[float, Field(ge=0)]
-    drawn: Count
-    sequences: Count
-    main_digest: Hex64 | None = None
-    """Digest of the base branch with which the pull request was compared."""
-    fingerprint: Fingerprint | None = None
-    rivals: list[Number] = Field(default_factory=list)
-    command: Command | None = None
-    dispute: Command | None = None
-    seen: Count = 0
-    effect: Text = ""
-    """The change of the board by a merge, in the first regime."""
-    decide: list[RuleId] = Field(default_factory=list)
-    """Rules whose findings a maintainer has to decide on."""
-    failed: list[RuleId] = Field(default_factory=list, max_length=FAILED_MAX)
-    """The first rules, by name, that found errors."""
-    foreign: Text = ""
-    """A file that is no part of a submission."""
-
-    @property
-    def passes(self) -> bool:
-        """Whether the status that belongs to it lets the pull request be merged."""
-        return self.state == "success"
-
-    @property
-    def command_state(self) -> CommandState:
-        """The commands that maintainers gave."""
-        return CommandState(self.command, self.dispute, self.seen)
-
-    @property
-    def state(self) -> str:
-        """The status that belongs to it."""
-        return state_of(self.outcome, self.command_state)
 
 
 class PullHead(StrictModel):
@@ -480,6 +428,11 @@ class Trouble(PullHead):
     """A pull request that could not be read or written; it waits without blocking others."""
 
     reason: Text
+
+    @classmethod
+    def of(cls, number: int, head_sha: str, reason: str) -> "Trouble":
+        """Return a pull request that waits, with its reason made visible and cut."""
+        return cls(number=number, head_sha=head_sha, reason=visible(reason, TROUBLE_MAX))
 
 
 class GroupVerdict(StrictModel):

@@ -60,7 +60,7 @@ export function taskSelect(id, places, value) {
 export function whoseMark(model) {
   const isOfficial = model.authorship === "official";
   const done = auditText(model);
-  const text = [isOfficial ? "official" : "self-reported", model.evidence, done].filter(Boolean);
+  const text = [model.authorship, model.evidence, done].filter(Boolean);
   return h("small", { class: isOfficial ? null : "doubt", title: evidenceText(model) }, text.join(", "));
 }
 

@@ -59,10 +59,9 @@ export function smallerText(found) {
 /** Say what should be known of a row before it is relied on, a sentence each. */
 export function doubtTexts({ id, authorship, evidence, defects = [], warnings = {} }) {
   const reason = REASONS[evidence];
-  const whose = authorship === "contributed" ? "self-reported" : "official";
   const rules = Object.keys(warnings).map((rule) => `[${rule}]`);
   return [
-    ...(reason ? [`\`${id}\` is ${whose}, and ${reason}.`] : []),
+    ...(reason ? [`\`${id}\` is ${authorship}, and ${reason}.`] : []),
     ...defects.map((one) => `Published defect [${one.id}] of the extractor of \`${id}\`: ${one.what}`),
     ...(rules.length ? [`geneb-ci check warns about \`${id}\`: ${rules.join(", ")}.`] : []),
   ];

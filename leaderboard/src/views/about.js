@@ -52,7 +52,7 @@ function section(title, text) {
 }
 
 function measured() {
-  return `A model turns DNA into embeddings and is not trained further. A logistic-regression probe learns ${bench.tasks.length} classification tasks in ${bench.categories.length} categories from them: with all training data, and with few examples per class, averaged over ${bench.fits} draws. Macro is the mean of the category means, micro the mean of all tasks: categories of many tasks decide it.`;
+  return `A model turns sequences into embeddings and is not trained further. A logistic-regression probe learns ${bench.tasks.length} classification tasks in ${bench.categories.length} categories from them: with all training data, and with few examples per class, averaged over ${bench.fits} draws. Macro is the mean of the category means, micro the mean of all tasks: categories of many tasks decide it.`;
 }
 
 function evidenceItem([name, text]) {

@@ -2,6 +2,7 @@
 
 import { partOf } from "../data/board.js";
 import { h } from "../page/dom.js";
+import { LEVEL_WORDS } from "../pure/evidence.js";
 
 const COMMIT_SHOWN = 10;
 
@@ -13,7 +14,8 @@ export function historySection(id) {
 }
 
 function historyItem({ when, kind, level, former_level: former, why, who, commit }) {
-  const levels = former && former !== level ? `${former} to ${level}` : level;
+  const pair = former && former !== level ? [former, level] : [level];
+  const levels = pair.map((one) => LEVEL_WORDS[one] ?? one).join(" to ");
   return h(
     "li",
     {},

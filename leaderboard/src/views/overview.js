@@ -12,7 +12,7 @@ import { addressOf } from "../state/store.js";
 import { choiceRows } from "./rows-saved.js";
 
 const READING =
-  "A dot is a mean, its line the 95 % interval, the band what is accepted below the highest; a ring is a self-reported row.";
+  "A dot is a mean, its line the 95 % interval, the band what is accepted below the highest; a ring is a contributed row.";
 const SHOWN = 60; // a longer list helps nobody choose
 
 /** Draw the table of choices. */
@@ -159,8 +159,9 @@ function rangeTable(found, state, order) {
   return table({ class: "ranges" }, caption, heads, rows);
 }
 
+// A bound is known of some models beyond the accepted loss alone, so none of these is written.
 const lossText = (bound, accepted) =>
-  Number.isFinite(bound) ? boundText(bound) : h("span", { class: "none" }, `over ${accepted}`);
+  bound <= accepted ? boundText(bound) : h("span", { class: "none" }, `over ${accepted}`);
 
 /** Write the ends of the scale that all rows share, and its middle. */
 function axis([low, high]) {

@@ -1,4 +1,4 @@
-"""The settings that a repository of a board needs, as wanted.toml lists them.
+"""The settings that a repository of a board needs, as required.toml lists them.
 
 `geneb-ci doctor --github`, `geneb-ci init --apply` and the table of docs/maintainer/setup.md come
 from it.
@@ -33,7 +33,7 @@ class Setting:
     """Name of the function that sets it; empty where that takes a person."""
     written: str = ""
     """Requests that set it."""
-    wanted: Mapping[str, Any] = field(default_factory=dict)
+    required: Mapping[str, Any] = field(default_factory=dict)
     """The values that are compared and written."""
     group: str
     """Settings of the same group are set together."""
@@ -50,7 +50,7 @@ class Setting:
 
 
 def _settings() -> Iterator[Setting]:
-    text = resources.files(__package__).joinpath("wanted.toml").read_text("utf-8")
+    text = resources.files(__package__).joinpath("required.toml").read_text("utf-8")
     for group in tomllib.loads(text)["group"]:
         settings, together = group.pop("settings"), group.pop("together", False)
         first = next(iter(settings))
@@ -60,9 +60,9 @@ def _settings() -> Iterator[Setting]:
 
 def _setting(name: str, values: dict[str, Any], group: str) -> Setting:
     if values["check"] == "objects":
-        *_, path = values["wanted"]
+        *_, path = values["required"]
         values |= {"read": f"GET {path}", "written": f"PUT {path}"}
-    labels = values.get("wanted", {}).get("labels", ())
+    labels = values.get("required", {}).get("labels", ())
     hand = values["hand"].format(expected=values["expected"], labels=", ".join(labels))
     return Setting(**values | {"id": name, "group": group, "hand": hand})
 

@@ -23,20 +23,20 @@ from geneb_ci.check.row_facts import (
 )
 from geneb_ci.check.rule import AnyRule, ChangeRule, Context
 from geneb_ci.check.runner import Checker, FileResult, crash_message
-from geneb_ci.common.config import Layout, benchmark_of, is_practice, usual_place
+from geneb_ci.common.config import Layout, benchmark_of, default_folder, is_practice
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Fault, Finding, Severity
 from geneb_ci.github.errors import ForgeProblem
+from geneb_ci.github.fingerprints import fingerprint, rivals
 from geneb_ci.github.main_branch import Clone, changed_main
-from geneb_ci.github.sides import (
+from geneb_ci.github.trees import (
     Main,
-    Sides,
+    Proposal,
     Source,
-    fingerprint,
     read_blob,
-    read_sides,
-    rivals,
+    read_proposal,
 )
+from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.model import FILES_MAX, FileDigest, Fingerprint
 from geneb_ci.submission.document import parse_document
 from geneb_ci.submission.names import Card, parse_card
@@ -111,7 +111,7 @@ def _why_of_another_board(
     """
     history, audits = repository.history, places_of(repository.layout).audits
     own = {path for path in history.files if f"{audits}/{path}" not in changed}
-    if own and not own & history.before({name: history.files[name].sha256}):
+    if own and not own & history.with_predecessors({name: history.files[name].sha256}):
         yield (
             f"links: it comes after none of the {plural(len(own), 'statement')} that main has: "
             "sign it in a clone of main"
@@ -174,18 +174,19 @@ def _change_findings(change: Change, rules: Iterable[ChangeRule]) -> Iterator[Fi
             faults = list(rule.check(change))
         except Exception as error:  # noqa: BLE001 (any exception is a bug, reported as a finding)
             crash = ChangeFault("check-crashed", "", crash_message(rule, error), rule.id)
-            yield _change_finding(BY_ID["check-crashed"], crash)
+            yield change_finding(BY_ID["check-crashed"], crash)
             continue
-        yield from (_change_finding(rule, fault) for fault in faults[:PATHS_MAX])
+        yield from (change_finding(rule, fault) for fault in faults[:PATHS_MAX])
         if len(faults) > PATHS_MAX:
             more = len(faults) - PATHS_MAX
             message = f"{more:,} more findings of {rule.id} are not listed"
-            yield _change_finding(
+            yield change_finding(
                 rule, ChangeFault(rule.id, "", message, f"{len(faults)} paths", "none")
             )
 
 
-def _change_finding(rule: AnyRule, fault: ChangeFault) -> Finding:
+def change_finding(rule: AnyRule, fault: ChangeFault) -> Finding:
+    """Return a fault of a change as a finding of a rule."""
     return Finding(
         rule=rule.id,
         severity=rule.severity,
@@ -229,7 +230,7 @@ def places_of(layout: Layout) -> RepositoryFolders:
     names = {}
     for field in dataclasses.fields(RepositoryFolders):
         folder: Path | None = getattr(layout, field.name)
-        usual = usual_place(layout.kind, field.name)
+        usual = default_folder(layout.kind, field.name)
         inside = PurePosixPath(folder.relative_to(layout.root)) if folder else PurePosixPath(usual)
         names[field.name] = inside.as_posix()
     return RepositoryFolders(**names)
@@ -238,32 +239,29 @@ def places_of(layout: Layout) -> RepositoryFolders:
 class PullChecker:
     """Checks pull requests of a repository against a checkout of its base branch."""
 
-    def __init__(
-        self, source: Source, layout: Layout, modules: Mapping[str, str], main: Main
-    ) -> None:
-        """`modules` maps the model id of each published row to the file name of its extractor."""
+    def __init__(self, source: Source, base: BaseBranch, main: Main) -> None:
         self.source = source
-        self.layout = layout
-        self.modules = modules
+        self.base = base
+        self.layout = base.layout
         self.main = main
-        self.places = places_of(layout)
+        self.places = places_of(base.layout)
         self.checker = Checker(RULES)
-        self._sides: dict[str, Sides] = {}
+        self._proposals: dict[str, Proposal] = {}
 
-    def sides(self, head: str) -> Sides:
+    def proposal(self, head: str) -> Proposal:
         """Return what a head changes; read once. Raises ForgeProblem."""
-        if head not in self._sides:
-            self._sides[head] = read_sides(self.source, head, self.places, self.main)
-        return self._sides[head]
+        if head not in self._proposals:
+            self._proposals[head] = read_proposal(self.source, head, self.places, self.main)
+        return self._proposals[head]
 
     def has_read(self, head: str) -> bool:
         """Whether it is known what a head changes."""
-        return head in self._sides
+        return head in self._proposals
 
     def own_blobs(self, head: str) -> list[Blob]:
         """Return the files of a head that will be read, as far as its tree shows."""
-        sides = self.sides(head)
-        return [sides.head[path] for path in self._paths_to_read(sides.change, sides.head)]
+        proposal = self.proposal(head)
+        return [proposal.head[path] for path in self._paths_to_read(proposal.change, proposal.head)]
 
     def judge(self, head: str, others: Mapping[int, Fingerprint] | None = None) -> CheckedPull:
         """Read and check the head of a pull request, in at most six requests.
@@ -271,7 +269,7 @@ class PullChecker:
         `others` are open pull requests that pass; the row is compared with theirs. Raises
         ForgeProblem.
         """
-        judged = self.judged(self.sides(head))
+        judged = self.judged(self.proposal(head))
         if judged.fingerprint is None:
             return judged
         alike = rivals(judged.fingerprint, others or {})
@@ -280,25 +278,25 @@ class PullChecker:
         findings = tuple(sorted((*judged.findings, *further), key=Finding.sort_key))
         return dataclasses.replace(judged, change=change, findings=findings)
 
-    def judged(self, sides: Sides) -> CheckedPull:
+    def judged(self, proposal: Proposal) -> CheckedPull:
         """Check what changes, without regard to other open pull requests."""
-        sides = dataclasses.replace(sides, change=_with_replaced(sides.change))
-        first = change_findings(sides.change)
-        if {finding.rule for finding in first} & UNREAD or not sides.change.model:
-            return CheckedPull(sides.merge_base, sides.change, tuple(first), (), None, None)
-        if sides.change.is_evidence:
-            return self._judge_records(sides)
-        raws = self._read(sides.change, sides.head)
-        change = self._with_named_files(sides, raws)
+        proposal = dataclasses.replace(proposal, change=_with_replaced(proposal.change))
+        first = change_findings(proposal.change)
+        if {finding.rule for finding in first} & UNREAD or not proposal.change.model:
+            return CheckedPull(proposal.merge_base, proposal.change, tuple(first), (), None, None)
+        if proposal.change.is_evidence:
+            return self._judge_records(proposal)
+        raws = self._read(proposal.change, proposal.head)
+        change = self._with_named_files(proposal, raws)
         if any(file.path not in raws for file in (change.extractor, change.lock) if file):
-            raws |= self._read(change, sides.head)  # now known to belong to the row
+            raws |= self._read(change, proposal.head)  # now known to belong to the row
         records, wrong = self._records(change, raws)
         change = dataclasses.replace(change, invalid_records=(*change.invalid_records, *wrong))
         findings = change_findings(change)
         files = _digests(raws | records)
         row = f"{self.places.submissions}/{change.model}.json"
         if row not in raws:
-            return CheckedPull(sides.merge_base, change, tuple(findings), (), None, None)
+            return CheckedPull(proposal.merge_base, change, tuple(findings), (), None, None)
         context = self._context(change, raws, row)
         result = self.checker.result(context)
         findings += [*_unusable_extractor(change, raws, context), *result.findings]
@@ -308,16 +306,23 @@ class PullChecker:
         is_sound = all(finding.severity is not Severity.ERROR for finding in findings)
         own = result.submission if is_sound else None
         mark = fingerprint(own, change, context.benchmark) if own is not None else None
-        return CheckedPull(sides.merge_base, change, tuple(findings), files, context, result, mark)
+        return CheckedPull(
+            proposal.merge_base, change, tuple(findings), files, context, result, mark
+        )
 
-    def _judge_records(self, sides: Sides) -> CheckedPull:
+    def _judge_records(self, proposal: Proposal) -> CheckedPull:
         """Verify the audit records of a pull request that has nothing else."""
-        records, wrong = self._records(sides.change, {})
+        records, wrong = self._records(proposal.change, {})
         change = dataclasses.replace(
-            sides.change, invalid_records=(*sides.change.invalid_records, *wrong)
+            proposal.change, invalid_records=(*proposal.change.invalid_records, *wrong)
         )
         return CheckedPull(
-            sides.merge_base, change, tuple(change_findings(change)), _digests(records), None, None
+            proposal.merge_base,
+            change,
+            tuple(change_findings(change)),
+            _digests(records),
+            None,
+            None,
         )
 
     def _records(
@@ -353,22 +358,24 @@ class PullChecker:
             paths.append(row)
         return [path for path in paths if head[path].mode == REGULAR]
 
-    def _with_named_files(self, sides: Sides, raws: Mapping[str, bytes | Fault]) -> Change:
+    def _with_named_files(self, proposal: Proposal, raws: Mapping[str, bytes | Fault]) -> Change:
         """Return the change with the extractor and the correction that its files name."""
-        change = sides.change
+        change = proposal.change
         row = raws.get(f"{self.places.submissions}/{change.model}.json")
         value = parse_document(row, Path(), "").value if row is not None else None
         module = extractor_module(value)
         card = _card(raws, f"{self.places.cards}/{change.model}.md")
         note = card.entry_named(_CORRECTION) if card is not None else None
-        published = self.modules.get(change.model, "")
+        modules = self.base.modules
+        published = modules.get(change.model, "")
         is_shared = any(
-            name == published for model, name in self.modules.items() if model != change.model
+            name == published for model, name in modules.items() if model != change.model
         )
         return dataclasses.replace(
             change,
             module=module,
-            has_extractor=is_built_in(value) or f"{self.places.extractors}/{module}" in sides.head,
+            has_extractor=is_built_in(value)
+            or f"{self.places.extractors}/{module}" in proposal.head,
             published_module="" if is_shared else published,
             correction=note.value if note is not None else "",
         )
@@ -420,18 +427,8 @@ def _unusable_extractor(
     fault = raw if isinstance(raw, Fault) else ExtractorFile(change.extractor.path, raw).fault
     if fault is None or (isinstance(raw, bytes) and context.extractor is not None):
         return []
-    rule, line = BY_ID[fault.rule], (fault.at or 1) if fault.file else 1
-    return [
-        Finding(
-            rule.id,
-            rule.severity,
-            fault.message,
-            change.extractor.path,
-            "",
-            line,
-            1,
-            fault.found,
-            fault.expected,
-            fault.fix or rule.fix,
-        )
-    ]
+    path, line = change.extractor.path, (fault.at or 1) if fault.file else 1
+    found = ChangeFault(
+        fault.rule, path, fault.message, fault.found, fault.expected, fault.fix or ""
+    )
+    return [dataclasses.replace(change_finding(BY_ID[fault.rule], found), line=line)]

@@ -6,14 +6,13 @@ a limit stopped has nothing wanted either.
 
 import datetime as dt
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from geneb_ci.common.errors import Exit, GenebError
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.github.errors import RateLimited
-from geneb_ci.github.replies import UnreadableItem
 from geneb_ci.render.plain import visible
 from reference_harness.formats.text import plural
 
@@ -58,7 +57,6 @@ class SweepProgress:
     """The progress of a sweep over the open pull requests, in its order."""
 
     states: dict[int, PullState] = field(default_factory=dict)
-    unreadable: Sequence[UnreadableItem] = ()
     stop: SweepStop | None = None
     is_group: bool = False
     """Whether a group of a merge queue was checked, and no pull request."""
@@ -78,7 +76,7 @@ class SweepProgress:
     @property
     def waiting(self) -> int:
         """Number of pull requests that this sweep was to judge, and did not."""
-        return len(self.unreadable) + len(self.numbers(PullState.LEFT, PullState.FAILED))
+        return len(self.numbers(PullState.LEFT, PullState.FAILED))
 
     @property
     def lines(self) -> list[str]:
@@ -90,10 +88,10 @@ class SweepProgress:
 
     @property
     def _counts(self) -> str:
-        count = len(self.states) + len(self.unreadable)
+        count = len(self.states)
         if not count:
             return "no pull request is open to main"
-        if set(self.states.values()) <= _DONE and not self.unreadable and not self.judged:
+        if set(self.states.values()) <= _DONE and not self.judged:
             return f"every open pull request has its verdict: {count}"
         parts = []
         for state in PullState:
@@ -101,8 +99,6 @@ class SweepProgress:
             if numbers:
                 which = f": {_spans(numbers)}" if state in _NAMED else ""
                 parts.append(f"{len(numbers)} {state.value}{which}")
-        if self.unreadable:
-            parts.append(f"{len(self.unreadable)} cannot be read: {_names(self.unreadable)}")
         return f"{plural(count, 'open pull request')}: {', '.join(parts)}"
 
     def require_done(self) -> None:
@@ -111,28 +107,15 @@ class SweepProgress:
         if self.stop is not None and not self.stop.is_full and left:
             which = f"left: {_spans(left)}"
             raise self._stopped(len(left), which, self.stop.reason, _fix(self.stop))
-        if self.unreadable:
-            which = f"not read: {_names(self.unreadable)}"
-            fix = "update geneb-ci; if that does not help, report it to its maintainers"
-            raise self._stopped(len(self.unreadable), which, self.unreadable[0].reason, fix)
         if self.problem and set(self.states.values()) <= {PullState.FAILED, PullState.WAITING}:
             which = f"not judged: {_spans(failed)}"
             fix = f"{RETRY_FIX} again; each waits, twice as long after each attempt"
             raise self._stopped(len(failed), which, self.problem, fix)
 
     def _stopped(self, count: int, which: str, reason: str, fix: str) -> SweepStopped:
-        whole = plural(len(self.states) + len(self.unreadable), "open pull request")
+        whole = plural(len(self.states), "open pull request")
         was = "was" if count == 1 else "were"
         return SweepStopped(f"{count} of {whole} {was} {which}: {visible(reason)}", fix)
-
-
-def _names(unread: Sequence[UnreadableItem]) -> str:
-    numbers = [pull.number for pull in unread if pull.number is not None]
-    nameless = sum(pull.number is None for pull in unread)
-    names = [_spans(numbers)] if numbers else []
-    if nameless:
-        names.append(f"{nameless} without a number")
-    return " and ".join(names)
 
 
 def _spans(numbers: Iterable[int]) -> str:

@@ -14,11 +14,10 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from geneb_ci.common.errors import GenebError
 from geneb_ci.github.api import GitHub
-from geneb_ci.github.errors import RateLimited, Tampered
-from geneb_ci.github.transport import decode, packed
-from geneb_ci.github.verdict.model import OPEN_MAX, Number, Text, Trouble
+from geneb_ci.github.errors import Tampered, result_or_error
+from geneb_ci.github.one_line import decode, packed
+from geneb_ci.github.verdict.model import OPEN_MAX, TROUBLE_MAX, Number, Text, Trouble
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
@@ -32,7 +31,6 @@ FIRST = dt.timedelta(minutes=30)
 LONGEST = dt.timedelta(days=1)
 # As many as there can be: one that had no place would be tried in every sweep.
 WAITS_MAX = OPEN_MAX
-REASON_MAX = 160
 # An issue has at most 65,536 characters: 48,000 of data, and a table of at most 250 a row.
 PACKED_MAX = 48_000
 SHOWN = 40
@@ -61,7 +59,6 @@ class KeptWaits(NamedTuple):
     """The list, and the issue that it is in."""
 
     issue: int | None
-    text: str
     waits: dict[int, Wait]
 
 
@@ -70,12 +67,10 @@ def read_waits(github: GitHub) -> KeptWaits:
 
     Raises ForgeProblem or UsageProblem if issues cannot be read.
     """
-    for issue in github.issues():
-        if issue.user is not None and issue.user.id == github.author:
-            match = _LINE.match(issue.body)
-            if match is not None:
-                return KeptWaits(issue.number, issue.body, _unpacked(match[1]))
-    return KeptWaits(None, "", {})
+    issue = github.own_issue(MARKER)
+    match = _LINE.match(issue.body) if issue is not None else None
+    waits = _unpacked(match[1]) if match is not None else {}
+    return KeptWaits(issue.number if issue is not None else None, waits)
 
 
 def known_waits(github: GitHub) -> dict[int, Wait]:
@@ -83,12 +78,9 @@ def known_waits(github: GitHub) -> dict[int, Wait]:
 
     Raises RateLimited.
     """
-    try:
-        return read_waits(github).waits
-    except RateLimited:
-        raise
-    except GenebError:  # issues are disabled, or the token may not read them
-        return {}
+    kept = result_or_error(read_waits, github)
+    # Issues may be disabled, or the token may not read them.
+    return kept.waits if isinstance(kept, KeptWaits) else {}
 
 
 def _unpacked(text: str) -> dict[int, Wait]:
@@ -131,23 +123,23 @@ def waits_after(
         waits[trouble.number] = Wait(
             number=trouble.number,
             head_sha=trouble.head_sha,
-            reason=visible(trouble.reason, REASON_MAX),
+            reason=visible(trouble.reason, TROUBLE_MAX),
             tries=tries,
             until=f"{now + span:%Y-%m-%dT%H:%M:%SZ}",
         )
     return dict(sorted(waits.items())[:WAITS_MAX])
 
 
-def save_waits(github: GitHub, kept_waits: KeptWaits, waits: dict[int, Wait]) -> bool:
-    """Write the list if it has changed, in at most one write; return whether it was written."""
-    if waits == kept_waits.waits:
-        return False
-    text = issue_text(waits)
-    if kept_waits.issue is None:
-        github.open_issue(TITLE, text)
+def update_waits(github: GitHub, troubles: Iterable[Trouble], settled: Iterable[int]) -> None:
+    """Write the list after a run if it has changed: a request, and at most one write."""
+    known = read_waits(github)
+    waits = waits_after(known.waits, troubles, settled, github.wire.now)
+    if waits == known.waits:
+        return
+    if known.issue is None:
+        github.open_issue(TITLE, issue_text(waits))
     else:
-        github.edit_issue(kept_waits.issue, text)
-    return True
+        github.edit_issue(known.issue, issue_text(waits))
 
 
 def issue_text(waits: dict[int, Wait]) -> str:

@@ -6,7 +6,7 @@ comment says of itself is believed in nothing.
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -14,13 +14,13 @@ from pydantic import Field
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.audits import RETRY_FIX, AuditOrder
+from geneb_ci.github.one_line import decode, encode, in_parts, joined
 from geneb_ci.github.replies import Comment
-from geneb_ci.github.transport import decode, encode
 from reference_harness.formats.base import StrictModel
 
 MARKER = "<!-- geneb-ci:record:1 "
 _LINE = re.compile(
-    re.escape(MARKER) + r"([0-9a-f]{64}) (\d{1,3})/(\d{1,3}) ([A-Za-z0-9+/=:]{1,60000}) -->"
+    re.escape(MARKER) + r"([0-9a-f]{64}) (\d{1,3}/\d{1,3} [A-Za-z0-9+/=:]{1,60000}) -->"
 )
 _PATH = r"^([\w-][\w.-]*/)+[\w-][\w.-]*$"
 """A path that leads out of no folder."""
@@ -52,14 +52,14 @@ def attach(github: GitHub, attached: AttachedRecord) -> None:
     number = attached.order.number
     line = encode(attached, RETRY_FIX)
     digest = hashlib.sha256(line.encode()).hexdigest()
-    parts = [line[start : start + PART] for start in range(0, len(line), PART)]
-    present = _parts(github.comments(number), github.author).get(digest, {})
-    for index, part in enumerate(parts, 1):
-        if index not in present:
+    present = _parts(github.comments(number), github.author).get(digest, [])
+    for part in in_parts(line, PART):
+        if part not in present:
+            which = part.partition(" ")[0].replace("/", " of ")
             github.add_comment(
                 number,
-                f"{MARKER}{digest} {index}/{len(parts)} {part} -->\nThe signed record "
-                f"`{attached.record}` is in this comment, part {index} of {len(parts)}. To propose "
+                f"{MARKER}{digest} {part} -->\nThe signed record "
+                f"`{attached.record}` is in this comment, part {which}. To propose "
                 f"it, in a checkout of main: `geneb-ci audit propose {number}`.\n",
             )
 
@@ -69,26 +69,22 @@ def attached_record(github: GitHub, number: int) -> AttachedRecord:
 
     Raises UsageProblem if there is none, and Tampered for one that cannot be read.
     """
-    complete = [
-        parts
-        for parts in _parts(github.comments(number), github.author).values()
-        if len(parts) == next(iter(parts.values()))[0]
-    ]
+    lines = map(joined, _parts(github.comments(number), github.author).values())
+    complete = [line for line in lines if line is not None]
     if not complete:
         raise UsageProblem(
             f"no comment on #{number} has a signed record",
             "name the pull request or the issue whose comment has it",
         )
-    newest = complete[-1]
-    line = "".join(newest[index][1] for index in sorted(newest))
-    return decode(line, AttachedRecord, f"the record in the comments on #{number}", RETRY_FIX)
+    what = f"the record in the comments on #{number}"
+    return decode(complete[-1], AttachedRecord, what, RETRY_FIX)
 
 
-def _parts(comments: Iterable[Comment], author: int) -> Mapping[str, dict[int, tuple[int, str]]]:
-    """Return the parts of records in our comments: digest to place to number of parts and text."""
-    known: dict[str, dict[int, tuple[int, str]]] = {}
+def _parts(comments: Iterable[Comment], author: int) -> dict[str, list[str]]:
+    """Return the parts of records in our comments, by the digest of the record."""
+    known: dict[str, list[str]] = {}
     for comment in comments:
         match = _LINE.match(comment.body)
         if match is not None and comment.user is not None and comment.user.id == author:
-            known.setdefault(match[1], {})[int(match[2])] = (int(match[3]), match[4])
+            known.setdefault(match[1], []).append(match[2])
     return known

@@ -3,7 +3,9 @@
 import base64
 import binascii
 import json
+import re
 import zlib
+from collections.abc import Iterable
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -18,6 +20,7 @@ BYTES_MAX = 120_000
 # Fifty verdicts take about 200 kB, with the longest findings ten times as much.
 PLAIN_MAX = 4_000_000
 PACKED = "zlib:"
+_PART = re.compile(r"(\d{1,4})/(\d{1,4}) ([A-Za-z0-9+/=:]+)")
 _REASON_MAX = 200  # characters of what is wrong with the JSON
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -55,6 +58,22 @@ def decode(line: str, model: type[_M], what: str, fix: str) -> _M:
         return model.model_validate_json(text)
     except ValidationError as error:
         raise Tampered(f"{what} does not fit its schema at {first_error(error)}", fix) from error
+
+
+def in_parts(line: str, size: int) -> list[str]:
+    """Return a line in parts of so many characters: "1/2 TEXT", "2/2 TEXT"."""
+    texts = [line[start : start + size] for start in range(0, len(line), size)]
+    return [f"{number}/{len(texts)} {text}" for number, text in enumerate(texts, 1)]
+
+
+def joined(parts: Iterable[str]) -> str | None:
+    """Return the line of such parts, in any order; None unless it is complete."""
+    matches = filter(None, map(_PART.fullmatch, parts))
+    texts = {int(match[1]): (int(match[2]), match[3]) for match in matches}
+    counts = {count for count, _ in texts.values()}
+    if len(counts) != 1 or sorted(texts) != list(range(1, counts.pop() + 1)):
+        return None
+    return "".join(text for _, (_, text) in sorted(texts.items()))
 
 
 def _short(line: str, what: str, fix: str) -> str:

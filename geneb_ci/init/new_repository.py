@@ -1,6 +1,7 @@
 """A new repository of a board: its files, written into a folder, and their first commit."""
 
 import enum
+import json
 import os
 import re
 import string
@@ -14,11 +15,11 @@ from typing import Any, NamedTuple
 
 from geneb_ci import __version__
 from geneb_ci.audit.sampling.design import policy_text
+from geneb_ci.common.answers import ALONE, ANSWERS_FILE, earlier_answers
 from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import UsageProblem, unwritable
 from geneb_ci.common.shipped import shipped, shipped_files, toolkit_files
-from geneb_ci.github.answers import ALONE, ANSWERS_FILE, earlier_answers
 from geneb_ci.github.api import SERVER
 from geneb_ci.github.settings.check_files import (
     FORMS,
@@ -30,6 +31,7 @@ from geneb_ci.github.settings.client import MAIN
 from geneb_ci.publish.git import refusal_of
 from geneb_ci.publish.session import require_space
 from geneb_ci.render.plain import visible
+from reference_harness.formats.benchmark import Benchmark
 
 PAIR = 2
 """Accounts of which one can approve what the other changes."""
@@ -46,6 +48,8 @@ YOURS = frozenset(
     | {"leaderboard/policy/trusted_root.json"}
 )
 """Files that are written once: maintainers change them."""
+NAMED = "x-names"
+"""Mark of the parts of a schema whose names are those of tasks or regimes."""
 LICENSE = "geneb_ci/LICENSE"
 """Licence of the toolkit, whose code goes into the repository."""
 PRACTICE_ROW = "kmer-baseline"
@@ -175,6 +179,27 @@ def benchmark_bytes(path: Path | None) -> bytes:
     return raw
 
 
+def submission_schema(raw: bytes, benchmark: Benchmark) -> bytes:
+    """Return the schema of a submission, with the tasks and regimes of a benchmark for GENEB's."""
+    schema = json.loads(raw)
+
+    def rename(part: dict[str, Any], texts: Mapping[str, str]) -> None:
+        usual = next(iter(part["properties"].values()))
+        part["properties"] = {
+            name: usual | ({"description": text} if text else {}) for name, text in texts.items()
+        }
+        if "required" in part:
+            part["required"] = list(texts)
+
+    for part in schema["$defs"].values():
+        if part.get(NAMED):
+            rename(part, {task.id: task.label for task in benchmark.tasks})
+    for part in schema["properties"].values():
+        if part.get(NAMED):
+            rename(part, dict.fromkeys(benchmark.regimes, ""))
+    return json.dumps(schema, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
 def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
     """Return every file by its path, apart from keys and rows."""
     definition = parse_benchmark(benchmark, "the benchmark")
@@ -195,6 +220,11 @@ def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
             f"{folder}/{path}": shipped(kind, path).read_bytes()
             for path in shipped_files(below, kind)
         }
+    files |= {
+        path: submission_schema(raw, definition)
+        for path, raw in files.items()
+        if path.startswith("schemas/submission-")
+    }
     if LICENSE not in files:  # a repository that this command wrote has it there
         files[LICENSE] = shipped("repository", "LICENSE").read_bytes()
     owners = shipped("repository", OWNERS).read_text("utf-8")
@@ -227,7 +257,7 @@ def copied_files() -> list[str]:
 
 def template(name: str, values: dict[str, str]) -> bytes:
     """Return a template with its words filled in."""
-    text = resources.files("geneb_ci.github").joinpath("templates", name).read_text("utf-8")
+    text = resources.files("geneb_ci.init").joinpath("templates", name).read_text("utf-8")
     return string.Formatter().vformat(text, (), values).encode()
 
 

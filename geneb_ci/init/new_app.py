@@ -34,8 +34,8 @@ from geneb_ci.github.audit_ready import (
 from geneb_ci.github.errors import RETRY_FIX, NotFound, UnexpectedReply
 from geneb_ci.github.replies import Id, ReplyModel, User, parsed
 from geneb_ci.github.settings.apply import verdict
-from geneb_ci.github.settings.client import SettingsClient
-from geneb_ci.github.settings.wanted import SETTINGS
+from geneb_ci.github.settings.client import SettingsClient, variable_path
+from geneb_ci.github.settings.required import SETTINGS
 from geneb_ci.github.wire import Wire
 from reference_harness.formats.text import Say
 
@@ -145,7 +145,7 @@ def store(client: SettingsClient, app: NewApp) -> None:
         key = _public_key(client, path)
         secret = {"encrypted_value": encrypt(key["key"], app.pem), "key_id": key["key_id"]}
         client.send("PUT", f"{path}/secrets/{name}", secret)
-    _set_variable(client, f"/environments/{ENVIRONMENT}", APP, app.client_id)
+    client.set_value(variable_path(APP, ENVIRONMENT), app.client_id)
 
 
 def pin(client: SettingsClient, app: NewApp, say: Say) -> None:
@@ -167,8 +167,8 @@ def pin(client: SettingsClient, app: NewApp, say: Say) -> None:
         return
     try:
         user = parsed(User, client.wire.get_at(f"/{account}"), f"the account of {app.slug}")
-        _set_variable(client, "/actions", VERDICT_APP, str(app.id))
-        _set_variable(client, "/actions", VERDICT_BOT, str(user.id))
+        client.set_value(variable_path(VERDICT_APP), str(app.id))
+        client.set_value(variable_path(VERDICT_BOT), str(user.id))
         verdict(client, [one for one in SETTINGS if one.apply == verdict.__name__])
     except GenebError as error:
         raise UsageProblem(
@@ -185,31 +185,23 @@ def _is_installed(client: SettingsClient, app: NewApp, say: Say) -> bool:
 
     identity = github.Auth.AppAuth(app.id, app.pem)
     wire = Wire(identity, client.wire.repository, client.wire.api, client.wire.patience)
-    begun, printed_at = monotonic(), 0.0
-    try:
-        while True:
+    with contextlib.closing(wire):
+        for _ in _waiting("its installation", say):
             with contextlib.suppress(NotFound):
                 wire.get("/installation")
                 return True
-            waited = monotonic() - begun
-            if waited >= WAIT_S:
-                return False
-            if waited - printed_at > LINE_S:
-                printed_at = waited
-                say(f"waiting for its installation since {waited / 60:.0f} minutes")
             sleep(ASK_S)
-    finally:
-        wire.close()
+    return False
 
 
-def _set_variable(client: SettingsClient, owner: str, name: str, value: str) -> None:
-    """Set a variable of the repository, or of an environment."""
-    path, variable = f"{owner}/variables", {"name": name, "value": value}
-    needs = "Variables: read" if owner == "/actions" else "Environments: read"
-    if client.get(f"{path}/{name}", needs) is None:
-        client.send("POST", path, variable)
-    else:
-        client.send("PATCH", f"{path}/{name}", variable)
+def _waiting(what: str, say: Say) -> Iterator[None]:
+    """Yield until ten minutes have passed, and print a line a minute."""
+    begun, printed_at = monotonic(), 0.0
+    while (waited := monotonic() - begun) < WAIT_S:
+        if waited - printed_at > LINE_S:
+            printed_at = waited
+            say(f"waiting for {what} since {waited / 60:.0f} minutes")
+        yield
 
 
 def _public_key(client: SettingsClient, path: str) -> dict[str, str]:
@@ -284,18 +276,11 @@ def wait_for_code(visit: Visit, say: Say) -> str:
     """
     with _serving(visit) as server:
         say(f"open {visit.address} in a browser on this machine, and create the App")
-        begun, printed_at = monotonic(), 0.0
-        while not visit.code:
+        for _ in _waiting("the App", say):
             server.handle_request()
-            waited = monotonic() - begun
-            if waited > WAIT_S:
-                raise UsageProblem(
-                    f"no App was made in {WAIT_S / 60:.0f} minutes", "geneb-ci init --app"
-                )
-            if waited - printed_at > LINE_S:
-                printed_at = waited
-                say(f"waiting for the App since {waited / 60:.0f} minutes")
-    return visit.code
+            if visit.code:
+                return visit.code
+    raise UsageProblem(f"no App was made in {WAIT_S / 60:.0f} minutes", "geneb-ci init --app")
 
 
 @contextlib.contextmanager

@@ -24,7 +24,13 @@ from geneb_ci.audit.record.keys import (
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import connect
 from geneb_ci.github.errors import Unseen
-from geneb_ci.github.new_repository import (
+from geneb_ci.github.settings import diagnosis, hub
+from geneb_ci.github.settings.apply import AppliedSettings, settings_applied
+from geneb_ci.github.settings.client import SettingsClient
+from geneb_ci.github.settings.diagnosis import Diagnosis
+from geneb_ci.github.settings.features import Feature, features_of
+from geneb_ci.github.settings.required import SETTINGS, Setting
+from geneb_ci.init.new_repository import (
     PRACTICE_ROW,
     BoardAnswers,
     Placing,
@@ -43,12 +49,6 @@ from geneb_ci.github.new_repository import (
     template,
     write_planned,
 )
-from geneb_ci.github.settings import diagnosis, hub
-from geneb_ci.github.settings.apply import AppliedSettings, settings_applied
-from geneb_ci.github.settings.client import SettingsClient
-from geneb_ci.github.settings.diagnosis import Diagnosis
-from geneb_ci.github.settings.features import Feature, features_of
-from geneb_ci.github.settings.wanted import SETTINGS, Setting
 from reference_harness.formats.text import Say
 
 AFTER_PUSH = "main-"
@@ -58,7 +58,9 @@ AUDIT_KEY, KEYS_IGNORED = "keys/audit.pem", "keys/.gitignore"
 ROW, CARD = f"submissions/{PRACTICE_ROW}.json", f"submissions/cards/{PRACTICE_ROW}.md"
 MEASURING = ("numpy", "scipy", "sklearn", "threadpoolctl")
 """Modules of the extra `mini`, by which the practice row is measured."""
-INSTALL_MINI = "pip install 'geneb-ci[mini]'"
+NO_ROW_FIX = (
+    "pip install 'geneb-ci[mini]', then run this again; or put a row of your own into submissions/"
+)
 HARNESS_SECONDS = 600  # the practice benchmark takes 5
 
 
@@ -97,7 +99,19 @@ class NewBoard:
         Raises UsageProblem without git or a name to commit by, for a folder that cannot be written
         to, and where the practice row cannot be measured.
         """
-        _refuse_early(self.folder, practice=self.needs_row)
+        resolved = self.folder.resolve()
+        existing = next(path for path in (resolved, *resolved.parents) if path.exists())
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise UsageProblem(f"{existing}: cannot be written to", "name another folder")
+        if (self.folder / ".git").exists():
+            git(self.folder, "rev-parse", "--git-dir")
+        if not has_commit(self.folder):
+            for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
+                git(existing, "var", who)
+        lacking = [name for name in MEASURING if find_spec(name) is None]
+        if self.needs_row and lacking:
+            what = f"{lacking[0]} is not installed, and the practice row is measured with it"
+            raise UsageProblem(what, NO_ROW_FIX)
 
     def write(self, *, force: bool) -> None:
         """Write the files; those that differ only with `force`. Raises UsageProblem."""
@@ -114,7 +128,8 @@ def new_board(folder: Path, answers: BoardAnswers, benchmark: Path | None = None
     Without one it is the folder's own, or the practice benchmark, which comes with a row. Raises
     UsageProblem for a folder or a definition that cannot be used.
     """
-    definition = _definition(folder, benchmark)
+    own = folder / "schemas/benchmark.json"
+    definition = benchmark_bytes(own if benchmark is None and own.is_file() else benchmark)
     files = files_of(answers, definition)
     return NewBoard(
         folder,
@@ -236,30 +251,6 @@ def require_path(folder: Path) -> None:
             ) from error
 
 
-def _refuse_early(folder: Path, *, practice: bool) -> None:
-    """Refuse what would stop this command after the first file was written.
-
-    Raises UsageProblem without git or a name to commit by, for a folder that cannot be written to,
-    and where the practice row cannot be measured.
-    """
-    existing = next(
-        ancestor for ancestor in (folder.resolve(), *folder.resolve().parents) if ancestor.exists()
-    )
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise UsageProblem(f"{existing}: cannot be written to", "name another folder")
-    if (folder / ".git").exists():
-        git(folder, "rev-parse", "--git-dir")
-    if not has_commit(folder):
-        for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
-            git(existing, "var", who)
-    lacking = [name for name in MEASURING if practice and find_spec(name) is None]
-    if lacking:
-        raise UsageProblem(
-            f"{lacking[0]} is not installed, and the practice row is measured with it",
-            f"{INSTALL_MINI}, then run this again; or put a row of your own into submissions/",
-        )
-
-
 def has_rows(folder: Path) -> bool:
     """Whether a folder has a submission."""
     return any((folder / "submissions").glob("*.json"))
@@ -309,13 +300,4 @@ def _measure(row: Path, record: Path) -> None:
     )
     if process.returncode:
         message = " ".join(process.stderr.split())
-        raise UsageProblem(
-            f"the practice row was not measured: {message}",
-            f"{INSTALL_MINI}, then run this again; or put a row of your own into submissions/",
-        )
-
-
-def _definition(folder: Path, benchmark: Path | None) -> bytes:
-    """Return the benchmark that is named, or the one that the folder has, or the practice one."""
-    own = folder / "schemas/benchmark.json"
-    return benchmark_bytes(own if benchmark is None and own.is_file() else benchmark)
+        raise UsageProblem(f"the practice row was not measured: {message}", NO_ROW_FIX)

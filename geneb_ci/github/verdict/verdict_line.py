@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.github import transport
+from geneb_ci.github import one_line
 from geneb_ci.github.errors import Tampered
 from geneb_ci.github.verdict.model import PullVerdict, Verdicts, outcome_of
 
@@ -27,7 +27,7 @@ def shortened_verdict(verdict: Verdicts) -> Verdicts:
     run. The numbers by rule stay complete.
     """
     limit = max((len(pull.findings) for pull in verdict.pulls), default=0)
-    while len(_shortest(verdict)) > transport.BYTES_MAX:
+    while len(_shortest(verdict)) > one_line.BYTES_MAX:
         if limit == 0:
             verdict = _without_last(verdict)
             continue
@@ -46,16 +46,16 @@ def _without_last(verdict: Verdicts) -> Verdicts:
 
 def _shortest(verdict: Verdicts) -> str:
     """Return the verdict as JSON, or compressed if it does not fit."""
-    line = transport.plain(verdict)
-    is_short = len(line) <= transport.BYTES_MAX
-    return line if is_short or len(line) > transport.PLAIN_MAX else transport.packed(verdict)
+    line = one_line.plain(verdict)
+    is_short = len(line) <= one_line.BYTES_MAX
+    return line if is_short or len(line) > one_line.PLAIN_MAX else one_line.packed(verdict)
 
 
 def decode(text: str, repository: str) -> Verdicts:
     """Return a validated verdict. Raises Tampered if it is invalid or contradicts itself."""
     if not text.strip():
         raise UsageProblem("there is no verdict: VERDICT is empty", _RETRY_FIX)
-    verdict = transport.decode(text, Verdicts, "the verdict", _RETRY_FIX)
+    verdict = one_line.decode(text, Verdicts, "the verdict", _RETRY_FIX)
     if verdict.repository.casefold() != repository.casefold():
         raise Tampered(
             f"the verdict is about {verdict.repository}, not about {repository}", _RETRY_FIX

@@ -1,0 +1,49 @@
+"""Confusion matrices that the scores of a row allow, where they allow but one."""
+
+from collections.abc import Iterator, Mapping
+
+from geneb_ci.check.claims import Results, readings, two_classes
+from geneb_ci.check.rule import Context
+from geneb_ci.statistics.binary import Classes, RecoveredCell, counts_of, recovered_cell
+from geneb_ci.statistics.metrics import Triple
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import Submission
+
+
+def recovered_tables(context: Context, regime: str) -> Iterator[RecoveredCell]:
+    """Recover the tables of a regime's two-class cells; of a mean, those of its seeds if given."""
+    for claim in context.claims:
+        if claim.path[:2] == ("results", regime) and claim.classes and claim.fits == 1:
+            yield recovered_cell(regime, claim.task.id, None, claim.classes, claim.reading)
+    if regime in context.benchmark.protocol.few_shot_k:
+        seeds = context.benchmark.protocol.seeds
+        for claims in context.seed_claims:
+            classes = two_classes(claims.task)
+            if claims.regime == regime and classes:
+                for seed, reading in zip(seeds, claims.readings, strict=True):
+                    yield recovered_cell(regime, claims.task.id, seed, classes, reading)
+
+
+def single_fits(benchmark: Benchmark) -> list[str]:
+    """Return the regimes in which one fit stands for all seeds."""
+    return [r for r in benchmark.regimes if r not in benchmark.protocol.few_shot_k]
+
+
+def row_matrices(_: Submission, results: Results, benchmark: Benchmark) -> dict[str, list[int]]:
+    """Return a model's list of each regime of one fit, as `page_data.matrices` has it."""
+    return {r: _row_matrices(results.get(r, {}), benchmark) for r in single_fits(benchmark)}
+
+
+def _row_matrices(cells: Mapping[str, Mapping[str, float]], benchmark: Benchmark) -> list[int]:
+    listed = ((task, cells.get(task)) for task in benchmark.task_ids)
+    reading_by_task = readings({t: Triple(c["MCC"], c["Acc"], c["F1"]) for t, c in listed if c}, 1)
+    return [
+        number
+        for task, _, sizes in benchmark.test_sizes
+        if sizes
+        for number in (
+            counts_of(Classes(*sizes), reading_by_task[task])
+            if task in reading_by_task
+            else (0, 0, 0)
+        )
+    ]

@@ -1,0 +1,93 @@
+"""The scores of a board as one long list, which every table and export of single scores is from.
+
+It is no DataFrame, since a build writes the list and does without pandas, whose import alone takes
+a fifth of the time of a build. Nothing is rounded here: a table rounds what it shows.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from geneb_ci.audit.trust.attestation import Standing
+from geneb_ci.board.columns import Entry, in_board_order
+from geneb_ci.board.means import ranked_regimes
+from geneb_ci.board.rows import extra_at_hand
+from reference_harness.formats.benchmark import Benchmark, Task
+
+SCORE_COLUMNS = (
+    *("model", "task", "category", "regime", "metric"),
+    *("value", "standard_error", "attested", "evidence", "level"),
+)
+ScoreLine = tuple[str, str, str, str, str, float, float | None, str, str, str]
+"""A score, as SCORE_COLUMNS: the error is in the unit of the value, None where it is not known."""
+
+
+class ScoredCell(NamedTuple):
+    """The scores of a model in one task and regime."""
+
+    regime: str
+    task: Task
+    values: tuple[float, ...]
+    """By metric, as the benchmark lists them."""
+    standing: Standing
+    """What audits show of the values."""
+
+
+def score_lines(
+    entries: Iterable[Entry], benchmark: Benchmark, *, has_errors: bool, ranked_only: bool = False
+) -> Iterator[ScoreLine]:
+    """Yield every score of a board, in the order of models, then of the benchmark.
+
+    `has_errors` asks for standard errors, which need numpy, and known sizes of all test sets: that
+    of MCC is known in each regime in which a model has every task. `ranked_only` leaves out the
+    other regimes. Raises UsageProblem where numpy is not installed.
+    """
+    metrics = benchmark.metrics
+    for entry in in_board_order(entries):
+        model, evidence, level = entry.submission.model_id, str(entry.evidence), str(entry.level)
+        ranked = ranked_regimes(entry.submission, benchmark)
+        errors = _errors(entry, ranked, benchmark) if has_errors else {}
+        for regime, task, values, standing in scored_cells(entry, benchmark):
+            if ranked_only and regime not in ranked:
+                continue
+            error = errors.get((regime, task.id))
+            cell, audited = (model, task.id, task.category, regime), (standing, evidence, level)
+            for metric, value in zip(metrics, values, strict=True):
+                known = error if metric == "MCC" else None
+                yield (*cell, metric, value, known, *audited)
+
+
+def scored_cells(entry: Entry, benchmark: Benchmark) -> Iterator[ScoredCell]:
+    """Yield the scores of each task in each regime that a row has, in the benchmark's order.
+
+    An entry with numbers in place of its results has the regimes in which it has every task.
+    """
+    standing = entry.attestation.standing
+    if entry.numbers is not None:
+        for regime, scores in entry.numbers.scores.items():
+            count = len(benchmark.tasks)
+            columns = [scores[start : start + count] for start in range(0, len(scores), count)]
+            for task, *values in zip(benchmark.tasks, *columns, strict=True):
+                yield ScoredCell(regime, task, tuple(values), standing(regime, task.id))
+        return
+    for regime in benchmark.regimes:
+        cells = entry.submission.results.get(regime, {})
+        for task in benchmark.tasks:
+            if task.id in cells:
+                # Adding 0.0 turns -0.0 into 0.0: a score has one way to be zero.
+                values = [getattr(cells[task.id], metric) + 0.0 for metric in benchmark.metrics]
+                yield ScoredCell(regime, task, tuple(values), standing(regime, task.id))
+
+
+def _errors(
+    entry: Entry, regimes: Iterable[str], benchmark: Benchmark
+) -> dict[tuple[str, str], float]:
+    """Return the standard errors of the MCC of a row, by regime and task."""
+    with extra_at_hand():
+        from geneb_ci.board.uncertainty import task_errors  # numpy: 0.2 s
+    return {
+        (regime, task): error
+        for regime in regimes
+        for task, error in zip(
+            benchmark.task_ids, task_errors(entry, regime, benchmark), strict=True
+        )
+    }

@@ -1,0 +1,102 @@
+"""The commands in comments on pull requests.
+
+A comment is a reason to look, and no more: strangers comment, too. `/recheck` computes the verdict
+again, and ends what the other two asked for. `/audit` sets the label that asks for an audit.
+`/dispute REASON` takes the pass back.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from geneb_ci.github.api import GitHub
+from geneb_ci.github.errors import MissingScope, NotFound, UnexpectedReply
+from geneb_ci.github.replies import REPORT_IT, Comment, Conversation
+from geneb_ci.github.verdict.model import REASON_MAX, Command, CommandName, CommandState
+from geneb_ci.render.plain import visible
+
+_COMMAND = re.compile(r"/(recheck|audit|dispute)(?:[ \t]+(\S[^\r\n]*))?")
+_RIGHTS = frozenset({"admin", "write"})
+# Commands of people without rights that are read in each sweep; after more, they are passed over.
+REFUSED_MAX = 5
+
+
+def read_commands(
+    github: GitHub,
+    numbers: Sequence[int],
+    command_state: CommandState,
+    rights: dict[str, bool],
+    known: Mapping[int, list[Comment]] = MappingProxyType({}),
+) -> tuple[CommandState, bool]:
+    """Return what is asked for on pull requests of one head, with the commands since its verdict.
+
+    And whether so much was read for it that a verdict should note how far. One request for each new
+    author of a command, and one for each hundred comments where more are new than were read
+    together with others. A comment does not say who is a member: GitHub hides private
+    memberships from the token. `rights` keeps who may write, for the next pull request; `known` are
+    all comments on pull requests that were read one by one. Raises UnexpectedReply where there are
+    more comments than can be read.
+    """
+    state = command_state
+    after = max(
+        command_state.seen,
+        command_state.command.comment if command_state.command is not None else 0,
+    )
+    comments: list[Comment] = []
+    is_far = False
+    for number in numbers:
+        conversation = github.conversations.get(number)
+        are_many = conversation is not None and _are_many(conversation, after)
+        is_far |= are_many
+        is_read = conversation is not None and not are_many
+        if number in known:
+            comments += known[number]
+        else:
+            comments += conversation.latest if conversation and is_read else github.comments(number)
+    refused = 0
+    for comment in sorted(comments, key=lambda comment: comment.id):
+        if comment.id <= after or (comment.user is not None and comment.user.id == github.author):
+            continue
+        command = _command_in(comment)
+        if command is not None and _may_write(github, command.login, rights):
+            state = state.after(command)
+        elif command is not None:
+            refused += 1
+        after = comment.id
+    return state._replace(seen=after), is_far or refused > REFUSED_MAX
+
+
+def _are_many(conversation: Conversation, after: int) -> bool:
+    """Whether there can be comments between the last verdict and the last comments."""
+    if conversation.number_of_comments <= len(conversation.latest):
+        return False
+    return not conversation.latest or min(comment.id for comment in conversation.latest) > after
+
+
+def _command_in(comment: Comment) -> Command | None:
+    """Return the command of a comment; None without a valid one.
+
+    Raises UnexpectedReply if nobody can tell who gave it.
+    """
+    match = _COMMAND.fullmatch(comment.body.strip().split("\n", 1)[0].strip())
+    if match is None or comment.user is None:
+        return None
+    name, reason = CommandName(match[1]), visible(match[2] or "", REASON_MAX)
+    login = comment.user.login
+    if name is CommandName.DISPUTE and not reason:
+        return None
+    if not login:
+        what = f"comment {comment.id} has a command, and its author cannot be read"
+        raise UnexpectedReply(what, REPORT_IT)
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", login):
+        return None
+    return Command(comment=comment.id, name=name, login=login, reason=reason)
+
+
+def _may_write(github: GitHub, login: str, rights: dict[str, bool]) -> bool:
+    if login not in rights:
+        try:
+            rights[login] = github.permission(login) in _RIGHTS
+        except (NotFound, MissingScope):  # no collaborator, or the token may not ask
+            rights[login] = False
+    return rights[login]

@@ -1,0 +1,101 @@
+"""The row of a pull request beside the rows of the other open ones that pass.
+
+Each has a fingerprint in the verdict that its comment keeps, so that nothing of it is read again.
+"""
+
+import base64
+import itertools
+import math
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+
+from geneb_ci.check.change import Change, Rival, RivalKind
+from geneb_ci.github.verdict.model import SHORT, Fingerprint
+from geneb_ci.render.plain import visible
+from geneb_ci.statistics.neighbours import NEAR, near_cells_of_copy
+from geneb_ci.submission.names import skeletons
+from geneb_ci.submission.peers import normal_form
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import Submission
+
+# Scores from -1 to 1 in steps of 2 / STEPS: a thirtieth of what counts as near.
+STEPS = 65_534
+MISSING = 65_535
+_NEAR_STEPS = NEAR / 2 * STEPS
+# Named pull requests of either rule; a hundred copies of one row would otherwise fill a comment.
+RIVALS_MAX = 5
+
+
+def fingerprint(submission: Submission, change: Change, benchmark: Benchmark) -> Fingerprint:
+    """Return what a row is compared by: names, files, and its scores in the primary metric."""
+    cells = []
+    for regime, task in itertools.product(benchmark.regimes, benchmark.task_ids):
+        scores = submission.results.get(regime, {}).get(task)
+        score = getattr(scores, benchmark.primary_metric, None)
+        cells.append(MISSING if score is None else round((score + 1) / 2 * STEPS))
+    return Fingerprint(
+        model=submission.model_id,
+        display=visible(submission.meta.display or "", SHORT),
+        paths=[visible(file.path, SHORT) for file in change.own],
+        cells=base64.b64encode(struct.pack(f"<{len(cells)}H", *cells)).decode(),
+    )
+
+
+def rivals(fingerprint: Fingerprint, others: Mapping[int, Fingerprint]) -> tuple[Rival, ...]:
+    """Return the pull requests that share a file, a name or the scores with a row, by number.
+
+    Each rule has its own limit: a warning about copies never takes the place of a collision.
+    """
+    all_rivals = [
+        rival for number in sorted(others) for rival in _shared(fingerprint, number, others[number])
+    ]
+    copies = [rival for rival in all_rivals if rival.kind is RivalKind.COPY]
+    collisions = [rival for rival in all_rivals if rival.kind is not RivalKind.COPY]
+    shown = (*collisions[:RIVALS_MAX], *copies[:RIVALS_MAX])
+    return tuple(sorted(shown, key=lambda rival: rival.number))
+
+
+def numbers(rivals: Iterable[Rival]) -> list[int]:
+    """Return the numbers of the pull requests, each once."""
+    return sorted({rival.number for rival in rivals})
+
+
+def _shared(fingerprint: Fingerprint, number: int, other: Fingerprint) -> Iterator[Rival]:
+    """Yield what two rows share: a file, or else a name; and the scores."""
+    other_paths = {path.casefold() for path in other.paths}
+    files = [path for path in fingerprint.paths if path.casefold() in other_paths]
+    if files:
+        yield Rival(number, RivalKind.FILE, files[0])
+    elif normal_form(fingerprint.model) == normal_form(other.model):
+        yield Rival(number, RivalKind.NAME, other.model)
+    else:
+        alike = (
+            name for name in (other.model, other.display) if _skeletons(name) & _of(fingerprint)
+        )
+        yield from (Rival(number, RivalKind.NAME, name) for name in itertools.islice(alike, 1))
+    if fingerprint.model != other.model and _is_copy(fingerprint.cells, other.cells):
+        yield Rival(number, RivalKind.COPY, other.model)
+
+
+def _of(fingerprint: Fingerprint) -> frozenset[str]:
+    return _skeletons(fingerprint.model) | _skeletons(fingerprint.display)
+
+
+def _skeletons(name: str) -> frozenset[str]:
+    return skeletons(name) if name.strip() else frozenset()
+
+
+def _is_copy(scores: str, other: str) -> bool:
+    """Whether so many cells are near as in no two real models, or all of them are."""
+    pairs = [(x, y) for x, y in zip(_cells(scores), _cells(other), strict=False) if _both(x, y)]
+    near = sum(abs(x - y) < _NEAR_STEPS for x, y in pairs)
+    return bool(pairs) and near >= min(len(pairs), math.ceil(near_cells_of_copy(len(pairs))))
+
+
+def _both(x: int, y: int) -> bool:
+    return MISSING not in {x, y}
+
+
+def _cells(text: str) -> tuple[int, ...]:
+    raw = base64.b64decode(text)
+    return struct.unpack(f"<{len(raw) // 2}H", raw[: len(raw) // 2 * 2])

@@ -1,0 +1,194 @@
+"""Many small reads in one request.
+
+GitHub's GraphQL API answers for many objects at once. Whatever it leaves out is read one by one
+afterwards, so that a failure here costs requests and nothing else. All values in a query are
+numbers and commit ids of fixed form.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AliasPath, Field, ValidationError
+
+from geneb_ci.check.change import Blob
+from geneb_ci.github.api import STATUS_CONTEXT, GitHub
+from geneb_ci.github.replies import (
+    Commit,
+    Conversation,
+    HeadStatus,
+    Pull,
+    ReplyModel,
+    Sha,
+    adapter,
+    lenient,
+)
+from geneb_ci.github.verdict.model import SUCCESS, PullHead
+from reference_harness.formats.files import blob_id
+
+# GitHub ends a query after ten seconds. Comments are the largest part of what is read.
+CONVERSATIONS = 25
+LATEST = 5  # read with their text; where there are more new ones, all comments are read
+CLOSED = 50  # closed pull requests whose status is looked at, the last updated first
+COMMENTS = 20  # ours comes within minutes; where more were faster, it is looked up on its own
+BASES = 20
+LINE = 100  # commits of main among which a merge base is looked up
+HISTORY = 30  # commits of a pull request
+# A file of more than 512 kB is cut by GitHub.
+FILE_BYTES_MAX = 400_000
+FILES, FILES_BYTES = 40, 1_500_000
+
+_ACCOUNT = "{ kind: __typename login ... on Bot { id: databaseId } ... on User { id: databaseId } }"
+_TIP = f"""commits(last: 1) {{ nodes {{ commit {{ oid status {{
+  context(name: "{STATUS_CONTEXT}") {{ state creator {_ACCOUNT} }} }} }} }} }}"""
+_COMMENT = f"id: databaseId body user: author {_ACCOUNT}"
+_CONVERSATION = f"""fragment Conversation on PullRequest {{ number state locked headRefOid
+ labels(first: 100) {{ nodes {{ name }} }}
+ comments(first: {COMMENTS}) {{ totalCount nodes {{ {_COMMENT} }} }}
+ latest: comments(last: {LATEST}) {{ nodes {{ {_COMMENT} }} }}
+ {_TIP} }}"""
+_CLOSED = f"fragment Closed on PullRequestConnection {{ nodes {{ number headRefOid {_TIP} }} }}"
+_HISTORY = f"""fragment History on Commit {{ history(first: {HISTORY}) {{
+ nodes {{ oid tree {{ oid }} }} }} }}"""
+_LINE = f"""fragment Line on Commit {{ history(first: {LINE}) {{
+ nodes {{ oid parents(first: 2) {{ totalCount }} }} }} }}"""
+_FILE = "fragment File on Blob { oid text }"
+
+
+class _History(ReplyModel):
+    commits: list[Commit] = Field(validation_alias=AliasPath("history", "nodes"))
+
+
+class _LineCommit(ReplyModel):
+    oid: Sha
+    parents: int = Field(validation_alias=AliasPath("parents", "totalCount"))
+
+
+class _Line(ReplyModel):
+    commits: list[_LineCommit] = Field(validation_alias=AliasPath("history", "nodes"))
+
+
+class _File(ReplyModel):
+    oid: Sha
+    text: str | None
+
+
+class _Closed(ReplyModel):
+    nodes: list[Annotated[HeadStatus | None, lenient(None)]]
+
+
+T = TypeVar("T")
+H = TypeVar("H", bound=HeadStatus)
+
+
+def prefetch_conversations(github: GitHub, numbers: Iterable[int]) -> None:
+    """Read comments, labels, head and status of pull requests, 25 in each request."""
+    for part in _parts(numbers, CONVERSATIONS):
+        fields = [f"p{n}: pullRequest(number: {n}) {{ ...Conversation }}" for n in part]
+        for one in _answers(github, fields, _CONVERSATION, Conversation).values():
+            has_ours = any(c.user is not None and c.user.id == github.author for c in one.comments)
+            if has_ours or one.number_of_comments <= len(one.comments):
+                github.conversations[one.number] = _counted(github, one)
+
+
+def _counted(github: GitHub, pull: H) -> H:
+    """Return a pull request without a status that counts for nothing."""
+    if pull.status is None or github.counts(pull.status):
+        return pull
+    return pull.model_copy(update={"status": None})
+
+
+def passing_elsewhere(
+    github: GitHub, listed: Iterable[Pull], heads: Collection[str]
+) -> Iterator[PullHead]:
+    """Yield pull requests with a passing status that are closed, or to another branch.
+
+    A status stays on its commit: open to main again, it would pass at once. One query, and one for
+    each 25 to another branch. Of the closed, the last 50 are looked at; those that were merged are
+    not among them. None where GitHub does not answer. `heads` are those of the pull requests to
+    main, whose status counts.
+    """
+    elsewhere = [pull.number for pull in listed if not pull.is_to_main]
+    prefetch_conversations(github, elsewhere)
+    read: list[HeadStatus] = [
+        github.conversations[number] for number in elsewhere if number in github.conversations
+    ]
+    field = (
+        f"c: pullRequests(states: CLOSED, first: {CLOSED}, "
+        "orderBy: {field: UPDATED_AT, direction: DESC}) { ...Closed }"
+    )
+    for answer in _answers(github, [field], _CLOSED, _Closed).values():
+        read += [_counted(github, pull) for pull in answer.nodes if pull is not None]
+    for pull in read:
+        if pull.state == SUCCESS and pull.head_sha not in heads:
+            yield PullHead(number=pull.number, head_sha=pull.head_sha)
+
+
+def prefetch_bases(github: GitHub, main: str, heads: Sequence[str]) -> None:
+    """Find the merge bases of heads with main, where main is a line of commits.
+
+    Of the commits that main and a head have in common, the newest on the line is the merge base.
+    """
+    line: dict[str, int] = {}
+    for part in _parts(heads, BASES):
+        if not line:
+            answers = _answers(github, [f'm: object(oid: "{main}") {{ ...Line }}'], _LINE, _Line)
+            commits = [commit for answer in answers.values() for commit in answer.commits]
+            if not commits or any(commit.parents > 1 for commit in commits):
+                return
+            line = {commit.oid: position for position, commit in enumerate(commits)}
+        fields = [f'h{n}: object(oid: "{sha}") {{ ...History }}' for n, sha in enumerate(part)]
+        for name, history in _answers(github, fields, _HISTORY, _History).items():
+            common = [commit for commit in history.commits if commit.sha in line]
+            if common:
+                base = min(common, key=lambda commit: line[commit.sha])
+                github.merge_bases[main, part[int(name[1:])]] = base
+
+
+def prefetch_blobs(github: GitHub, blobs: Iterable[Blob]) -> None:
+    """Read files, up to 40 and 1.5 MB in each request; large ones are left out."""
+    sizes = {blob.sha: blob.size for blob in blobs if blob.size <= FILE_BYTES_MAX}
+    for part in _by_size(sizes):
+        fields = [f'b{n}: object(oid: "{sha}") {{ ...File }}' for n, sha in enumerate(part)]
+        for file in _answers(github, fields, _FILE, _File).values():
+            raw = (file.text or "").encode("utf-8", "surrogatepass")
+            if blob_id(raw) == file.oid:  # no text is read of a binary or truncated file
+                github.blobs[file.oid] = raw
+
+
+def _by_size(sizes: Mapping[str, int]) -> Iterator[list[str]]:
+    part: list[str] = []
+    size = 0
+    for sha, file_size in sizes.items():
+        if part and (len(part) == FILES or size + file_size > FILES_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(sha)
+        size += file_size
+    if len(part) > 1:  # a single file is read as well on its own
+        yield part
+
+
+def _parts(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    rest = iter(items)
+    while part := list(islice(rest, size)):
+        yield part
+
+
+def _answers(
+    github: GitHub, fields: Sequence[str], fragment: str, kind: type[T]
+) -> Mapping[str, T]:
+    """Return the answers by alias; those that are missing or malformed are left out."""
+    owner, name = github.wire.repository.split("/")
+    body = " ".join(fields)
+    values = github.wire.graphql(
+        f'query {{ repository(owner: "{owner}", name: "{name}") {{ {body} }} }} {fragment}'
+    )
+    read = adapter(kind).validate_python
+    answers = {}
+    for alias, value in values.items():
+        try:
+            answers[alias] = read(value)
+        except ValidationError:
+            continue
+    return answers

@@ -1,0 +1,133 @@
+"""Commits, trees and files of git, of the API or a clone; what a head changes on main."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from geneb_ci.check.change import REGULAR, Blob, Change, FileChange, RepositoryFolders
+from geneb_ci.common.finding import Fault
+from geneb_ci.github.errors import Tampered, UnexpectedReply
+from geneb_ci.github.replies import Commit
+from geneb_ci.publish.git import CODE, INPUTS
+from geneb_ci.submission.reading import BYTES_MAX, too_large
+from reference_harness.formats.files import blob_id
+
+TAMPERED_FIX = (
+    "run the command again; if it fails again, the connection to GitHub may be tampered with"
+)
+
+
+class Tree(NamedTuple):
+    """The files of a tree of git by their paths: everything except folders."""
+
+    files: dict[str, Blob]
+    is_cut: bool
+    """Whether some are missing."""
+
+
+def tree_of(listed: Iterable[tuple[str, str, str, int]], *, is_cut: bool = False) -> Tree:
+    """Return a tree by path, mode, id and size of its files. Raises Tampered for a path twice."""
+    files: dict[str, Blob] = {}
+    for path, mode, sha, size in listed:
+        if path in files:
+            raise Tampered(f"a tree has a duplicate path: {ascii(path)[:80]}", TAMPERED_FIX)
+        files[path] = Blob(mode, sha, size)
+    return Tree(files, is_cut)
+
+
+class Source(Protocol):
+    """Where commits, trees and blobs are read: the API of GitHub, or a clone."""
+
+    def merge_base(self, base: str, head: str) -> Commit:
+        """Return the merge base of two commits."""
+
+    def tree(self, sha: str) -> Tree:
+        """Return the files of a commit or tree."""
+
+    def blob(self, sha: str) -> bytes:
+        """Return the bytes of a file."""
+
+
+@dataclass(frozen=True)
+class Main:
+    """The head of the base branch."""
+
+    sha: str
+    files: dict[str, Blob]
+    """Every path except folders."""
+    digest: str
+    """SHA-256 of everything on it that a verdict depends on."""
+    digested_paths: frozenset[str] = field(default=frozenset(), repr=False)
+    """The paths that the digest covers."""
+
+
+def main_at(source: Source, commit: Commit, more_paths: Iterable[str] = ()) -> Main:
+    """Return the state of the base branch at a commit; one request, unless its tree is cached.
+
+    `more_paths` are paths that the settings name beside the usual ones. Raises UnexpectedReply if
+    GitHub does not list all of its files.
+    """
+    files, is_cut = source.tree(commit.tree)
+    if is_cut:
+        raise UnexpectedReply(
+            "GitHub truncated the list of files of the base branch",
+            "the repository has too many files: remove those that do not belong to it",
+        )
+    roots = (*INPUTS, CODE, *more_paths)
+    relevant = frozenset(
+        path for path in files if path in roots or path.startswith(tuple(f"{r}/" for r in roots))
+    )
+    lines = (f"{files[path].mode} {files[path].sha} {path}\n" for path in sorted(relevant))
+    digest = hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+    return Main(commit.sha, files, digest, relevant)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The change that a pull request makes on the base branch."""
+
+    merge_base: str
+    change: Change
+    head: dict[str, Blob]
+    """Every path of the result of the merge except folders."""
+
+
+def read_proposal(source: Source, head: str, folders: RepositoryFolders, main: Main) -> Proposal:
+    """Compare merge base, head and base branch, in at most three requests.
+
+    A path counts as changed if it differs from the merge base and from the base branch: what was
+    merged meanwhile, such as the parent of a stacked pull request, is not part of the change.
+    Raises Tampered if an answer contradicts itself.
+    """
+    base = source.merge_base(main.sha, head)
+    before, base_cut = source.tree(base.tree)
+    after, head_cut = source.tree(head)
+    now = main.files
+    paths = sorted(
+        path
+        for path in before.keys() | after.keys()
+        if before.get(path) != after.get(path) != now.get(path)
+    )
+    files = tuple(FileChange(path, now.get(path), after.get(path)) for path in paths)
+    outdated = tuple(path for path in paths if before.get(path) != now.get(path))
+    change = Change(files, truncated=base_cut or head_cut, folders=folders, outdated=outdated)
+    merged = {**now, **{path: after.get(path) for path in paths}}
+    head_files = {path: blob for path, blob in merged.items() if blob is not None}
+    return Proposal(base.sha, change, head_files)
+
+
+def read_blob(source: Source, blob: Blob) -> bytes | Fault:
+    """Return the bytes of a file, in one request; a Fault without a request if it is too large.
+
+    Raises Tampered if the bytes do not match their git object id.
+    """
+    if blob.mode != REGULAR:
+        raise ValueError(blob.mode)
+    if blob.size > BYTES_MAX:
+        return too_large(blob.size)
+    raw = source.blob(blob.sha)
+    if blob_id(raw) != blob.sha:
+        what = f"blob {blob.sha}: GitHub sent bytes with the id {blob_id(raw)}"
+        raise Tampered(what, TAMPERED_FIX)
+    return raw if len(raw) <= BYTES_MAX else too_large(len(raw))

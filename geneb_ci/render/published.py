@@ -1,0 +1,246 @@
+"""Publications as text: what one would change, whether the live one is sound, and the history."""
+
+import itertools
+import json
+import math
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from geneb_ci.board.diff import OTHER_WORDS
+from geneb_ci.common.types import level_word
+from geneb_ci.publish.difference import (
+    SCORE,
+    Health,
+    LiveStatus,
+    PublishedFact,
+    PublishedMove,
+    PublishedPlace,
+    RowChange,
+    Sign,
+    SpaceFileChange,
+)
+from geneb_ci.publish.manifest import Event, Ledger, Manifest
+from geneb_ci.publish.push import SHORT, Published, PublishOutcome
+from geneb_ci.render.plain import audit_words
+from geneb_ci.render.text import escape
+from reference_harness.formats.text import next_line, plural
+
+ROWS_MAX = 30  # listed rows of the board; the rest is counted
+FILES_MAX = 15  # likewise
+_MEANING = {
+    LiveStatus.CURRENT: "up to date with main",
+    LiveStatus.BEHIND: "older than main",
+    LiveStatus.AHEAD: "newer than this clone: pull, then verify again",
+    LiveStatus.OTHER: "neither that of main nor newer",
+    LiveStatus.NOTHING: "no board is published",
+}
+WIDTH = 88  # columns of a paragraph
+COMMIT_SHOWN = 12  # hex digits that people read
+WORDS = {
+    "include": "added to the board",
+    "change": "changed",
+    "correction": "corrected",
+    "audit": "audit recorded",
+    "withdrawal": "audit withdrawn",
+    "relabel": "relabelled",
+    "dispute": "disputed",
+    "removal": "removed from the board",
+}
+
+
+class Preview(NamedTuple):
+    """The changes that publishing would make."""
+
+    files: list[SpaceFileChange]
+    rows: list[RowChange]
+    others: int
+    """Number of files on the Space that are of no board, or of pages of earlier ones."""
+    models: int
+    """Number of models on the new board."""
+
+
+def published_line(resource: str, published: Published) -> str:
+    """Return the outcome of publishing in one line."""
+    generation = generation_name(published.manifest)
+    if published.outcome is PublishOutcome.UNCHANGED:
+        return f"{resource}: nothing changed; {generation} is live at {published.commit[:SHORT]}"
+    return (
+        f"{resource}: published {generation} as {published.commit[:SHORT]}, read back and verified"
+    )
+
+
+def preview_line(resource: str, manifest: Manifest, live: Manifest | None) -> str:
+    """Return which generation would replace which."""
+    former = "as the first board" if live is None else f"in place of {generation_name(live)}"
+    return f"{resource}: would publish {generation_name(manifest)}, {former}"
+
+
+def generation_name(manifest: Manifest) -> str:
+    """Return short ids of a generation and its commit."""
+    return f"generation {manifest.generation[:SHORT]} of commit {manifest.source_commit[:SHORT]}"
+
+
+def change_lines(preview: Preview) -> Iterator[str]:
+    """Yield the changes of publishing: the rows of the board, then the files."""
+    files, rows = preview.files, preview.rows
+    changed = [file for file in files if file.sign is not Sign.SAME]
+    size = sum(file.bytes for file in changed)
+    yield ""
+    yield f"board: {_counts_text(rows, 'removed')}; {plural(preview.models, 'model')} in all"
+    for row in rows[:ROWS_MAX]:
+        facts = [_fact(fact) for fact in row.facts if _is_listed(row, fact)]
+        parts = "; ".join([*facts, *map(_move_text, row.moves)])
+        yield f"  {row.sign} {escape(row.model)}: {escape(parts)}"
+    if len(rows) > ROWS_MAX:
+        yield f"  and {plural(len(rows) - ROWS_MAX, 'more row')}"
+    yield ""
+    yield f"files: {_counts_text(changed, 'deleted')}; {size:,} bytes to upload"
+    for file in changed[:FILES_MAX]:
+        shown = f"  {file.bytes:,} bytes" if file.sign is not Sign.REMOVED else ""
+        yield f"  {file.sign} {escape(file.name)}{shown}"
+    if len(changed) > FILES_MAX:
+        yield f"  and {plural(len(changed) - FILES_MAX, 'more file')}"
+    if len(files) > len(changed):
+        yield f"  {plural(len(files) - len(changed), 'file')} unchanged"
+    if preview.others:
+        yield f"  {plural(preview.others, 'file')} of earlier boards or of others, kept"
+    yield ""
+    yield "nothing was uploaded"
+
+
+def _counts_text(changed: Sequence[SpaceFileChange | RowChange], removed: str) -> str:
+    words = {Sign.ADDED: "added", Sign.CHANGED: "changed", Sign.REMOVED: removed}
+    signs = Counter(item.sign for item in changed)
+    counts = [f"{signs[sign]} {word}" for sign, word in words.items() if signs[sign]]
+    return ", ".join(counts) or "none would change"
+
+
+def _is_listed(row: RowChange, fact: PublishedFact) -> bool:
+    """Whether to list a fact; of added and removed rows, only authorship, evidence and audit."""
+    is_changed = row.sign is Sign.CHANGED and fact.name not in OTHER_WORDS
+    return is_changed or fact.name in {"authorship", "evidence", "audit"}
+
+
+def _fact(fact: PublishedFact) -> str:
+    if fact.name == "audit":
+        audits = (v for v in fact[1:] if isinstance(v, dict))
+        return " -> ".join(map(audit_words, audits)) or "no audit any more"
+    values = (v if v is None or isinstance(v, str) else json.dumps(v) for v in fact[1:])
+    return f"{fact.name} {_arrow(*values)}"
+
+
+def _move_text(move: PublishedMove) -> str:
+    if move.was == move.will_be:
+        return f"{move.regime} other scores than {SCORE}"
+    return f"{move.regime} {_arrow(*(None if p is None else _place_text(p) for p in move[1:]))}"
+
+
+def _arrow(was: str | None, will_be: str | None) -> str:
+    return " -> ".join(text for text in (was, will_be) if text is not None)
+
+
+def _place_text(position: PublishedPlace) -> str:
+    score = f"{position.score:.4f}" if math.isfinite(position.score) else "no score"
+    return f"{score} (#{position.rank})"
+
+
+def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]:
+    """Yield which generation is live, whether it is the expected one, and what comes next."""
+    publish = next_line(f"geneb-ci publish --space {resource.removeprefix('spaces/')}")
+    live = health.live
+    if live is None:
+        yield f"{resource} at {health.head[:SHORT]}: {_MEANING[LiveStatus.NOTHING]}"
+        yield from _service_lines(health)
+        yield publish
+        return
+    yield f"{resource} at {health.head[:SHORT]}: {generation_name(live)} is live"
+    if health.standing is LiveStatus.ROLLED_BACK and live.rollback is not None:
+        yield (
+            f"published by a rollback, in place of {live.rollback.former_generation[:SHORT]}; the "
+            "next change of main replaces it"
+        )
+    else:
+        yield _MEANING[health.standing]
+    if health.standing not in {LiveStatus.CURRENT, LiveStatus.AHEAD}:
+        yield f"main: {generation_name(main)}"
+    for name in health.altered:
+        yield f"modified on the Space: {escape(name)}"
+    if health.altered:
+        yield "these files differ from the published ones, which publishing again restores"
+    else:
+        yield f"{plural(len(live.files), 'file')} identical to the published ones"
+    yield from _service_lines(health)
+    if health.standing is LiveStatus.AHEAD:
+        yield next_line("git pull")
+    elif health.altered and health.standing is LiveStatus.ROLLED_BACK:
+        yield publish.replace("publish", f"rollback {live.generation[:SHORT]}", 1)
+    elif health.altered or health.standing in {LiveStatus.BEHIND, LiveStatus.OTHER}:
+        yield publish
+
+
+def _service_lines(health: Health) -> Iterator[str]:
+    """Yield why visitors do not see the board, or where they do."""
+    yield from (f"the Space {escape(hindrance)}" for hindrance in health.hindrances)
+    if health.hindrances or health.live is None:
+        return
+    if health.address is None:
+        yield "what visitors get was not looked at: the Hub names no address of the Space"
+    else:
+        yield f"visitors get this generation at {escape(health.address)}"
+
+
+def models_of(ledger: Ledger) -> list[str]:
+    """Return the models of all rows that ever existed, sorted."""
+    return sorted({event.model for event in ledger.events}, key=lambda name: (name.lower(), name))
+
+
+def row_history(ledger: Ledger, model: str, width: int = WIDTH) -> Iterator[str]:
+    """Yield the history of one row, oldest first; nothing if there never was such a row.
+
+    Events of the same commit are in one paragraph.
+    """
+    row_events = (event for event in ledger.events if event.model == model)
+    commits = [
+        list(events) for _, events in itertools.groupby(row_events, lambda event: event.commit)
+    ]
+    for events in commits:
+        yield ""
+        yield from _paragraph(events, width)
+    if commits:
+        yield ""
+        yield "`git show COMMIT -- FILE` shows how a commit changed the evidence"
+
+
+def _paragraph(events: list[Event], width: int) -> Iterator[str]:
+    first = events[0]
+    yield f"{first.when}  {'; '.join(WORDS[event.kind] + _levels(event) for event in events)}"
+    for title, text in (("why", first.why), ("who", first.who)):
+        yield textwrap.fill(
+            f"{title}: {escape(text)}", width, initial_indent="  ", subsequent_indent="       "
+        )
+    yield f"  commit: {first.commit}"
+    for evidence in dict.fromkeys(event.evidence for event in events):
+        yield f"  evidence: {escape(evidence.path)}"
+        yield f"    {f'sha256 {evidence.sha256}' if evidence.sha256 else 'deleted'}"
+
+
+def _levels(event: Event) -> str:
+    # A change of level is a separate event.
+    if event.kind == "dispute" and event.former_level:
+        return f", was {escape(level_word(event.former_level))}"
+    if event.kind == "relabel" and event.former_level and event.level:
+        return f", {escape(level_word(event.former_level))} -> {escape(level_word(event.level))}"
+    if event.kind == "include" and event.level:
+        return f", {escape(level_word(event.level))}"
+    return ""
+
+
+def event_lines(ledger: Ledger) -> Iterator[str]:
+    """Yield one line per event."""
+    for event in ledger.events:
+        yield (
+            f"{event.when}  {event.commit[:COMMIT_SHOWN]}  {event.kind:<10}  {escape(event.model)}"
+            f"{_levels(event)}  {escape(event.why)}  ({escape(event.who)})"
+        )
