@@ -326,8 +326,9 @@ def decide(
     if is_rescored and not failed and not aborted:
         recomputed = _recomputed(by_receipt, requirements)
     evidence: Evidence
+    differ = "differs" if len(failed) == 1 else "differ"
     if failed:
-        evidence, basis, reason = Evidence.DISPUTED, failed, f"{_audits(failed)} failed"
+        evidence, basis, reason = Evidence.DISPUTED, failed, f"{_audits(failed)} {differ}"
     elif aborted:
         evidence, basis = Evidence.DISPUTED, []
         reason = f"the last {len(aborted)} runs were aborted: {', '.join(aborted)}"
