@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from geneb_ci.check.claims import fits_of, two_classes
-from geneb_ci.statistics.binary import Classes, runs, scores
+from geneb_ci.statistics.binary import Classes, fitting_runs, scores
 from geneb_ci.statistics.metrics import EXACT, ReportedTriple, Triple
 from reference_harness.formats.benchmark import Benchmark
 
@@ -114,7 +114,7 @@ def other_model(board: Board, rng: random.Random) -> Forgery:
 def _true(classes: Classes, cell: dict[str, float]) -> tuple[int, int]:
     """Return right predictions and rho of the one table behind a real cell."""
     value = Triple(cell["MCC"], cell["Acc"], cell["F1"])
-    first = next(runs(classes, ReportedTriple(value, Triple(EXACT, EXACT, EXACT))))
+    first = next(fitting_runs(classes, ReportedTriple(value, Triple(EXACT, EXACT, EXACT))))
     return first.right, first.first
 
 

@@ -204,7 +204,7 @@ def _runner(
     cache: bool,
     jobs: int | None,
 ) -> "CachedChecker | Checker":
-    """Return what checks files."""
+    """Return the checker of files, or its cached form."""
     if engine == "jsonschema":
         return _checker(rules, find, comparison_rows, engine)
     from geneb_ci.check.cached import CachedChecker

@@ -112,7 +112,7 @@ class Cache:
         return {name for name, at in zip(names, shard.tolist(), strict=True) if at >= 0}
 
     def _locate(self, names: Sequence[bytes]) -> EmbeddingPositions:
-        """Return what `_search` does, once shards of other machines are here that are needed."""
+        """Return the result of `_search`, after fetching the needed shards of other machines."""
         places = self._search(names)
         if self._mirror is not None and (places.shard < 0).any() and self._mirror.pull():
             return self._search(names)

@@ -245,7 +245,7 @@ def _meta(options: dict[str, Any], own_id: str, facts: ExtractorFacts) -> Meta:
 def _write(
     record: RunRecord, settings: Settings, meta: Meta | None, options: dict[str, Any]
 ) -> str:
-    """Write what was asked for, and return a line that says so."""
+    """Write the files that were asked for, and return a line that names them."""
     write_json(settings.output, record.model_dump())
     tasks = plural(len(record.tasks), "task")
     lines = f"wrote {settings.output}: {tasks}, model_id {record.model_id}"

@@ -18,14 +18,14 @@ class ExtractorFacts:
     sha256: str
     siblings: dict[str, str]
     description: dict[str, Any]
-    """As `LoadedExtractor` has them."""
+    """This field and the four before it are those of `LoadedExtractor`."""
     parameters: int
     """Numbers of its largest torch module; 0 without one."""
     packages: dict[str, str]
     hardware: str
     tf32: bool
     numerics: dict[str, Any]
-    """As `environment.numerics` has them; empty without a torch module."""
+    """The result of `environment.numerics`; empty without a torch module."""
     properties: dict[str, RunProperty]
     """What the extractor was seen to do; empty without a torch module."""
     lock_sha256: str | None = None
@@ -39,8 +39,12 @@ class ExtractorFacts:
 
 
 def facts_of(extractor: LoadedExtractor, device: str) -> ExtractorFacts:
-    """Return the facts, for which the extractor embeds a short sequence."""
+    """Return the facts, for which the extractor embeds a short sequence.
+
+    Settings of torch are read after that, as code of the extractor's may have left them.
+    """
     packages, parameters = environment.packages_of(extractor.extractor), _parameters(extractor)
+    properties = properties_of(extractor, device) if parameters else {}
     return ExtractorFacts(
         path=extractor.path,
         class_name=extractor.class_name,
@@ -53,7 +57,7 @@ def facts_of(extractor: LoadedExtractor, device: str) -> ExtractorFacts:
         hardware=environment.hardware(device),
         tf32=environment.tf32(device),
         numerics=environment.numerics(extractor.extractor) if parameters else {},
-        properties=properties_of(extractor, device) if parameters else {},
+        properties=properties,
     )
 
 

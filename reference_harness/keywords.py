@@ -25,7 +25,7 @@ def texts(arguments: Sequence[str], option: str) -> dict[str, str]:
 
 
 def values(option_texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return what texts mean: integers, true, false and none become such values."""
+    """Return the values that texts mean: integers, true, false and none become such values."""
     constants = {"true": True, "false": False, "none": None}
     return {
         key: int(value) if re.fullmatch(r"-?\d+", value) else constants.get(value, value)

@@ -28,7 +28,7 @@ class WeightFile(NamedTuple):
     name: str
     """Its path in the repository or folder of the model; else its name."""
     repository: str
-    """Of the Hub: `OWNER/NAME`; "" where nothing shows it."""
+    """Repository of the Hub, `OWNER/NAME`; "" where nothing shows it."""
     revision: str
 
 

@@ -120,7 +120,7 @@ def load(
 
 
 class BuiltIn(NamedTuple):
-    """How a submission names a built-in extractor."""
+    """Name and digest by which a submission identifies a built-in extractor."""
 
     path: str
     class_name: str

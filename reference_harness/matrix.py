@@ -27,7 +27,7 @@ class AnyMatrix(Protocol):
 
     @property
     def size(self) -> int:
-        """Their product."""
+        """Number of values: rows times columns."""
 
     def __len__(self) -> int:
         """Return the number of embeddings."""

@@ -97,7 +97,7 @@ def drift_of(
 
 
 def embedding_facts(rows: WidenedEmbeddings, digests: Sequence[bytes]) -> EmbeddingFacts:
-    """Return what is measured of (n, d) embeddings as scored; each sequence counts once."""
+    """Return the measurements of (n, d) embeddings as scored; each sequence counts once."""
     own = np.array(sorted({digest: row for row, digest in enumerate(digests)}.values()))
     total = np.zeros(rows.shape[1])
     for block in _blocks(rows, own):

@@ -31,7 +31,7 @@ _ALPHABET = np.frombuffer(b"ACGT", dtype=np.uint8)
 
 @dataclass(frozen=True)
 class MiniTask:
-    """How one task is made."""
+    """Parameters from which one task is generated."""
 
     id: str
     label: str
@@ -111,7 +111,7 @@ def no_cpg(chance: float) -> Plant:
     return plant
 
 
-def both(*plants: Plant) -> Plant:
+def all_of(*plants: Plant) -> Plant:
     """Plant several signals, one after the other."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
@@ -130,15 +130,15 @@ TASKS = (
              motif("CAGGTAAGT", "TTTTTTCAGG", "ACGATCATG"), 3, (60, 60)),
     MiniTask("mini_lncrna", "Weak repeat", "lncRNA", motif("AATAAT", "GGCGGC"), length=(200, 400)),
     MiniTask("mini_mouse", "Two motifs", "Mouse Enh.",
-             both(composition(0.0, 0.06), motif("TGACTCA", "CACGTG", chance=0.6)),
+             all_of(composition(0.0, 0.06), motif("TGACTCA", "CACGTG", chance=0.6)),
              length=(101, 101)),
     MiniTask("mini_tf", "Motif order", "TF Binding", order("TGACGTCA", "GGGCGGGG"),
              length=(101, 101)),
-    MiniTask("mini_species", "Four species", "Species Clf.", both(composition(0, 0, 0.15, 0.15),
+    MiniTask("mini_species", "Four species", "Species Clf.", all_of(composition(0, 0, 0.15, 0.15),
              motif("AAGCTT", "GAATTC", "AAGCTT", "GAATTC", copies=2)), 4, (60, 300)),
     MiniTask("mini_regulatory", "Rhythm of ten", "Regulatory", rhythm(10, "A", 0.8)),
     MiniTask("mini_phage", "Virus or phage", "Virus/Phage",
-             both(composition(0.0, 0.1), motif("GATC", "CTAG", copies=2)), length=(60, 500)),
+             all_of(composition(0.0, 0.1), motif("GATC", "CTAG", copies=2)), length=(60, 500)),
     MiniTask("mini_coding", "Rhythm of three", "Coding/NC", rhythm(3, "G", 0.35)),
     MiniTask("mini_chromatin", "Rare motif", "Chromatin Acc.",
              motif("CCGCGAGG", "CCACTAGG", copies=2, chance=0.5)),

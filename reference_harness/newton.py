@@ -7,12 +7,16 @@ Minimises, over weights W (d, K) and intercepts b (K,), with Z = X W + b,
 which is scikit-learn's logistic regression with C = 1; two classes have one column, as there. Each
 step solves the Newton system by conjugate gradients, whose products with the Hessian are sums over
 blocks of embeddings: the features are converted to float64 block by block, and no matrix is larger
-than (d + 1, d + 1). The preconditioner is the Hessian of a sample of the embeddings, averaged over
-the classes, which leaves few steps whatever the features' scales are.
+than (d + 1, d + 1). The first steps have no preconditioner, since word counts need none. Once they
+have taken as long as one costs, it is the Hessian of a sample of the embeddings, averaged over the
+classes, which leaves few steps whatever the features' scales are. It is factored in float32 where
+that resolves it, and from the products of embeddings with each other where they are fewer than
+columns. Gradients, products and steps are in float64, so that it decides how long the way to the
+optimum is, and not where it ends.
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -37,18 +41,34 @@ four on, the sample's Hessian is within a factor of about two to four of the who
 direction."""
 SAMPLE_FACTOR = 4
 CHANGE_MIN = 1e-9
-"""A full step that moves no decision value by more than this share of the largest one is the last:
-the next would move it by the square. Far below the tie of a canonical prediction, 1e-6."""
+"""Share of the largest decision value by which those of a solution may differ from those of the
+optimum: far below the tie of a canonical prediction, 1e-6."""
+EXPECTED_SAFETY = 100.0
+"""Factor on the change that is expected of a next step: the part of the last one that conjugate
+gradients left open, and its square, which is Newton's own error."""
 STEPS = 100
-"""Steps of Newton; data sets measured took 6 to 18."""
+"""Steps of Newton; data sets measured took 3 to 18."""
 INNER_STEPS = 2000
 """Steps of conjugate gradients in one step of Newton; data sets measured took up to 160."""
 FORCING = 0.1
-"""Largest relative residual of a Newton system; it shrinks with the gradient."""
-FORCING_LEAST = 1e-4
+"""Largest relative residual of a Newton system. It shrinks with the change of decision values that
+the step before lets expect, to which Newton's own error is proportional."""
+FORCING_LEAST = 1e-5
 SUFFICIENT = 1e-4
 """Armijo's constant."""
 HALVINGS = 40
+PRODUCTS_PER_NUMBER = 45
+"""Multiplications in float32 of two matrices in the time in which an inner step reads one number of
+the features: 21 ps and 0.47 ns on the processor measured."""
+NOISE_MAX = 0.01
+"""Rounding of a product with the Hessian, beside the product, up to which it is in float32."""
+TRACE_NOISE_MAX = 4.0
+"""Rounding of the trace of a Hessian up to which it is factored in float32. The penalty adds 1 to
+each eigenvalue, and the largest is far below the trace."""
+LENGTH_SAFETY = 1.01
+"""Factor on a length whose square was summed in float32, over at most 8,192 columns."""
+FORETOLD = 5
+"""Inner steps after which their number is foretold from how fast the residual fell."""
 
 
 class NotSolvedError(Exception):
@@ -103,40 +123,62 @@ class _Problem:
         self.x = held(x)
         self.block = max(1, BLOCK_BYTES // (8 * self.width))
         self.room = np.empty((min(self.rows, max(1, PASS_BYTES // (8 * self.width))), self.width))
+        self.longest = self._longest()
+        noise = self.longest * self.width**0.5 * np.finfo(np.float32).eps
+        self.number = np.float32 if noise < NOISE_MAX else np.float64
 
-    def blocks(self) -> Iterator[tuple[slice, Matrix]]:
-        """Yield the features block by block; a block is overwritten by the next."""
+    def _longest(self) -> float:
+        """Return at least the length of the longest embedding."""
+        blocks = self.blocks(np.float32)
+        squares = (np.einsum("ij,ij->i", block, block).max() for _, block in blocks)
+        return LENGTH_SAFETY * float(np.sqrt(max(squares)))
+
+    def blocks(self, number: type = np.float64) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
+        """Yield the features block by block in a floating type; the next overwrites a block."""
         step = len(self.room)
         for start in range(0, self.rows, step):
             part = slice(start, min(start + step, self.rows))
-            yield part, float64_block(self.x[part], self.room)
+            block = self.x[part]
+            is_single = number == np.float32
+            yield part, np.asarray(block, number) if is_single else float64_block(block, self.room)
 
-    def values(self, solution: Matrix) -> Matrix:
-        """Return X W + b, (n, c); the last line of `solution` is b."""
-        products = np.empty((self.rows, self.columns))
+    def at(self, solution: Matrix) -> "_Point":
+        """Return the decision values [X 1] `solution` and what follows from them, in one pass."""
+        values, chances = np.empty((2, self.rows, self.columns))
+        gradient = np.zeros(solution.shape)
         for part, block in self.blocks():
-            np.matmul(block, solution[:-1], out=products[part])
-        products += solution[-1]
-        return products
+            np.matmul(block, solution[:-1], out=values[part])
+            values[part] += solution[-1]
+            chances[part] = self.probabilities(values[part])
+            residuals = self.residuals(chances[part], self.targets[part])
+            gradient[:-1] += block.T @ residuals
+            gradient[-1] += residuals.sum(axis=0)
+        gradient[:-1] += solution[:-1]
+        return _Point(values, gradient, _Curvature(chances, binary=self.binary))
 
-    def pulled(self, values: Matrix) -> Matrix:
-        """Return [X 1]^T values, (d + 1, c)."""
-        sums = np.zeros((self.width + 1, self.columns))
-        for part, block in self.blocks():
-            sums[:-1] += block.T @ values[part]
-        sums[-1] = values.sum(axis=0)
-        return sums
+    def curved(self, direction: Matrix, curvature: "_Curvature") -> tuple[Matrix, Matrix]:
+        """Return the Hessian's product with a direction, and the change of the values along it.
 
-    def curved(self, direction: Matrix, curvature: "_Curvature") -> Matrix:
-        """Return the Hessian's product with a direction, in one pass over the features."""
+        Both take one pass over the features.
+        """
         product = np.zeros(direction.shape)
-        for part, block in self.blocks():
-            moved = block @ direction[:-1] + direction[-1]
-            bent = curvature.product(part, moved)
-            product[:-1] += block.T @ bent
+        moved = np.empty((self.rows, self.columns))
+        along = direction[:-1].astype(self.number)
+        for part, block in self.blocks(self.number):
+            moved[part] = block @ along
+            moved[part] += direction[-1]
+            bent = curvature.product(part, moved[part])
+            product[:-1] += block.T @ bent.astype(self.number)
             product[-1] += bent.sum(axis=0)
         product[:-1] += direction[:-1]
-        return product
+        return product, moved
+
+    def contrasted(self, solution: Matrix) -> Matrix:
+        """Return a solution less what its classes share: of that, the optimum has nothing.
+
+        The losses do not see it, so that what rounding adds of it would take many inner steps.
+        """
+        return solution if self.binary else solution - solution.mean(axis=1, keepdims=True)
 
     def loss(self, values: Matrix) -> float:
         """Return the sum of the losses, without the penalty."""
@@ -158,67 +200,83 @@ class _Problem:
         chances /= chances.sum(axis=1, keepdims=True)
         return chances
 
-    def residuals(self, probabilities: Matrix) -> Matrix:
+    def residuals(self, probabilities: Matrix, targets: npt.NDArray[np.int64]) -> Matrix:
         """Return probability minus target, (n, c)."""
         differences = probabilities.copy()
         if self.binary:
-            differences[:, 0] -= self.targets
+            differences[:, 0] -= targets
         else:
-            differences[self.each, self.targets] -= 1.0
+            differences[self.each[: len(targets)], targets] -= 1.0
         return differences
 
     def solved(self) -> Optimum:
         solution = np.zeros((self.width + 1, self.columns))
-        values = np.zeros((self.rows, self.columns))
-        loss = self.loss(values)
-        moved = np.inf
-        factor, most = None, 0
+        moved = expected = np.inf
+        preconditioner: _Preconditioner | None = None
+        worth = left = self._inner_steps_worth_a_factor
         for step in range(1, STEPS + 1):
-            curvature = _Curvature(self.probabilities(values), binary=self.binary)
-            gradient = self.pulled(self.residuals(curvature.probabilities))
-            gradient[:-1] += solution[:-1]
+            values, gradient, curvature = self.at(solution)
             if not np.isfinite(gradient).all():
                 msg = "the features are not finite, or beyond the range of float64"
                 raise NotSolvedError(msg)
-            if factor is None:
-                factor, most = self._preconditioner(curvature), INNER_STEPS
-            direction, inner = self._direction(gradient, curvature, factor, most)
-            # An older preconditioner is kept as long as it saves more than a new one costs.
-            most = self._inner_steps_worth_a_factor
-            factor = factor if inner < most else None
-            change = self.values(direction)
-            share, loss = self._along(solution, direction, values, change, gradient, loss)
+            largest = float(np.abs(values).max())
+            accepted = max(CHANGE_MIN * largest, np.finfo(np.float64).tiny)
+            excess = self._distance(gradient, curvature) / accepted
+            if excess <= 1.0:
+                return self._optimum(solution, step - 1)
+            # A preconditioner is kept until it has cost as many inner steps as a new one is worth.
+            is_new = left <= 0
+            if is_new:
+                preconditioner, left = self._factored(curvature), worth
+            forcing = min(FORCING, max(FORCING_LEAST, expected, FORCING / excess))
+            direction, change, inner, reached = self._direction(
+                gradient,
+                curvature,
+                preconditioner or _Plain(curvature),
+                forcing,
+                INNER_STEPS if is_new else left,
+            )
+            left -= 0 if is_new else inner
+            share = self._share(solution, direction, values, change, gradient)
             if share == 0.0:
                 # Nothing lowers the loss in float64 any more: the step before was the last.
                 if moved <= np.sqrt(CHANGE_MIN):
                     return self._optimum(solution, step)
                 break
             solution += share * direction
-            values += share * change
-            largest = max(1.0, float(np.abs(values).max()))
-            moved = share * float(np.abs(change).max()) / largest
-            if share == 1.0 and moved <= CHANGE_MIN:
+            largest = float(np.abs(values + share * change).max())
+            farthest = share * float(np.abs(change).max())
+            moved, expected = farthest / largest, (reached + farthest / 2) * farthest
+            if share == 1.0 and EXPECTED_SAFETY * expected <= CHANGE_MIN * largest:
                 return self._optimum(solution, step)
         msg = f"the last of {step} steps of Newton moved decision values by {moved:.1e} of the "
         msg += f"largest, expected {CHANGE_MIN:.0e} at most"
         raise NotSolvedError(msg)
 
+    def _distance(self, gradient: Matrix, curvature: "_Curvature") -> float:
+        """Return a bound of the distance of decision values from those of the optimum.
+
+        Once the intercepts are at their best for the weights, the objective is strongly convex in
+        the weights with the penalty's modulus, 1: their distance is at most the gradient. To get
+        there, intercepts shift residuals by as much as their own gradient in all.
+        """
+        intercepts = float(np.linalg.norm(gradient[-1]))
+        weights = float(np.linalg.norm(gradient[:-1])) + self.longest * intercepts
+        return 2.0 * self.longest * weights + intercepts / curvature.total
+
     def _optimum(self, solution: Matrix, steps: int) -> Optimum:
         return Optimum(solution[:-1], solution[-1], steps)
 
-    def _along(
+    def _share(
         self,
         solution: Matrix,
         direction: Matrix,
         values: Matrix,
         change: Matrix,
         gradient: Matrix,
-        loss: float,
-    ) -> tuple[float, float]:
-        """Return the share of a step that lowers the objective enough, and the objective there.
-
-        The share is 0 where none does.
-        """
+    ) -> float:
+        """Return the share of a step that lowers the objective enough; 0 where none does."""
+        loss = self.loss(values) + float((solution[:-1] * solution[:-1]).sum()) / 2
         slope = float((gradient * direction).sum())
         share = 1.0
         resolution = np.finfo(np.float64).eps * max(1.0, abs(loss))
@@ -229,76 +287,172 @@ class _Problem:
             if now <= loss + SUFFICIENT * share * slope or (
                 share == 1.0 and -slope <= resolution * self.rows and np.isfinite(now)
             ):
-                return share, now
+                return share
             share /= 2
-        return 0.0, loss
+        return 0.0
 
     @property
     def _sample_stride(self) -> int:
-        return max(1, self.rows // max(SAMPLE_EMBEDDINGS, SAMPLE_FACTOR * self.width))
+        return max(1, round(self.rows / max(SAMPLE_EMBEDDINGS, SAMPLE_FACTOR * self.width)))
 
     @property
     def _inner_steps_worth_a_factor(self) -> int:
-        """Inner steps that take about as long as a new preconditioner.
-
-        Half as many as operations say, since they wait for memory.
-        """
-        return int(self.width // (8 * self.columns * self._sample_stride))
+        """Inner steps that take about as long as a new preconditioner."""
+        few, many = sorted((-(-self.rows // self._sample_stride), self.width))
+        products = few * few * (many + few / 2)
+        read = self.rows * self.width * (1 + self.columns) / 2
+        return int(products / (PRODUCTS_PER_NUMBER * read))
 
     def _direction(
-        self, gradient: Matrix, curvature: "_Curvature", factor: Any, maximum: int
-    ) -> tuple[Matrix, int]:
-        """Solve the Newton system by preconditioned conjugate gradients; return the inner steps."""
-        from scipy.linalg import cho_solve  # slow to import, see `probe`
+        self,
+        gradient: Matrix,
+        curvature: "_Curvature",
+        preconditioner: "_Preconditioner",
+        forcing: float,
+        most: int,
+    ) -> tuple[Matrix, Matrix, int, float]:
+        """Solve the Newton system by preconditioned conjugate gradients.
 
-        solution = np.zeros(gradient.shape)
+        Returns the direction, the change of the values along it, the inner steps, or `most` where
+        as many would not do, and the residual that is left, as a share of the first.
+        """
+        solution, change = np.zeros(gradient.shape), np.zeros((self.rows, self.columns))
         residual = -gradient
-        eased: Matrix = cho_solve(factor, residual, check_finite=False)
+        eased = self.contrasted(preconditioner.eased(residual))
         direction = eased.copy()
         energy = first = float((residual * eased).sum())
-        size = np.sqrt(max(first, 0.0)) / self.rows
-        target_energy = min(FORCING, max(FORCING_LEAST, size)) ** 2 * first
+        target = forcing**2 * first
         inner = 0
-        while inner < maximum and energy > target_energy:
+        while inner < most and energy > target:
             inner += 1
-            bent = self.curved(direction, curvature)
+            bent, moved = self.curved(direction, curvature)
             stiffness = float((direction * bent).sum())
             if not stiffness > 0.0:
                 break
             length = energy / stiffness
             solution += length * direction
+            change += length * moved
             residual -= length * bent
-            eased = cho_solve(factor, residual, check_finite=False)
+            eased = self.contrasted(preconditioner.eased(residual))
             energy, before = float((residual * eased).sum()), energy
+            if inner == FORETOLD and target < energy:
+                fallen = np.log(max(energy / first, np.finfo(float).tiny))
+                if fallen >= 0.0 or FORETOLD * np.log(target / first) / fallen > most:
+                    inner = most
+                    break
             direction = eased + (energy / before) * direction
-        return solution, inner
+        return solution, change, inner, (max(energy, 0.0) / first) ** 0.5 if first else 0.0
 
-    def _preconditioner(self, curvature: "_Curvature") -> Any:
-        """Return the Cholesky factor of the sample's Hessian, (d + 1, d + 1)."""
+    def _factored(self, curvature: "_Curvature") -> "_Factored":
+        """Return the sample's Hessian, factored: by columns, or by embeddings where fewer."""
+        stride = self._sample_stride
+        picked = self.x[::stride]
+        weights = curvature.mean[::stride, None]
+        centre = np.zeros(self.width)
+        for part in self._parts(len(picked)):
+            centre += (float64_block(picked[part]).T @ weights[part])[:, 0]
+        centre /= max(float(weights.sum()), np.finfo(np.float64).tiny)
+        weights = weights * (self.rows / len(weights))
+        first = _weighed(picked[: self.block], weights[: self.block], centre, np.float64)
+        trace = float((first * first).sum()) * len(picked) / len(first)
+        resolved = trace * np.finfo(np.float32).eps < TRACE_NOISE_MAX
+        for number in (np.float32, np.float64) if resolved else (np.float64,):
+            factored = self._factored_in(number, picked, weights, centre)
+            if factored is not None:
+                return _Factored(*factored, centre, curvature.total)
+        msg = "the Hessian of the features cannot be factored"
+        raise NotSolvedError(msg)
+
+    def _parts(self, rows: int) -> list[slice]:
+        return [slice(start, start + self.block) for start in range(0, rows, self.block)]
+
+    def _factored_in(
+        self, number: type, picked: npt.NDArray[Any], weights: Matrix, centre: Matrix
+    ) -> tuple[Any, npt.NDArray[Any] | None] | None:
+        """Return a Cholesky factor, and the embeddings if it is of them; None where it has none."""
         from scipy.linalg import LinAlgError, cho_factor  # slow to import, see `probe`
 
-        stride = self._sample_stride
-        weights = curvature.mean[::stride]
-        weights = weights * (self.rows / len(weights))
-        hessian = np.zeros((self.width + 1, self.width + 1))
-        picked = self.x[::stride]
-        for start in range(0, len(picked), self.block):
-            block = float64_block(picked[start : start + self.block])
-            weight = weights[start : start + self.block, None]
-            bent = block * np.sqrt(weight)
-            hessian[:-1, :-1] += bent.T @ bent
-            hessian[-1, :-1] += (block * weight).sum(axis=0)
-        hessian[:-1, -1] = hessian[-1, :-1]
-        hessian[-1, -1] = weights.sum()
-        diagonal = np.arange(self.width)
-        hessian[diagonal, diagonal] += 1.0
-        # Where every embedding is sure of its class, the intercept has no curvature left.
-        hessian[-1, -1] += 1e-10 * self.rows + np.finfo(np.float64).tiny
+        embeddings = None
+        if len(picked) < self.width:
+            embeddings = _weighed(picked, weights, centre, number)
+            hessian = embeddings @ embeddings.T
+        else:
+            hessian = np.zeros((self.width, self.width), dtype=number)
+            for part in self._parts(len(picked)):
+                bent = _weighed(picked[part], weights[part], centre, number)
+                hessian += bent.T @ bent
+        hessian[np.diag_indices(len(hessian))] += 1.0
         try:
-            return cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
-        except (LinAlgError, ValueError) as error:
-            msg = f"the Hessian of the features cannot be factored: {error}"
-            raise NotSolvedError(msg) from error
+            factor = cho_factor(hessian.T, lower=True, overwrite_a=True, check_finite=False)
+        except (LinAlgError, ValueError):
+            return None
+        return factor, embeddings
+
+
+def _weighed(
+    rows: npt.NDArray[Any], weights: Matrix, centre: Matrix, number: type
+) -> npt.NDArray[Any]:
+    """Return embeddings less their centre, times the roots of their weights."""
+    bent: npt.NDArray[Any] = np.asarray(rows, number) - centre.astype(number)
+    bent *= np.sqrt(weights)
+    return bent
+
+
+class _Preconditioner(Protocol):
+    """An approximate inverse of the Hessian."""
+
+    def eased(self, residual: Matrix) -> Matrix:
+        """Return its product with a residual (d + 1, c)."""
+
+
+class _Plain:
+    """The penalty alone, and the curvature along the intercept."""
+
+    def __init__(self, curvature: "_Curvature") -> None:
+        self.total = curvature.total
+
+    def eased(self, residual: Matrix) -> Matrix:
+        eased = residual.copy()
+        eased[-1] /= self.total
+        return eased
+
+
+class _Factored:
+    """A Hessian of centred embeddings; centred, weights and intercepts do not touch each other.
+
+    With the embeddings A of a factor of I + A A^T, the inverse of I + A^T A is that of Woodbury.
+    """
+
+    def __init__(
+        self, factor: Any, embeddings: npt.NDArray[Any] | None, centre: Matrix, total: float
+    ) -> None:
+        self.factor = factor
+        self.embeddings = embeddings
+        self.centre = centre[:, None]
+        self.total = total
+
+    def eased(self, residual: Matrix) -> Matrix:
+        from scipy.linalg import cho_solve  # slow to import, see `probe`
+
+        number = self.factor[0].dtype
+        pulled = residual[:-1] - self.centre * residual[-1]
+        if self.embeddings is None:
+            weights = cho_solve(self.factor, pulled.astype(number), check_finite=False)
+        else:
+            inner = self.embeddings @ pulled.astype(number)
+            inner = cho_solve(self.factor, inner, check_finite=False)
+            weights = pulled - self.embeddings.T @ inner
+        intercepts = residual[-1] / self.total - (self.centre * weights).sum(axis=0)
+        return np.concatenate([weights, intercepts[None]]).astype(np.float64)
+
+
+class _Point(NamedTuple):
+    """What the objective is at a solution."""
+
+    values: Matrix
+    """Decision values (n, c)."""
+    gradient: Matrix
+    curvature: "_Curvature"
 
 
 class _Curvature:
@@ -309,6 +463,8 @@ class _Curvature:
         self.binary = binary
         variance = probabilities * (1.0 - probabilities)
         self.mean: Matrix = variance.mean(axis=1)
+        # Where every embedding is sure of its class, an intercept has no curvature left.
+        self.total = float(self.mean.sum()) + 1e-10 * len(variance) + np.finfo(np.float64).tiny
         self.variance = variance
 
     def product(self, part: slice, moved: Matrix) -> Matrix:

@@ -35,6 +35,10 @@ FLOAT64_BYTES_MAX = 1 << 28
 PREDICTED_EMBEDDINGS = 4096
 """Test sequences that are converted to float64 at once."""
 
+SPAN_FACTOR = 16
+"""Columns for each embedding from which the span of the embeddings is solved in: its basis costs
+n^2 d operations, which few-shot fits do not notice and larger ones do."""
+
 Matrix = npt.NDArray[np.float64]
 
 
@@ -63,15 +67,16 @@ class SolvedProbe(NamedTuple):
 def solve(train: AnyMatrix, labels: Labels, solver: str | None = None) -> SolvedProbe:
     """Solve the probe on (n, d) features and (n,) labels.
 
-    With fewer embeddings than columns the weights are in the span of the embeddings, so the problem
-    is solved there exactly, with n unknowns per class instead of d. `solver` forces "newton-cg" or
+    The weights are in the span of the embeddings, so those of few embeddings are solved for there
+    exactly, with n unknowns per class instead of d. `solver` forces "newton-cg" or
     "lbfgs".
 
     Raises ProbeError if none reaches the optimum.
     """
     classes, numbers = np.unique(labels, return_inverse=True)
     targets = numbers.astype(np.int64)
-    basis, rows = _in_span(train) if train.shape[0] < train.shape[1] else (None, train)
+    is_few = SPAN_FACTOR * train.shape[0] <= train.shape[1]
+    basis, rows = _in_span(train) if is_few else (None, train)
     fitted = _fitted(rows, targets, len(classes), solver)
     weights = fitted.weights if basis is None else basis @ fitted.weights
     intercepts = fitted.intercepts

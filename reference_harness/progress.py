@@ -101,7 +101,7 @@ class PrintingListener:
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def say_state(self) -> None:
-        """Write what is finished and what is embedded; nothing once all tasks are finished."""
+        """Write the numbers of finished and embedded tasks; nothing once all are finished."""
         if self._finished >= self._count:
             return
         now = f"{self._finished:,} of {plural(self._count, 'task')} finished"
@@ -119,7 +119,7 @@ Listeners = Callable[[int, str], Listener]
 
 @contextmanager
 def listeners(*, quiet: bool) -> Iterator[Listeners]:
-    """Return what suits the error stream, for several runs: bars are shown on a terminal alone."""
+    """Return the listeners of several runs that fit the error stream: bars on a terminal alone."""
     if quiet:
         yield lambda _tasks, _label: SilentListener()
         return

@@ -26,7 +26,7 @@ _OUTCOMES = {
 
 
 def properties_of(extractor: LoadedExtractor, device: str) -> dict[str, RunProperty]:
-    """Return what a few short sequences show of an extractor with a module of torch."""
+    """Return the properties that short sequences show of an extractor with a module of torch."""
     subject = Subject(spec=extractor.path, name_model="", device=device)
     subject.__dict__["loaded"] = extractor  # what the cached property would load again
     results = (attempt(slug, subject) for slug in EXTRACTOR_PROPERTIES)
@@ -36,7 +36,7 @@ def properties_of(extractor: LoadedExtractor, device: str) -> dict[str, RunPrope
 
 
 def properties_of_tasks(tasks: Mapping[str, TaskRecord]) -> dict[str, RunProperty]:
-    """Return what the tasks of a run show: whether all letters are read, and nothing drifts."""
+    """Return the properties that the tasks of a run show: letters read, and no drift."""
     measured = {name: task.measured for name, task in tasks.items() if task.measured is not None}
     if not measured:
         return {}

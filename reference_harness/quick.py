@@ -44,8 +44,8 @@ def with_quick(names: list[str], bench: Benchmark) -> list[str]:
     """
     if any(name.casefold() == QUICK for name in names) and bench.sha256 != quick().benchmark:
         msg = (
-            f"--tasks {QUICK}: chosen for GENEB alone, by its public rows; {bench.name} is another "
-            "definition: name its tasks, which `geneb-harness tasks` lists"
+            f"--tasks {QUICK} stands for tasks of GENEB, and the benchmark is {bench.name}: name "
+            "its tasks, which `geneb-harness tasks` lists"
         )
         raise OptionError(msg)
     return [

@@ -51,7 +51,7 @@ class Scorer:
         return "\n".join(f"{name:<{width}}  {_text(value)}" for name, value in members.items())
 
     def in_use(self) -> ScorerRef:
-        """Return what this process scores with: the scorer of record, or another and the reason."""
+        """Return the scorer of this process: the scorer of record, or another and the reason."""
         import numpy as np  # see the module's docstring
         import scipy
         import scipy.linalg  # loads its OpenBLAS

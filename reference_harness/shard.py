@@ -52,7 +52,7 @@ def checksum(header: bytes) -> bytes:
 
 
 def shape_of(shard: Path) -> Shape:
-    """Return what a shard's header says. Raises DamagedShardError unless bytes and size agree."""
+    """Return the shape in a shard's header. Raises DamagedShardError unless its size agrees."""
     with shard.open("rb") as stream:
         line = stream.readline(_HEADER_MAX)
     stated, _, text = line.removesuffix(b"\n").partition(b" ")

@@ -32,7 +32,7 @@ def meta_of(values: dict[str, Any]) -> Meta:
 
 
 def undeclared_fields(description: dict[str, Any]) -> list[str]:
-    """Return what an extractor has to declare before a 1.1 submission can be written."""
+    """Return the fields that an extractor has to declare before a 1.1 submission can be written."""
     embedding = description["embedding"]
     lacking = [key for key in MUST_DECLARE if embedding[key] == UNDECLARED]
     return lacking + (["source"] if description["model"]["kind"] == UNDECLARED else [])
@@ -77,7 +77,7 @@ def build(
 
 
 def _details(record: RunRecord, benchmark: Benchmark, version: FormatVersion) -> dict[str, Any]:
-    """Return what formats from 1.1 on have beside the scores. Raises OptionError."""
+    """Return the members of formats from 1.1 on beside the scores. Raises OptionError."""
     if lacking := undeclared_fields(record.model_dump()):
         msg = (
             f"the extractor does not declare {', '.join(lacking)}: add it as a class attribute, "
@@ -95,7 +95,7 @@ def _details(record: RunRecord, benchmark: Benchmark, version: FormatVersion) ->
 
 
 def _measured(record: RunRecord, version: FormatVersion) -> dict[str, Any]:
-    """Return what the run measured of its tasks, and saw of the extractor, for format 1.2.
+    """Return the measurements of tasks and properties of the extractor, for format 1.2.
 
     Nothing for a record of an older harness.
     """
@@ -137,7 +137,7 @@ def _run(record: RunRecord) -> dict[str, Any]:
 
 
 def _embedding_cost(record: RunRecord) -> dict[str, Any]:
-    """Return what embedding took, summed over the tasks of which this run embedded a part."""
+    """Return the cost of embedding, summed over the tasks of which this run embedded a part."""
     tasks = [task for task in record.tasks.values() if task.embedded_letters]
     seconds = sum(task.embed_seconds for task in tasks)
     if not seconds:

@@ -86,7 +86,7 @@ def revision(tasks: Iterable[TaskData]) -> str:
 
 
 def task_facts(data: TaskData, label: str, category: str) -> dict[str, Any]:
-    """Return what a benchmark definition says of a task, as JSON values."""
+    """Return the facts of a task in a benchmark definition, as JSON values."""
     return {
         "id": data.id,
         "label": label,

@@ -50,7 +50,7 @@ def read_submission(path: Path) -> dict[str, Any]:
         msg = f"{path}: {error.reason}"
         raise OptionError(msg) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        msg = f"{path}: no submission: run `geneb-ci check {path}`"
+        msg = f"{path} is no valid submission: run `geneb-ci check {path}`"
         raise OptionError(msg) from error
     if version == LATEST:
         msg = f"{path}: it has format {LATEST} already: nothing to do"
@@ -183,7 +183,7 @@ def _is_rounding(claimed: float, value: float, decimals: int) -> bool:
 
 
 def _other_evidence(document: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """Return what format 1.1 says of the run and its predictions otherwise than the record."""
+    """Return how format 1.1 contradicts the record on the run and its predictions."""
     run = document.get("run")
     wrong = [
         f"run.{key} differs"

@@ -73,7 +73,7 @@ def add_own(source: Path, inputs: Path) -> None:
 
 
 def collect(inputs: Path, outputs: Path) -> None:
-    """Write what the version that Python finds first makes of the inputs."""
+    """Write the outputs of the version that Python finds first, for the inputs."""
     for root in [*(inputs / name for name in BOARDS), *sorted((inputs / "rules").iterdir())]:
         results = outputs / root.relative_to(inputs)
         results.mkdir(parents=True)
@@ -128,7 +128,7 @@ def drop_digests(board: Path) -> None:
 
 
 def differences(before: Path, after: Path) -> Iterator[str]:
-    """Yield what differs between two folders of outputs, each file with its first lines."""
+    """Yield the differences between two folders of outputs, each file with its first lines."""
     names = {
         p.relative_to(side) for side in (before, after) for p in side.rglob("*") if p.is_file()
     }

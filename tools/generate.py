@@ -353,7 +353,7 @@ def known_files() -> str:
 
 
 def main() -> int:
-    """Write what differs, or with --check name it, and return the exit code."""
+    """Write the files that differ, or with --check name them, and return the exit code."""
     stale = []
     for name, text in generated().items():
         path = ROOT / name

@@ -188,7 +188,7 @@ def models_page() -> str:
 
 
 def in_short(run: RunOptions, lock: str) -> str:
-    """Return what an entry says was tried, without what the page says of all."""
+    """Return the trial that an entry describes, without the words that the page has for all."""
     how = "" if run.extractor == "builtin:huggingface" else f"run by {run.extractor or 'nothing'}"
     tried = (run.exercised or run.missing or "").replace(f" under {lock or None}", "")
     tried = tried.replace(LOOKALIKE, "lookalike")

@@ -31,7 +31,7 @@ class Package(NamedTuple):
     name: str
     version: str
     sha256: str
-    """Of the packed file."""
+    """Digest of the packed file."""
     path: str
 
 
@@ -229,7 +229,7 @@ def by_line(description: dict[str, Any]) -> str:
 
 
 def references(value: Any) -> set[str]:
-    """Return what a value refers to, at any depth."""
+    """Return the references in a value, at any depth."""
     if isinstance(value, list):
         return set().union(*map(references, value))
     if not isinstance(value, dict):

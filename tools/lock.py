@@ -49,7 +49,7 @@ class Lock(NamedTuple):
     options: tuple[str, ...] = ("--require-hashes",)
 
     def read(self) -> str:
-        """Return its text, which is empty where there is none yet."""
+        """Return the text of a lock, empty where the file does not exist."""
         path = ROOT / self.name
         return path.read_text(encoding="utf-8") if path.exists() else ""
 

@@ -79,7 +79,7 @@ def main() -> int:
 
 
 def output(*command: str) -> str:
-    """Return what a command prints, run at the root. Raises CalledProcessError."""
+    """Return the output of a command, run at the root. Raises CalledProcessError."""
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 

@@ -24,7 +24,7 @@ class Module(NamedTuple):
     name: str
     version: str
     sha256: str
-    """Of dist/<name>.min.js."""
+    """Digest of dist/<name>.min.js."""
 
 
 # In the order in which they are run: each after those it uses. d3-scale can also use d3-time and

@@ -73,18 +73,18 @@ class Measurements(StrictModel):
     """Measurements of a model on this machine."""
 
     sizes: dict[str, TaskSize]
-    start: float = Field(ge=0)
+    start_seconds: float = Field(ge=0)
     """Seconds of a run without sequences."""
-    per_letter: float = Field(ge=0)
+    seconds_per_letter: float = Field(ge=0)
     """Seconds."""
     embedding_bytes: Positive
-    peak: Count
+    peak_bytes: Count
     """Bytes of memory of the sample."""
-    reading: float = Field(ge=0)
+    listing_seconds: float = Field(ge=0)
     """Seconds that the harness takes to list the sequences of a task."""
-    scored: Positive
+    scored_sequences: Positive
     """Sequences of the task whose scoring was timed."""
-    scoring: float = Field(ge=0)
+    scoring_seconds: float = Field(ge=0)
     """Seconds of that."""
 
 
@@ -141,13 +141,13 @@ def measurements_of(
     say(f"timing the scoring on {smallest}")
     measurements = Measurements(
         sizes=sizes,
-        start=timed.start,
-        per_letter=timed.per_letter,
+        start_seconds=timed.start,
+        seconds_per_letter=timed.per_letter,
         embedding_bytes=values.shape[1] * values.dtype.itemsize,
-        peak=timed.peak,
-        reading=reading,
-        scored=sizes[smallest].sequences,
-        scoring=_scoring(prepared, smallest, values),
+        peak_bytes=timed.peak,
+        listing_seconds=reading,
+        scored_sequences=sizes[smallest].sequences,
+        scoring_seconds=_scoring(prepared, smallest, values),
     )
     prepared.work.keep(SAMPLED, measurements.model_dump_json(indent=1) + "\n")
     return measurements
@@ -202,7 +202,7 @@ class ExpectedWork(NamedTuple):
     """The sequences that an audit will embed."""
 
     runs: float
-    """Of the extractor."""
+    """Number of runs of the extractor."""
     letters: float
     """In the mean of all draws, or of the largest task where that has more."""
 
@@ -295,10 +295,10 @@ def cost_of(
     sizes = measurements.sizes
     largest = max((sizes[task].sequences for task in weights), default=0)
     scoring = {
-        task: 2 * measurements.reading
-        + max(0.0, measurements.scoring - measurements.reading)
+        task: 2 * measurements.listing_seconds
+        + max(0.0, measurements.scoring_seconds - measurements.listing_seconds)
         * sizes[task].sequences
-        / measurements.scored
+        / measurements.scored_sequences
         for task in weights
     }
     rows = sum(weight * sizes[task].sequences for task, weight in weights.items())
@@ -312,7 +312,7 @@ def cost_of(
         ),
         embedding=sum(weight * embedding[task] for task, weight in weights.items()),
         scoring=sum(weight * scoring[task] for task, weight in weights.items()),
-        memory=measurements.peak + largest * measurements.embedding_bytes,
+        memory=measurements.peak_bytes + largest * measurements.embedding_bytes,
         disk=rows * measurements.embedding_bytes + files,
         slowest=max(embedding.values(), default=0.0),
         setup=setup,
@@ -330,8 +330,8 @@ def variant_count(size: TaskSize, tasks: int) -> int:
 def _embedding(measurements: Measurements, task: str, tasks: int) -> float:
     """Return the seconds that a task takes in the sandbox, in an audit of so many tasks."""
     return (
-        RUNS * measurements.start
-        + _letters(measurements.sizes[task], tasks) * measurements.per_letter
+        RUNS * measurements.start_seconds
+        + _letters(measurements.sizes[task], tasks) * measurements.seconds_per_letter
     )
 
 

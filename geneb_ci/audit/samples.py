@@ -102,7 +102,7 @@ class Sample(Protocol[_P]):
         """Refuse a submission that has nothing to draw from, before anything is published."""
 
     def drawn_text(self, commitment: Commitment) -> str:
-        """Return what will be drawn, as part of a sentence."""
+        """Return the sample to be drawn, as part of a sentence."""
 
     def near(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
         """Return the roots of other receipts that are nearly this one: root to the reason.
@@ -123,7 +123,7 @@ class Sample(Protocol[_P]):
         """Return the drawn tasks, or the number of drawn embeddings, in one line."""
 
     def cost(self, prepared: PreparedRerun, plan: _P | None, setup: float, say: Say) -> str:
-        """Return what the rerun will cost, as lines of text; "" where nothing is left to pay.
+        """Return the cost of the rerun as lines of text; "" where nothing is left to pay.
 
         `plan` is None before the draw; `setup` is in seconds. Raises what refuses a machine that
         cannot carry it.
@@ -134,7 +134,7 @@ class Sample(Protocol[_P]):
     ) -> RerunResult:
         """Embed and score the sample again, compare it, and return the outcome."""
 
-    def finished(self, plan: _P, subject: AuditSubject, work: Work) -> RerunResult | None:
+    def finished_outcome(self, plan: _P, subject: AuditSubject, work: Work) -> RerunResult | None:
         """Return the outcome that an earlier call left in the work folder; None if not complete.
 
         Raises AuditRefused when the outcome does not follow from the plan and the folder.
@@ -218,7 +218,9 @@ class TaskSample:
         """Embed and score the drawn tasks again, and compare every cell of them."""
         return RerunResult(outcome_of(plan, prepared, clock, say))
 
-    def finished(self, plan: TaskPlan, subject: AuditSubject, work: Work) -> RerunResult | None:
+    def finished_outcome(
+        self, plan: TaskPlan, subject: AuditSubject, work: Work
+    ) -> RerunResult | None:
         """Return the outcome of the folder, computed again from the scores beside it."""
         outcome = work.read_as(OUTCOME, AuditOutcome) if work.has_result(OUTCOME) else None
         if outcome is None:
@@ -255,7 +257,7 @@ class EmbeddingSample:
             pass
 
     def drawn_text(self, commitment: Commitment) -> str:
-        """Return what will be drawn."""
+        """Return the sample to be drawn, in words."""
         return "embeddings of its receipt"
 
     def near(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
@@ -299,7 +301,7 @@ class EmbeddingSample:
     def cost(
         self, prepared: PreparedRerun, plan: EmbeddingPlan | None, setup: float, say: Say
     ) -> str:
-        """Return what a draw detects and costs; "" after the draw."""
+        """Return the power and the cost of a draw; "" after the draw."""
         if plan is not None:
             return ""
         benchmark = prepared.subject.benchmark
@@ -318,7 +320,7 @@ class EmbeddingSample:
         bytes_to_fetch: int = 0,
         fresh: int = 0,
     ) -> str:
-        """Return what a draw detects and costs, as lines; `bytes_to_fetch` are not here.
+        """Return the power and the cost of a draw as lines; `bytes_to_fetch` are not here.
 
         `fresh` sequences are embedded with it.
         """
@@ -344,7 +346,7 @@ class EmbeddingSample:
         files = functools.partial(receipt_files, folder=self.receipt, say=say)
         return rerun_embeddings(plan, prepared, files, clock, say)
 
-    def finished(
+    def finished_outcome(
         self, plan: EmbeddingPlan, subject: AuditSubject, work: Work
     ) -> RerunResult | None:
         """Return the outcome of the folder, where the embeddings that it names are beside it."""

@@ -189,7 +189,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
                 setup = time.monotonic() - began
                 cost = _shown_cost(request, prepared, plan, setup, say, show)
                 if request.dry_run:
-                    return AuditProgress(Exit.CLEAN, "dry run", cost=cost)
+                    return AuditProgress(Exit.CLEAN, "dry run", next=request.command, cost=cost)
                 if plan is None:
                     # Draw: the sample follows from the commitment and a beacon after it.
                     draw = _published_and_drawn(request, submission, prepared, signing, show)
@@ -216,10 +216,10 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
                 "commit it to the main branch, with what it names; once it is there, "
                 f"{work.folder} can be removed"
             )
-            say(next_line(_git(path.parent)))
     agrees = result.outcome.verdict == "agrees"
     code = Exit.CLEAN if agrees else Exit.ERRORS
-    return AuditProgress(code, result.outcome.verdict, outcome=result.outcome)
+    after = "" if path is None else _git(path.parent)
+    return AuditProgress(code, result.outcome.verdict, next=after, outcome=result.outcome)
 
 
 def draw_plan(
@@ -477,7 +477,7 @@ def finished_outcome(
     Raises AuditRefused when it does not follow from the plan and the folder.
     """
     if plan is not None:
-        return sample.finished(plan, subject, work)
+        return sample.finished_outcome(plan, subject, work)
     if not work.has_result(OUTCOME):
         return None
     raise AuditRefused(
@@ -498,8 +498,9 @@ def refuse_other(commitment: Commitment, folder: Path) -> None:
             continue
         published = read_commitment(path)
         raise AuditRefused(
-            f"--committed-at belongs to commitment {published.sha256}, which was shown here; now "
-            f"it is {commitment.sha256}, with another {_difference(published, commitment)}",
+            f"--committed-at is the time of commitment {published.sha256}, which was shown here; "
+            f"the files now make commitment {commitment.sha256}, with another "
+            f"{_difference(published, commitment)}",
             "check out what was committed to, or run the command without --committed-at and "
             "publish the new digest",
         )
@@ -528,7 +529,7 @@ def _shown_cost(
     show: Say,
     before: str = "",
 ) -> str:
-    """Return what is left to pay, and show it where its figures are not those shown before.
+    """Return the remaining cost, and show it where its figures differ from those shown before.
 
     "" where all is embedded.
     """

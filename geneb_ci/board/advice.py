@@ -211,7 +211,7 @@ def regimes_of(regime: str, facts: AdviceFacts) -> list[str]:
     return [*few[:1], *many[:1]]
 
 
-def matching(request: ModelRequest, tasks: Sequence[TaskRecord]) -> list[TaskRecord]:
+def matching_tasks(request: ModelRequest, tasks: Sequence[TaskRecord]) -> list[TaskRecord]:
     """Return the tasks of a species, or kingdom, and a category."""
     return [
         task

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.board.advice import MARGIN, Advice, ModelRequest, model_request
 from geneb_ci.board.columns import Entry, entry_of
-from geneb_ci.board.marks import decider, letters_read, marks_of, read_defects
+from geneb_ci.board.marks import letters_read, marks_of, read_defects, row_judge
 from geneb_ci.board.means import ranked_regimes
 from geneb_ci.board.page import INDEX, drop_former, page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
@@ -70,7 +70,7 @@ def entry_maker(layout: Layout) -> EntryMaker:
 
     Raises BadConfiguration, and BrokenRecordError where an audit record is broken.
     """
-    decided = decider(layout)
+    decided = row_judge(layout)
     registry, defects = ModelRegistry(layout), read_defects(layout)
     receipts_seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
     shared, benchmark = shared_errors(layout), benchmark_of(layout)
@@ -83,7 +83,9 @@ def entry_maker(layout: Layout) -> EntryMaker:
         receipt = published_state(submission, receipts_seen, days)
         letters = letters_read(submission, benchmark)
         entry = entry_of(submission, decision, registry, marks, receipt, letters)
-        return dataclasses.replace(entry, shared=shared, sha256=row.sha256, numbers=row.numbers)
+        return dataclasses.replace(
+            entry, shared_errors=shared, sha256=row.sha256, numbers=row.numbers
+        )
 
     return make_entry
 
@@ -152,7 +154,7 @@ def analyses_of(
     rows = list(entries)
     scores = uncertainty.all_scores(rows, benchmark)
     values = figure_values(rows, benchmark, boards)
-    advice_facts = recommend.known_of(rows, scores, benchmark, notes)
+    advice_facts = recommend.advice_facts_of(rows, scores, benchmark, notes)
     need = model_request(None, None, benchmark.regimes[0], None, None, None, MARGIN)
     ranks: dict[str, Callable[[], Any]] = {
         f"ranks {regime}": functools.partial(uncertainty.all_ranks, board)

@@ -75,7 +75,7 @@ class Entry:
     """Digest of the submission's file; "" for one that is in no file."""
     letters: str | None = None
     """Text on the letters that its run read, as the harness measured them."""
-    shared: SharedErrors | None = None
+    shared_errors: SharedErrors | None = None
     """Shared errors of the rows with published predictions: the same for all entries."""
     disputes: tuple[Mapping[str, Any], ...] = ()
     """Why it is disputed, as `marks.ShownDispute`: an audit each."""
@@ -131,10 +131,10 @@ def _disputes(decision: Decision) -> Iterator[dict[str, Any]]:
 
 
 class TableDisplay(NamedTuple):
-    """How the page's table of scores shows a column."""
+    """Display of a column in the page's table of scores."""
 
     sort: str
-    """Its name in the page's address, as in `sort=size`."""
+    """Name of the column in the page's address, as in `sort=size`."""
     said: str
     """The name of the column in "sorted by ..."."""
     title: str
@@ -150,7 +150,7 @@ class Column:
     key: str
     """Its key in the JSON files and in the page's data."""
     type: Any
-    """Its type in the schema."""
+    """Type of the value in the schema."""
     about: str
     """Its meaning, with its unit: the schema's and the documentation's description."""
     value: Callable[[Entry], object]
@@ -177,7 +177,7 @@ class Column:
 
 
 def _audit(entry: Entry) -> dict[str, Any] | None:
-    summary, left_out = entry.audit, entry.attestation.left_out
+    summary, left_out = entry.audit, entry.attestation.unconfirmed_regimes
     if summary is None:
         return None
     by_receipt = {"cells": summary.cells, "rows": summary.rows} if summary.rows else {}
@@ -499,7 +499,7 @@ def facts_of(entry: Entry, columns: Iterable[Column]) -> dict[str, Any]:
 
 
 def page_columns() -> list[dict[str, Any]]:
-    """Return what the page must know of each column to show, sort and download it."""
+    """Return the properties of each column by which the page shows, sorts and downloads it."""
     return [
         {
             "key": column.key,

@@ -244,10 +244,10 @@ def could_be_best(scores: ScoreColumn, among: Positions, c: float) -> Positions:
 
 
 class ComparedPair(NamedTuple):
-    """How two models compare by one score."""
+    """Comparison of two models by one score."""
 
     difference: float
-    """Of the first less the second."""
+    """Score of the first less that of the second."""
     low: float
     high: float
     """Simultaneous 95 % interval, corrected for all pairs."""
@@ -282,7 +282,7 @@ class Losses(NamedTuple):
 
 
 def losses(scores: ScoreColumn, among: Positions, c: float, accepted: float = math.inf) -> Losses:
-    """Return what choosing each model of a subset, which is not empty, loses by one score.
+    """Return the loss in one score from choosing each model of a subset that is not empty.
 
     Bounds are for models that score at most `accepted` below the highest: no other has a bound as
     low as that.

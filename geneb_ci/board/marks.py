@@ -238,7 +238,7 @@ def properties_seen(submission: Submission) -> str | None:
     return "; ".join(parts) or None
 
 
-def decider(layout: Layout) -> Callable[[str, str, str], Decision]:
+def row_judge(layout: Layout) -> Callable[[str, str, str], Decision]:
     """Return a function from digest, origin and scorer of a row to its decision, by all records.
 
     Raises BadConfiguration, and BrokenRecordError where a record is broken.

@@ -39,7 +39,7 @@ def numbers_of(submission: Submission, results: Results, benchmark: Benchmark) -
 
 
 def weighted_sums(values: Sequence[float], benchmark: Benchmark, power: int = 1) -> list[float]:
-    """Return what tasks add up to in macro, micro and each category, in board order.
+    """Return the weighted sums over tasks of macro, micro and each category, in board order.
 
     Each value is multiplied with the weight of its task to a power: 1 gives means, 2 variances.
     Sums are rounded once (math.fsum), so that no order of their parts changes a bit.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from posixpath import dirname, join, normpath
 
-from geneb_ci.board.texts import DIGEST_DIGITS, part_of
+from geneb_ci.board.texts import DIGEST_DIGITS, script_part
 from geneb_ci.common.errors import BrokenInstallation, unwritable
 from geneb_ci.common.files import write_files
 from geneb_ci.common.shipped import shipped
@@ -168,7 +168,7 @@ def with_data(page: Mapping[str, bytes], scripts: Iterable[str]) -> dict[str, by
     another version. A page that has another way to its data, such as a maintainer's own, is
     returned as it is.
     """
-    [data] = [name for name in scripts if part_of(name) == BASE]
+    [data] = [name for name in scripts if script_part(name) == BASE]
     addresses = {f"board-{BASE}.js": data}
     for name in (SCRIPT, STYLE):
         if name in page:
@@ -187,7 +187,7 @@ def drop_former(folder: Path, scripts: Iterable[str]) -> None:
     """
     try:
         for path in folder.iterdir():
-            if part_of(path.name) is not None and path.name not in scripts:
+            if script_part(path.name) is not None and path.name not in scripts:
                 path.unlink()
     except OSError as error:
         raise unwritable(str(folder), error, "name a folder that you may write to") from error

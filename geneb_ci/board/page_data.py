@@ -132,7 +132,7 @@ def _base(
     benchmark: Benchmark,
     advice: Advice | None,
 ) -> dict[str, Any]:
-    """Return what the first view needs; of standings, those by the mean of all tasks."""
+    """Return the data of the first view; of standings, those by the mean of all tasks."""
     index_of = {model: index for index, model in enumerate(ids)}
     diagnostics, first = values.get(DIAGNOSTICS), benchmark.regimes[0]
     columns = _columns(diagnostics, first, benchmark)
@@ -326,7 +326,7 @@ def _overall(standings: Standings, model: str) -> list[float | None] | None:
 
 
 def _claims(advice: Advice, index_of: Mapping[str, int]) -> dict[str, Any]:
-    """Return what the sentences of the first view rest on."""
+    """Return the claims behind the sentences of the first view."""
 
     def claim(claim: Claim) -> dict[str, Any]:
         return {
@@ -356,7 +356,7 @@ def _shared(
 
 
 def _decisions(diagnostics: Diagnosed, benchmark: Benchmark) -> dict[str, Any] | None:
-    """Return what the page decides by: the critical value of each regime, and the margin."""
+    """Return the numbers that the page decides by: critical values of regimes, and the margin."""
     if diagnostics is None:
         return None
     ranks = diagnostics["ranks"]

@@ -27,7 +27,7 @@ class BoardRow(NamedTuple):
     """A submission as a board takes it."""
 
     sha256: str
-    """Of its file."""
+    """Digest of the file."""
     origin: str
     scorer: str
     """Digest of the scorer that its run names, or ""."""

@@ -179,7 +179,7 @@ def _smaller(advice: Advice) -> str:
 
 
 def _doubts(model: str, row: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what should be known of a row before it is relied on."""
+    """Yield the doubts about a row that a reader should know."""
     reason = _EVIDENCE.get(Evidence(row["evidence"]))
     if reason is not None:
         yield f"`{model}` is {row['authorship']}, and {reason}."

@@ -22,7 +22,7 @@ from geneb_ci.board.advice import (
     ModelRequest,
     RegimeAdvice,
     exact_need,
-    matching,
+    matching_tasks,
     read_built,
     regimes_of,
 )
@@ -42,7 +42,7 @@ from geneb_ci.models.tasks import TaskNotes
 from reference_harness.formats.benchmark import Benchmark
 
 
-def known_of(
+def advice_facts_of(
     entries: Iterable[Entry],
     boards: Mapping[str, RegimeScores],
     benchmark: Benchmark,
@@ -57,7 +57,7 @@ def known_of(
     )
 
 
-def known_of_built(values: Mapping[str, Mapping[str, Any]]) -> AdviceFacts:
+def built_advice_facts(values: Mapping[str, Mapping[str, Any]]) -> AdviceFacts:
     """Return the facts that advice is made from, of the files of a built board."""
     tasks = [task["id"] for task in values[TASKS]["tasks"]]
     ranks = values[DIAGNOSTICS]["ranks"]
@@ -97,7 +97,7 @@ def _built_scores(scores: Sequence[float], numbers: Sequence[Sequence[float]]) -
 
 def advise_built(folder: Path, request: ModelRequest, margin: float) -> Advice:
     """Return advice from the files of a built board. Raises UsageProblem."""
-    advice_facts = known_of_built(read_built(folder, DIAGNOSTICS, LEADERBOARD, TASKS))
+    advice_facts = built_advice_facts(read_built(folder, DIAGNOSTICS, LEADERBOARD, TASKS))
     return advise(exact_need(request, advice_facts), advice_facts, margin)
 
 
@@ -110,7 +110,7 @@ def advise_rows(
 ) -> Advice:
     """Return advice from rows. Raises UsageProblem for a name that the board does not have."""
     rows = list(entries)
-    advice_facts = known_of(rows, {}, benchmark, notes)
+    advice_facts = advice_facts_of(rows, {}, benchmark, notes)
     exact = exact_need(request, advice_facts)
     boards = all_scores(rows, benchmark, regimes_of(exact.regime, advice_facts))
     return advise(exact, advice_facts._replace(boards=boards), margin)
@@ -124,7 +124,7 @@ class Candidates(NamedTuple):
     critical: float
     tasks: Sequence[str]
     numbers: Floats
-    """As `uncertainty.task_numbers` gives them."""
+    """Numbers by task, as `uncertainty.task_numbers` returns them."""
 
     def mean(self, without: int | None = None) -> ScoreColumn:
         """Return the mean of each model over the tasks, or over all but one of them."""
@@ -148,10 +148,10 @@ class Candidates(NamedTuple):
 
 def advise(request: ModelRequest, facts: AdviceFacts, margin: float) -> Advice:
     """Return the models that meet a need, whose names are those of the board."""
-    matched = matching(request, facts.tasks)
+    matched = matching_tasks(request, facts.tasks)
     tasks = [task["id"] for task in matched]
     regimes = regimes_of(request.regime, facts)
-    models = _meeting(request, facts, regimes)
+    models = _qualifying(request, facts, regimes)
     advice = Advice(
         need=request,
         margin=margin,
@@ -181,7 +181,7 @@ def advise(request: ModelRequest, facts: AdviceFacts, margin: float) -> Advice:
     return advice.model_copy(update={"why": reasons_of(advice, facts)})
 
 
-def _meeting(request: ModelRequest, facts: AdviceFacts, regimes: Sequence[str]) -> list[str]:
+def _qualifying(request: ModelRequest, facts: AdviceFacts, regimes: Sequence[str]) -> list[str]:
     """Return the models that meet size and evidence and are ranked in some regimes."""
     least = None if request.evidence is None else Evidence(request.evidence)
     ranked = [set(facts.boards[regime].models) for regime in regimes]

@@ -274,7 +274,7 @@ def leaderboards(
 
 
 def published_tasks(benchmark: Benchmark, notes: TaskNotes) -> list[dict[str, Any]]:
-    """Return what is published of each task, in board order."""
+    """Return the published facts of each task, in board order."""
     facts = notes.facts(benchmark.tasks)
     return [
         {"id": task.id, "label": task.label, "cat": task.category} | facts[task.id]
@@ -287,7 +287,7 @@ def figure_values(
     benchmark: Benchmark,
     boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Return what figures are computed from: files of the board as values, by name.
+    """Return the inputs of figures: files of the board as values, by name.
 
     `boards` is what `leaderboards` gave for these entries, where the caller has it.
     """

@@ -50,7 +50,7 @@ def script_name(part: str, digest: str) -> str:
     return f"board-{part}.{digest}.js"
 
 
-def part_of(name: str) -> str | None:
+def script_part(name: str) -> str | None:
     """Return the part of the page's data that a script has, of whichever board; None for others."""
     match = _SCRIPT.fullmatch(name)
     return match["part"] if match else None

@@ -130,7 +130,7 @@ def all_scores(
     listed = list(entries)
     numbers = {id(entry.submission): entry.numbers for entry in listed}
     rows = [entry.submission for entry in listed]
-    noted = next((entry.shared for entry in listed if entry.shared is not None), None)
+    noted = next((entry.shared_errors for entry in listed if entry.shared_errors is not None), None)
     packed = functools.partial(_kept_scores, numbers)
     return {
         regime: regime_scores(rows, regime, benchmark, noted, packed)
@@ -148,7 +148,7 @@ def ranked_intervals(
     benchmark: Benchmark,
     ranks: Mapping[str, Mapping[str, RankRanges]],
 ) -> Intervals:
-    """Return what `intervals` gives; `ranks` are those of each regime by score."""
+    """Return the result of `intervals`; `ranks` are those of each regime by score."""
     return Intervals(
         {
             regime: _regime_intervals(board, regime, benchmark, ranks[regime])
@@ -183,7 +183,7 @@ def draw_variance(regime: str, benchmark: Benchmark) -> float:
 
 
 def spread_of(scores: ScoreColumn) -> Floats:
-    """Return what is uncertain of each variance: its square over its degrees of freedom."""
+    """Return the uncertainty of each variance: its square over its degrees of freedom."""
     return np.asarray(scores.variance * scores.variance / scores.freedom)
 
 
@@ -240,7 +240,11 @@ def regime_scores(
     raw = b"".join((packed or _packed_scores)(row, regime, benchmark) for row in ranked)
     whole = np.frombuffer(raw, dtype=float).reshape(len(ranked), _width(benchmark)).T.copy()
     by_name, (has_seeds,), by_task = np.split(whole, [3 * len(names), 3 * len(names) + 1])
-    places = shared_errors.places(ranked) if shared_errors is not None else [None] * len(ranked)
+    places = (
+        shared_errors.triangle_positions(ranked)
+        if shared_errors is not None
+        else [None] * len(ranked)
+    )
     triangles = shared_errors.regimes.get(regime, {}) if shared_errors is not None else {}
     return RegimeScores(
         models=tuple(row.model_id for row in ranked),
@@ -328,7 +332,7 @@ def _kept_scores(
     regime: str,
     benchmark: Benchmark,
 ) -> bytes:
-    """Return what `_packed_scores` gives of a row, from its numbers if they have that."""
+    """Return the result of `_packed_scores` for a row, from its numbers if they have it."""
     row_numbers = numbers[id(submission)]
     if row_numbers is not None and regime in row_numbers.errors:
         return row_numbers.errors[regime]
@@ -348,7 +352,7 @@ def task_errors(entry: Entry, regime: str, benchmark: Benchmark) -> list[float]:
 
 
 def row_errors(submission: Submission, results: Results, benchmark: Benchmark) -> dict[str, bytes]:
-    """Return what `row_scores` gives in every regime in which a row is ranked, as numbers."""
+    """Return the result of `row_scores` in every regime in which a row is ranked, as numbers."""
     regimes = ranked_regimes(submission, benchmark)
     return {regime: _packed_scores(submission, regime, benchmark, results) for regime in regimes}
 

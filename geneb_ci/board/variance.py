@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from geneb_ci.check.claims import Results, fits_of, readings, results_of
 from geneb_ci.common.errors import BadConfiguration
-from geneb_ci.statistics.binary import BinaryTable, Classes, runs, table
+from geneb_ci.statistics.binary import BinaryTable, Classes, fitting_runs, table
 from geneb_ci.statistics.metrics import ReportedTriple, Triple
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission, SubmissionV11
@@ -50,7 +50,7 @@ class Cells(NamedTuple):
     scores: Floats
     """MCC as claimed; -0.0 is 0.0."""
     variance: Floats
-    """Of the score, in squared MCC."""
+    """Variance of the score, in squared MCC."""
     seeds: Floats
     """The part of the variance that the spread of the seeds tells; 0 where they are not known."""
     freedom: int
@@ -66,11 +66,11 @@ class _Sizes(NamedTuple):
     """Positions of the tasks of two classes whose sizes are known."""
     small: Floats
     large: Floats
-    """Their class sizes."""
+    """Sizes of the larger class; `small` has those of the smaller one."""
     multi_class: npt.NDArray[np.intp]
     """Positions of the others."""
     total: Floats
-    """Their numbers of sequences."""
+    """Numbers of sequences of the other tasks."""
 
 
 @functools.lru_cache(maxsize=4)
@@ -180,7 +180,7 @@ def recovered_table(classes: Classes, reported: ReportedTriple) -> BinaryTable:
     Where rounding leaves several, they differ by less than the rounding, which is far below the
     standard error.
     """
-    first = next(runs(classes, reported), None)
+    first = next(fitting_runs(classes, reported), None)
     if first is not None:
         return table(classes, first.right, first.first + (len(first) // 2) * 2)
     near = near_mean(np.float64(classes.small), np.float64(classes.large), reported.value)

@@ -135,13 +135,13 @@ def _digest_parts(digest: "hashlib._Hash", *parts: bytes) -> None:
 
 
 def _facts(layout: Layout) -> list[str]:
-    """Return what a layout says, as texts."""
+    """Return the settings of a layout as texts."""
     paths = (layout.submissions, layout.cards, layout.extractors, layout.benchmark, layout.policy)
     return [layout.kind.value, str(layout.root), *map(str, paths)]
 
 
 def _settings(layout: Layout) -> Iterator[Path]:
-    """Yield what a check may read beside rows: settings, cards, extractors, policy.
+    """Yield the files that a check may read beside rows: settings, cards, extractors, policy.
 
     What is no file there, such as a folder or a broken link, is included: it cannot be read.
     """

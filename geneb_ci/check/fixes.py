@@ -82,7 +82,7 @@ class Fixed:
 
 
 def fixed_file(path: Path, checker: Checker) -> Fixed:
-    """Return what can be repaired in a file; one with errors of its bytes or JSON is left.
+    """Return the repairs of a file; one with errors of its bytes or JSON is left as it is.
 
     Raises NothingChecked if it cannot be opened, BadConfiguration if its settings are invalid.
     """

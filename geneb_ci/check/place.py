@@ -208,7 +208,7 @@ def compared_folder(
 def folder_context(
     folder: Path, find: Finder, given_files: Iterable[Path], comparison_rows: ComparisonRows | None
 ) -> FolderContext:
-    """Return what the files of a folder are checked against.
+    """Return the context in which the files of a folder are checked.
 
     `given_files` are the files being checked; they are also compared with each other.
     Raises BadConfiguration if the settings, the benchmark or the policy cannot be used.

@@ -97,7 +97,7 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(result: FileResult) -> Outcome:
-    """Return what a report keeps of the result of one file."""
+    """Return the part of the result of one file that a report keeps."""
     frames = {
         finding: frame
         for finding in result.findings

@@ -199,18 +199,18 @@ class Checker:
 
 
 def _facts(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
-    """Return what the model registry says of a document's model."""
+    """Return the model registry's facts about a document's model."""
     model_id = document.value.get("model_id") if isinstance(document.value, dict) else None
     return registry.get(model_id, {}) if isinstance(model_id, str) else {}
 
 
 def _upgraded_entry(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
-    """Return what upgrading would write of the model's entry, for a file that was upgraded."""
+    """Return the entry member that upgrading would write, for a file that was upgraded."""
     value = document.value
     if not isinstance(value, dict) or ENTRY_MEMBER not in value:
         return {}
     model_id = value.get("model_id")
-    return registry.described(model_id, document.origin) if isinstance(model_id, str) else {}
+    return registry.entry_member(model_id, document.origin) if isinstance(model_id, str) else {}
 
 
 def _lacking(rule: Rule, context: Context) -> Need | None:
@@ -279,7 +279,7 @@ def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
 def outcomes(
     checker: Checker, files: list[Path], jobs: int | None = 1
 ) -> Iterator[Outcome | NothingChecked]:
-    """Yield what `checker.run` finds in each file, in their order, by so many processes.
+    """Yield the result of `checker.run` for each file, in their order, by so many processes.
 
     None stands for as many as the number of files asks for. Raises BadConfiguration as `run` does.
     """

@@ -40,11 +40,11 @@ class QueuedAudit(NamedTuple):
 
     file: str
     arguments: tuple[str, ...]
-    """Its own options, as on a command line."""
+    """Options of this audit, as on a command line."""
 
 
 class AuditEnd(NamedTuple):
-    """How an audit of a queue ended."""
+    """Result of an audit of a queue."""
 
     file: str
     code: int
@@ -244,13 +244,13 @@ def table_of(audit_ends: Sequence[AuditEnd]) -> str:
 
 
 def details_of(audit_ends: Sequence[AuditEnd]) -> str:
-    """Return what is to be read of the audits that stopped: cost, digest and next command."""
-    texts = [f"\n{end.file}:\n{end.cost}{_next(end)}" for end in audit_ends if end.cost or end.next]
-    return "".join(texts)
+    """Return the details of the audits that stopped: cost, digest and next command."""
+    texts = ((end.file, f"{end.cost}{_next(end)}") for end in audit_ends)
+    return "".join(f"\n{file}:\n{text}" for file, text in texts if text)
 
 
 def _next(audit_end: AuditEnd) -> str:
-    if not audit_end.next:
+    if not audit_end.commitment:
         return ""
     return (
         f"commitment {audit_end.commitment}\n"

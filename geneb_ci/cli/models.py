@@ -78,7 +78,7 @@ def _no_extractor(name: str, layout: Layout) -> str:
 
 
 def not_usable_here(entry: ModelEntry, layout: Layout, models: ModelRegistry) -> list[str]:
-    """Return what an entry names and is not there: extractor or lock; empty where all is."""
+    """Return the extractor or lock that an entry names and that is missing; empty where none is."""
     run = entry.run
     points = []
     if (
@@ -96,7 +96,7 @@ def not_usable_here(entry: ModelEntry, layout: Layout, models: ModelRegistry) ->
 
 
 def open_points(entry: ModelEntry) -> list[str]:
-    """Return what an entry lacks for an audit of its row; empty where nothing does."""
+    """Return the points that an entry lacks for an audit of its row; empty where none does."""
     points, weights = entry.lacks, entry.weights
     if weights is not None and weights.kind != "huggingface":
         by_hand = set(weights.files) - set(addresses(weights))
@@ -434,7 +434,7 @@ def _by_entry(document: Document) -> str:
             f"the entry of {model_id} in the model registry is not complete: {'; '.join(lacks)}",
             f"complete {models.path(model_id)} (docs/maintainer/models.md), then upgrade the file",
         )
-    text = upgraded(document, models.described(model_id, document.sha256))
+    text = upgraded(document, models.entry_member(model_id, document.sha256))
     if text is None:
         raise UsageProblem(
             f'{document.name}: its schema_version is not written as "1.0"',

@@ -188,7 +188,7 @@ def _folders(layout: Layout) -> dict[str, Path]:
 
 
 def hub_model(repository: str, revision: str | None) -> HubModel:
-    """Return what a repository of the Hub says, without its weights.
+    """Return the facts of a repository of the Hub, without its weights.
 
     Raises NothingChecked for one that does not exist or is no model of transformers, MachineFault
     where the Hub cannot be reached.
@@ -371,7 +371,7 @@ COMMAND_COLUMNS = 80
 def _report(
     model: HubModel, own_facts: OwnFacts, extractor: str, layout: Layout, written: list[Path]
 ) -> str:
-    """Return what was found, what was written, and what to do next."""
+    """Return the report: facts of the model, written files, and the next steps."""
     cut = (
         "any length" if own_facts.max_length is None else f"at most {own_facts.max_length:,} tokens"
     )

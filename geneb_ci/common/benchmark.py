@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from geneb_ci.common.errors import BadConfiguration
-from geneb_ci.common.shipped import known, shipped
+from geneb_ci.common.shipped import known_files, shipped
 from reference_harness.formats.benchmark import BYTES_MAX, Benchmark, UnusableBenchmarkError, parse
 from reference_harness.formats.files import NotReadable, read_json, read_text
 
@@ -17,7 +17,7 @@ def parse_benchmark(raw: bytes, name: str) -> Benchmark:
     Raises BadConfiguration, which names the file and each wrong key, when it cannot be used.
     """
     try:
-        return parse(raw, valid=known().benchmarks, example=_geneb)
+        return parse(raw, valid=known_files().benchmarks, example=_geneb)
     except UnusableBenchmarkError as error:
         raise BadConfiguration(
             "\n".join(f"{name}: {fault}" for fault in error.faults),

@@ -77,7 +77,7 @@ def user_cache(name: str) -> Cache:
 
 
 def _seal(key: str, body: bytes) -> bytes:
-    """Return what stands before a content: it tells a mix-up or a damage, not a forger."""
+    """Return the header of a content, by which a mix-up or damage is noticed, not a forgery."""
     return _HEAD + hashlib.sha256(key.encode() + b"\0" + body).digest()
 
 

@@ -192,8 +192,8 @@ _FOLDERS = {
 }
 
 
-def usual_place(kind: LayoutKind, name: str) -> str:
-    """Return where a kind of repository has a folder, relative to its root, if not set otherwise.
+def default_folder(kind: LayoutKind, name: str) -> str:
+    """Return the default of a folder in a kind of repository, relative to its root.
 
     For what upstream does not have, it is the place in a repository of this project.
     """

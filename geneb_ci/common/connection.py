@@ -145,7 +145,7 @@ class _CheckedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
 
 
 def opener(reach: AllowedServers) -> urllib.request.OpenerDirector:
-    """Return what opens addresses; a server that trickles, or falls silent, is a TimeoutError."""
+    """Return an opener of addresses; a server that trickles, or falls silent, is a TimeoutError."""
     return urllib.request.build_opener(_Proxies, _CheckedHandler(reach), _SafeRedirects(reach))
 
 

@@ -36,7 +36,7 @@ class Purpose(NamedTuple):
     not_served: Refusal
     """The server does not deliver the file."""
     wrong_content: Refusal
-    """It has another digest or size."""
+    """The file has another digest or size."""
     folder: str
     """The option that names a folder of files fetched by hand."""
     changed_fix: str
@@ -228,7 +228,7 @@ def named_write_errors(path: Path, purpose: Purpose) -> Iterator[None]:
 
 
 def _reason_line(reason: object) -> str:
-    """Return what a server gave as a reason, which may be anything, as part of a line."""
+    """Return the reason that a server gave, which may be any text, as part of a line."""
     words = " ".join(str(reason).split())
     return words[:REASON_MAX]
 

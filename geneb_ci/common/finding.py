@@ -181,7 +181,7 @@ class Need(enum.StrEnum):
 
     @property
     def fix(self) -> str:
-        """How to provide it."""
+        """Instruction for providing what is missing."""
         return _TEXTS[self][1]
 
     @property

@@ -14,7 +14,7 @@ _forked: list[Callable[[Any], Any]] = []
 def in_processes(
     function: Callable[[Item], Result], items: Sequence[Item], jobs: int, chunk: int
 ) -> Iterator[Result]:
-    """Yield what `function` makes of each item, in their order, by `jobs` processes.
+    """Yield the result of `function` for each item, in their order, by `jobs` processes.
 
     Items and results are pickled, `chunk` at once; `function` is not. With one job, without fork or
     where a process is killed, this process goes on alone.

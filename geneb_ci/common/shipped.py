@@ -83,8 +83,8 @@ class KnownFiles(NamedTuple):
 
 
 @functools.cache
-def known() -> KnownFiles:
-    """Return what is known of shipped files. Raises BrokenInstallation if it cannot be read."""
+def known_files() -> KnownFiles:
+    """Return the digests of known files. Raises BrokenInstallation if their list cannot be read."""
     return read_shipped(
         KNOWN_FILE,
         BYTES_MAX,
@@ -96,7 +96,7 @@ T = TypeVar("T")
 
 
 def read_shipped(name: str, bytes_max: int, parse: Callable[[Any], T]) -> T:
-    """Return what a shipped file of `schemas` says, parsed from its value of JSON.
+    """Return a shipped file of `schemas`, parsed from its value of JSON.
 
     Raises BrokenInstallation if it is missing, too large, or not what was written.
     """

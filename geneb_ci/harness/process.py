@@ -119,7 +119,7 @@ class ScoringLimits(NamedTuple):
     """Limits of scoring one task."""
 
     seconds: int
-    """Of the processor, of all processes together."""
+    """Seconds of the processor, of all processes together."""
     memory_mib: int
     wall_seconds: int
     processes: int
@@ -186,7 +186,7 @@ class ResourceUse(NamedTuple):
     """The resources that a call used."""
 
     seconds: float
-    """Of the processor."""
+    """Seconds of the processor."""
     peak: int
     """Largest memory that a check found, in bytes."""
 

@@ -54,7 +54,7 @@ class WeightsSource(StrictModel):
     revision: Hex40 | None = None
     """Commit of a repository of the Hub."""
     branch: Name | None = None
-    """Its branch, where that is not the main one."""
+    """Branch of the repository, where that is not the main one."""
     archive: FileName | None = None
     """Tar archive at the location that contains the files."""
     folder: FileName | None = None
@@ -71,7 +71,7 @@ class WeightsSource(StrictModel):
         return self
 
     def _faults(self) -> Iterator[str]:
-        """Yield what makes this source unusable."""
+        """Yield the errors that make this source unusable."""
         if self.kind == "none":
             if self.files or self.location:
                 yield "files of a method without weights"
@@ -145,7 +145,7 @@ _TRUST = "trust_remote_code"
 
 
 class RunOptions(StrictModel):
-    """How the reference harness runs the model."""
+    """Options with which the reference harness runs the model."""
 
     extractor: Name | None = None
     """`builtin:NAME`, or `PATH:CLASS` of a module in submissions/extractors."""

@@ -39,7 +39,7 @@ _CHARACTERS = ("char", "one-hot")
 
 
 def contradictions(entry: ModelEntry) -> Iterator[str]:
-    """Yield what one key of an entry says against another."""
+    """Yield the contradictions between keys of an entry."""
     yield from _token_contradictions(entry)
     yield from _length_contradictions(entry)
     yield from _published_contradictions(entry)
@@ -111,7 +111,7 @@ def _published_contradictions(entry: ModelEntry) -> Iterator[str]:
 
 
 def contradictions_with_row(entry: ModelEntry, meta: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what an entry says against `meta` of the row of its model."""
+    """Yield the contradictions between an entry and `meta` of the row of its model."""
     params, counts = meta.get("params"), (entry.params, entry.params_in_paper)
     if params and any(counts) and params not in counts:
         yield f"the row has {params:,} parameters, the entry {entry.params or 0:,}"
@@ -123,7 +123,7 @@ def contradictions_with_row(entry: ModelEntry, meta: Mapping[str, Any]) -> Itera
 
 
 def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what an entry says against a model's object of a table of loading facts.
+    """Yield the contradictions between an entry and a model's object of a table of loading facts.
 
     docs/maintainer/models.md lists the keys that are compared; one that is absent or null on either
     side contradicts nothing.

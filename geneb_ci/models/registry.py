@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from geneb_ci.common.config import Layout, naming, policy_bytes
-from geneb_ci.common.shipped import known, shipped
+from geneb_ci.common.shipped import known_files, shipped
 from reference_harness.formats.files import lies_there
 from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 
@@ -75,7 +75,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
             self._read[model_id] = None if raw is None else self._parsed(model_id, raw)
         return self._read[model_id]
 
-    def described(self, model_id: str, submission_sha256: str) -> dict[str, Any]:
+    def entry_member(self, model_id: str, submission_sha256: str) -> dict[str, Any]:
         """Return the member `registry_entry` of format 1.1; empty where there is no entry.
 
         What the entry does not say is left out. Raises BadConfiguration as `entry` does.
@@ -124,7 +124,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
         raw = self.raw(model_id)
         if raw is None:
             return None
-        facts = known().models.get(hashlib.sha256(raw).hexdigest())
+        facts = known_files().models.get(hashlib.sha256(raw).hexdigest())
         return self._parsed(model_id, raw).entry.attributes if facts is None else facts
 
     def path(self, model_id: str) -> Path:

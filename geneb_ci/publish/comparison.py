@@ -24,7 +24,7 @@ from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
 from geneb_ci.common.errors import GenebError, NothingChecked, UsageProblem
 from geneb_ci.common.finding import Severity
-from geneb_ci.publish.git import CODE, INPUTS, lay_out, named_places, repository_of
+from geneb_ci.publish.git import CODE, INPUTS, lay_out, paths_inside, repository_of
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import read_json
 
@@ -58,7 +58,7 @@ def compare(layout: Layout, base: str) -> Comparison:
     repository, commit = repository_of(layout, base)
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
         folder = Path(os.path.realpath(name))
-        places = named_places(
+        places = paths_inside(
             layout, layout.submissions, layout.benchmark, layout.policy, layout.audits
         )
         lay_out(repository, commit, folder, (*INPUTS, *places))
@@ -82,7 +82,7 @@ class BoardBefore(NamedTuple):
     """The board that another one is compared with."""
 
     base: str
-    """Its name."""
+    """Name of the compared revision, as it was given."""
     commit: str
     entries: CheckedEntries
     benchmark: Benchmark
@@ -125,7 +125,12 @@ def _side(checked_entries: CheckedEntries, benchmark: Benchmark, estimates: Esti
         return estimates.of(rows[model], regime, benchmark)
 
     noted = next(
-        (entry.shared for entry in checked_entries.entries if entry.shared is not None), None
+        (
+            entry.shared_errors
+            for entry in checked_entries.entries
+            if entry.shared_errors is not None
+        ),
+        None,
     )
 
     def shared(regime: str, models: Sequence[str], scores: "ScoreColumn") -> "ScoreColumn":
@@ -133,7 +138,7 @@ def _side(checked_entries: CheckedEntries, benchmark: Benchmark, estimates: Esti
 
         if noted is None:
             return scores
-        places = noted.places([rows[model] for model in models])
+        places = noted.triangle_positions([rows[model] for model in models])
         return with_shared(scores, noted.regimes.get(regime, {}).get("macro", []), places)
 
     return BoardSide(categories, tasks, estimate, shared)
@@ -197,7 +202,7 @@ def replay(layout: Layout, name: str) -> Replay:
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as temporary:
         folder = Path(os.path.realpath(temporary))
         lay_out(repository, commit, folder, RULES_OF_A_COMMIT)
-        for relative in named_places(layout, layout.submissions, layout.cards, layout.extractors):
+        for relative in paths_inside(layout, layout.submissions, layout.cards, layout.extractors):
             _copy(layout.root / relative, folder / relative)
         replayed = _judged(folder, name)
     current = _present(files)

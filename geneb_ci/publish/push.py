@@ -85,7 +85,7 @@ class PublishIntent:
         return live is not None and live.rollback is None
 
     def generation(self, state: SpaceState) -> Generation:
-        """Return it. Raises NotFastForward if something newer is live."""
+        """Return the generation to publish. Raises NotFastForward if a newer one is live."""
         if state.manifest is not None:
             must_follow(state.manifest, self.built.manifest.source_commit, self.repository)
         return self.built
@@ -372,7 +372,7 @@ class RollbackIntent:
         return live is not None and (live.rollback is None or live.rollback.covers == self.covers)
 
     def generation(self, state: SpaceState) -> Generation:
-        """Return it with the record of the rollback.
+        """Return the earlier generation with the record of the rollback.
 
         Raises NotFastForward if the Space has a commit that is not an ancestor of `covers`.
         """

@@ -186,7 +186,7 @@ class SpaceState:
     manifest: Manifest | None = None
 
     def holds(self, files: Mapping[str, Content]) -> bool:
-        """Whether it has all these files with these bytes."""
+        """Whether the Space has all these files with these bytes."""
         return all(
             name in self.files and self.files[name].are_of(content)
             for name, content in files.items()
@@ -229,7 +229,7 @@ class Space(Remote):
         return SpaceState(head, files, known)
 
     def service(self) -> Service:
-        """Return what the Hub says of the Space as a site."""
+        """Return the state of the Space as a site, as the Hub has it."""
         session(self._timeout_s)
         with translated_errors(self.resource, writing=False):
             info = self._api.space_info(self.name, timeout=self._timeout_s)

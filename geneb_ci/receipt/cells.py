@@ -61,7 +61,7 @@ class ReceiptCost(NamedTuple):
     missing_bytes: int
     """Bytes that are not here yet."""
     seconds: float
-    """Of one core, without the network."""
+    """Seconds of one core, without the network."""
 
     @property
     def text(self) -> str:

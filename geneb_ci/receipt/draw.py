@@ -44,7 +44,7 @@ _SPACE = 1 << 256
 
 
 class SampleSizes(NamedTuple):
-    """How many embeddings are drawn."""
+    """Numbers of embeddings to draw."""
 
     test: int = STANDARD_TEST
     """Test embeddings of each regime, in all tasks together, at least."""
@@ -58,7 +58,7 @@ class SampleSizes(NamedTuple):
 
 
 class TaskShare(NamedTuple):
-    """How many draws fall on one task."""
+    """Numbers of draws in one task."""
 
     position: int
     """The task's position in the benchmark, by which its first draw of test embeddings takes
@@ -141,7 +141,7 @@ class TaskStrata:
 
 
 class TestDraw(NamedTuple):
-    """How one test embedding of a task and regime is drawn."""
+    """Draw of one test embedding of a task and regime."""
 
     draw: int
     """Its number among the draws of the task and regime."""

@@ -52,7 +52,7 @@ class Sample(NamedTuple):
 
 
 class Nearness(NamedTuple):
-    """How near two receipts are; the same whichever comes first."""
+    """Similarity of two receipts, the same in either order."""
 
     rows: int
     """Embeddings compared."""

@@ -59,7 +59,7 @@ class CellDraw(NamedTuple):
     class_draws: float
     """Draws that chose the class first."""
     weight: float
-    """Of the cell in the mean of the regime."""
+    """Weight of the cell in the mean of the regime."""
 
 
 class HiddenAlterations(NamedTuple):

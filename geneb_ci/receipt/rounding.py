@@ -16,7 +16,7 @@ def scaled(rerun: npt.NDArray[np.floating], scale_log2: int) -> Wide:
 
 
 def rounding(rerun: npt.NDArray[np.floating], scale_log2: int) -> Half:
-    """Return what the receipt of these embeddings holds; infinite where that cannot hold them."""
+    """Return the embeddings as their receipt holds them; infinite where it cannot hold them."""
     with np.errstate(over="ignore"):
         rounded = scaled(rerun, scale_log2).astype(np.float16)
     rounded[rounded == 0] = 0  # -0.0 becomes 0.0

@@ -77,7 +77,7 @@ class SharedErrors(StrictModel):
                     )
         return self
 
-    def places(self, rows: Sequence[Submission]) -> list[int | None]:
+    def triangle_positions(self, rows: Sequence[Submission]) -> list[int | None]:
         """Return the place of each row in the triangles; None for one with other predictions."""
         indexes = {model: index for index, model in enumerate(self.rows)}
         return [
@@ -101,7 +101,7 @@ def receipt_published(submission: Submission) -> EmbeddingReceipt | None:
 
 
 def missing_files(receipt: EmbeddingReceipt) -> str:
-    """Return what is not there of a published receipt, without fetching it; "" where all is.
+    """Return the missing files of a published receipt, without fetching it; "" where none is.
 
     Only sizes are compared: `geneb-ci receipt verify` compares digests.
     """
@@ -131,7 +131,7 @@ def updated_notes(
 
 
 def published_state(submission: Submission, seen: SeenReceipts, days: int) -> Published | None:
-    """Return what the board says of a row's receipt; None for a row that publishes none.
+    """Return the state of a row's receipt for the board; None for a row that publishes none.
 
     It is missing when the last look was more than `days` after it was last there, or first looked
     for.
@@ -162,7 +162,7 @@ def place_of_notes(layout: Layout) -> Path | None:
 
 
 def seen_receipts(layout: Layout) -> SeenReceipts:
-    """Return what a repository has noted. Raises BadConfiguration for a file that is not right."""
+    """Return the notes of a repository on receipts. Raises BadConfiguration for a broken file."""
     path = place_of_notes(layout)
     if path is None or not lies_there(path):
         return SeenReceipts()
@@ -187,7 +187,7 @@ def write_seen(path: Path, seen: SeenReceipts | SharedErrors) -> None:
 
 
 def shared_errors(layout: Layout) -> SharedErrors | None:
-    """Return what errors of rows share, as noted; None where nothing is, or of another benchmark.
+    """Return the noted shared errors of rows; None without any, or for those of another benchmark.
 
     Raises BadConfiguration for a file that is not right.
     """

@@ -55,9 +55,9 @@ class Origin(NamedTuple):
     """A folder of files on a server."""
 
     name: str
-    """As messages name it."""
+    """Name of the source in messages."""
     base: str
-    """Its address, with a slash at the end."""
+    """Address of the folder, with a slash at the end."""
     is_user_named: bool = False
     """Whether this machine's user named the server, which then may be in his own network."""
 
@@ -305,7 +305,7 @@ def _size(path: Path) -> int:
 
 
 def _state(path: Path) -> tuple[int, ...]:
-    """Return what changes whenever a file does; nothing where there is none."""
+    """Return numbers that change whenever a file does; none where there is no file."""
     try:
         status = path.stat()
     except OSError:

@@ -82,7 +82,7 @@ class ReceiptVerification:
     model_id: str
     receipt: EmbeddingReceipt
     tasks: tuple[str, ...]
-    """Those that were looked at, in the benchmark's order."""
+    """Tasks that were read, in the benchmark's order."""
     steps: tuple[ReceiptStep, ...]
     cells: ReceiptCells | None = None
     differences: tuple[CellDifference, ...] = ()
@@ -161,7 +161,7 @@ class ReceiptSubject:
 
 
 def finder_of(definition: Path | None) -> Finder:
-    """Return what finds the settings of a file, with another benchmark definition where named."""
+    """Return a function that finds the settings of a file, with another benchmark where named."""
     if definition is None:
         return find_layout
     return lambda folder: dataclasses.replace(find_layout(folder), benchmark=definition.resolve())
@@ -231,7 +231,7 @@ def verify_receipt(request: ReceiptRequest) -> ReceiptVerification:
 
 
 def cost_text(subject: ReceiptSubject, tasks: Sequence[str], files: ReceiptFiles) -> ReceiptCost:
-    """Return what verifying these tasks costs."""
+    """Return the cost of verifying these tasks, as text."""
     return cost_of(
         subject.receipt,
         tasks,
@@ -326,7 +326,7 @@ class _Verification:
         truths: "dict[str, npt.NDArray[np.int64]]",
         cells: ReceiptCells,
     ) -> list[str]:
-        """Return what in predictions.bin is not what submission, task data and rows give."""
+        """Return how predictions.bin contradicts the submission, the task data or embeddings."""
         from geneb_ci.receipt.predicted import differing_predictions  # NumPy is slow
 
         subject, entry = self.subject, self.subject.receipt.predictions
@@ -341,7 +341,7 @@ class _Verification:
         )
 
     def _wrong_files(self, files: ReceiptFiles) -> Iterator[EmbeddingsRefused]:
-        """Yield what is wrong with files that are here, before anything is computed."""
+        """Yield the errors of files that are present, before anything is computed."""
         remaining = Remaining([self.subject.receipt.tasks[task].bytes for task in self.tasks])
         for number, task in enumerate(self.tasks):
             if remaining.is_due():
@@ -361,9 +361,9 @@ class _Verification:
         reason: str,
         fix: str,
         cells: ReceiptCells | None = None,
-        differ: Sequence[CellDifference] = (),
+        differences: Sequence[CellDifference] = (),
     ) -> ReceiptVerification:
-        return self._result(ReceiptStep(step, "refused", reason, fix), cells, differ)
+        return self._result(ReceiptStep(step, "refused", reason, fix), cells, differences)
 
     def _result(
         self,

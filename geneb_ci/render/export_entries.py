@@ -143,7 +143,7 @@ def _mean_entries(
     for regime, row in rows.items():
         rerun = len(attested.rerun.get(regime, ()))
         by = f"{Author.BOARD} from {plural(tasks, 'score')}, of which {rerun} were rerun"
-        is_audited = regime not in attested.left_out
+        is_audited = regime not in attested.unconfirmed_regimes
         for summary in SUMMARIES:
             for metric in site.benchmark.metrics:
                 task_id = f"{summary}.{regime}.{metric}"
@@ -184,7 +184,7 @@ def _entry(
 
 
 def evidence_of(entry: Entry, regime: str, task: str) -> CellEvidence | None:
-    """Return what a row of format 1.1 or later says of a cell beside its scores."""
+    """Return the evidence of a cell in a row of format 1.1 or later; None without it."""
     submission = entry.submission
     if not isinstance(submission, SubmissionV11):
         return None
@@ -227,7 +227,7 @@ def portable_name(name: str) -> str:
 
 def hub_id(entry: Entry, site: Site) -> str:
     """Return the repository of a row's weights on the Hub; "" if it is unknown or elsewhere."""
-    submission, model_entry = entry.submission, site.known(entry.submission.model_id)
+    submission, model_entry = entry.submission, site.model_entry(entry.submission.model_id)
     names: list[str] = []
     if isinstance(submission, SubmissionV11) and submission.run.model.kind == "huggingface":
         names.append(submission.run.model.location)
@@ -253,7 +253,7 @@ def _place(entry: Entry, site: Site) -> tuple[str, str]:
 
 def _owner(entry: Entry, site: Site) -> str:
     """Return who owns the repository of the authors' code."""
-    model_entry = site.known(entry.submission.model_id)
+    model_entry = site.model_entry(entry.submission.model_id)
     path = (
         urlsplit(model_entry.code.repository).path
         if model_entry is not None and model_entry.code
@@ -324,7 +324,7 @@ def _source_metadata(entry: Entry, site: Site) -> dict[str, Any]:
 
 def _model_info(entry: Entry, site: Site) -> dict[str, Any]:
     submission, name = entry.submission, hub_id(entry, site)
-    model_entry = site.known(submission.model_id)
+    model_entry = site.model_entry(submission.model_id)
     has_weights = bool(name) or (model_entry is not None and model_entry.weights is not None)
     meta = submission.meta
     return {

@@ -176,7 +176,7 @@ def proposal_lines(report: Report) -> list[str]:
 
 
 def beyond_files(*, is_short: bool = False) -> str:
-    """Return what the server asks of a pull request that a check of files does not look at.
+    """Return the rules of the server for a pull request that a check of files leaves out.
 
     The short one is for a file with errors, which come first.
     """
@@ -205,7 +205,7 @@ class Format(NamedTuple):
     module: str
     """Below geneb_ci.render; it has a function `render`, a Renderer."""
     suffix: str
-    """Of its files, without the dot."""
+    """Suffix of files of the format, without the dot."""
     what: str
     """For whom it is, in the help of the command."""
 

@@ -23,6 +23,7 @@ from geneb_ci.publish.difference import (
 )
 from geneb_ci.publish.manifest import Event, Ledger, Manifest
 from geneb_ci.publish.push import SHORT, Published, PublishOutcome
+from geneb_ci.render.plain import audit_words
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import next_line, plural
 
@@ -61,7 +62,7 @@ class Preview(NamedTuple):
 
 
 def published_line(resource: str, published: Published) -> str:
-    """Return what publishing did, in one line."""
+    """Return the outcome of publishing in one line."""
     generation = generation_name(published.manifest)
     if published.outcome is PublishOutcome.UNCHANGED:
         return f"{resource}: nothing changed; {generation} is live at {published.commit[:SHORT]}"
@@ -82,7 +83,7 @@ def generation_name(manifest: Manifest) -> str:
 
 
 def change_lines(preview: Preview) -> Iterator[str]:
-    """Yield what publishing would change: the rows of the board, then the files."""
+    """Yield the changes of publishing: the rows of the board, then the files."""
     files, rows = preview.files, preview.rows
     changed = [file for file in files if file.sign is not Sign.SAME]
     size = sum(file.bytes for file in changed)
@@ -123,6 +124,9 @@ def _is_listed(row: RowChange, fact: PublishedFact) -> bool:
 
 
 def _fact(fact: PublishedFact) -> str:
+    if fact.name == "audit":
+        audits = (v for v in fact[1:] if isinstance(v, dict))
+        return " -> ".join(map(audit_words, audits)) or "no audit any more"
     values = (v if v is None or isinstance(v, str) else json.dumps(v) for v in fact[1:])
     return f"{fact.name} {_arrow(*values)}"
 

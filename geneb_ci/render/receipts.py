@@ -168,7 +168,7 @@ def nearness_json(names: tuple[str, str], nearness: "Nearness") -> str:
 
 
 def beacon_text(beacon: "Beacon") -> str:
-    """Return what decided a draw, as part of a sentence."""
+    """Return the beacon that decided a draw, as part of a sentence."""
     if beacon.kind == "hmac":
         return "the fallback key" + ", to be revealed at its epoch's end" * (beacon.key is None)
     if beacon.kind == "practice":

@@ -80,7 +80,7 @@ class BuiltBoard:
         return self.files["leaderboard.json"].decode()
 
     def write(self, folder: str | Path) -> None:
-        """Write what `geneb-ci build --output FOLDER` writes: the files and the page.
+        """Write the files and the page, as `geneb-ci build --output FOLDER` does.
 
         Raises UsageProblem where the folder cannot be written, MachineFault for a full disk.
         """
@@ -303,7 +303,7 @@ class CommandResult:
 
     exit_code: int
     output: str
-    """Its standard output."""
+    """Standard output of the command."""
     messages: str
     """Its standard error: progress, notes, and the reason of a failure."""
 

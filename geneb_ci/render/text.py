@@ -79,7 +79,7 @@ def _window(pieces: list[str], at: int, room: int) -> tuple[int, int]:
 
 
 def _plain_window(pieces: list[str], at: int, room: int) -> tuple[int, int]:
-    """Return what `_window` does, where each piece takes one column."""
+    """Return the result of `_window` where each piece takes one column."""
     after, before = len(pieces) - at, at
     right, left = min(after, (room + 1) // 2), min(before, room // 2)
     return at - min(before, room - right), at + min(after, room - left)
@@ -203,7 +203,7 @@ class _SameFinding(NamedTuple):
     """Files that are refused as a whole for one reason: it is said once."""
 
     later_files: frozenset[str]
-    """Those after the first."""
+    """Files after the first."""
     summaries: dict[str, str]
     """The first file of each reason, with how many others have it."""
 

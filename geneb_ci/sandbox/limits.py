@@ -50,7 +50,7 @@ OPTIONS = {
 
 
 def advice(limit: str) -> str:
-    """Return what to do where a run was stopped at a limit, which is named as in `Limits`."""
+    """Return the fix for a run that was stopped at a limit, named as in `Limits`."""
     if limit == "host_floor_mib":
         return "close other programs, or audit on a machine with more memory"
     if limit not in OPTIONS:
@@ -66,7 +66,7 @@ class Limits:
     """Limits of one run; each name ends in its unit where it has one."""
 
     seconds: int = SECONDS
-    """Of one run, which embeds one task."""
+    """Seconds of one run, which embeds one task."""
     total_seconds: int = TOTAL_SECONDS
     """Of all runs of an audit together; `audit.rerun` adds them up."""
     memory_mib: int = MEMORY_MIB

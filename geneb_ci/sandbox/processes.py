@@ -237,7 +237,7 @@ REMOVE_SECONDS = 2
 
 
 def kernel_holder() -> Holder:
-    """Return what limits the number of processes on this machine."""
+    """Return the part of this machine that limits the number of processes."""
     with contextlib.ExitStack() as stack:
         if _make_groups(Limits(), stack):
             return "control group"

@@ -51,7 +51,7 @@ def command_after(report: Report, paths: Sequence[Path], folder: Path) -> str:
 
 
 def _after_branch(report: Report, errors: Sequence[Finding], folder: Path) -> str:
-    """Return what comes after the server's verdict on a branch."""
+    """Return the next step after the server's verdict on a branch."""
     layout = find_layout(folder)
     model = report.proposal.model if report.proposal is not None else None
     if errors and errors[0].rule not in CHANGE_RULES:
@@ -68,7 +68,7 @@ def _after_branch(report: Report, errors: Sequence[Finding], folder: Path) -> st
 
 
 def _after_row(report: Report, row: Path, folder: Path) -> str:
-    """Return what comes after a row without errors, where it is new or changed."""
+    """Return the next step after a row without errors, where it is new or changed."""
     layout = find_layout(folder)
     if not _is_board(layout):
         layout = find_layout(row.parent)

@@ -129,7 +129,7 @@ class BoardReader:
         return best._replace(free_path=free)
 
     def _key_facts(self, path: Path) -> KeyFacts | None:
-        """Return what the list of keys says of a private key; None for a file that is none."""
+        """Return the facts of a private key in the list of keys; None for a file that is no key."""
         try:
             raw = private_key(path).public_key().public_bytes_raw()
         except UsageProblem:

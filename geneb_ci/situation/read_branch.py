@@ -298,7 +298,7 @@ class _Reader:
         return mismatch.message if mismatch is not None else ""
 
     def _findings(self, row: str) -> Sequence[Finding]:
-        """Return what is found about a row as it is in the working tree."""
+        """Return the findings about a row as it is in the working tree."""
         report = self.checked
         if report is not None and not (report.proposal and {*self.tree.pending}):
             return report.findings
@@ -357,7 +357,7 @@ _NUMBER = re.compile(r"\d[\d,]*")
 
 
 def _card_facts(card: Card | None) -> Mapping[str, str]:
-    """Return what a card says that the board shows, by the name of the option of a run."""
+    """Return the facts of a card that the board shows, by the name of the option of a run."""
     if card is None:
         return {}
     texts = {

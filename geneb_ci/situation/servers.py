@@ -40,7 +40,7 @@ def pull_of(repository: str, head: str) -> OpenPull | None:
 def seen_on(
     repository: str | None, space: str | None, clone: GitRepository, audits: tuple[OpenAudit, ...]
 ) -> ServerAnswers:
-    """Return what the servers say that are named: both, one or none of them.
+    """Return the answers of the servers that are named: both, one or none of them.
 
     Raises ForgeProblem, PublishFault, and UsageProblem without a token or for an impossible name.
     """

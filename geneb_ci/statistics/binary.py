@@ -111,7 +111,7 @@ def rho_limits(classes: Classes, correct: int) -> tuple[int, int]:
     return max(-correct, correct - 2 * a), min(correct, 2 * b - correct)
 
 
-def runs(classes: Classes, reported: ReportedTriple) -> Iterator[TableRun]:
+def fitting_runs(classes: Classes, reported: ReportedTriple) -> Iterator[TableRun]:
     """Yield every table whose metrics agree with the reported ones within their half-widths.
 
     The numbers of correct predictions nearest to accuracy * n come first. For classes of equal size
@@ -189,13 +189,13 @@ def fits(classes: Classes, reported: ReportedTriple) -> bool:
         for rho in (size, -size):
             if least <= rho <= most and reported.holds(scores(classes, right, rho)):
                 return True
-    return next(runs(classes, reported), None) is not None
+    return next(fitting_runs(classes, reported), None) is not None
 
 
 def count(classes: Classes, reported: ReportedTriple, most: int) -> int:
     """Return the number of such tables; counting stops above `most`."""
     matrices = 0
-    for run in runs(classes, reported):
+    for run in fitting_runs(classes, reported):
         matrices += len(run)
         if matrices > most:
             break
@@ -413,7 +413,7 @@ def recovered_cell(
     """Recover the tables of one cell, or of one seed of it."""
     cell_runs: list[TableRun] = []
     matrices = 0
-    for run in runs(classes, reported):
+    for run in fitting_runs(classes, reported):
         cell_runs.append(run)
         matrices += len(run)
         if matrices > COUNT_MAX:

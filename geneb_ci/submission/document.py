@@ -112,7 +112,7 @@ class _Members(NamedTuple):
     """The members of a value."""
 
     names: list[str]
-    """Of the members of all objects."""
+    """Names of the members of all objects."""
     floats: list[float]
     is_within_limits: bool
     """Whether the scanner's limits of depth and number of values hold."""

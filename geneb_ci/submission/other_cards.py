@@ -34,7 +34,7 @@ class CardFacts(NamedTuple):
     links: frozenset[str]
     """Of the statement on the weights, as are the next three."""
     repositories: frozenset[str]
-    """Of the Hub, in lower case."""
+    """Repositories of the Hub, in lower case."""
     digests: frozenset[str]
     commits: frozenset[str]
 
@@ -56,7 +56,7 @@ def title_line(card: Card) -> int:
 
 
 def facts_of(card: Card) -> CardFacts:
-    """Return what a card says of which model it is about."""
+    """Return the facts by which a card identifies its model."""
     title, weights, training = _TITLE.search(card.text), weights_of(card), training_of(card)
     text = weights.value if weights else ""
     return CardFacts(
@@ -102,7 +102,7 @@ class RowFacts(NamedTuple):
 
 
 def row_facts(value: Any) -> RowFacts:
-    """Return what a document says of which model it is; empty texts for what it lacks."""
+    """Return the facts by which a document identifies its model; empty texts for missing ones."""
     meta, model = _table(value, "meta"), _table(_table(value, "run"), "model")
     url, location = meta.get("url"), model.get("location")
     links = links_in(url) if isinstance(url, str) else frozenset[str]()
@@ -131,7 +131,7 @@ class OtherCards:
     def _paths(self) -> tuple[Path, ...]:
         return tuple(sorted(self.cards.glob("*.md"), key=BY_PARTS)) if self.cards else ()
 
-    def beside(self, model_id: str) -> Iterator[tuple[str, CardFacts]]:
+    def cards_beside(self, model_id: str) -> Iterator[tuple[str, CardFacts]]:
         """Yield the id of each other model with a card that can be read, and what the card says."""
         for path in self._paths:
             if path.stem == model_id:
@@ -143,7 +143,7 @@ class OtherCards:
                 yield path.stem, facts
 
     def row(self, model_id: str) -> RowFacts:
-        """Return what the row of a model says; nothing where it cannot be read."""
+        """Return the facts by which a row identifies its model; empty if it cannot be read."""
         if self.rows is None:
             return row_facts(None)
         try:

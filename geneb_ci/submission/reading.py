@@ -238,7 +238,7 @@ def other_kind_of(raw: bytes, kind: FileKind) -> OtherFile | None:
 
 
 def refusal_of(raw: bytes, kind: FileKind, reason: str) -> OtherFile:
-    """Return what `other_kind_of` does, or else the reason with how to get a file of the kind."""
+    """Return the result of `other_kind_of`, or else the reason and how to get such a file."""
     return other_kind_of(raw, kind) or OtherFile(reason, kind.fix)
 
 
@@ -295,7 +295,7 @@ def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
 
 
 def _disguised(raw: bytes, disguise: Recognition) -> tuple[str, bool, tuple[Fault, ...]]:
-    """Return what `decode` does for bytes that are something else."""
+    """Return the result of `decode` for bytes of another kind."""
     if disguise.kind != CONFLICT:
         return "", False, (disguise_fault(disguise, "a JSON file", at=0),)
     text = raw.removeprefix(BOM).decode("utf-8", "replace")
@@ -315,7 +315,7 @@ def disguise_fault(
 
 
 def sentence(fix: str) -> str:
-    """Return what to do as a sentence, as rules have it."""
+    """Return the fix as a sentence, as in rules."""
     return f"{fix[:1].upper()}{fix[1:]}."
 
 

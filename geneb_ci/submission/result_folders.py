@@ -44,7 +44,7 @@ def results_in(folder: Path) -> Path:
 
 
 def model_meta(folder: Path) -> dict[str, Any]:
-    """Return what the model_meta.json of MTEB in a folder has; empty where it has none."""
+    """Return the members of MTEB's model_meta.json in a folder; empty without that file."""
     try:
         value = lenient_value(read_regular(folder / MODEL_META, BYTES_MAX, links=False))
     except (NotReadable, ValueError, RecursionError):
@@ -53,7 +53,7 @@ def model_meta(folder: Path) -> dict[str, Any]:
 
 
 def described_by(value: dict[str, Any]) -> dict[str, Any]:
-    """Return what the model_meta.json of MTEB says of a model, by the names of the options."""
+    """Return the facts of a model in MTEB's model_meta.json, by the names of the options."""
     name, params, url = (value.get(key) for key in ("name", "n_parameters", "reference"))
     options: dict[str, Any] = {}
     if isinstance(name, str) and name:

@@ -27,11 +27,11 @@ class _LineListener(SilentListener):
         self._results = results
 
     def begin(self, task_id: str, todo: int) -> None:
-        """Write what begins and its embeddings."""
+        """Write the name of a property that begins, and the number of its embeddings."""
         _write(self._results, {"begin": task_id, "todo": todo})
 
     def step(self, sequences: int, letters: int) -> None:
-        """Write what was embedded."""
+        """Write the number of embedded sequences."""
         _write(self._results, {"step": [sequences, letters]})
 
     def say(self, line: str) -> None:

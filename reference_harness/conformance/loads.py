@@ -74,7 +74,7 @@ class LoadReports:
             ]
 
 
-def weights(subject: Subject) -> str:
+def loaded_weights(subject: Subject) -> str:
     """Check that every weight is from its file, and none of the file is left over."""
     extractor, loads = _watched(subject)
     if loads.faults:

@@ -35,9 +35,9 @@ def files_read(subject: Subject) -> str:
         shown = sorted(data or unexpected)
         kind = "data" if data else "neither weights nor part of a package"
         msg = (
-            f"it opens {first_and_more(shown)}, which is {kind}: an embedding may follow from the "
-            "sequence and the weights alone; remove that, or put a file of the model into the "
-            "folder that --model names"
+            f"it opens {first_and_more(shown)}, which is {kind}: an embedding must depend on the "
+            "sequence and the weights alone; do not open it, or put it into the folder that "
+            "--model names if it is a file of the model"
         )
         raise BrokenError(msg, call(mixed_lengths()[:1], 1))
     return "It opens weights, packages and temporary files alone, as far as Python sees."
@@ -61,7 +61,7 @@ def _endings(path: Path) -> set[str]:
 
 
 def named_paths(subject: Subject) -> list[Path]:
-    """Return what the command names: the weights, and options that are paths."""
+    """Return the paths that the command names: the weights, and options that are paths."""
     texts = [subject.name_model, *(v for v in subject.options.values() if isinstance(v, str))]
     return [Path(text).resolve() for text in texts if text and Path(text).exists()]
 

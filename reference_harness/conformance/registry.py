@@ -38,7 +38,7 @@ PROPERTIES = (
     Property(static.SLUG, "Every name the module uses is defined.", None),
     Property(LOADS, "It is imported, built and embeds one sequence.", output.loads),
     Property("device", "It runs on the device it is given.", device, needs_load=False),
-    Property("weights", "No weight is missing or left over.", loads.weights),
+    Property("weights", "No weight is missing or left over.", loads.loaded_weights),
     Property("own-code", "No code of the checkpoint is passed by.", loads.own_code),
     Property("one-row-a-sequence", "n sequences give n embeddings.", output.one_row_a_sequence),
     Property("floating-dtype", "Embeddings are floating-point numbers.", output.floating_dtype),

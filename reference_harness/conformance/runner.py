@@ -125,7 +125,7 @@ def _run(
 
 @dataclass(frozen=True)
 class _Child:
-    """How processes that check properties are started and watched."""
+    """Starts and watches the processes that check properties."""
 
     request: dict[str, Any]
     seconds: float

@@ -92,7 +92,7 @@ class Scale:
         }
 
     def cost(self) -> str:
-        """Return what the full check embeds, before it does."""
+        """Return the work of the full check in words, before it begins."""
         letters = sum(map(len, self.sequences))
         return (
             f"full check: {plural(len(self.sequences), 'sequence')} of "

@@ -41,7 +41,7 @@ class Subject:
 
     @property
     def batching(self) -> Batching:
-        """How the run would batch."""
+        """Batching of a run of this extractor."""
         return Batching(*self.plan)
 
     def load(self, device: str | None = None) -> LoadedExtractor:
@@ -133,7 +133,7 @@ def other_type(actual: object, expected: object) -> str:
 
 
 def not_finite(rows: np.ndarray) -> str | None:
-    """Return what is wrong with (n, d) or (d,) embeddings with NaN or infinity, else None."""
+    """Return the objection to (n, d) or (d,) embeddings with NaN or infinity, else None."""
     rows = np.atleast_2d(rows)
     if np.isfinite(rows).all():
         return None
@@ -154,7 +154,7 @@ def not_finite(rows: np.ndarray) -> str | None:
 
 
 def _array(output: Any) -> np.ndarray | None:
-    """Return what a run would read; integers as they are; None for what is no array."""
+    """Return the array that a run would read; integers as they are; None for another object."""
     try:
         return to_numpy(output)
     except TypeError:

@@ -24,7 +24,7 @@ class Size(NamedTuple):
     cpus: int
     gpus: int
     least_cpus: int
-    """Of the smallest machine."""
+    """CPUs of the smallest machine."""
 
     def __str__(self) -> str:
         count = plural(self.machines, "machine")

@@ -302,7 +302,7 @@ def _takes_gpu(device: str, size: Size, *, own: bool) -> bool:
 
 
 def _difference(first: ExtractorFacts, other: ExtractorFacts | None) -> str:
-    """Return what differs between two machines, in words."""
+    """Return the differences between two machines, in words."""
     names = [name for name, value in vars(first).items() if value != vars(other)[name]]
     expected, actual = vars(first)[names[0]], vars(other)[names[0]]
     if isinstance(expected, dict):

@@ -53,7 +53,7 @@ class RemoteEmbedder:
         return StartedEmbedder(machine, self._embedder.facts)
 
     def embed(self, job: EmbedJob) -> Iterator[Step | EmbedResult]:
-        """Yield what was embedded, now and then, and at the end how it went."""
+        """Yield the embedded parts now and then, and at the end the outcome."""
         if self._embedder is None:
             msg = "embed was called before load"
             raise RuntimeError(msg)

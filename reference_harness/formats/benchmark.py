@@ -66,7 +66,7 @@ class _Condition(ABC):
     """A condition on a member: pydantic asks it for the validation and for the JSON Schema."""
 
     def problem(self, value: Any) -> str | None:
-        """Return what was expected of a value of the right type; None where it is met."""
+        """Return the unmet expectation of a value of the right type; None where it is met."""
         del value
         return None
 
@@ -201,7 +201,7 @@ class Dataset(_Part):
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol(_Part):
-    """How frozen embeddings are scored: probe, scaling, seeds, shots per class."""
+    """Scoring of frozen embeddings: probe, scaling, seeds, shots per class."""
 
     probe: Annotated[str, Only("logistic_regression", "no other probe is fitted")]
     logreg: Annotated[
@@ -360,7 +360,7 @@ def _fault(error: Mapping[str, Any], example: Any) -> str:
 
 
 def _example(example: Any, path: tuple[int | str, ...]) -> str:
-    """Return what an example has at a place as JSON on one line, "" where there is none."""
+    """Return the value at a path of an example as JSON on one line, "" where there is none."""
     if example is None:
         return ""
     value = example

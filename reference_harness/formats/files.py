@@ -99,7 +99,7 @@ def read_text(path: Path, limit: int, *, links: bool = True) -> bytes:
 
 
 def _content(handle: int, size: int, limit: int) -> bytes:
-    """Return what a descriptor has, at most a byte more than `limit`.
+    """Return the content of a descriptor, at most a byte more than `limit`.
 
     `size` is what the system says, which may be wrong. A buffer for `limit` would take twice as
     long to make as a submission takes to read.

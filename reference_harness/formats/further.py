@@ -16,11 +16,11 @@ class FurtherSequence(StrictModel):
     kind: Name
     sequence: Annotated[str, Field(min_length=1)]
     label: int | None = None
-    """Of a fresh sequence."""
+    """Class of a fresh sequence."""
 
 
 class FurtherSequences(StrictModel):
-    """All of a task."""
+    """All further sequences of one task."""
 
     schema_version: Literal["1.0"] = "1.0"
     rows: list[FurtherSequence]

@@ -65,7 +65,7 @@ def limit_storage(settings: dict[str, str] = LIMITS) -> None:
 
 
 def storage_failure(error: BaseException) -> StorageFailure | OSError | None:
-    """Return what an error of the storage's client means; None for any other error.
+    """Return the failure that an error of the storage's client means; None for any other error.
 
     An OSError, with its number, is an error of this machine, such as a full disk.
     """

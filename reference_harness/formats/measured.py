@@ -25,7 +25,7 @@ class LettersRead(StrictModel):
     given: Annotated[int, Field(ge=1)]
     """Letters of these."""
     read: Count
-    """Those that are in a token the model knows."""
+    """Letters in tokens that the model knows."""
     cut: Count
     """Sequences of which an end is not read."""
     tokens: Count = 0
@@ -39,7 +39,7 @@ class EmbeddingFacts(StrictModel):
 
     count: Annotated[int, Field(ge=1)]
     distinct: Annotated[int, Field(ge=1)]
-    """Those that differ from one another."""
+    """Number of embeddings that differ from one another."""
     most_repeated: Annotated[int, Field(ge=1)]
     """Sequences that share the embedding which most of them have."""
     norm: Amount
@@ -67,7 +67,7 @@ class UnitScale(StrictModel):
 
 
 class TaskMeasured(StrictModel):
-    """What a run measured of one task, beside its scores."""
+    """Measurements of one task in a run, beside its scores."""
 
     letters: LettersRead | None
     """null where it could not be measured."""
@@ -83,7 +83,7 @@ class TaskMeasured(StrictModel):
 
 
 class RunProperty(StrictModel):
-    """What a run saw of one property of its extractor."""
+    """Outcome of a run's check of one property of its extractor."""
 
     outcome: Literal["verified", "not verified", "contradicted"]
     """Not verified says that nothing contradicts it, and nothing shows it."""

@@ -68,7 +68,7 @@ class Lock(NamedTuple):
     name: str
     """File name, for messages."""
     sha256: str
-    """Of the bytes."""
+    """Digest of the file."""
     pins: tuple[str, ...]
     """A line for each package and version: `name==version ; marker --hash=sha256:...`."""
     packages: frozenset[str]

@@ -28,7 +28,7 @@ class Recognition(NamedTuple):
     title: str
     fix: str
     lines: tuple[int, ...] = (1,)
-    """Those that show it, from 1."""
+    """Numbers, from 1, of the lines that show the format."""
 
     @property
     def predicate(self) -> str:
@@ -189,7 +189,7 @@ _RESOLVE = (
 
 
 def disguise_of(raw: bytes, *, markup: bool = False) -> Recognition | None:
-    """Return what bytes are that were to be a text file of ours; None where nothing is known.
+    """Return the format of bytes in the place of one of our text files; None if unknown.
 
     A byte order mark alone is no disguise: who reads the text says whether it may have one.
     `markup` is for Markdown and code, in which lines of equals signs and code blocks are usual.

@@ -149,7 +149,7 @@ class ModelRef(StrictModel):
 
 
 class EmbeddingRef(StrictModel):
-    """How hidden states became one vector per sequence; "undeclared" if unknown."""
+    """Layer and pooling that made one vector of hidden states; "undeclared" if unknown."""
 
     layer: str
     pooling: str
@@ -161,7 +161,7 @@ class EmbeddingRef(StrictModel):
 
 
 class BatchingRef(StrictModel):
-    """How sequences were batched."""
+    """Batches of the run: size, order and padding."""
 
     mode: Literal["budget", "exact", "file"]
     token_budget: Count
@@ -188,9 +188,12 @@ class NumericsRef(StrictModel):
     deterministic: bool
     """Whether deterministic algorithms were asked for, as `--batching exact` does on a GPU."""
     matmul_precision: str
-    """As `torch.get_float32_matmul_precision` says."""
+    """The result of `torch.get_float32_matmul_precision`; "mixed" where devices differ."""
     compiled: bool = False
     """Whether torch.compile compiled the model, as `--option compile=true` asks."""
+    flags: Annotated[list[str] | None, Field(exclude_if=lambda value: value is None)] = None
+    """Names below `torch.backends` that were on, as torch said: of TF32, of cuDNN's choice of
+    kernels and of sums in half precision. Left out in records of older harnesses."""
 
 
 class LibraryRef(StrictModel):
@@ -203,7 +206,7 @@ class LibraryRef(StrictModel):
 
 
 class ProbeRef(StrictModel):
-    """How the probe was computed."""
+    """Implementation of the probe."""
 
     device: str
     array_api: bool
@@ -242,7 +245,7 @@ class RunRecord(StrictModel):
     that were not rounded unless a receipt was written, under any kernel."""
     hardware: Hardware
     tf32: bool = False
-    """Whether the device may have used TF32 at the end of the run."""
+    """Whether a GPU may have used TF32, in products or in convolutions: `numerics` has which."""
     numerics: NumericsRef | None = None
     """Null for an extractor without a module of torch, and in records of older harnesses."""
     packages: dict[str, str]

@@ -148,7 +148,7 @@ class ModelSource(StrictModel):
 
 
 class Embedding(StrictModel):
-    """How hidden states became one vector per sequence."""
+    """Layer and pooling by which hidden states became one vector per sequence."""
 
     layer: Name
     pooling: Name

@@ -72,7 +72,7 @@ def _steps(kind: str, task: TaskOfReceipt, benchmark: Benchmark) -> int:
 
 
 def sentence(estimate: Cost, receipts: int, tasks: int, kinds: int, workers: int) -> str:
-    """Return what is printed before the work begins."""
+    """Return the sentence that is printed before the work begins."""
     return (
         f"{plural(receipts, 'receipt')}, {plural(tasks, 'task')}, "
         f"{plural(kinds, 'kind')} of probe: {_size(estimate.read)} to read, "

@@ -79,7 +79,7 @@ def read_receipt(word: str) -> Receipt:
             folder,
         )
     except (KeyError, TypeError) as error:
-        raise OptionError(f"{file}: no submission: run `geneb-ci check {file}`") from error
+        raise OptionError(f"{file} is no valid submission: run `geneb-ci check {file}`") from error
     if not folder.is_dir():
         msg = f"{folder}: no such folder: pass SUBMISSION=FOLDER to name that of the receipt"
         raise OptionError(msg)

@@ -52,7 +52,7 @@ class RunJob:
     regimes: tuple[str, ...]
 
     def execute(self) -> RescoredRun:
-        """Return what a run says of the task. Raises a HarnessError, which names the task."""
+        """Return the record of the task. Raises a HarnessError, which names the task."""
         data = load(self.benchmark, self.source, self.task_id)
         rows = RoundedEmbeddings(values_of(self.file, self.receipt, data), self.receipt.scale_log2)
         settings = ReceiptProbes(self.benchmark.protocol)
@@ -73,7 +73,7 @@ class RunJob:
 
 
 def receipts_of(record: RunRecord, folder: Path) -> dict[str, TaskReceipt]:
-    """Return what a record says of its receipt, whose files are those in a folder.
+    """Return the receipts of a record, whose files are those in a folder.
 
     Raises OptionError for a record without a receipt, DataError for files that are not its.
     """

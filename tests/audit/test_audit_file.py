@@ -141,7 +141,7 @@ def test_a_changed_submission_is_refused_once_its_digest_is_published(place: Ins
         for folder in {*begun_before.parent.iterdir()} - {begun_before}:
             shutil.rmtree(folder)
     assert done.returncode == 11
-    assert "belongs to commitment" in done.stderr
+    assert "is the time of commitment" in done.stderr
     assert "with another submission" in done.stderr
 
 

@@ -184,8 +184,8 @@ def test_only_a_digest_that_was_shown_binds_the_next_call(tmp_path: Path, shown:
     with pytest.raises(AuditRefused) as caught:
         refuse_other(other, other_folder)
     assert caught.value.message == (
-        f"--committed-at belongs to commitment {dry.sha256}, which was shown here; now it is "
-        f"{other.sha256}, with another submission"
+        f"--committed-at is the time of commitment {dry.sha256}, which was shown here; the files "
+        f"now make commitment {other.sha256}, with another submission"
     )
 
 

@@ -41,8 +41,8 @@ def test_the_chance_of_a_task_is_its_share_of_simulated_draws(
 
 def test_a_task_costs_two_starts_and_its_letters_with_those_of_decoys_and_variants() -> None:
     sampled = Measurements(
-        sizes=SIZES, start=3.0, per_letter=0.001, embedding_bytes=64, peak=1, reading=1.0,
-        scored=10, scoring=2.0,
+        sizes=SIZES, start_seconds=3.0, seconds_per_letter=0.001, embedding_bytes=64, peak_bytes=1,
+        listing_seconds=1.0, scored_sequences=10, scoring_seconds=2.0,
     )  # fmt: skip
     decoys = cost.DECOYS
     assert cost._embedding(sampled, "a", 13) == pytest.approx(6 + 0.1 * (1000 + decoys + 1232))

@@ -185,7 +185,7 @@ def test_what_the_board_shows_of_audits():
         ([], "no audit counts"),
         ([audit()], "audit 0000000000000000 agrees on at least 13 drawn tasks"),
         (pair(20), "by 2 signers or more cover each of the 20 tasks of the regime 10shot"),
-        ([FAILED], "audit 0000000000000000 failed"),
+        ([FAILED], "audit 0000000000000000 differs"),
         ([audit(5)], "5 tasks drawn, the policy requires 13"),
         ([audit(uncompared_regimes=("1shot",))], "it leaves out the regimes 1shot"),
         ([audit(uninformative=("full",))], "fewer than half of the cells are informative in full"),
@@ -376,7 +376,7 @@ def test_what_audits_show_of_a_score(
         row.standing("1shot", TASKS[0]),
     )
     assert found == (first, last, elsewhere)
-    assert row.left_out == left_out
+    assert row.unconfirmed_regimes == left_out
 
 
 def test_who_signed_is_named_once_and_a_dispute_stands_for_nothing() -> None:

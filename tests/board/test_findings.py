@@ -13,13 +13,13 @@ from geneb_ci.board.diagnostics.findings import (
     FigureRow,
     _centred_ranks,
     _correlation,
+    figure_kinds,
     figure_of,
-    kinds_of,
 )
 from geneb_ci.statistics.metrics import PackedNumbers
 
 REGIMES = ["full", "10shot", "1shot"]
-KINDS = {kind.id: kind for kind in kinds_of(REGIMES)}
+KINDS = {kind.id: kind for kind in figure_kinds(REGIMES)}
 
 
 def row(model: str, params: float | None, full: float, few: float = 0.1) -> FigureRow:
@@ -85,7 +85,7 @@ def test_a_spread_needs_two_rows():
 
 
 def test_without_rows_nothing_is_known():
-    for kind in kinds_of(REGIMES):
+    for kind in figure_kinds(REGIMES):
         assert figure_of(kind, [], "paper").value in {None, 0}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from geneb_ci.audit.trust.evidence import gather_evidence
 from geneb_ci.board.board import checked_entries
-from geneb_ci.board.marks import FILE, DefectFile, decider, marks_of, read_defects
+from geneb_ci.board.marks import FILE, DefectFile, marks_of, read_defects, row_judge
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -37,7 +37,7 @@ DEFECTS = {
 def test_levels_without_records_are_those_of_all_evidence():
     layout = find_layout(ROOT)
     assert layout.audits is None
-    decided, evidence = decider(layout), gather_evidence(layout)
+    decided, evidence = row_judge(layout), gather_evidence(layout)
     for one in entries():
         assert decided(one.sha256, "", "") == evidence.decide(one.sha256, "")
     assert decided("0" * 64, "", "") == evidence.decide("0" * 64, "")

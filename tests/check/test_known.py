@@ -24,7 +24,7 @@ POLICY = ROOT / "leaderboard/policy"
 def test_a_shipped_benchmark_is_what_the_typed_model_gives(name):
     raw = (ROOT / "schemas" / name).read_bytes()
     found = shipped_benchmark(name)
-    assert found.sha256 in shipped.known().benchmarks
+    assert found.sha256 in shipped.known_files().benchmarks
     assert found == parse(raw)
     assert parse(json.dumps(found.document()).encode()).tasks == found.tasks
     assert list(json.loads(raw).keys() - found.document()) == []
@@ -50,14 +50,14 @@ def test_a_definition_of_other_bytes_is_validated(tmp_path, old, new, key):
 def test_a_definition_of_other_spacing_is_the_same_but_for_its_digest():
     raw = (ROOT / "schemas/benchmark.json").read_bytes()
     other = parse_benchmark(raw + b"\n", "x")
-    assert other.sha256 not in shipped.known().benchmarks
+    assert other.sha256 not in shipped.known_files().benchmarks
     assert dataclasses.replace(other, sha256=shipped_benchmark().sha256) == shipped_benchmark()
 
 
 def test_facts_of_each_entry_are_those_of_the_file():
     layout = Layout(LayoutKind.GENEB_CI, ROOT, policy=POLICY)
     registry = ModelRegistry(layout)
-    assert len(shipped.known().models) == len(list(registry)) > 0
+    assert len(shipped.known_files().models) == len(list(registry)) > 0
     for model_id in registry:
         raw = registry.path(model_id).read_bytes()
         assert registry[model_id] == parse_entry(raw, model_id).entry.attributes

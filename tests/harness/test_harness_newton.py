@@ -71,6 +71,26 @@ def test_it_is_the_optimum_for_any_small_problem(
     assert distance(x * np.float32(scale), y) < AGREEMENT
 
 
+@pytest.mark.parametrize("classes", [2, 5])
+@pytest.mark.parametrize(("rows", "dim"), [(90, 200), (400, 60)], ids=["wide", "tall"])
+@pytest.mark.parametrize("offset", [0.0, 3e4], ids=["plain", "offset"])
+def test_what_is_accepted_lies_within_what_is_promised(
+    rows: int, dim: int, classes: int, offset: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By columns and by embeddings, in float32 and, for a column far from 0, in float64."""
+    x, y = problem(rows, dim, classes)
+    x[:, 3] += np.float32(offset)
+    found = newton.minimise(x, y, classes)
+    promised = newton.CHANGE_MIN
+    monkeypatch.setattr(newton, "CHANGE_MIN", 1e-13)
+    monkeypatch.setattr(newton, "NOISE_MAX", 0.0)
+    exact = newton.minimise(x, y, classes)
+    wide = x.astype(np.float64)
+    first, second = (centred(wide @ each.weights + each.intercepts) for each in (found, exact))
+    rounding = 1e-14 * offset  # of a sum with a term of that size
+    assert np.abs(first - second).max() <= (promised + rounding) * np.abs(second).max()
+
+
 def test_blocks_of_any_size_give_the_same_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = problem(500, 20, 3)
     whole = newton.minimise(x, y, 3)
@@ -118,20 +138,20 @@ MEASURED = """
 import json, sys
 from tests.harness.support import peak_rss
 from reference_harness.engine import threads
-threads.pin()
+threads.hold_to_scorer()
 import numpy as np, scipy.linalg, scipy.special
 from reference_harness import newton
-from reference_harness.receipt.rounding import Widened
+from reference_harness.receipt.rounding import WidenedEmbeddings
 rows, dim = 12_000, 512
 rng = np.random.RandomState(0)
 half = np.memmap(sys.argv[1], dtype="<f2", mode="w+", shape=(rows, dim))
 for at in range(0, rows, 1000):
     half[at:at + 1000] = rng.standard_normal((1000, dim))
 y = (np.asarray(half[:, 0], dtype=float) > 0).astype(np.int64)
-newton.minimise(Widened(half[:50], 0), y[:50], 2)
+newton.minimise(WidenedEmbeddings(half[:50], 0), y[:50], 2)
 before = peak_rss()
-newton.HELD_BYTES, newton.BLOCK_BYTES = 0, 1 << 21
-newton.minimise(Widened(half, 0), y, 2)
+newton.CACHED_BYTES, newton.BLOCK_BYTES = 0, 1 << 21
+newton.minimise(WidenedEmbeddings(half, 0), y, 2)
 print(json.dumps([peak_rss() - before, rows * dim * 8]))
 """
 

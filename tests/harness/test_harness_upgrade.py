@@ -142,7 +142,11 @@ def test_the_record_of_another_run_is_refused(made: Path, change: Any, message: 
         (("record.json",), 2, "record.json: no sound submission: this is a run record, not a "),
         (("none.json",), 3, "none.json: cannot be read: No such file or directory"),
         (("1.0.json",), 3, 'the model registry has no entry for "4-mer-frequency"'),
-        (("record.json", "--record", "record.json"), 2, "no submission: run `geneb-ci check rec"),
+        (
+            ("record.json", "--record", "record.json"),
+            2,
+            "is no valid submission: run `geneb-ci che",
+        ),
         (
             ("none.json", "--record", "record.json"),
             2,

@@ -31,7 +31,7 @@ def by_entry(path: Path) -> tuple[Document, bytes]:
     """Return a public row, and its bytes in format 1.1."""
     document = parse_document(path.read_bytes(), path, path.name)
     registry = ModelRegistry(LAYOUT)
-    text = upgraded(document, registry.described(path.stem, document.sha256))
+    text = upgraded(document, registry.entry_member(path.stem, document.sha256))
     assert text is not None
     return document, text.encode()
 

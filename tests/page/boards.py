@@ -14,7 +14,7 @@ from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import ScoreColumn, critical_value, ranks, rounded_up
 from geneb_ci.board.page import page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
-from geneb_ci.board.recommend import advise, known_of
+from geneb_ci.board.recommend import advice_facts_of, advise
 from geneb_ci.board.rows import encode, leaderboards
 from geneb_ci.board.tables import (
     CODEBOOK,
@@ -26,7 +26,7 @@ from geneb_ci.board.tables import (
     parquet_text,
     values_table,
 )
-from geneb_ci.board.texts import ascii_text, part_of, script_of
+from geneb_ci.board.texts import ascii_text, script_of, script_part
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.files import write_files
@@ -79,7 +79,7 @@ def table_files() -> dict[str, bytes]:
 def known() -> AdviceFacts:
     """Return what advice on the public rows is made from."""
     boards = {regime: found.board for regime, found in found_intervals().regimes.items()}
-    return known_of(entries(), boards, shipped_benchmark(), task_notes(find_layout(ROOT)))
+    return advice_facts_of(entries(), boards, shipped_benchmark(), task_notes(find_layout(ROOT)))
 
 
 @functools.cache
@@ -126,7 +126,7 @@ def script(key: str, value: Any) -> bytes:
 def name_of(part: str, board: Path | Iterable[str]) -> str:
     """Return the file of a part of the page's data, in a folder or among names of one board."""
     names = [path.name for path in board.iterdir()] if isinstance(board, Path) else board
-    [name] = [name for name in names if part_of(name) == part]
+    [name] = [name for name in names if script_part(name) == part]
     return name
 
 

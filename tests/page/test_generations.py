@@ -11,7 +11,7 @@ import pytest
 from geneb_ci.board.page import drop_former, page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.rows import leaderboards
-from geneb_ci.board.texts import part_of
+from geneb_ci.board.texts import script_part
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import entries
 from tests.gate import gated
@@ -43,7 +43,7 @@ def put(folder: Path, *left_out: str) -> None:
 
 
 def scripts_in(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir() if part_of(path.name)}
+    return {path.name for path in folder.iterdir() if script_part(path.name)}
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_a_browser_that_kept_the_former_files_never_mixes_them(browser, place):
 
 @pytest.mark.nightly  # of the gate is a part that is gone, above
 def test_a_part_of_another_board_under_this_name_is_not_read(browser, place):
-    former = {name: content for name, content in files_of(LATE).items() if part_of(name)}
+    former = {name: content for name, content in files_of(LATE).items() if script_part(name)}
     name = name_of("scores-0", former)
     put(place)
     with serving(place) as home, opened(browser, home) as tab:

@@ -249,7 +249,7 @@ def test_the_badge_has_level_and_rank_range(folder):
 
 @pytest.mark.parametrize("model", sorted(attributes()))
 def test_the_snippet_is_python_with_options_that_the_harness_takes(model):
-    known = public_site().known(model)
+    known = public_site().model_entry(model)
     assert isinstance(known, ModelEntry)
     made = snippet_of(known)
     assert made is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.board.site.inputs import slugs
-from geneb_ci.board.texts import part_of
+from geneb_ci.board.texts import script_part
 from geneb_ci.publish.generation import Generation, generate
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.space import Space
@@ -64,7 +64,7 @@ def public(_public: Public, tmp_path: Path) -> Public:
 
 def undated(name: str) -> str:
     """Return the name of a file without the digest of its board."""
-    part = part_of(name)
+    part = script_part(name)
     return name if part is None else f"board-{part}.DIGEST.js"
 
 

@@ -48,7 +48,7 @@ class Outcome:
 
     @property
     def seconds(self) -> float:
-        """How long its steps took."""
+        """Duration of the steps."""
         return sum(step.seconds for step in self.steps)
 
     @property

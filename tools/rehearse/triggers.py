@@ -89,5 +89,5 @@ def _regex(pattern: str) -> re.Pattern[str]:
 
 
 def repository() -> dict[str, Any]:
-    """Return what every event says of the repository."""
+    """Return the member `repository` of every event."""
     return {"repository": {"full_name": REPOSITORY, "default_branch": "main", "fork": False}}

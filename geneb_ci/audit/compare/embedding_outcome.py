@@ -125,7 +125,7 @@ class FailedEmbedding(StrictModel):
     """An embedding that is not the one of the rerun."""
 
     row: Count
-    """Of the file: training embeddings come first."""
+    """Number of its row in the file, where training embeddings come first."""
     again: EmbeddingRepeat | None
     """None where another embedding of the audit was found altered before its turn."""
 
@@ -216,7 +216,7 @@ class RegimeBound(StrictModel):
 
     regime: Name
     draws: Count
-    """Of test embeddings, one drawn twice counted twice."""
+    """Number of drawn test embeddings; one that was drawn twice counts twice."""
     flipped: Count
     """Draws of embeddings that the probe of record gets right as committed, and wrong by the
     rerun."""
@@ -262,7 +262,7 @@ class EmbeddingOutcome(StrictModel):
     """Why it differs, in words; none where it agrees."""
     not_proved: list[str]
     rerun_sha256: Hex64
-    """Of the file of rerun embeddings beside the record."""
+    """Digest of the file of rerun embeddings beside the record."""
     sandbox: SandboxFacts
     harness: HarnessFacts
     benchmark_sha256: Hex64

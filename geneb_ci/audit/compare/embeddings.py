@@ -82,7 +82,7 @@ class TaskFiles(NamedTuple):
     """Training embeddings, then test embeddings."""
     train_labels: "npt.NDArray[np.int64]"
     probes: dict[str, list[Probe]]
-    """Of each regime that the receipt has."""
+    """The fitted probes, by regime of the receipt."""
     deciders: dict[str, Decider]
     """All probes, by regime and kind, as `full, canonical` and `10shot, record`."""
 
@@ -176,11 +176,11 @@ class DrawnTask(NamedTuple):
     """(n,) whether an embedding is outside of all support sets."""
     strata: TaskStrata
     probes: dict[str, list[Probe]]
-    """Of each regime."""
+    """The fitted probes, by regime."""
     deciders: dict[str, Decider]
-    """As those of `TaskFiles`."""
+    """The same as `TaskFiles.deciders`."""
     influence: TaskInfluence
-    """Of embeddings on the loss of the full regime's test embeddings."""
+    """Influence of each embedding on the loss of the full regime's test embeddings."""
 
     def tolerances(self, rerun: "npt.NDArray[np.float32]") -> "npt.NDArray[np.float64]":
         """Return the (n, d) tolerances that the rerun of the embeddings gives."""
@@ -384,7 +384,7 @@ def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sa
 
 
 def _mixed(task: str, row: int) -> bytes:
-    """Return what orders embeddings of all tasks and parts alike."""
+    """Return a sort key that mixes the embeddings of all tasks and parts."""
     return hashlib.sha256(f"{task} {row}".encode()).digest()
 
 

@@ -46,7 +46,7 @@ class HonestCentre(StrictModel):
 
 
 class HonestDifference(StrictModel):
-    """How an honest claim differs from the rescored value."""
+    """Measured difference between an honest claim and the rescored value."""
 
     deviation: EachMetric
     """Standard deviation about the centre."""
@@ -316,7 +316,7 @@ def objections(
 def extractor_objections(
     decoys: Decoys, variants: VariantResult | None, fresh: FreshResult | None
 ) -> Iterator[Objection]:
-    """Yield what an audit of either sample has against the extractor, whatever it claimed."""
+    """Yield the objections of an audit of either sample to the extractor, whatever it claimed."""
     if decoys.order_dependent:
         text = "an embedding depends on the order or the batch of its sequence"
         yield Objection(ORDER, text)
@@ -340,7 +340,7 @@ def overall_verdict(
 
 
 class InformativeCells(NamedTuple):
-    """How many compared cells of a regime are informative."""
+    """Number of the compared cells of a regime that are informative."""
 
     cells: int
     compared: int

@@ -84,7 +84,7 @@ def device_difference(claimed: str | None, rerun: str, dtype: str) -> DeviceDiff
 
 
 def atlas_note(claimed: str | None, rerun: str, dtype: str) -> str:
-    """Return what a reader of the record should know of devices, in one sentence."""
+    """Return a note for readers of the record on the devices, in one sentence."""
     difference = device_difference(claimed, rerun, dtype)
     sizes = f"embeddings by up to {difference.row:.1e} of their length and a task's MCC by "
     sizes += f"{difference.mcc:.4f}"
@@ -102,7 +102,7 @@ class Claims(NamedTuple):
 
     record: Mapping[Cell, ReportedTriple]
     digests: Mapping[Cell, str]
-    """Of the predictions, where the submission has them."""
+    """Digests of the predictions, where the submission has them."""
 
 
 def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collection[str]) -> Claims:
@@ -157,7 +157,7 @@ def compare(
 
 
 def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
-    """Return what a reader of the record should know of the tolerances, one sentence each."""
+    """Return notes for readers of the record on the tolerances, one sentence each."""
     lines = [
         (
             f"tolerances: {rescored.noise.copies} copies or more at the noise of "

@@ -184,7 +184,7 @@ def _unseen_stops(measured: MeasuredScore, metric: str) -> float:
 
 
 def _excess(measured: MeasuredScore, metric: str) -> list[float]:
-    """Return what each fit contributes to that: a share of a mean over all fits.
+    """Return the contribution of each fit to the excess: a share of a mean over all fits.
 
     Only fits count that a copy moved, or that end elsewhere in float64.
     """

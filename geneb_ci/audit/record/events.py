@@ -142,7 +142,7 @@ class AuditEvent(NamedTuple):
     kind: StatementKind
     signer: Signer
     sha256: str
-    """Of the signed bytes."""
+    """Digest of the signed bytes."""
     commitment: Commitment
     plan: TaskPlan | EmbeddingPlan | None = None
     aborted: AuditAbort | None = None
@@ -173,7 +173,7 @@ def signed_event(
 def event_statement(
     predicate: Commitment | AuditStart | AuditAbort, heads: Mapping[str, str] | None = None
 ) -> tuple[bytes, Path]:
-    """Return what is signed of a commitment, a start or an abort, and its place."""
+    """Return the statement to sign of a commitment, a start or an abort, and its path."""
     if isinstance(predicate, Commitment):
         kind, commitment = StatementKind.COMMITMENT, predicate
     else:
@@ -323,7 +323,7 @@ def withdrawal_of(
 
 
 def withdrawal_heads(payload: bytes) -> dict[str, str] | None:
-    """Return what a withdrawal names, given by its signed bytes; None where it names nothing."""
+    """Return the heads that a withdrawal names, from its signed bytes; None where it names none."""
     try:
         return WithdrawalStatement.model_validate(strict_json(payload, STATEMENT)).heads
     except (ValidationError, StepMismatch):

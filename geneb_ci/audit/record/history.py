@@ -32,7 +32,7 @@ class SignedFile(NamedTuple):
     """A file of the audits: a record, an event or a withdrawal."""
 
     sha256: str
-    """Of its bytes: what others name it by."""
+    """Digest of its bytes, by which other statements name it."""
     statement: str = ""
     """SHA-256 of the signed bytes, as an old log has it; "" where it cannot be read."""
     keyid: str = ""
@@ -43,7 +43,7 @@ class SignedFile(NamedTuple):
     valid."""
     event: AuditEvent | None = None
     plan: AnyPlan | None = None
-    """Of a record, a start or an abort."""
+    """The plan of a record, a start or an abort; None for another statement."""
 
 
 def revocation_name(keyid: str) -> str:
@@ -99,7 +99,7 @@ class History:
             heads = {
                 path: file.sha256 for path, file in self.files.items() if file.sha256 in digests
             }
-            self._reached[digests] = self.before(heads)
+            self._reached[digests] = self.with_predecessors(heads)
         return self._reached[digests]
 
     def counts(self, name: str, kind: StatementKind) -> bool:
@@ -130,7 +130,7 @@ class History:
         for name, file in self.files.items():
             if file.heads is None or not self.is_valid(name, file):
                 continue
-            earlier = self.before(file.heads)
+            earlier = self.with_predecessors(file.heads)
             if all(self.files[path].heads is None for path in earlier):
                 older |= earlier
         return frozenset(older)
@@ -150,7 +150,7 @@ class History:
         A thief's statement cannot make others look lost, and one that honest statements name
         cannot be taken out by revoking its key.
         """
-        return self.before(
+        return self.with_predecessors(
             {
                 name: file.sha256
                 for name, file in self.files.items()
@@ -158,7 +158,7 @@ class History:
             }
         )
 
-    def before(self, heads: Mapping[str, str]) -> frozenset[str]:
+    def with_predecessors(self, heads: Mapping[str, str]) -> frozenset[str]:
         """Return the names of these statements and of all that they come after."""
         reached: set[str] = set()
         pending = list(heads.items())
@@ -172,7 +172,9 @@ class History:
 
     def position(self, name: str) -> int:
         """Return how many statements a statement comes after: more than any of them does."""
-        return len(self.before(self.files[name].heads or {})) if name in self.files else 0
+        return (
+            len(self.with_predecessors(self.files[name].heads or {})) if name in self.files else 0
+        )
 
     @functools.cached_property
     def lost(self) -> dict[str, str]:
@@ -203,7 +205,7 @@ class History:
         return reasons
 
     def missing(self, path: str) -> dict[str, str]:
-        """Return what a statement names and is not here as it was: name to reason."""
+        """Return the statements that one names and that are lost or changed: name to reason."""
         reasons = {}
         for name, sha256 in (self.files[path].heads or {}).items():
             if self.digests.get(name) == sha256:
@@ -216,8 +218,8 @@ class History:
                 reasons[name] = f"{name} {change}: {path} names it"
         return reasons
 
-    def lost_of(self, model_id: str | None) -> dict[str, str]:
-        """Return what was lost of one model, and of all; None for every model."""
+    def losses_of(self, model_id: str | None) -> dict[str, str]:
+        """Return the lost statements of a model and those of all models; None for every model."""
         return {
             name: reason
             for name, reason in self.lost.items()
@@ -270,7 +272,7 @@ class History:
 
     def check_here(self, model_id: str) -> None:
         """Raise LogBroken where something of a model was lost."""
-        for reason in self.lost_of(model_id).values():
+        for reason in self.losses_of(model_id).values():
             raise LogBroken(reason)
 
 
@@ -299,12 +301,12 @@ def check_history(record: Record, history: History) -> str:
     if record.heads is None:
         _check_unlinked(record, name, history)
         return UNLINKED if history.log is None else ""
-    before = history.before(record.heads)
+    before = history.with_predecessors(record.heads)
     time_text = _check_time(plan, before, history)
     for undrawn, reason in history.undrawn(plan.commitment):
         if undrawn in before:
             raise _passed_over(StepMismatch, undrawn, reason)
-        if name not in history.before(history.files[undrawn].heads or {}):
+        if name not in history.with_predecessors(history.files[undrawn].heads or {}):
             raise _passed_over(MissingInput, undrawn, reason)
     return time_text
 
@@ -324,7 +326,10 @@ def _check_time(plan: AnyPlan, before: frozenset[str], history: History) -> str:
         (name, event)
         for name, event in history.events(_COMMITMENT)
         if event.commitment == plan.commitment
-        and any(name in history.before(history.files[start].heads or {}) for start, _ in starts)
+        and any(
+            name in history.with_predecessors(history.files[start].heads or {})
+            for start, _ in starts
+        )
     ]
     for name, event in commitments:
         _check_not_dated_back(plan, name, event, history)
@@ -337,7 +342,7 @@ def _check_time(plan: AnyPlan, before: frozenset[str], history: History) -> str:
 def _check_not_dated_back(plan: AnyPlan, name: str, event: AuditEvent, history: History) -> None:
     """Refuse a time before the rounds of the beacon that a commitment comes after."""
     at = seconds_of(plan.committed_at)
-    for path in history.before(history.files[name].heads or {}):
+    for path in history.with_predecessors(history.files[name].heads or {}):
         earlier = history.files[path].plan
         if earlier is None or not isinstance(earlier.beacon, DrandBeacon):
             continue

@@ -121,7 +121,7 @@ class TrustedWorkflow(TrustedSigner):
     issuer: Address
     """Who vouches for the identity: https://token.actions.githubusercontent.com."""
     workflow: Address
-    """Its file and branch: https://github.com/O/R/.github/workflows/audit.yml@refs/heads/main."""
+    """File and branch of the workflow: https://github.com/O/R/.github/workflows/audit.yml@refs/heads/main."""
     repository: Address
     """The repository that it has to run in: https://github.com/O/R."""
     _root: Path = PrivateAttr(Path(ROOT_FILE))
@@ -141,7 +141,7 @@ class TrustedWorkflow(TrustedSigner):
         """The trusted root that its bundles are verified with."""
         return self._root
 
-    def under(self, root: Path) -> Self:
+    def with_root(self, root: Path) -> Self:
         """Return the same workflow, whose bundles are verified with this trusted root."""
         workflow = self.model_copy()
         workflow._root = root  # noqa: SLF001 (our own)
@@ -189,7 +189,7 @@ def trusted_keys(layout: Layout) -> Keys:
             if policy_file is not None and lies_there(policy_file)
             else shipped("policy", ROOT_FILE)
         )
-        signers += [workflow.under(root) for workflow in file.workflows]
+        signers += [workflow.with_root(root) for workflow in file.workflows]
     return {signer.keyid: signer for signer in signers}
 
 

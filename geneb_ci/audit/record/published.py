@@ -63,7 +63,7 @@ def statements_in(raw: bytes) -> dict[str, str]:
 
 
 def lost_since(published: Mapping[str, str], present: Mapping[str, str]) -> list[LostStatement]:
-    """Return what was published and is not here, in order of name."""
+    """Return the published statements that are missing here, in order of name."""
     return [
         LostStatement(name, "was changed" if name in present else "was deleted")
         for name, sha256 in sorted(published.items())

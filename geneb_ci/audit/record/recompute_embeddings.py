@@ -294,7 +294,7 @@ def _variants(
     variants: SampleVariants,
     refits: dict[str, RefitTask],
 ) -> VariantResult | None:
-    """Return what the recorded variants show; None where they are of other sequences."""
+    """Return the result of the recorded variants; None where they are of other sequences."""
     names = [audited.task for audited in outcome.tasks]
     again = [refits[task] for task in variants.training if task in refits]
     if (
@@ -402,7 +402,7 @@ def _failed(name: str, error: StepMismatch) -> VerificationStep:
 
 
 def from_receipt(layout: Layout, folder: Path | None, data: Path | None, say: Say) -> ReceiptTools:
-    """Return what computes an audit again from the receipt, in a folder or fetched.
+    """Return a function that computes an audit again from the receipt, in a folder or fetched.
 
     Raises UsageProblem when the benchmark needs a folder of task data.
     """

@@ -257,7 +257,7 @@ class AuditRepository:
 
     def lost(self, model_id: str | None = None) -> Iterator[Verification]:
         """Yield a verification of each statement that another names and that was lost."""
-        for name, reason in self.history.lost_of(model_id).items():
+        for name, reason in self.history.losses_of(model_id).items():
             yield lost_statement(name, reason)
 
     def plans_of(self, model_id: str) -> list[TaskPlan | EmbeddingPlan]:

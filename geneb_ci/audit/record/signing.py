@@ -99,7 +99,7 @@ def heads_here(repository: AuditRepository, *names: str) -> dict[str, str]:
 
 
 def heads_after(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository) -> dict[str, str]:
-    """Return what a record or an abort names: the heads here, and the starts of its plan."""
+    """Return the heads for a record or an abort: those here, and the starts of its plan."""
     starts = (
         f"{path.parent.name}/{path.name}"
         for path, event in repository.events.items()

@@ -66,7 +66,7 @@ class Record(NamedTuple):
     signer: Signer
     outcome: AnyOutcome
     sha256: str
-    """Of the signed bytes."""
+    """Digest of the signed bytes."""
     heads: Mapping[str, str] | None = None
     """The heads that it names; None in earlier records."""
 
@@ -88,7 +88,7 @@ def audit_id_of(payload: bytes) -> str:
 
 
 def statement_of(outcome: AnyOutcome, heads: Mapping[str, str] | None = None) -> tuple[bytes, Path]:
-    """Return what is signed of an outcome, and the place of its record below the audits.
+    """Return the statement to sign of an outcome, and the path of its record below the audits.
 
     `heads` is what the record names, of `History.heads`. Raises UsageProblem when the outcome could
     not be read back from its record.

@@ -274,9 +274,9 @@ class RerunEmbeddings(NamedTuple):
     repeats: "npt.NDArray[np.float32]"
     """(k, d), of the embeddings that were computed again, in the order of the record."""
     variants: "VariantEmbeddings | None" = None
-    """Of test embeddings; None in earlier files."""
+    """Embeddings of variants of test sequences; None in earlier files."""
     refits: "VariantEmbeddings | None" = None
-    """Of training embeddings; None in earlier files."""
+    """Embeddings of variants of training sequences; None in earlier files."""
 
 
 class VariantEmbeddings(NamedTuple):
@@ -284,7 +284,7 @@ class VariantEmbeddings(NamedTuple):
 
     task: "npt.NDArray[np.int64]"
     row: "npt.NDArray[np.int64]"
-    """Of the split."""
+    """Numbers of the sequences in their split."""
     values: "npt.NDArray[np.float32]"
 
 
@@ -460,7 +460,7 @@ def _by_column(
 
 
 def draws_shown(outcome: EmbeddingOutcome) -> Iterator[str]:
-    """Return what was drawn, part by part, as text."""
+    """Return the numbers of drawn embeddings, part by part, as text."""
     parts: dict[str, int] = {}
     for task in outcome.tasks:
         for part, rows in task.rows.items():

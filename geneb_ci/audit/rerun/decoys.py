@@ -177,7 +177,7 @@ def judge_decoys(
     dtype: str,
     separate_values: "np.ndarray | None" = None,
 ) -> Decoys:
-    """Return what the embeddings of a whole list, (n, d), show; `dtype` is the model's.
+    """Return the result of the decoys from the (n, d) embeddings of a whole list in `dtype`.
 
     `separate_values` has the embeddings of `with_decoys.apart` of the second run; without, a
     dependence on

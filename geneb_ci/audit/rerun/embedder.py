@@ -139,7 +139,7 @@ class SampleEmbedder:
         with np.errstate(over="ignore"):  # an embedding that is too large fails as an embedding
             return values.astype(np.float32, copy=False)
 
-    def again(self, sequences: Sequence[str]) -> "tuple[str, npt.NDArray[np.float32]]":
+    def embed_again(self, sequences: Sequence[str]) -> "tuple[str, npt.NDArray[np.float32]]":
         """Embed sequences again, each alone, and in float64 where the extractor has that option.
 
         Returns how, and the (n, d) embeddings.
@@ -199,7 +199,7 @@ def rerun_cost(
     rate: float = OPERATIONS_A_SECOND,
     tokens: int = TOKENS_A_SEQUENCE,
 ) -> RerunCost:
-    """Return what a draw costs at most, with so many fresh sequences.
+    """Return the highest cost of a draw with so many fresh sequences.
 
     `refits` is the number of tasks whose training sequences are varied, without those of earlier
     draws; `rate` is in operations a second.

@@ -283,7 +283,7 @@ class _EmbeddingRun:
         fresh: Mapping[str, Sequence[FreshSequence]],
         rows: "dict[str, npt.NDArray[np.float32]]",
     ) -> FreshResult | None:
-        """Return what the probes decide on the fresh set; None where the audit has none."""
+        """Return the decisions of the probes on the fresh set; None where the audit has none."""
         if self.here.fresh is None:
             return None
         decisions = {
@@ -311,7 +311,7 @@ class _EmbeddingRun:
         )
 
     def _refits(self, varied: SampleVariants, training: EmbeddedVariants) -> list[RefitTask]:
-        """Return what the probes of the drawn tasks decide that are fitted on variants."""
+        """Return the decisions of probes of the drawn tasks that are fitted on variants."""
         prepared, folder = self.here, self.here.work.folder / STRATA
         refits = []
         for task, variants in varied.training.items():
@@ -361,7 +361,7 @@ class _EmbeddingRun:
         for start in range(0, len(failed), REPEATS_AT_ONCE):
             some = failed[start : start + REPEATS_AT_ONCE]
             self.say(f"{len(failed)} embeddings fail: embedding {len(some)} again, each alone")
-            how, values = self.embedder.again(
+            how, values = self.embedder.embed_again(
                 [drawn[number].sequences[index] for *_, number, index in some]
             )
             before = rescued
@@ -466,7 +466,7 @@ class _EmbeddingRun:
 
 
 def facts_of(receipt: EmbeddingReceipt) -> ReceiptFacts:
-    """Return what a record says of a receipt."""
+    """Return the facts about a receipt for a record."""
     return ReceiptFacts(
         root=receipt.root,
         dim=receipt.dim,

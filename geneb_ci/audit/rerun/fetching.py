@@ -168,7 +168,7 @@ def _unpacked(stream: io.BufferedIOBase) -> io.BufferedIOBase:
 
 
 def _extended(kind: bytes, content: bytes) -> dict[str, str]:
-    """Return what an extended header says of path and size."""
+    """Return the path and size in an extended header."""
     if kind == _LONG_LINK:
         return {}
     if kind == _LONG_NAME:
@@ -196,7 +196,7 @@ def _is_header(block: bytes) -> bool:
 
 
 def _kind_of(block: bytes) -> str:
-    """Return what a file is that does not begin as a tar archive."""
+    """Return the kind of a file that does not begin as a tar archive."""
     kinds = (kind for start, kind in OTHER_KINDS.items() if block.startswith(start))
     return f"it is {next(kinds, 'something else')}, expected a tar archive, plain or gzip"
 

@@ -58,7 +58,7 @@ class FreshCommitment(StrictModel):
     tasks: Annotated[dict[Name, Positive], Field(min_length=1)]
     """Sequences of each task."""
     sha256: Hex64
-    """Of the salt, then the bytes of the set."""
+    """Digest of the salt, followed by the bytes of the set."""
 
 
 class FreshRelease(StrictModel):
@@ -188,7 +188,7 @@ def _either_strand(sequence: str) -> set[str]:
 
 
 def fresh_release(path: Path) -> FreshRelease:
-    """Return what is published after the audit. Raises NothingChecked without set or salt."""
+    """Return the set and salt to publish after the audit. Raises NothingChecked without them."""
     return FreshRelease(schema_version="1.0", salt=_salt(path), content=_read(path).decode("ascii"))
 
 

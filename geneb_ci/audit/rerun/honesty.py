@@ -258,7 +258,7 @@ def is_flagged(
 
 
 def contradiction(result: VariantResult, expected: int) -> str:
-    """Return what is wrong with a result whose audit varies `due` sequences a task, or ""."""
+    """Return an error of a result whose audit varies `due` sequences a task, or ""."""
     if result.rows != expected:
         return f"{result.rows} sequences a task were varied, expected {expected}"
     counted = dict(result.kinds)
@@ -370,7 +370,7 @@ def is_dropped(
 
 
 def fresh_contradiction(result: FreshResult) -> str:
-    """Return what is wrong with the numbers of a fresh set, or ""."""
+    """Return an error of the numbers of a fresh set, or ""."""
     for tasks in (result.tasks, *result.others.values()):
         for name, task in tasks.items():
             if any(decided.right > decided.rows for decided in (task.public, task.fresh)):
@@ -391,7 +391,7 @@ def fresh_power(loss: float, fresh: int, public: int, accuracy: float = 0.75) ->
 
 
 def variant_text(result: VariantResult) -> str:
-    """Return what the variants show, as one line."""
+    """Return the result of the variants as one line."""
     parts = [
         f"{kind} D {difference(decisions):+.4f} of at most "
         f"{difference_limit(decisions, margin):.4f} ({decisions.rows} sequences)"
@@ -411,7 +411,7 @@ def variant_text(result: VariantResult) -> str:
 
 
 def fresh_text(result: FreshResult) -> str:
-    """Return what the fresh set shows, as one line."""
+    """Return the result of the fresh set as one line."""
     loss, error = accuracy_loss(result.tasks)
     rows = sum(task.fresh.rows for task in result.tasks.values())
     mcc = math.fsum(task.public.MCC - task.fresh.MCC for task in result.tasks.values())

@@ -79,7 +79,7 @@ class Machine:
     scoring: ScoringOptions = DERIVED
     """Limits of scoring a task, where they are not to follow from its size."""
 
-    def scored_as(
+    def scoring_of(
         self, settings: WorkSettings, regimes: tuple[str, ...], *, is_rounded: bool
     ) -> Scoring:
         """Return how embeddings are scored on this machine."""
@@ -145,7 +145,7 @@ class PreparedRerun:
 
     @property
     def _how(self) -> Scoring:
-        return self.machine.scored_as(
+        return self.machine.scoring_of(
             self.settings, tuple(self.commitment.regimes), is_rounded=self.subject.is_rounded
         )
 

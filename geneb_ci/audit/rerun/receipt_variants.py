@@ -63,7 +63,7 @@ class TaskVariants(NamedTuple):
     """Variants of v sequences of one split of a task."""
 
     rows: list[int]
-    """Of the split, ascending."""
+    """Numbers of the sequences in their split, ascending."""
     sequences: list[str]
     further_sequences: FurtherSequences
     """The same, as the harness reads them."""
@@ -78,13 +78,13 @@ class SampleVariants(NamedTuple):
     """All variants of an audit."""
 
     test: dict[str, TaskVariants]
-    """Of each task of the receipt."""
+    """Variants of test sequences, by task of the receipt."""
     training: dict[str, TaskVariants]
-    """Of the tasks whose probe is fitted again."""
+    """Variants of training sequences, by task whose probe is fitted again."""
 
     @property
     def sequences(self) -> list[str]:
-        """Every variant."""
+        """The sequences of all variants."""
         both = (*self.test.values(), *self.training.values())
         return [sequence for variants in both for sequence in variants.sequences]
 
@@ -270,7 +270,7 @@ def refit(
     limits: ScoringLimits,
     folder: Path,
 ) -> RefitTask:
-    """Return what a probe fitted on (v, d) variants of training sequences decides otherwise.
+    """Return the changed decisions of a probe fitted on (v, d) variants of training sequences.
 
     `submission` is the file that has the receipt, `file` that of the task's embeddings; `folder` is
     one to write to. A variant whose embedding no receipt could hold counts as zeros. Raises
@@ -295,7 +295,7 @@ def refit(
 def receipt_variant_result(
     changes: Collection[Changes], refits: Iterable[RefitTask], nonce: str
 ) -> VariantResult:
-    """Return what the variants of all tasks show."""
+    """Return the result of the variants of all tasks."""
     fits: dict[str, int] = {}
     kinds: dict[str, ChangedDecisions] = {}
     for name in dict.fromkeys(name for by_probe in changes for name in by_probe):

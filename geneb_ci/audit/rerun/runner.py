@@ -39,7 +39,7 @@ class Runner:
 def open_runner(
     level: int, *, gpu: bool, throw_away_machine: bool, i_wrote_this_code: bool, folder: Path | None
 ) -> Iterator[Runner]:
-    """Yield what runs code, with a sandbox of exactly the level asked for.
+    """Yield a runner of code, with a sandbox of exactly the level asked for.
 
     `folder` is the scratch folder of the sandbox. Raises what `open_sandbox` does, and SandboxLeaks
     for an escape that succeeds.

@@ -72,7 +72,7 @@ def variants_of(
 
 @dataclass(frozen=True)
 class Scoring:
-    """How to score."""
+    """Options of scoring the embeddings of a rerun."""
 
     noise: str
     """Dtype whose rounding the jittered copies have."""
@@ -80,7 +80,7 @@ class Scoring:
     copies: int
     jobs: int | None
     regimes: tuple[str, ...]
-    """Those that are compared."""
+    """The regimes that are compared."""
     is_rounded: bool = True
     """Whether the claim is of features rounded to float16."""
     limits: ScoringOptions = DERIVED

@@ -85,7 +85,8 @@ def _check_entry(
     """Refuse another description of an upgraded file than the entry that it names."""
     if declared is not None:
         raise UsageProblem(
-            "the submission itself names the entry of the model registry that describes the run",
+            "options describe the run, and the submission names the entry of the model registry "
+            "that describes it",
             "leave out --extractor, --option, --model, --revision and --weights",
         )
     digest = submission.registry_entry.sha256

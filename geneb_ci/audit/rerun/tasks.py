@@ -160,7 +160,7 @@ def check_outcome(
 def memorisation_results(
     plan: TaskPlan, work: Work, subject: AuditSubject, rescoring: Rescored
 ) -> tuple[VariantResult | None, FreshResult | None]:
-    """Return what variants and the fresh set show, from the decisions of all rerun tasks."""
+    """Return the results of variants and the fresh set from the decisions of all rerun tasks."""
     settings = work.settings()
     decisions = {
         name: scores.decisions for name, scores in rescoring.tasks.items() if scores.decisions
@@ -204,7 +204,7 @@ def _weight_notes(digests: dict[str, str]) -> list[str]:
 
 
 def _all_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
-    """Return what the decoys of all tasks show."""
+    """Return the result of the decoys of all tasks."""
     judged = {task: result.decoys for task, result in embedded.items() if result.decoys is not None}
     alike: dict[str, list[str]] = {}
     for task, result in judged.items():

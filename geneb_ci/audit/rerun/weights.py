@@ -228,7 +228,7 @@ def _read(files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, bytes]]:
 
 
 def _disguise(file: Path) -> str:
-    """Return what a file of weights is that is a small text, such as a pointer; "" if unknown."""
+    """Return the kind of a small text in the place of weights, such as a pointer; "" if unknown."""
     if file.stat().st_size > JSON_MAX:
         return ""
     disguise = disguise_of(file.read_bytes(), markup=True)

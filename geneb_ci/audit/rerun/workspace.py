@@ -51,14 +51,14 @@ class WorkSettings(StrictModel):
 
     commitment: Hex64
     version: Name
-    """Of geneb-ci."""
+    """Version of geneb-ci."""
     level: Count
     device: Name
     """`cpu` or `cuda`: which of several GPUs does not matter."""
     noise: Name
     copies: Positive
     seed: Count
-    """Of the jitter: drawn once."""
+    """Seed of the jitter, which is drawn once."""
     nonce: Hex64
     """Of the variants: drawn once, secret until the record is signed."""
     fresh: Hex64 | None = None
@@ -273,7 +273,7 @@ class Work:
         return settings
 
     def embedded(self, task: str) -> EmbeddedTask | None:
-        """Return what is kept of a task; None where it is not embedded yet.
+        """Return the stored embeddings of a task; None where it is not embedded yet.
 
         Raises AuditRefused when a file is not the one that was written.
         """

@@ -164,7 +164,7 @@ def policy_text(benchmark: Benchmark) -> str:
 
 
 def _included(tasks: int, drawn: int) -> str:
-    """Return what a sample includes with `CONFIDENCE`, in words."""
+    """Return in words which number of fabricated tasks a sample includes with `CONFIDENCE`."""
     if drawn == tasks:
         return "all of them, so every raised one"
     design = Design((tasks,))
@@ -437,7 +437,7 @@ def parse_probability(text: str, option: str) -> Fraction:
 
 
 def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> EvidenceRequirements:
-    """Return what a policy requires of audits of a benchmark."""
+    """Return the requirements of a policy for audits of a benchmark."""
     return EvidenceRequirements(
         minimum_drawn=policy.minimum_drawn,
         minimum_level=policy.minimum_level,

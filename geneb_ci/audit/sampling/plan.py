@@ -112,7 +112,7 @@ Draws = Annotated[int, Field(ge=1, le=TEST_EMBEDDINGS_MAX)]
 
 
 class EmbeddingCounts(StrictModel):
-    """How many embeddings of a receipt are embedded again."""
+    """Numbers of embeddings of a receipt that are embedded again."""
 
     test: Draws
     """Test embeddings of each regime, in all tasks together, at least."""

@@ -55,7 +55,7 @@ STANDING_MEANING = {
     Standing.SUBMITTED: WORD,
     Standing.RECOMPUTED: "not rerun; recomputed from published embeddings",
     Standing.STALE: "audited for another version of harness, benchmark or data",
-    Standing.DISPUTED: "in dispute: an audit of the row failed, or its last runs were aborted",
+    Standing.DISPUTED: "in dispute: an audit of the row differs, or its last runs were aborted",
 }
 
 
@@ -63,9 +63,9 @@ class Standings(NamedTuple):
     """The standing of the scores of a row, by what its audits did with their task."""
 
     rerun: Standing
-    """Of a task that was rerun."""
+    """Standing of a task that was rerun."""
     sampled: Standing
-    """Of another task of a regime whose sample is large enough."""
+    """Standing of another task of a regime whose sample is large enough."""
     others: Standing
 
 
@@ -343,7 +343,7 @@ class RowAttestation:
         return self.recomputed if rows is not None and rows.compares_shown else None
 
     def standing(self, regime: str, task: str) -> Standing:
-        """Return what audits show of the scores of a task in a regime."""
+        """Return the evidence of audits for the scores of a task in a regime."""
         standings = STANDINGS[self.evidence]
         if task in self.rerun.get(regime, frozenset()):
             return standings.rerun
@@ -352,13 +352,13 @@ class RowAttestation:
         return standings.sampled if regime in self.sampled else standings.others
 
     @property
-    def left_out(self) -> tuple[str, ...]:
+    def unconfirmed_regimes(self) -> tuple[str, ...]:
         """Regimes of a confirmed row in which nothing was confirmed."""
         return self.unaudited if STANDINGS[self.evidence] is _ONE_COUNTS else ()
 
     def in_regime(self, regime: str) -> str:
         """Return the evidence as it is shown beside scores of one regime."""
-        if regime in self.left_out:
+        if regime in self.unconfirmed_regimes:
             return f"{Evidence.CHECKED} here, {self.evidence} in other regimes"
         return str(self.evidence)
 

@@ -411,7 +411,7 @@ OFFICIAL_REASON = "the file is the authors' own, by its sha256 in official.json"
 
 
 def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list[str]:
-    """Return what the evidence of a row rests on, one line a fact."""
+    """Return the reasons for the evidence of a row, one line a fact."""
     decision, sha256 = evidence.decide(file.sha256, file.origin, file.scorer), file.sha256
     lines = [f"{decision.evidence}: {decision.reason}"]
     if decision.is_official:
@@ -440,7 +440,7 @@ def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list
 
 
 def shown_audit(decision: Decision) -> str:
-    """Return what the board shows of a row's audits: "audited 13/100, sandbox level 2, ..."."""
+    """Return the board's text on a row's audits: "audited 13/100, sandbox level 2, ..."."""
     audit, recomputed = decision.audit, decision.recomputed
     audited = f"{audit.text}, sandbox level {audit.sandbox}, {audit.date}" if audit else ""
     return "; ".join(filter(None, (audited, recomputed.text if recomputed else "")))
@@ -453,7 +453,7 @@ def scorer_of(submission: Submission | None) -> str:
 
 
 def level_reasons(model_id: str, layout: Layout) -> list[str] | None:
-    """Return what the evidence of a row rests on; None where there is no such submission.
+    """Return the reasons for the evidence of a row; None where there is no such submission.
 
     Raises BrokenRecordError when a record of the model is broken.
     """

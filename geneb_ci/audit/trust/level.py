@@ -137,7 +137,7 @@ class Audit:
     signer: str = ""
     """Who holds the key that signed it."""
     rows: EmbeddingAuditFacts | None = None
-    """Of an audit by receipt, which reruns no task."""
+    """Numbers of an audit by receipt, which reruns no task."""
     fresh_tasks: int = 0
     """Tasks of which fresh sequences were decided on as well as published ones."""
     is_practice: bool = False
@@ -182,7 +182,7 @@ class EvidenceRequirements:
 
 @dataclass(frozen=True)
 class Summary:
-    """The summary of a row's audits that the board shows."""
+    """The summary of a row's audits that the board shows, and `trust --format json` writes."""
 
     tasks: int
     """Distinct tasks that were rerun."""
@@ -326,8 +326,9 @@ def decide(
     if is_rescored and not failed and not aborted:
         recomputed = _recomputed(by_receipt, requirements)
     evidence: Evidence
+    differ = "differs" if len(failed) == 1 else "differ"
     if failed:
-        evidence, basis, reason = Evidence.DISPUTED, failed, f"{_audits(failed)} failed"
+        evidence, basis, reason = Evidence.DISPUTED, failed, f"{_audits(failed)} {differ}"
     elif aborted:
         evidence, basis = Evidence.DISPUTED, []
         reason = f"the last {len(aborted)} runs were aborted: {', '.join(aborted)}"
@@ -555,7 +556,7 @@ def _unconfirmed(
 
 
 def _memory(audits: Iterable[Audit]) -> str:
-    """Return what the fresh set of the audits says of memory."""
+    """Return the result of the fresh set of the audits on memorisation."""
     most = max((audit.fresh_tasks for audit in audits), default=0)
     return f"a fresh set of {plural(most, 'task')} shows no memory" if most else MEMORY
 

@@ -42,7 +42,7 @@ class ModelFacts(StrictModel):
     evidence: str
     """The evidence by others for the scores."""
     params: Count
-    """As the board shows it."""
+    """Number of parameters that the board shows."""
     params_in_paper: Count | None
     """As the paper has it; null for a model that is not in the paper."""
     regimes: list[str]
@@ -125,7 +125,7 @@ class WinnerChange(StrictModel):
 
 
 class RegimePair(StrictModel):
-    """How ranks in one regime agree with those in another."""
+    """Agreement of the ranks in one regime with those in another."""
 
     regimes: tuple[str, str]
     models: Count
@@ -135,7 +135,7 @@ class RegimePair(StrictModel):
     winners_changed: Count
     winners_significantly_changed: Count
     categories: Count
-    """Of so many."""
+    """Number of the compared categories."""
     changes: list[WinnerChange]
 
 

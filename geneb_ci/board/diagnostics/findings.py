@@ -76,7 +76,7 @@ def figure_rows(values: Mapping[str, Mapping[str, Any]], scope: Scope) -> list[F
 def scoped_rows(
     values: Mapping[str, Mapping[str, Any]], scopes: Iterable[Scope]
 ) -> dict[Scope, list[FigureRow]]:
-    """Return what `figure_rows` gives for each scope."""
+    """Return the result of `figure_rows` for each scope."""
     figure_row_of: dict[str, FigureRow] = {}
     facts: dict[str, Mapping[str, Any]] = {}
     in_paper = {row["model"]: row["params_in_paper"] for row in values[DIAGNOSTICS]["models"]}
@@ -141,12 +141,12 @@ def kinds_on(regimes: Sequence[str], models: Container[str]) -> list[FigureKind]
     """
     return [
         kind._replace(exclude=tuple(model for model in kind.exclude if model in models))
-        for kind in kinds_of(regimes)
+        for kind in figure_kinds(regimes)
         if all(kind.defaults[side] in models for side in SIDES if side in kind.defaults)
     ]
 
 
-def kinds_of(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
+def figure_kinds(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
     """Return every figure for the regimes of a benchmark, the one of all data first."""
     full, *few = regimes
     return (

@@ -382,7 +382,7 @@ def diagnostics(
 
 
 def _ranks(intervals: RegimeIntervals) -> dict[str, Any]:
-    """Return what `document.Ranks` describes: a typed model of every score takes seconds."""
+    """Return the members of `document.Ranks`: a typed model of every score takes seconds."""
     typed = document.Ranks(
         models=len(intervals.board.models),
         rounded=intervals.board.rounded,

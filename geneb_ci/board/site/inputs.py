@@ -65,7 +65,7 @@ def size_text(params: int) -> str:
 
 
 def memory_text(params: int) -> str:
-    """Return what the weights take in half precision."""
+    """Return the memory of the weights in half precision, as text."""
     return bytes_text(params * BYTES_A_PARAMETER)
 
 
@@ -170,7 +170,7 @@ class Site:
         """The model registry of the layout."""
         return ModelRegistry(self.layout)
 
-    def known(self, model: str) -> ModelEntry | None:
+    def model_entry(self, model: str) -> ModelEntry | None:
         """Return the registry's entry of a model."""
         registered = self.registry.entry(model)
         return None if registered is None else registered.entry
@@ -254,7 +254,7 @@ class Site:
         score = self.mean(model, regime, column, self.benchmark.primary_metric)
         if score is None:
             return None
-        column_standings = self._stood[regime].get(column)
+        column_standings = self._standings_by_mean[regime].get(column)
         return (
             Standing(score)
             if column_standings is None
@@ -262,13 +262,13 @@ class Site:
         )
 
     def standings(self, model: str, regime: str) -> list[Standing | None]:
-        """Return what `standing` gives for each mean, in the order of `columns`."""
+        """Return the result of `standing` for each mean, in the order of `columns`."""
         row, metric = self._rows[regime].get(model), self.benchmark.primary_metric
         if row is None:
             return [None] * len(self.columns)
         means = {MACRO: row[f"{MACRO}_{metric}"], MICRO: row[f"{MICRO}_{metric}"]}
         scores = (means | row[f"cat_{metric}"]).values()
-        column_standings = self._stood[regime].values()
+        column_standings = self._standings_by_mean[regime].values()
         if not column_standings:
             return list(map(Standing, scores))
         return [
@@ -277,7 +277,7 @@ class Site:
         ]
 
     @functools.cached_property
-    def _stood(self) -> dict[str, dict[str, Standings]]:
+    def _standings_by_mean(self) -> dict[str, dict[str, Standings]]:
         """Regime to the standings by each mean; to nothing where they are not known."""
         standings_of: dict[str, dict[str, Standings]] = {}
         for regime in self.benchmark.regimes:

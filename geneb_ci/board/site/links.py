@@ -212,7 +212,7 @@ def data_links(benchmark: Benchmark, task: str) -> list[Link]:
 
 
 class Citation(NamedTuple):
-    """How a page is cited."""
+    """Citation of a page, as text and as BibTeX."""
 
     text: str
     bibtex: str
@@ -252,7 +252,7 @@ def _bibtex(key: str, fields: Mapping[str, str]) -> str:
 
 
 def dataset(name: str, description: str, page: str, site: Site, **more: Any) -> dict[str, Any]:
-    """Return what a page is about, as a data set of schema.org; addresses only if known."""
+    """Return the subject of a page as a data set of schema.org; addresses only if known."""
     members: dict[str, Any] = {
         "@context": "https://schema.org",
         "@type": "Dataset",

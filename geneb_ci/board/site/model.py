@@ -63,12 +63,12 @@ def baseline_facts(entry: Entry, benchmark: Benchmark) -> Iterator[ModelFact]:
 
 
 def evidence_words(entry: Entry) -> str:
-    """Return what others did to confirm the scores of a row."""
+    """Return in words how others confirmed the scores of a row."""
     audit = entry.audit
     if audit is None:
         return "checked, not rerun" if entry.evidence is Evidence.CHECKED else str(entry.evidence)
     verb = "rerun" if audit.agrees else "rerun, with other scores,"
-    left_out = entry.attestation.left_out
+    left_out = entry.attestation.unconfirmed_regimes
     without = f", none in {', '.join(left_out)}" if left_out else ""
     extent = f"{audit.tasks} of {audit.of} tasks{without}" if audit.tasks else audit.text
     return f"{entry.evidence}: {verb} {extent}, sandbox level {audit.sandbox}, {audit.date}"
@@ -164,7 +164,7 @@ def install_of(repository: str | None) -> str:
 
 
 class Snippet(NamedTuple):
-    """How to load a model, in words and in Python."""
+    """Instructions for loading a model, in words and in Python."""
 
     code: str
     """"" where nothing runs the model yet."""
@@ -191,7 +191,7 @@ def snippet_of(entry: ModelEntry | None) -> Snippet | None:
 
 
 def _value(text: str) -> int | bool | str | None:
-    """Return what the text of an option means: integers, true, false and none are such values."""
+    """Return the value that the text of an option means: integer, true, false, none or text."""
     if re.fullmatch(r"-?[0-9]+", text):
         return int(text)
     constants: dict[str, bool | str | None] = {"true": True, "false": False, "none": None}

@@ -133,7 +133,7 @@ def model_page(entry: Entry, site: Site) -> Page:
     """Return the page of a model."""
     submission = entry.submission
     model, name = submission.model_id, submission.meta.display
-    model_entry = site.known(model)
+    model_entry = site.model_entry(model)
     events = site.events.get(model, [])
     repository = RepositoryLinks(site.layout, site.built.commit)
     standing = site.standing(model, site.benchmark.regimes[0], MACRO)
@@ -270,7 +270,7 @@ def scores_page(regime: str, metric: str, site: Site) -> Page:
 
 
 def scores_path(regime: str, metric: str) -> str:
-    """Return where the table of a regime and a metric is."""
+    """Return the path of the page with the scores in a regime and a metric."""
     return f"scores/{regime}-{metric}.html"
 
 

@@ -72,7 +72,7 @@ def site_files(site: Site) -> dict[str, bytes]:
 
 
 def write_site(folder: Path, site: Site, jobs: int | None = None) -> None:
-    """Write what `site_files` gives, of a board without a history, into a folder.
+    """Write the files of `site_files`, of a board without a history, into a folder.
 
     `jobs` is the number of processes, None as many as the rows ask for; none of them has more than
     a few pages in memory. Raises what `write_page` raises.
@@ -192,7 +192,7 @@ def _environment() -> jinja2.Environment:
 
 
 def render_frame(name: str, root: str, site: Site, inner: Sequence[str] = ()) -> Markup:
-    """Return what a template gives that shows nothing but the site, with markup in its slots.
+    """Return a rendered template that shows nothing but the site, with markup in its slots.
 
     The template is rendered once for all pages with one root.
     """

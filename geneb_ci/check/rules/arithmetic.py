@@ -6,7 +6,7 @@ from geneb_ci.check.claims import ScoreClaim, two_classes
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Need, Severity
 from geneb_ci.statistics import metrics
-from geneb_ci.statistics.binary import Classes, acc_limits, fits, nearest, runs, scores
+from geneb_ci.statistics.binary import Classes, acc_limits, fits, fitting_runs, nearest, scores
 from geneb_ci.statistics.mean_triples import ImpossibleMetric, hull_of, outside
 from geneb_ci.statistics.metrics import ReportedTriple, Triple, distinct_text
 from reference_harness.formats.benchmark import Task
@@ -89,7 +89,7 @@ def wrong_metric_fix(classes: Classes, reported: ReportedTriple) -> str:
     """Return which single metric to recompute, if the other two fit exactly one matrix; or ""."""
     for name, label in METRIC_NAMES.items():
         loose = ReportedTriple(reported.value, reported.width._replace(**{name: ANY_METRIC}))
-        first = next(runs(classes, loose), None)
+        first = next(fitting_runs(classes, loose), None)
         if first is not None and len(first) == 1:
             value: Triple = scores(classes, first.right, first.first)
             others = " and ".join(

@@ -262,7 +262,7 @@ def copied_card(context: Context) -> Iterator[Fault]:
         message = f"the title {quoted(facts.title)} is the name of the model in {quoted(title)}"
         yield _copied_fault(message, facts.title, title_line(card))
         return
-    for model, other_card in context.other_cards.beside(context.document.path.stem):
+    for model, other_card in context.other_cards.cards_beside(context.document.path.stem):
         shared = _shared(facts, other_card, row)
         theirs = context.other_cards.row(model) if shared else row
         shared = [name for name in shared if not _is_explained(name, facts, row, theirs)]

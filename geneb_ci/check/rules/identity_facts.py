@@ -49,7 +49,7 @@ _FETCHED = ((("receipt", "location"), "address"), (("run", "model"), "location")
 
 
 def _url_objection(url: str) -> str:
-    """Return what is wrong with a URL, or ""."""
+    """Return the objection to a URL, or ""."""
     if not url.isascii() or not url.isprintable() or any(c in url for c in ' \\<>"`{}|^'):
         return "has characters that are not allowed in a URL"
     try:

@@ -23,7 +23,7 @@ from geneb_ci.check.row_facts import (
 )
 from geneb_ci.check.rule import AnyRule, ChangeRule, Context
 from geneb_ci.check.runner import Checker, FileResult, crash_message
-from geneb_ci.common.config import Layout, benchmark_of, is_practice, usual_place
+from geneb_ci.common.config import Layout, benchmark_of, default_folder, is_practice
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Fault, Finding, Severity
 from geneb_ci.github.errors import ForgeProblem
@@ -36,6 +36,7 @@ from geneb_ci.github.trees import (
     read_blob,
     read_proposal,
 )
+from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.model import FILES_MAX, FileDigest, Fingerprint
 from geneb_ci.submission.document import parse_document
 from geneb_ci.submission.names import Card, parse_card
@@ -110,7 +111,7 @@ def _why_of_another_board(
     """
     history, audits = repository.history, places_of(repository.layout).audits
     own = {path for path in history.files if f"{audits}/{path}" not in changed}
-    if own and not own & history.before({name: history.files[name].sha256}):
+    if own and not own & history.with_predecessors({name: history.files[name].sha256}):
         yield (
             f"links: it comes after none of the {plural(len(own), 'statement')} that main has: "
             "sign it in a clone of main"
@@ -229,7 +230,7 @@ def places_of(layout: Layout) -> RepositoryFolders:
     names = {}
     for field in dataclasses.fields(RepositoryFolders):
         folder: Path | None = getattr(layout, field.name)
-        usual = usual_place(layout.kind, field.name)
+        usual = default_folder(layout.kind, field.name)
         inside = PurePosixPath(folder.relative_to(layout.root)) if folder else PurePosixPath(usual)
         names[field.name] = inside.as_posix()
     return RepositoryFolders(**names)
@@ -238,15 +239,12 @@ def places_of(layout: Layout) -> RepositoryFolders:
 class PullChecker:
     """Checks pull requests of a repository against a checkout of its base branch."""
 
-    def __init__(
-        self, source: Source, layout: Layout, modules: Mapping[str, str], main: Main
-    ) -> None:
-        """`modules` maps the model id of each published row to the file name of its extractor."""
+    def __init__(self, source: Source, base: BaseBranch, main: Main) -> None:
         self.source = source
-        self.layout = layout
-        self.modules = modules
+        self.base = base
+        self.layout = base.layout
         self.main = main
-        self.places = places_of(layout)
+        self.places = places_of(base.layout)
         self.checker = Checker(RULES)
         self._proposals: dict[str, Proposal] = {}
 
@@ -368,9 +366,10 @@ class PullChecker:
         module = extractor_module(value)
         card = _card(raws, f"{self.places.cards}/{change.model}.md")
         note = card.entry_named(_CORRECTION) if card is not None else None
-        published = self.modules.get(change.model, "")
+        modules = self.base.modules
+        published = modules.get(change.model, "")
         is_shared = any(
-            name == published for model, name in self.modules.items() if model != change.model
+            name == published for model, name in modules.items() if model != change.model
         )
         return dataclasses.replace(
             change,

@@ -17,8 +17,8 @@ from geneb_ci.statistics.binary import (
     Classes,
     count,
     fits,
+    fitting_runs,
     rho_limits,
-    runs,
     scores,
     scores_of,
     table,
@@ -46,7 +46,7 @@ def place(one: BinaryTable) -> tuple[int, int]:
 def found(classes: Classes, reading: ReportedTriple) -> set[BinaryTable]:
     return {
         table(classes, run.right, rho)
-        for run in runs(classes, reading)
+        for run in fitting_runs(classes, reading)
         for rho in range(run.first, run.last + 1, 2)
     }
 
@@ -104,7 +104,7 @@ def test_the_recovered_set_always_holds_the_true_table(decimals, drawn: Drawn):
     wanted = {rho, -rho} if classes.small == classes.large else {rho}
     held = any(
         run.right == right and run.first <= at <= run.last and (at - run.first) % 2 == 0
-        for run in runs(classes, read(scores_of(one), decimals))
+        for run in fitting_runs(classes, read(scores_of(one), decimals))
         for at in wanted
     )
     assert held
@@ -202,7 +202,7 @@ def test_a_table_is_found_exactly_where_the_search_finds_one(sizes, small, large
     given_ = [x if places is None else round(x, places) for x in (value.mcc + edit, *value[1:])]
     width = EXACT if places is None else half_width(places)
     reading = ReportedTriple(Triple(*given_), Triple(width, width, width))
-    assert fits(classes, reading) == (next(runs(classes, reading), None) is not None)
+    assert fits(classes, reading) == (next(fitting_runs(classes, reading), None) is not None)
 
 
 @given(st.floats(-1, 1) | st.integers(-(10**13), 10**13).map(lambda n: n / 1e13))
@@ -223,7 +223,7 @@ def test_of_scores_of_few_decimals_every_table_is_found_the_nearest_accuracies_f
         expected = {each for each in all_tables(classes) if reading.holds(scores_of(each), 1e-14)}
         assert found(classes, reading) == expected
         middle = reading.value.acc * classes.total
-        distances = [abs(run.right - middle) for run in runs(classes, reading)]
+        distances = [abs(run.right - middle) for run in fitting_runs(classes, reading)]
         assert distances == sorted(distances)
 
 

@@ -23,9 +23,9 @@ from geneb_ci.statistics.binary import (
     acc_limits,
     chebyshev_integers,
     count,
+    fitting_runs,
     nearest,
     rho_limits,
-    runs,
     scores_of,
 )
 from geneb_ci.statistics.mean_triples import Hull, Plane, outside
@@ -87,7 +87,7 @@ def questions(
 def readings() -> list[Any]:
     found = []
     for sizes, reading in questions("readings", (1,)):
-        some = list(itertools.islice(runs(sizes, reading), 40))
+        some = list(itertools.islice(fitting_runs(sizes, reading), 40))
         counted = [count(sizes, reading, most) for most in (0, 1, 3, 1000)]
         found.append([some, [len(run) for run in some], counted])
     return found
