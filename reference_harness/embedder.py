@@ -81,7 +81,8 @@ class EmbedderSpec:
     measured: bool
     """Whether the token budget is what memory has room for, instead of that of `batching`."""
     tf32: bool = True
-    """Whether a GPU may multiply in TF32."""
+    """False forbids TF32 on a GPU; True leaves it as torch or the extractor has set it, which torch
+    does for convolutions alone."""
 
     def load(self) -> "Embedder":
         """Load it here, which may take minutes.

@@ -39,8 +39,12 @@ class ExtractorFacts:
 
 
 def facts_of(extractor: LoadedExtractor, device: str) -> ExtractorFacts:
-    """Return the facts, for which the extractor embeds a short sequence."""
+    """Return the facts, for which the extractor embeds a short sequence.
+
+    Settings of torch are read after that, as code of the extractor's may have left them.
+    """
     packages, parameters = environment.packages_of(extractor.extractor), _parameters(extractor)
+    properties = properties_of(extractor, device) if parameters else {}
     return ExtractorFacts(
         path=extractor.path,
         class_name=extractor.class_name,
@@ -53,7 +57,7 @@ def facts_of(extractor: LoadedExtractor, device: str) -> ExtractorFacts:
         hardware=environment.hardware(device),
         tf32=environment.tf32(device),
         numerics=environment.numerics(extractor.extractor) if parameters else {},
-        properties=properties_of(extractor, device) if parameters else {},
+        properties=properties,
     )
 
 

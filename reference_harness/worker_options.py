@@ -32,7 +32,7 @@ class WorkerOptions(StrictModel):
     """Memory above which the sandbox ends this process, where it does."""
     rows: Annotated[int, Field(ge=1)] = FILE_BATCH
     tf32: bool = True
-    """Whether a GPU may multiply in TF32, as torch's defaults have it for convolutions."""
+    """As `EmbedderSpec.tf32`."""
     processes: Annotated[int, Field(ge=1)]
     """Processes and threads allowed, as RLIMIT_NPROC."""
 

@@ -184,7 +184,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
                 setup = time.monotonic() - began
                 cost = _shown_cost(request, prepared, plan, setup, say, show)
                 if request.dry_run:
-                    return AuditProgress(Exit.CLEAN, "dry run", cost=cost)
+                    return AuditProgress(Exit.CLEAN, "dry run", next=request.command, cost=cost)
                 if plan is None:
                     # Draw: the sample follows from the commitment and a beacon after it.
                     draw = _published_and_drawn(request, submission, prepared, signing, show)
@@ -211,10 +211,10 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
                 "commit it to the main branch, with what it names; once it is there, "
                 f"{work.folder} can be removed"
             )
-            say(next_line(_git(path.parent)))
     agrees = result.outcome.verdict == "agrees"
     code = Exit.CLEAN if agrees else Exit.ERRORS
-    return AuditProgress(code, result.outcome.verdict, outcome=result.outcome)
+    after = "" if path is None else _git(path.parent)
+    return AuditProgress(code, result.outcome.verdict, next=after, outcome=result.outcome)
 
 
 def _shown_cost(

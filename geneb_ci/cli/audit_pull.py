@@ -9,6 +9,7 @@ import click
 
 from geneb_ci.audit.commit import commit, read_submission
 from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.rerun.credentials import refuse_tokens
 from geneb_ci.cli.audit_draw import relay_option
 from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.shared import LayeredCommand, Seconds, machine_of, machine_options
@@ -33,7 +34,6 @@ from geneb_ci.github.audit_steps import (
     rerun_order,
 )
 from geneb_ci.github.audit_targets import pull_to_audit, row_to_audit
-from geneb_ci.github.audits import refuse_tokens
 from geneb_ci.github.one_line import decode, encode
 
 ORDER, OUTCOME = "AUDIT_ORDER", "AUDIT_OUTCOME"

@@ -56,7 +56,7 @@ EVIDENCE_MEANING = {
     Evidence.CHECKED: "passes every check; no audit confirms its scores",
     Evidence.AUDITED: "an audit of what was drawn after the submission was fixed agrees",
     Evidence.REPRODUCED: "audits by two signers cover every task of every audited regime",
-    Evidence.DISPUTED: "an audit failed, or its last runs were aborted",
+    Evidence.DISPUTED: "an audit differs, or its last runs were aborted",
     Evidence.STALE: (
         "the audits are for another version of harness, benchmark or data, or its scores of "
         "another scorer"

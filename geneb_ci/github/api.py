@@ -13,7 +13,7 @@ from urllib.parse import quote
 from geneb_ci.check.change import REGULAR
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github import errors as waiting
-from geneb_ci.github.errors import NoGitHubToken, NotFound, Tampered, UnexpectedReply
+from geneb_ci.github.errors import NotFound, Tampered, UnexpectedReply
 from geneb_ci.github.replies import (
     REPORT_IT,
     UNREADABLE,
@@ -397,15 +397,14 @@ def connect(
     """Return a client, configured by GH_TOKEN, GITHUB_REPOSITORY and GITHUB_API_URL.
 
     VERDICT_BOT names the account whose status of a verdict counts, and VERDICT_TOKEN is a token of
-    its App. Raises NoGitHubToken without a token, UsageProblem without a repository. Sends no
-    request.
+    its App. Raises UsageProblem without a token or a repository. Sends no request.
     """
     name = repository or environment.get("GITHUB_REPOSITORY") or ""
     if name and not re.fullmatch(REPOSITORY, name):
         raise UsageProblem(f"{name!r} is not a repository", "pass --repo OWNER/NAME")
     token = environment.get("GH_TOKEN") or environment.get("GITHUB_TOKEN")
     if not token:
-        raise NoGitHubToken(
+        raise UsageProblem(
             "GH_TOKEN is not set: a GitHub token is required",
             "export GH_TOKEN=$(gh auth token), or in a workflow: GH_TOKEN: ${{ github.token }}",
         )

@@ -16,6 +16,7 @@ from geneb_ci.audit.record.keys import (
     private_key,
     trusted_keys,
 )
+from geneb_ci.audit.rerun.credentials import KEY_TEXT
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import GitHub, connect
@@ -25,8 +26,8 @@ from reference_harness.formats.files import member_at
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-KEY_TEXT, WRITER = "AUDIT_KEY", "AUDIT_TOKEN"
-"""Variables of the environment: the two secrets of the jobs that sign and propose."""
+WRITER = "AUDIT_TOKEN"
+"""Secret of the job that proposes; the one that signs has `KEY_TEXT`."""
 APP, APP_KEY = "AUDIT_APP", "AUDIT_APP_KEY"
 """Variable and secret of an App of the board, from which the workflow mints the second of them."""
 FLAVOR, RUNNER = "AUDIT_FLAVOR", "AUDIT_RUNNER"

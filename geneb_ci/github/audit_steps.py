@@ -42,8 +42,8 @@ from geneb_ci.github.main_branch import Clone, changed_main, further_places, lay
 from geneb_ci.github.one_line import decode
 from geneb_ci.github.replies import Commit
 from geneb_ci.github.trees import Main, main_at
+from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.checker import PullChecker
-from geneb_ci.github.verdict.decide import BaseBranch
 from geneb_ci.github.verdict.model import FileDigest
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.render.markdown import code
@@ -69,7 +69,10 @@ def open_audit(
     Raises GenebError after writing a comment that says what to do.
     """
     try:
-        report.refuse_locked(target.number, is_locked=target.locked)
+        if target.locked:
+            what = f"the conversation of pull request {target.number} is locked"
+            how = f"unlock it, and set the label {report.AUDIT_LABEL} again"
+            raise ConversationLocked(what, how)  # no comment could keep its draw
         require_machine()
         order = _drawn(github, layout, target, relay, say)
         earlier = audits.earlier_orders(github, target.number)
@@ -125,7 +128,7 @@ def _row_of(
     github: GitHub, layout: Layout, main: Main, target: AuditTarget
 ) -> tuple[str, list[FileDigest]]:
     """Return the model of a pull request and its files. Raises AuditRefused for one with errors."""
-    judged = PullChecker(github, layout, BaseBranch(layout).modules, main).judge(target.head_sha)
+    judged = PullChecker(github, BaseBranch(layout), main).judge(target.head_sha)
     errors = [finding.rule for finding in judged.findings if finding.severity is Severity.ERROR]
     if errors or judged.result is None:
         raise AuditRefused(

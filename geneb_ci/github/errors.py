@@ -11,10 +11,6 @@ from geneb_ci.render.plain import visible
 _SHOWN = 80  # characters of an exception in a message
 
 
-class NoGitHubToken(UsageProblem):
-    """GH_TOKEN is not set."""
-
-
 class GitHubTokenRefused(UsageProblem):
     """GitHub rejected the token (401)."""
 

@@ -11,8 +11,9 @@ from geneb_ci.github.comment import verdict_on
 from geneb_ci.github.main_branch import changed_main
 from geneb_ci.github.reconcile import OpenPulls, base_of, open_pull_at, read_board
 from geneb_ci.github.trees import read_blob
+from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.checker import PullChecker
-from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
+from geneb_ci.github.verdict.decide import Decision, decide
 from geneb_ci.github.verdict.model import CommandState, PullHead
 from geneb_ci.publish.comparison import Comparison, compare_layouts
 from reference_harness.formats.text import Say, silent
@@ -34,10 +35,9 @@ def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
             board.require_read()
             for unread in listed.unreadable:
                 say(f"pull request #{unread.number} cannot be read, and is not compared")
-            known = BaseBranch(own)
-            judge = PullChecker(github, own, known.modules, main)
+            judge = PullChecker(github, BaseBranch(own), main)
             head = PullHead(number=number, head_sha=pull.head.sha)
-            decision = decide(judge, head, known, board.passing)
+            decision = decide(judge, head, board.passing)
             verdict = verdict_on(github, pull)
             earlier = verdict.command_state if verdict is not None else CommandState()
             commands, _ = read_commands(github, [number], earlier, {})
@@ -52,7 +52,7 @@ def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) ->
     run. Raises UsageProblem if one changes no row.
     """
     with base_of(github, layout, note=lambda _text: None) as (main, own):
-        judge = PullChecker(github, own, {}, main)
+        judge = PullChecker(github, BaseBranch(own), main)
         raws: dict[str, bytes] = {}
         for number in dict.fromkeys(numbers):
             pull = open_pull_at(github, number, None)

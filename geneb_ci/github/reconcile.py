@@ -43,8 +43,9 @@ from geneb_ci.github.prefetch import (
 from geneb_ci.github.replies import Pull, UnreadablePull
 from geneb_ci.github.sweep_progress import PullState, SweepProgress, SweepStop, rate_limit_stop
 from geneb_ci.github.trees import Main, main_at
+from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.checker import PullChecker, places_of
-from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
+from geneb_ci.github.verdict.decide import Decision, decide
 from geneb_ci.github.verdict.merge_queue import judge_group, waiting_groups
 from geneb_ci.github.verdict.model import (
     OPEN_MAX,
@@ -61,8 +62,7 @@ from geneb_ci.github.verdict.model import (
     Verdicts,
 )
 from geneb_ci.github.verdict.verdict_line import shortened_verdict
-from geneb_ci.github.waiting_list import REASON_MAX, Wait, is_due, known_waits
-from geneb_ci.render.plain import visible
+from geneb_ci.github.waiting_list import Wait, is_due, known_waits
 from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
@@ -238,14 +238,9 @@ class OpenPulls:
 
     def wait(self, number: int, head_sha: str, reason: str) -> None:
         """Note that a pull request has no verdict, and why."""
-        self.troubles.append(trouble(number, head_sha, reason))
+        self.troubles.append(Trouble.of(number, head_sha, reason))
         if number in self.progress.states:
             self.progress.note([number], PullState.FAILED)
-
-
-def trouble(number: int, head_sha: str, reason: str) -> Trouble:
-    """Return a pull request that waits, with the reason."""
-    return Trouble(number=number, head_sha=head_sha, reason=visible(reason, REASON_MAX))
 
 
 def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResult:
@@ -272,10 +267,9 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
             queued = _read_sweep(github, board, listed)
         if not board.unjudged and not queued:
             return _sweep_result(github, board, [], [])
-        base = BaseBranch(own)
-        judge = PullChecker(github, own, base.modules, main)
+        judge = PullChecker(github, BaseBranch(own), main)
         groups = _group_verdicts(github, judge, board, queued)
-        verdicts = _checked(github, judge, base, board)
+        verdicts = _checked(github, judge, board)
         board.settled += [verdict.number for verdict in verdicts if verdict.number in board.waits]
         return _sweep_result(github, board, verdicts, groups)
 
@@ -314,7 +308,7 @@ def _take_back_unread(
 def group_verdict(github: GitHub, layout: Layout, head: str) -> SweepResult:
     """Return the verdict on one group of a merge queue. Raises ForgeProblem."""
     with base_of(github, layout) as (main, own):
-        judge = PullChecker(github, own, BaseBranch(own).modules, main)
+        judge = PullChecker(github, BaseBranch(own), main)
         return result_of(github, main, groups=[judge_group(github, judge, head)])
 
 
@@ -467,9 +461,7 @@ def _group_verdicts(
     return verdicts
 
 
-def _checked(
-    github: GitHub, judge: PullChecker, base: BaseBranch, board: OpenPulls
-) -> list[PullVerdict]:
+def _checked(github: GitHub, judge: PullChecker, board: OpenPulls) -> list[PullVerdict]:
     """Check pull requests until `PULLS_MAX` have a verdict, or too many have failed."""
     verdicts: list[PullVerdict] = []
     failures = unreadable = 0
@@ -487,7 +479,7 @@ def _checked(
                 head = PullHead(number=pull.number, head_sha=pull.head.sha)
                 decision: Decision | GenebError | None = failed.get(pull.number)
                 if decision is None:
-                    decision = result_or_error(decide, judge, head, base, board.others(pull))
+                    decision = result_or_error(decide, judge, head, board.others(pull))
                 if isinstance(decision, GenebError):
                     board.fail(pull, explained(decision))
                     is_own = isinstance(decision, _UNREADABLE)

@@ -10,7 +10,6 @@ from geneb_ci.github.api import NO_VERDICT, GitHub, repository_address
 from geneb_ci.github.comment import comment, own_comment, read_verdict
 from geneb_ci.github.errors import (
     QUEUED,
-    ConversationLocked,
     HeadMoved,
     MainMoved,
     MissingScope,
@@ -31,8 +30,7 @@ from geneb_ci.github.verdict.model import (
     Trouble,
     Verdicts,
 )
-from geneb_ci.github.waiting_list import REASON_MAX, read_waits, save_waits, waits_after
-from geneb_ci.render.plain import visible
+from geneb_ci.github.waiting_list import update_waits
 
 HEALTH_TITLE = "geneb-ci: the Space is not what main says"
 HEALTH_MARK = "<!-- geneb-ci:health:1 -->"
@@ -150,11 +148,14 @@ def write(
             settled.append(pull.number)
             problem = result.problem
             if problem is not None and not isinstance(problem, HeadMoved | NoSuchLabel):
-                troubles.append(_trouble_of(pull, problem))
+                troubles.append(Trouble.of(pull.number, pull.head_sha, problem.message))
     except RateLimited as limit:
         yield WriteResult(first_and_more(left), "", None, limit)
     if troubles or verdict.settled:
-        yield from _write_waiting(github, settled, troubles)
+        try:
+            update_waits(github, troubles, settled)
+        except GenebError as problem:
+            yield WriteResult("the list of those that wait", "", None, problem)
 
 
 def _is_fresh(github: GitHub, verdict: Verdicts, more_paths: tuple[str, ...]) -> bool:
@@ -194,23 +195,6 @@ def _set(github: GitHub, sha: str, state: str, text: str) -> tuple[str, WrittenP
 def _group(github: GitHub, group: GroupVerdict, *, is_fresh: bool) -> tuple[str, WrittenParts]:
     _require_fresh(is_fresh=is_fresh)
     return _set(github, group.head_sha, group.state, group.description)
-
-
-def _write_waiting(
-    github: GitHub, settled: list[int], troubles: list[Trouble]
-) -> Iterator[WriteResult]:
-    """Write the list of the pull requests that wait."""
-    try:
-        known = read_waits(github)
-        waits = waits_after(known.waits, troubles, settled, github.wire.now)
-        save_waits(github, known, waits)
-    except GenebError as problem:
-        yield WriteResult("the list of those that wait", "", None, problem)
-
-
-def _trouble_of(pull: PullVerdict, problem: GenebError) -> Trouble:
-    reason = visible(problem.message, REASON_MAX)
-    return Trouble(number=pull.number, head_sha=pull.head_sha, reason=reason)
 
 
 def publish(
@@ -263,15 +247,6 @@ def _asks_for_audit(verdict: PullVerdict, comment: Comment | None) -> bool:
         return False
     known = read_verdict(comment.body) if comment is not None else None
     return known is None or known.command != command
-
-
-def refuse_locked(number: int, *, is_locked: bool) -> None:
-    """Raise ConversationLocked where no comment could keep a draw."""
-    if is_locked:
-        raise ConversationLocked(
-            f"the conversation of pull request {number} is locked",
-            f"unlock it, and set the label {AUDIT_LABEL} again",
-        )
 
 
 def _conversation(github: GitHub, number: int) -> Conversation:

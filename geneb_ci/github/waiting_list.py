@@ -17,7 +17,7 @@ from pydantic import Field
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import Tampered, result_or_error
 from geneb_ci.github.one_line import decode, packed
-from geneb_ci.github.verdict.model import OPEN_MAX, Number, Text, Trouble
+from geneb_ci.github.verdict.model import OPEN_MAX, TROUBLE_MAX, Number, Text, Trouble
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
@@ -31,7 +31,6 @@ FIRST = dt.timedelta(minutes=30)
 LONGEST = dt.timedelta(days=1)
 # As many as there can be: one that had no place would be tried in every sweep.
 WAITS_MAX = OPEN_MAX
-REASON_MAX = 160
 # An issue has at most 65,536 characters: 48,000 of data, and a table of at most 250 a row.
 PACKED_MAX = 48_000
 SHOWN = 40
@@ -124,23 +123,23 @@ def waits_after(
         waits[trouble.number] = Wait(
             number=trouble.number,
             head_sha=trouble.head_sha,
-            reason=visible(trouble.reason, REASON_MAX),
+            reason=visible(trouble.reason, TROUBLE_MAX),
             tries=tries,
             until=f"{now + span:%Y-%m-%dT%H:%M:%SZ}",
         )
     return dict(sorted(waits.items())[:WAITS_MAX])
 
 
-def save_waits(github: GitHub, kept_waits: KeptWaits, waits: dict[int, Wait]) -> bool:
-    """Write the list if it has changed, in at most one write; return whether it was written."""
-    if waits == kept_waits.waits:
-        return False
-    text = issue_text(waits)
-    if kept_waits.issue is None:
-        github.open_issue(TITLE, text)
+def update_waits(github: GitHub, troubles: Iterable[Trouble], settled: Iterable[int]) -> None:
+    """Write the list after a run if it has changed: a request, and at most one write."""
+    known = read_waits(github)
+    waits = waits_after(known.waits, troubles, settled, github.wire.now)
+    if waits == known.waits:
+        return
+    if known.issue is None:
+        github.open_issue(TITLE, issue_text(waits))
     else:
-        github.edit_issue(kept_waits.issue, text)
-    return True
+        github.edit_issue(known.issue, issue_text(waits))
 
 
 def issue_text(waits: dict[int, Wait]) -> str:

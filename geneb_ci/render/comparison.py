@@ -14,7 +14,7 @@ from geneb_ci.board.diff import (
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.publish.comparison import Comparison, Effect, Replay
 from geneb_ci.render.markdown import cell, code, prose
-from geneb_ci.render.plain import dumps
+from geneb_ci.render.plain import audit_words, dumps
 from geneb_ci.render.table import Table
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural, quoted
@@ -171,10 +171,9 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
 
 def _fact(value: object) -> str:
     """Return a fact of a row as text; audits as one line."""
-    if not isinstance(value, dict):
-        return quoted(value) if value is not None else "none"
-    template = "audited {tasks}/{of}, sandbox level {sandbox}, {date}, {verdict}"
-    return template.format_map(value)
+    if isinstance(value, dict):
+        return audit_words(value)
+    return quoted(value) if value is not None else "none"
 
 
 def _standing(standing: RegimePlace) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ class ExtractorSpec:
     """Padded tokens a batch; None: what memory has room for, measured inside."""
     rows: int = BATCH_SEQUENCES
     tf32: bool = True
-    """Whether a GPU may multiply in TF32."""
+    """False forbids TF32 on a GPU; True leaves it as torch or the extractor has set it."""
 
 
 class SandboxRun(NamedTuple):

@@ -188,9 +188,12 @@ class NumericsRef(StrictModel):
     deterministic: bool
     """Whether deterministic algorithms were asked for, as `--batching exact` does on a GPU."""
     matmul_precision: str
-    """The result of `torch.get_float32_matmul_precision`."""
+    """The result of `torch.get_float32_matmul_precision`; "mixed" where devices differ."""
     compiled: bool = False
     """Whether torch.compile compiled the model, as `--option compile=true` asks."""
+    flags: Annotated[list[str] | None, Field(exclude_if=lambda value: value is None)] = None
+    """Names below `torch.backends` that were on, as torch said: of TF32, of cuDNN's choice of
+    kernels and of sums in half precision. Left out in records of older harnesses."""
 
 
 class LibraryRef(StrictModel):
@@ -242,7 +245,7 @@ class RunRecord(StrictModel):
     that were not rounded unless a receipt was written, under any kernel."""
     hardware: Hardware
     tf32: bool = False
-    """Whether the device may have used TF32 at the end of the run."""
+    """Whether a GPU may have used TF32, in products or in convolutions: `numerics` has which."""
     numerics: NumericsRef | None = None
     """Null for an extractor without a module of torch, and in records of older harnesses."""
     packages: dict[str, str]

@@ -129,7 +129,7 @@ def test_a_pair_is_never_less_sure_and_often_decided(regime, plain, paired):
 
 def test_other_predictions_than_those_noted_leave_a_row_unpaired(plain, noted):
     changed = noted.model_copy(update={"rows": noted.rows | {"beta": DIGEST}})
-    some = [dataclasses.replace(one, shared=changed) for one in plain]
+    some = [dataclasses.replace(one, shared_errors=changed) for one in plain]
     shared = intervals(some, MINI).regimes["full"].board.scores["macro"].shared
     assert shared is not None
     assert not shared[1].any()

@@ -12,9 +12,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.rerun.credentials import variables_of
 from geneb_ci.cli.main import main
 from geneb_ci.github import audits, errors, report
-from geneb_ci.github.audits import variables_of
 from geneb_ci.github.one_line import decode, encode
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import FIRST, committed_at, key, repository

@@ -9,9 +9,9 @@ import pytest
 
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.record.statement import STARTED
+from geneb_ci.audit.rerun.credentials import variables_of
 from geneb_ci.common.config import find_layout
 from geneb_ci.github import audits, hub_jobs
-from geneb_ci.github.audits import variables_of
 from geneb_ci.github.hub_jobs import outcome_in, outcome_lines
 from geneb_ci.github.one_line import decode, encode
 from tests.audit.examples import ROUNDS

@@ -11,7 +11,8 @@ from geneb_ci.board.decisions import better
 from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.github.verdict.decide import BaseBranch, audit_estimate, row_comparison, standings
+from geneb_ci.github.verdict.base_branch import BaseBranch
+from geneb_ci.github.verdict.decide import audit_estimate, row_comparison, standings
 from geneb_ci.submission.document import parse_document
 from reference_harness.formats.submission import MODELS
 from tests.audit.recorded import MODEL, outcome_of, plan_for, put, repository, submission_bytes

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.audit.rerun.credentials import refuse_tokens
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.github.audits import refuse_tokens
 
 VARIABLES = (
     *("GH_TOKEN", "GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"),

@@ -13,6 +13,7 @@ import torch
 from reference_harness import environment
 from reference_harness.embed import Batching
 from reference_harness.embedder import EmbedderSpec
+from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.extractors.kmer import KmerExtractor
 from tests.harness.extractors.models import save
 from tests.harness.support import Harness
@@ -99,6 +100,7 @@ def model(tmp_path, monkeypatch):
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")
     before = [getattr(*one) for one in SETTINGS]
     yield str(save("bert", tmp_path / "model"))
+    torch.set_float32_matmul_precision("highest")
     for (where, name), value in zip(SETTINGS, before, strict=True):
         setattr(where, name, value)
     torch.use_deterministic_algorithms(mode=False)
@@ -121,8 +123,33 @@ def test_kernels_are_recorded_and_exact_runs_ask_for_deterministic_ones(model):
     assert before["attention"] == "sdpa"
     assert set(before["attention_kernels"]) >= {"flash", "math"}
     assert (before["deterministic"], before["matmul_precision"]) == (False, "highest")
-    assert numerics_of(model, "exact") == before | {"deterministic": True}
+    assert numerics_of(model, "exact") == before | {"deterministic": True, "flags": []}
     assert torch.backends.cuda.matmul.allow_tf32 is False
+
+
+def test_flags_are_recorded_as_an_embedding_leaves_them(model, monkeypatch):
+    """An extractor that allows TF32 in its own code, after it is loaded, is seen to."""
+    plain = numerics_of(model, "budget")["flags"]
+    assert plain == [name for name in environment.FLAGS if name in plain]
+    assert "cuda.matmul.allow_tf32" not in plain
+
+    embed = HuggingFaceExtractor.extract_embeddings
+
+    def in_tf32(self, *arguments, **options):
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cudnn.benchmark = True
+        return embed(self, *arguments, **options)
+
+    monkeypatch.setattr(HuggingFaceExtractor, "extract_embeddings", in_tf32)
+    after = numerics_of(model, "budget")
+    assert set(after["flags"]) == {*plain, "cuda.matmul.allow_tf32", "cudnn.benchmark"}
+    assert after["matmul_precision"] == "high"
+    torch.backends.cuda.matmul.allow_tf32 = False  # torch refuses to say the precision after that
+    assert environment.numerics(object())["matmul_precision"] == environment.MIXED
+    environment.set_exact()
+    assert environment.numerics(object())["matmul_precision"] == "highest"
+    off = {"cudnn.benchmark", *(name for name in environment.FLAGS if "allow" in name)}
+    assert not off & set(environment.numerics(object())["flags"])
 
 
 @pytest.mark.usefixtures("model")

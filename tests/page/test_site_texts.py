@@ -104,7 +104,7 @@ def test_hostile_texts_of_registry_tasks_and_defects_stay_text(text, monkeypatch
     def files(told: str) -> dict[str, bytes]:
         # These files are UTF-8, which has no halves of surrogate pairs.
         known, note, defect = registered(told.encode("utf-8", "replace").decode())
-        monkeypatch.setattr(Site, "known", lambda *_: known)
+        monkeypatch.setattr(Site, "model_entry", lambda *_: known)
         papers = {"p": Paper.model_construct(title=told, address=told)}
         notes = TaskNotes.model_construct(schema_version="1.0", tasks=[note], papers=papers)
         monkeypatch.setattr("geneb_ci.board.site.inputs.task_notes", lambda _: notes)

@@ -35,7 +35,7 @@ TRUNCATED_TREE = ChangeRule(
 )
 
 
-# A submission has three files. Above this limit the files are not listed one by one.
+# A submission has four files at most. Above this limit the files are not listed one by one.
 FILES_MAX = 50
 
 
@@ -45,7 +45,11 @@ def too_many_files(change: Change) -> Iterator[ChangeFault]:
         message = f"the pull request changes {len(change.files):,} files"
         actual = f"{len(change.files)} files"
         yield ChangeFault(
-            TOO_MANY_FILES.id, "", message, actual, "3: the row, its card, its extractor"
+            TOO_MANY_FILES.id,
+            "",
+            message,
+            actual,
+            "at most 4: the row, its card, its extractor, the extractor's lock",
         )
 
 
@@ -56,7 +60,10 @@ TOO_MANY_FILES = ChangeRule(
     why=(
         "Among many files a harmful change goes unnoticed, and GitHub lists only the first 3,000."
     ),
-    fix="Open a pull request from a fresh branch of main, with the three files of one model.",
+    fix=(
+        "Open a pull request from a fresh branch of main, with the files of one model: row, card, "
+        "extractor, and the extractor's lock if it has one."
+    ),
     check=too_many_files,
 )
 
@@ -102,7 +109,7 @@ GENERATED_FILE = ChangeRule(
 def foreign_file(change: Change) -> Iterator[ChangeFault]:
     """Report each path that is no file or record of the model, no row, and not generated."""
     expected_paths = {file.path for file in (*change.own, *change.rows, *change.records)}
-    expected = "the row, the card, the extractor and audit records of one model"
+    expected = "the row, the card, the extractor, its lock and audit records of one model"
     moving = {file.path for file in change.files if right_place(file, change)}
     # Card and extractor of a row that lies elsewhere are its own once it is moved.
     without_row = any(path.endswith(".json") for path in moving) and not change.rows

@@ -144,20 +144,14 @@ def private_keys(client: SettingsClient, _setting: Setting) -> str | None:
     return f"in the repository: {_listed(paths)}" if paths else None
 
 
-def _keys(client: SettingsClient) -> KeyFile | str:
+def audit_key(client: SettingsClient, _setting: Setting) -> str | None:
+    """Compare whether a key may sign audits now."""
     raw = client.content(KEYS)
     if raw is None:
         return f"missing: {KEYS}"
     try:
-        return KeyFile.model_validate_json(raw)
+        key_file = KeyFile.model_validate_json(raw)
     except ValueError:
         return f"{KEYS} cannot be read"
-
-
-def audit_key(client: SettingsClient, _setting: Setting) -> str | None:
-    """Compare whether a key may sign audits now."""
-    key_file = _keys(client)
-    if isinstance(key_file, str):
-        return key_file
     usable = [key for key in key_file.keys if key.valid_until is None and key.revoked_at is None]
     return None if usable else f"{KEYS} has no key that may sign audits now"

@@ -16,8 +16,9 @@ from geneb_ci.github.main_branch import (
     layout_of_settings,
 )
 from geneb_ci.github.trees import main_at
+from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.checker import PullChecker, places_of
-from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
+from geneb_ci.github.verdict.decide import Decision, decide
 from geneb_ci.github.verdict.model import PullHead, PullOutcome, PullVerdict
 from geneb_ci.github.verdict.words import TITLES, next_step
 from geneb_ci.publish.git import HEAD, MAIN_NAMES, GitRepository, NoBranch, known_base, top_folder
@@ -97,9 +98,8 @@ def judge_branch(
         )
     main = main_at(clone, of_base, further_places(layout))
     with layout_of_main(clone, root, main, say) as own:
-        known = BaseBranch(own)
-        judge = PullChecker(clone, own, known.modules, main)
-        decision = decide(judge, PullHead(number=1, head_sha=head), known, ranks=ranks)
+        judge = PullChecker(clone, BaseBranch(own), main)
+        decision = decide(judge, PullHead(number=1, head_sha=head), ranks=ranks)
     return BranchVerdict(decision, name, uncommitted)
 
 

@@ -36,6 +36,7 @@ from geneb_ci.github.trees import (
     read_blob,
     read_proposal,
 )
+from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.model import FILES_MAX, FileDigest, Fingerprint
 from geneb_ci.submission.document import parse_document
 from geneb_ci.submission.names import Card, parse_card
@@ -238,15 +239,12 @@ def places_of(layout: Layout) -> RepositoryFolders:
 class PullChecker:
     """Checks pull requests of a repository against a checkout of its base branch."""
 
-    def __init__(
-        self, source: Source, layout: Layout, modules: Mapping[str, str], main: Main
-    ) -> None:
-        """`modules` maps the model id of each published row to the file name of its extractor."""
+    def __init__(self, source: Source, base: BaseBranch, main: Main) -> None:
         self.source = source
-        self.layout = layout
-        self.modules = modules
+        self.base = base
+        self.layout = base.layout
         self.main = main
-        self.places = places_of(layout)
+        self.places = places_of(base.layout)
         self.checker = Checker(RULES)
         self._proposals: dict[str, Proposal] = {}
 
@@ -368,9 +366,10 @@ class PullChecker:
         module = extractor_module(value)
         card = _card(raws, f"{self.places.cards}/{change.model}.md")
         note = card.entry_named(_CORRECTION) if card is not None else None
-        published = self.modules.get(change.model, "")
+        modules = self.base.modules
+        published = modules.get(change.model, "")
         is_shared = any(
-            name == published for model, name in self.modules.items() if model != change.model
+            name == published for model, name in modules.items() if model != change.model
         )
         return dataclasses.replace(
             change,

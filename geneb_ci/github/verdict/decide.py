@@ -1,36 +1,28 @@
 """A verdict from what was found: with the rank of the row, and the cost of its audit."""
 
-import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from geneb_ci.audit.sampling.design import (
     AuditPolicy,
-    audit_policy,
     design_of,
     detection_probability,
     strata_of,
 )
-from geneb_ci.audit.trust.evidence import gather_evidence
 from geneb_ci.board.means import category_means, mean, ranked_regimes
-from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.check.change import Change, ChangeFault
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import Context
-from geneb_ci.check.runner import Checker
-from geneb_ci.common.config import Layout, benchmark_of
-from geneb_ci.common.errors import GenebError, NothingChecked
+from geneb_ci.common.errors import GenebError
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.fingerprints import numbers
+from geneb_ci.github.verdict.base_branch import BaseBranch, DecisionFunction
 from geneb_ci.github.verdict.checker import CheckedPull, PullChecker, change_finding
 from geneb_ci.github.verdict.model import (
     CRASHED,
     AuditEstimate,
     CategoryScores,
-    DecidedStanding,
     Fingerprint,
     Neighbour,
     PullHead,
@@ -43,103 +35,14 @@ from geneb_ci.github.verdict.model import (
     shown_places_of,
 )
 from geneb_ci.github.verdict.verdict_line import hold_together
-from geneb_ci.receipt.seen import shared_errors
 from geneb_ci.statistics.neighbours import near_cells_of_copy, resemblances
-from geneb_ci.submission.document import Document
-from geneb_ci.submission.reading import files_in
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.submission import Submission, SubmissionV11
+from reference_harness.formats.submission import Submission
 from reference_harness.formats.text import quoted
 
-DecisionFunction = Callable[[str], DecidedStanding]
-"""Returns what is significant of a row in a regime that ranks it."""
 NEAREST = 2
 # Example of fabrication: to raise the mean by 0.02, with at most 0.1 per task, takes 20 of 100.
 FABRICATED_SHARE = 0.2
-
-
-class BaseBranch:
-    """Rows, benchmark, policy and evidence of the base branch."""
-
-    def __init__(self, layout: Layout) -> None:
-        self.benchmark = benchmark_of(layout)
-        self.policy = audit_policy(layout)
-        self._layout = layout
-        self._checker = Checker(())
-
-    @functools.cached_property
-    def rows(self) -> list[Submission]:
-        """The rows that can be read; read when they are first asked for."""
-        rows = (self._row(path) for path in self._files())
-        return [row for row in rows if row is not None]
-
-    @functools.cached_property
-    def modules(self) -> dict[str, str]:
-        """Model id to the file name of the extractor that the row names."""
-        rows = (self._row(path) for path in self._files() if _names_extractor(path))
-        return {
-            row.model_id: row.run.extractor.path.rsplit("/", 1)[-1]
-            for row in rows
-            if isinstance(row, SubmissionV11)
-        }
-
-    def has_row(self, model: str) -> bool:
-        """Whether a row with this id is published."""
-        return any(path.stem == model and self._row(path) for path in self._files())
-
-    def _files(self) -> list[Path]:
-        return sorted(files_in(self._layout.submissions)) if self._layout.submissions else []
-
-    def _row(self, path: Path) -> Submission | None:
-        try:
-            return self._checker.context(path).submission
-        except NothingChecked:
-            return None
-
-    def level(self, model_id: str, file: Document) -> TrustLevel:
-        """Return the trust level that a row would have, from audits of the same bytes."""
-        evidence = gather_evidence(self._layout, model_id)
-        return evidence.decide(file.sha256, file.origin, file.scorer).level
-
-    def decided(self, submission: Submission) -> DecisionFunction | None:
-        """Return the function for decisions on a board with `submission`; None if it has none.
-
-        It needs the extra `build`, and n_test of every task.
-        """
-        if unknown_sizes(self.benchmark):
-            return None
-        try:
-            from geneb_ci.board.uncertainty import regime_scores, standings  # of the extra
-        except ModuleNotFoundError:
-            return None
-        rows = {row.model_id: row for row in self.rows} | {submission.model_id: submission}
-        noted = shared_errors(self._layout)
-
-        def decided(regime: str) -> DecidedStanding:
-            board = regime_scores(rows.values(), regime, self.benchmark, noted)
-            macro = standings(board, "macro")[submission.model_id]
-            categories = [standings(board, name) for name in self.benchmark.category_order]
-            return DecidedStanding(
-                rank_low=macro["rank_low"],
-                rank_high=macro["rank_high"],
-                better_than=len(board.models) - macro["rank_high"],
-                worse_than=macro["rank_low"] - 1,
-                best_in=sum(
-                    category[submission.model_id]["could_be_best"] for category in categories
-                ),
-                categories=len(categories),
-            )
-
-        return decided
-
-
-def _names_extractor(path: Path) -> bool:
-    """Whether a file may name an extractor, as rows of format 1.0 do not: they need no parsing."""
-    try:
-        raw = path.read_bytes()
-    except OSError:  # it is no row that can be read
-        return False
-    return b"extractor" in raw or b"\\u" in raw  # any letter may be written as an escape
 
 
 class RankedRow(NamedTuple):
@@ -278,7 +181,6 @@ class Decision(NamedTuple):
 def decide(
     judge: PullChecker,
     pull: PullHead,
-    base: BaseBranch,
     others: Mapping[int, Fingerprint] | None = None,
     *,
     ranks: bool = True,
@@ -293,14 +195,14 @@ def decide(
     """
     try:
         judged = judge.judge(pull.head_sha, others)
-        verdict = pull_verdict(pull, judged, base, judge.main.digest, ranks=ranks)
+        verdict = pull_verdict(pull, judged, judge.base, judge.main.digest, ranks=ranks)
     except GenebError:
         raise
     except Exception as error:  # noqa: BLE001 (a bug that one pull request finds stops no other)
         what = f"reading the pull request failed: {type(error).__name__}: {quoted(str(error))}"
         crash = change_finding(BY_ID[CRASHED], ChangeFault(CRASHED, "", what))
         nothing = CheckedPull(judge.main.sha, Change(()), (crash,), (), None, None)
-        return Decision(pull_verdict(pull, nothing, base, judge.main.digest), (crash,), None)
+        return Decision(pull_verdict(pull, nothing, judge.base, judge.main.digest), (crash,), None)
     return Decision(verdict, judged.findings, judged)
 
 

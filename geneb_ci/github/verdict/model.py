@@ -17,7 +17,7 @@ from reference_harness.formats.base import Hex40, Hex64, Signed, StrictModel
 from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 from reference_harness.formats.text import plural
 
-REASON_MAX = 200  # characters
+REASON_MAX, TROUBLE_MAX = 200, 160  # characters of the reason of a command, and of a trouble
 AUDIT_RECORD, UNRANKED = "audit record", "not ranked"
 """Effects of a merge that changes no rank."""
 # Per sweep: four sweeps an hour give 200 new pull requests their verdict, in fewer than 1,000
@@ -406,7 +406,10 @@ class PullVerdict(StrictModel):
 
     @property
     def kept(self) -> "PullVerdict":
-        """The verdict as its comment keeps it, without what is only read there."""
+        """The verdict as its comment keeps it, without what is only read there.
+
+        Later versions read it, so that a member that they add needs a default.
+        """
         foreign = [finding for finding in self.findings if finding.rule == FOREIGN][:1]
         unread: dict[str, Any] = {"files": [], "comparison": None, "neighbour": None}
         return self.model_copy(
@@ -425,6 +428,11 @@ class Trouble(PullHead):
     """A pull request that could not be read or written; it waits without blocking others."""
 
     reason: Text
+
+    @classmethod
+    def of(cls, number: int, head_sha: str, reason: str) -> "Trouble":
+        """Return a pull request that waits, with its reason made visible and cut."""
+        return cls(number=number, head_sha=head_sha, reason=visible(reason, TROUBLE_MAX))
 
 
 class GroupVerdict(StrictModel):

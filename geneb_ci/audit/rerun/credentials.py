@@ -1,0 +1,83 @@
+"""Credentials within reach of a contributor's code, which a rerun refuses to start beside."""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from geneb_ci.common.errors import UsageProblem
+
+KEY_TEXT = "AUDIT_KEY"
+"""Variable with the text of the key that signs audits."""
+_NAMED = re.compile(
+    "(?<!IMPLICIT_)(TOKENS?|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?)(_|$)|SSH_AUTH_SOCK"
+    f"|(PRIVATE|ACCESS|API)_?KEY(_|$)|{KEY_TEXT}$",
+    re.IGNORECASE,
+)
+"""Variables that are credentials or lead to them; a switch of the Hub has IMPLICIT_TOKEN."""
+_FILES = {
+    "HOME": (
+        *(".netrc", ".git-credentials", ".docker/config.json", ".kube/config", ".pypirc"),
+        *(".aws/credentials", ".aws/sso/cache", ".azure/msal_token_cache.json"),
+    ),
+    "XDG_CONFIG_HOME": (
+        *("git/credentials", "gh/hosts.yml", "gcloud/credentials.db"),
+        "gcloud/application_default_credentials.json",
+    ),
+    "HF_HOME": ("token", "stored_tokens"),
+}
+"""Files with credentials, below the folder that a variable names."""
+_SSH_PUBLIC = re.compile(r"known_hosts.*|authorized_keys.*|config(\.d)?|rc|environment|.*\.pub")
+"""Files of ~/.ssh without a private key."""
+
+
+def refuse_tokens(environment: Mapping[str, str] = os.environ) -> None:
+    """Raise UsageProblem where a credential is in the environment, or in a file that it leads to.
+
+    A runner of GitHub Actions keeps its own beside its settings; those of one that takes a single
+    job are worth nothing after it, and are accepted.
+    """
+    credentials = [*variables_of(environment), *_files(environment)]
+    if credentials:
+        raise UsageProblem(
+            f"a token is within reach of the contributor's code: {', '.join(credentials)}",
+            "run the audit as a user without tokens, on a machine that is used for nothing else",
+        )
+    if runner := _lasting_runner(environment):
+        raise UsageProblem(
+            f"the runner in {runner} takes more than one job, and its credentials are there",
+            "register it again: config.sh --ephemeral --labels geneb-audit",
+        )
+
+
+def variables_of(environment: Mapping[str, str]) -> list[str]:
+    """Return the names of the variables that are set and are named as a credential."""
+    return sorted(name for name, value in environment.items() if value and _NAMED.search(name))
+
+
+def _files(environment: Mapping[str, str]) -> Iterator[str]:
+    home = Path(environment.get("HOME") or "/")
+    cache = Path(environment.get("XDG_CACHE_HOME") or home / ".cache")
+    usual = {"HOME": home, "XDG_CONFIG_HOME": home / ".config", "HF_HOME": cache / "huggingface"}
+    folders = {name: Path(environment.get(name) or usual[name]) for name in usual}
+    paths = [folders[name] / file for name, files in _FILES.items() for file in files]
+    paths += sorted((home / ".ssh").glob("*"))
+    for path in paths:
+        is_public = path.parent.name == ".ssh" and _SSH_PUBLIC.fullmatch(path.name)
+        if os.access(path, os.R_OK) and not is_public:
+            yield f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+
+
+def _lasting_runner(environment: Mapping[str, str]) -> Path | None:
+    """Return the folder of the runner whose job this is, if its credentials outlast the job."""
+    work = environment.get("RUNNER_TEMP")
+    for folder in Path(work).parents if work else ():
+        if os.access(folder / ".credentials", os.R_OK):
+            try:  # JSON, with names in either letter case
+                settings = json.loads((folder / ".runner").read_text(encoding="utf-8-sig"))
+                words = {name.casefold(): str(value).casefold() for name, value in settings.items()}
+            except (OSError, ValueError, AttributeError):
+                return folder
+            return None if words.get("ephemeral") == "true" else folder
+    return None

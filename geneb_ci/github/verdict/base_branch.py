@@ -1,0 +1,105 @@
+"""What a verdict takes from the base branch: rows, benchmark, policy and evidence."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+from geneb_ci.audit.sampling.design import audit_policy
+from geneb_ci.audit.trust.evidence import gather_evidence
+from geneb_ci.board.parts import unknown_sizes
+from geneb_ci.check.runner import Checker
+from geneb_ci.common.config import Layout, benchmark_of
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.types import TrustLevel
+from geneb_ci.github.verdict.model import DecidedStanding
+from geneb_ci.receipt.seen import shared_errors
+from geneb_ci.submission.document import Document
+from geneb_ci.submission.reading import files_in
+from reference_harness.formats.submission import Submission, SubmissionV11
+
+DecisionFunction = Callable[[str], DecidedStanding]
+"""Returns what is significant of a row in a regime that ranks it."""
+
+
+class BaseBranch:
+    """Rows, benchmark, policy and evidence of the base branch."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.benchmark = benchmark_of(layout)
+        self.policy = audit_policy(layout)
+        self.layout = layout
+        self._checker = Checker(())
+
+    @functools.cached_property
+    def rows(self) -> list[Submission]:
+        """The rows that can be read; read when they are first asked for."""
+        rows = (self._row(path) for path in self._files())
+        return [row for row in rows if row is not None]
+
+    @functools.cached_property
+    def modules(self) -> dict[str, str]:
+        """Model id to the file name of the extractor that the row names."""
+        rows = (self._row(path) for path in self._files() if _names_extractor(path))
+        return {
+            row.model_id: row.run.extractor.path.rsplit("/", 1)[-1]
+            for row in rows
+            if isinstance(row, SubmissionV11)
+        }
+
+    def has_row(self, model: str) -> bool:
+        """Whether a row with this id is published."""
+        return any(path.stem == model and self._row(path) for path in self._files())
+
+    def _files(self) -> list[Path]:
+        return sorted(files_in(self.layout.submissions)) if self.layout.submissions else []
+
+    def _row(self, path: Path) -> Submission | None:
+        try:
+            return self._checker.context(path).submission
+        except NothingChecked:
+            return None
+
+    def level(self, model_id: str, file: Document) -> TrustLevel:
+        """Return the trust level that a row would have, from audits of the same bytes."""
+        evidence = gather_evidence(self.layout, model_id)
+        return evidence.decide(file.sha256, file.origin, file.scorer).level
+
+    def decided(self, submission: Submission) -> DecisionFunction | None:
+        """Return the function for decisions on a board with `submission`; None if it has none.
+
+        It needs the extra `build`, and n_test of every task.
+        """
+        if unknown_sizes(self.benchmark):
+            return None
+        try:
+            from geneb_ci.board.uncertainty import regime_scores, standings  # of the extra
+        except ModuleNotFoundError:
+            return None
+        rows = {row.model_id: row for row in self.rows} | {submission.model_id: submission}
+        noted = shared_errors(self.layout)
+
+        def decided(regime: str) -> DecidedStanding:
+            board = regime_scores(rows.values(), regime, self.benchmark, noted)
+            macro = standings(board, "macro")[submission.model_id]
+            categories = [standings(board, name) for name in self.benchmark.category_order]
+            return DecidedStanding(
+                rank_low=macro["rank_low"],
+                rank_high=macro["rank_high"],
+                better_than=len(board.models) - macro["rank_high"],
+                worse_than=macro["rank_low"] - 1,
+                best_in=sum(
+                    category[submission.model_id]["could_be_best"] for category in categories
+                ),
+                categories=len(categories),
+            )
+
+        return decided
+
+
+def _names_extractor(path: Path) -> bool:
+    """Whether a file may name an extractor, as rows of format 1.0 do not: they need no parsing."""
+    try:
+        raw = path.read_bytes()
+    except OSError:  # it is no row that can be read
+        return False
+    return b"extractor" in raw or b"\\u" in raw  # any letter may be written as an escape
