@@ -96,6 +96,8 @@ class RejectedSubmission(NamedTuple):
     file: str
     errors: int
     """Findings that are errors; 0 where the file could not be read as a submission at all."""
+    rules: tuple[str, ...] = ()
+    """Those that found them, each once."""
 
 
 class CheckedEntries(NamedTuple):
@@ -117,9 +119,10 @@ def read_entries(root: Path, rules: tuple[Rule, ...]) -> CheckedEntries:
     make_entry = entry_maker(find_layout(root))
     for path, result in zip(files, Checker(rules).run(files), strict=True):
         findings = result.findings if isinstance(result, FileResult) else ()
-        errors = sum(finding.severity is Severity.ERROR for finding in findings)
+        errors = [finding.rule for finding in findings if finding.severity is Severity.ERROR]
         if errors or not isinstance(result, FileResult) or result.submission is None:
-            refused.append(RejectedSubmission(path.name, errors))
+            found_by = tuple(dict.fromkeys(errors))
+            refused.append(RejectedSubmission(path.name, len(errors), found_by))
         else:
             document = result.document
             row = BoardRow(document.sha256, document.origin, document.scorer, result.submission)

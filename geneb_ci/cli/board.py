@@ -376,6 +376,7 @@ def diff_command(
 ) -> int:
     """Compare the board of the working tree with that of REF, or main with open pull requests.
 
+    Either --base or --pr is needed.
     Lists rows added, changed and removed, changes of rank by macro MCC of each regime, and which of
     them are not significant. REF is read from git; it is not checked out, and none of its code is
     run. The exit code is 11 if a submission of the working tree has errors.

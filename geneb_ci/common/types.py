@@ -69,8 +69,8 @@ EVIDENCE_ORDER = (Evidence.NONE, Evidence.CHECKED, Evidence.AUDITED, Evidence.RE
 
 def level_meaning(level: str) -> str:
     """Return what a trust level, evidence or authorship says of a row; "" for another word."""
-    meanings: dict[str, str] = {**AUTHORSHIP_MEANING, **EVIDENCE_MEANING}
-    return meanings.get(level_word(level), "")
+    meanings = (*AUTHORSHIP_MEANING.items(), *EVIDENCE_MEANING.items())
+    return next((meaning for word, meaning in meanings if word == level_word(level)), "")
 
 
 def has_evidence(evidence: Evidence, minimum: Evidence | None) -> bool:
