@@ -166,7 +166,9 @@ class Practice:
         head = self.github.pulls[number]["head"]["sha"]
         merged = self.github.merge({}, {"sha": head}, str(number))
         if merged.status != 200:  # noqa: PLR2004 (an answer of HTTP)
-            return f"#{number}: refused: {merged.body['message']}"
+            is_other = "needs-maintainer" in self.github.labels(number)
+            hint = f"; it is no submission: bypass {number}, or close {number}" if is_other else ""
+            return f"#{number}: refused: {merged.body['message']}{hint}"
         return self._merged(number)
 
     def _bypass(self, number: int) -> str:
@@ -318,7 +320,8 @@ def shown(result: Practice) -> str:
     )
     return (
         f"{len(result.github.pulls)} pull requests are open on a board of your own. In another "
-        f"terminal:\n\n  cd {shlex.quote(str(result.board))}\n{exports}\n"
+        f"terminal:\n\n  cd {shlex.quote(str(result.board))}\n"
+        f"  export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH\n{exports}\n"
         "  geneb-ci triage\n\n"
         f"Here you do what you would click on GitHub:\n\n{HELP}\n"
     )
