@@ -19,6 +19,7 @@ from .errors import FailedRunsError, FailedTasksError, HarnessError, OptionError
 from .extractors import BUILTINS, DEFAULT
 from .extractors_cli import TokenBudget, extractors
 from .formats.bytecode import damaged_bytecode, interrupting_error
+from .formats.layered_help import LayeredHelp
 from .formats.submission_terms import UNNAMED, VERSIONS
 from .probe_cli import probe
 from .receipt_cli import receipt_cells, receipt_equal, receipt_refit, receipt_rescore
@@ -61,6 +62,10 @@ class _Commands(click.Group):
         return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
 
 
+class _Run(LayeredHelp, click.Command):
+    OPTION = click.Option
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="geneb-ci", prog_name="geneb-harness")
 @click.option("--program", hidden=True, help="Name of the program that the user typed.")
@@ -70,7 +75,13 @@ def cli(ctx: click.Context, program: str | None) -> None:
     ctx.info_name = program or ctx.info_name
 
 
-@cli.command()
+@cli.command(
+    cls=_Run,
+    common=(
+        *("--extractor", "--model", "--option", "--device", "--data", "--tasks", "--output"),
+        *("--submission", "--model-id", "--display", "--receipt", "--resume"),
+    ),
+)
 @click.option(
     "--extractor",
     default=DEFAULT,

@@ -9,6 +9,7 @@ requests, judges them as the workflow does, and answers until it is told `quit`.
 import datetime as dt
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -39,9 +40,12 @@ HELP = """\
   comment N TEXT   comment as a maintainer: /audit, /dispute, or words
   sweep            judge what has no verdict, as the workflow does
   merge N          squash a pull request into main, where its verdict allows it
+  bypass N         merge what is no submission, without a verdict, as maintainers may
   close N          close it
   quit             stop the servers; the folder stays"""
 
+HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
+"""What GitHub shows nobody of a comment."""
 Files = Mapping[str, bytes | None]
 """Path to bytes; None deletes the file."""
 
@@ -125,6 +129,7 @@ class Practice:
             "comment": self._comment,
             "sweep": self.sweep,
             "merge": self._merge,
+            "bypass": self._bypass,
             "close": self._close,
         }
         if not words or words[0] not in commands:
@@ -149,7 +154,8 @@ class Practice:
         lines = [f"#{number} {pull['title']} ({pull['state']})"]
         lines += [f"{s['context']}: {s['state']}, {s.get('description', '')}" for s in statuses[:1]]
         for comment in self.github.comments[number]:
-            lines += ["", f"{comment['user']['login']}:", str(comment["body"])]
+            body = HIDDEN.sub("", str(comment["body"])).strip()
+            lines += ["", f"{comment['user']['login']}:", body]
         return "\n".join(lines)
 
     def _comment(self, number: int, text: str) -> str:
@@ -161,6 +167,15 @@ class Practice:
         merged = self.github.merge({}, {"sha": head}, str(number))
         if merged.status != 200:  # noqa: PLR2004 (an answer of HTTP)
             return f"#{number}: refused: {merged.body['message']}"
+        return self._merged(number)
+
+    def _bypass(self, number: int) -> str:
+        if "needs-maintainer" not in self.github.labels(number):
+            return f"#{number}: refused: a submission needs its verdict: merge {number}"
+        self.github.squash(number)
+        return self._merged(number)
+
+    def _merged(self, number: int) -> str:
         return f"#{number}: merged; in {self.board}: git pull"
 
     def _close(self, number: int) -> str:
@@ -191,7 +206,10 @@ def practice(folder: Path, data: Path | None = None) -> Iterator[Practice]:
         for role in ("AUTHOR", "COMMITTER")
         for part, value in (("NAME", PERSON["login"]), ("EMAIL", "maintainer@example.org"))
     }
-    words = ("init", "board", "--repo", REPOSITORY, "--maintainers", "@org/maintainers")
+    words = (
+        *("init", "board", "--repo", REPOSITORY, "--space", SPACE),
+        *("--maintainers", "@org/maintainers"),
+    )
     benchmark_option = () if data is None else ("--benchmark", str(data / "benchmark.json"))
     done = geneb_ci(folder, os.environ | person, *words, *benchmark_option)
     if done.returncode:

@@ -23,6 +23,7 @@ from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.shared import LayeredCommand, Output, machine_of, machine_options, width, write
 from geneb_ci.common.errors import UsageProblem, unwritable
 from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
+from reference_harness.formats.text import next_line
 
 WORDS = "geneb_ci.words"
 QUEUED = "GENEB_CI_QUEUED"
@@ -148,6 +149,8 @@ def file_command(
     result = audit(file, say=say, show=_show, **further)
     if result.outcome is not None:
         _show(result.text(width(widest=OUTCOME_WIDTH, unknown=OUTCOME_WIDTH)))
+    if result.next and not result.commitment:
+        say(next_line(result.next))
     text = result.to_json()
     if report is not None:
         write(Output("json", str(report)), text)

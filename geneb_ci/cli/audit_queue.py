@@ -245,12 +245,12 @@ def table_of(audit_ends: Sequence[AuditEnd]) -> str:
 
 def details_of(audit_ends: Sequence[AuditEnd]) -> str:
     """Return the details of the audits that stopped: cost, digest and next command."""
-    texts = [f"\n{end.file}:\n{end.cost}{_next(end)}" for end in audit_ends if end.cost or end.next]
-    return "".join(texts)
+    texts = ((end.file, f"{end.cost}{_next(end)}") for end in audit_ends)
+    return "".join(f"\n{file}:\n{text}" for file, text in texts if text)
 
 
 def _next(audit_end: AuditEnd) -> str:
-    if not audit_end.next:
+    if not audit_end.commitment:
         return ""
     return (
         f"commitment {audit_end.commitment}\n"

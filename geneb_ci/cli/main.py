@@ -18,6 +18,7 @@ from geneb_ci import __version__
 from geneb_ci.common.errors import Exit, GenebError, machine_fault
 from geneb_ci.render.plain import visible
 from reference_harness.formats.bytecode import damaged_bytecode, interrupting_error
+from reference_harness.formats.layered_help import WHOLE_HELP, help_all
 from reference_harness.formats.text import NEXT, command_lines
 
 
@@ -37,7 +38,10 @@ class LazyGroup(click.Group):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, and `--help-all` where `--help` does not list every command."""
-        return [*super().get_params(ctx), *([help_all_option()] if self.sections else [])]
+        return [
+            *super().get_params(ctx),
+            *([click.Option(["--help-all"], **help_all())] if self.sections else []),
+        ]
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's own signature)
         """Return the command names, in the order of the table."""
@@ -101,24 +105,6 @@ class LazyGroup(click.Group):
             return
         with formatter.section("More commands" if listed else "Commands"):
             formatter.write_dl([(name.ljust(width), self.table[name][1]) for name in unlisted])
-
-
-WHOLE_HELP = "geneb_ci.whole_help"
-
-
-def help_all_option() -> click.Option:
-    """Return the option `--help-all`, which shows what `--help` leaves out, and ends."""
-
-    def show(context: click.Context, _: click.Parameter, value: bool) -> None:
-        if value and not context.resilient_parsing:
-            context.meta[WHOLE_HELP] = True
-            click.echo(context.get_help(), color=context.color)
-            context.exit()
-
-    return click.Option(
-        ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show,
-        help="Show everything, and exit.",
-    )  # fmt: skip
 
 
 # Plugins of other packages must not influence a verdict; searching for them costs 15 ms.

@@ -141,7 +141,8 @@ def print_row(model: str) -> None:
             return
         raise _unknown(model, layout, models)
     first, *further_reasons = why or [_GONE]
-    click.echo(f"{click.style(model, bold=True)}  {escape(first)}")
+    line = wrapped_text(f"{model}  {escape(first)}", row_width())
+    click.echo(line.replace(model, click.style(model, bold=True), 1), nl=False)
     for line in further_reasons:
         click.echo(wrapped_text(f"  {escape(line)}", row_width()), nl=False)
     for line in events:

@@ -5,7 +5,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
@@ -14,11 +14,9 @@ import click
 from geneb_ci.check.report import Report, Verdict
 from geneb_ci.cli.main import (
     SILENT_SECONDS,
-    WHOLE_HELP,
     TimedWait,
     counted_items,
     echo,
-    help_all_option,
     is_plain,
 )
 from geneb_ci.common.errors import Exit, UsageProblem, unwritable
@@ -28,6 +26,7 @@ from geneb_ci.render.text import LINES_MAX
 if TYPE_CHECKING:
     from geneb_ci.audit.rerun.prepare import Machine
 from geneb_ci.sandbox.limits import MEMORY_MIB, SECONDS, TOKEN_BUDGET, TOTAL_SECONDS
+from reference_harness.formats.layered_help import LayeredHelp
 from reference_harness.formats.old_options import earlier_name
 from reference_harness.formats.submission_terms import DTYPES
 
@@ -54,35 +53,10 @@ class PairedCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-class LayeredCommand(click.Command):
+class LayeredCommand(LayeredHelp, click.Command):
     """A command whose `--help` lists its common options, and whose `--help-all` lists every one."""
 
-    def __init__(self, *args: Any, common: Collection[str], **attributes: Any) -> None:
-        """Take the names of the common options, such as "--key", beside what a command takes."""
-        super().__init__(*args, **attributes)
-        self.common = frozenset({*common, "--help"})
-        self._help_all = help_all_option()
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the parameters and `--help-all`, which is none of `params`, as `--help` is not."""
-        return [*super().get_params(ctx), self._help_all]
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the common options, or every option, then how many are left out."""
-        options = [
-            option
-            for option in self.get_params(ctx)
-            if isinstance(option, click.Option) and not option.hidden
-        ]
-        is_whole = ctx.meta.get(WHOLE_HELP, False)
-        shown = [option for option in options if is_whole or self.common & {*option.opts}]
-        records = [record for option in shown if (record := option.get_help_record(ctx))]
-        with formatter.section("Options" if is_whole else "Common options"):
-            formatter.write_dl(records)
-        if not is_whole:
-            more = len(options) - len(shown) - 1  # --help-all is no option of the work
-            formatter.write_paragraph()
-            formatter.write_text(f"{more} more options: {ctx.command_path} --help-all")
+    OPTION = click.Option
 
 
 FOLDER = click.argument(

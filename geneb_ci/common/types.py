@@ -56,7 +56,7 @@ EVIDENCE_MEANING = {
     Evidence.CHECKED: "passes every check; no audit confirms its scores",
     Evidence.AUDITED: "an audit of what was drawn after the submission was fixed agrees",
     Evidence.REPRODUCED: "audits by two signers cover every task of every audited regime",
-    Evidence.DISPUTED: "an audit failed, or its last runs were aborted",
+    Evidence.DISPUTED: "an audit differs, or its last runs were aborted",
     Evidence.STALE: (
         "the audits are for another version of harness, benchmark or data, or its scores of "
         "another scorer"
@@ -65,6 +65,12 @@ EVIDENCE_MEANING = {
 """One line for readers of the board, in the order in which the page explains them."""
 EVIDENCE_ORDER = (Evidence.NONE, Evidence.CHECKED, Evidence.AUDITED, Evidence.REPRODUCED)
 """From least to most; `disputed` and `stale` meet none of them."""
+
+
+def level_meaning(level: str) -> str:
+    """Return what a trust level, evidence or authorship says of a row; "" for another word."""
+    meanings = (*AUTHORSHIP_MEANING.items(), *EVIDENCE_MEANING.items())
+    return next((meaning for word, meaning in meanings if word == level_word(level)), "")
 
 
 def has_evidence(evidence: Evidence, minimum: Evidence | None) -> bool:

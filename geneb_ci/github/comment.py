@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from geneb_ci.github.api import GitHub
 
 MARKER = "<!-- geneb-ci:verdict:1 "
-_LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=]{1,24000}) -->")
+_LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=]{1,32000}) -->")
 _NEAREST = 2
 _CUT_MAX = 120  # room for the line that counts what is not listed
 _LINKS_MAX = 20
@@ -64,7 +64,9 @@ def read_verdict(body: str) -> PullVerdict | None:
         verdict = PullVerdict.model_validate_json(base64.b64decode(match[1], validate=True))
     except (ValidationError, binascii.Error):
         return None
-    return verdict if verdict.places.keys() <= BY_ID.keys() else None
+    # Another version may have written it: what it says of commands holds all the same.
+    places = {rule: count for rule, count in verdict.places.items() if rule in BY_ID}
+    return verdict.model_copy(update={"places": places})
 
 
 def verdict_on(github: "GitHub", pull: Pull) -> PullVerdict | None:

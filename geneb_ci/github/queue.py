@@ -299,7 +299,7 @@ def _decision(verdict: PullVerdict, *, is_draft: bool) -> NextAction:
             verdict.command_state.in_force is not None,
             _look("settle the dispute, then comment /recheck"),
         ),
-        (verdict.level == TrustLevel.DISPUTED, _look("close it: an audit of these bytes failed")),
+        (verdict.level == TrustLevel.DISPUTED, _look("close it: an audit of these bytes differs")),
         (verdict.is_edit, _ask("ask the row's author, then merge", "it changes a row")),
         (verdict.level == TrustLevel.OFFICIAL, _merge("merge")),
         (

@@ -18,8 +18,10 @@ SHOWN_MAX = 10
 """Models of the table; JSON has all."""
 TASKS_MAX = 25
 """Tasks that are named."""
-NAME_MAX = 20
-"""Letters of an id: a line then fits eighty columns."""
+NAME_MIN = 20
+"""Letters of an id that a narrow line has, too."""
+MARK = "*"
+"""Follows the id of a model that has a published defect, or a warning of `check`."""
 PARTS_MAX = 15
 """Lines of one figure: the categories of the benchmark and two more; JSON has all."""
 COUNTED = frozenset({"tasks", "categories", "pairs"})
@@ -38,27 +40,52 @@ def advice_text(advice: Advice, width: int) -> str:
         table: list[tuple[str, ...]] = [head]
         table += [_line(choice, advice) for choice in regime_advice.choices[:SHOWN_MAX]]
         more = len(regime_advice.choices) - SHOWN_MAX
-        paragraphs.append(_columns(table) + (f"and {more} more\n" if more > 0 else ""))
+        rest = f"and {more} more: --format json lists them\n" if more > 0 else ""
+        paragraphs.append(_columns(_with_short_names(table, width)) + rest)
+    if any(_is_marked(c) for own in advice.regimes for c in own.choices[:SHOWN_MAX]):
+        paragraphs[-1] += f"{MARK} a defect is published, or check warns: docs/reader/defects.md\n"
     reasons = "".join(f"{escape(without_backticks(reason))}\n" for reason in advice.why)
     return "\n".join([*paragraphs, wrapped_text(reasons, width)])
 
 
 def _line(choice: Choice, advice: Advice) -> tuple[str, ...]:
     interval = f"{score_text(choice.low)} to {score_text(choice.high)}"
-    over = f"over {advice.margin:g}"
-    bound = over if choice.loss_bound is None else bound_text(choice.loss_bound)
+    # A bound is known of some models beyond the margin alone, so none of these is written.
+    is_within = choice.loss_bound is not None and choice.loss_bound <= advice.margin
+    bound = bound_text(choice.loss_bound or 0) if is_within else f"over {advice.margin:g}"
     confirmed = "" if choice.evidence == Evidence.CHECKED else f", {choice.evidence}"
-    name = visible(choice.model)
-    short = name if len(name) <= NAME_MAX else f"{name[: NAME_MAX - 1]}\u2026"
-    marks = "*" if choice.defects or choice.warnings else ""
+    mark = MARK if _is_marked(choice) else ""
     return (
-        f"{short}{marks}",
+        f"{visible(choice.model)}{mark}",
         size_text(choice.params),
         score_text(choice.score),
         interval,
         bound,
         f"{choice.authorship}{confirmed}",
     )
+
+
+def _is_marked(choice: Choice) -> bool:
+    return bool(choice.defects or choice.warnings)
+
+
+def _with_short_names(table: Sequence[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
+    """Cut names to what fits `width` columns, but none to what another name begins with."""
+    names = [line[0] for line in table]
+    others = sum(2 + max(map(len, column)) for column in list(zip(*table, strict=True))[1:])
+    room = max(NAME_MIN, width - others)
+    return [
+        (_short_name(name, names, room), *line[1:]) for name, line in zip(names, table, strict=True)
+    ]
+
+
+def _short_name(name: str, names: Sequence[str], room: int) -> str:
+    """Return a name in `room` letters with its mark; all of it where the beginning is ambiguous."""
+    mark = MARK if name.endswith(MARK) else ""
+    start = name[: room - 1 - len(mark)]
+    if len(name) <= room or sum(other.startswith(start) for other in names) > 1:
+        return name
+    return f"{start}\u2026{mark}"
 
 
 def _columns(table: Sequence[Sequence[str]]) -> str:

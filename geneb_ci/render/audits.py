@@ -9,6 +9,7 @@ from typing import Any
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, EmbeddingOutcome
 from geneb_ci.audit.compare.outcome import (
+    AuditedTask,
     AuditOutcome,
     CellComparison,
     differing_metrics,
@@ -211,20 +212,36 @@ def _record(verification: Verification) -> dict[str, Any]:
 def outcome_text(outcome: AnyOutcome, width: int = WIDTH) -> str:
     """Return an outcome as text: one line per task and regime, then the result.
 
-    Where one is too wide, names of tasks have lines of their own.
+    Where one is too wide, names of tasks have lines of their own. Of many tasks, those within
+    their tolerances are only named.
     """
     if isinstance(outcome, EmbeddingOutcome):
         return embedding_outcome_text(outcome)
+    is_short = len(outcome.tasks) > TASKS_MAX
+    alike = [task for task in outcome.tasks if is_short and not _differs(task)]
     columns = ("task", "regime", "claimed MCC", "rerun", "difference", "tolerance", "")
-    table = Table(columns, list(_rows(outcome)), frozenset(columns[2:-1]))
-    lines = [line for row in table.fitted_rows(width, alone=True) for line in row]
+    listed = [task for task in outcome.tasks if task not in alike]
+    table = Table(columns, list(_rows(listed)), frozenset(columns[2:-1]))
+    lines = [line for row in table.fitted_rows(width, alone=True) for line in row] * bool(listed)
+    if alike:
+        names = ", ".join(visible(task.task) for task in alike)
+        within = f"{plural(len(alike), 'task')} within every tolerance: {names}"
+        lines += wrapped_text(within, width).splitlines()
     rows = "".join(f"{line}\n" for line in [*lines, ""])
     summary = "".join(f"{line}\n" for line in _summary(outcome))
     return rows + (summary if width >= WIDTH else wrapped_text(summary, width))
 
 
-def _rows(outcome: AuditOutcome) -> Iterator[tuple[str, ...]]:
-    for task in outcome.tasks:
+TASKS_MAX = 5
+"""Tasks of which an outcome lists every regime: with more, it would be longer than a screen."""
+
+
+def _differs(task: AuditedTask) -> bool:
+    return any(cell.verdict == "differs" for cell in task.regimes.values())
+
+
+def _rows(tasks: Sequence[AuditedTask]) -> Iterator[tuple[str, ...]]:
+    for task in tasks:
         name = visible(task.task) + ("" if task.reason == "drawn" else f" ({task.reason})")
         for regime, cell in task.regimes.items():
             yield (name, visible(regime), *_numbers(cell))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from geneb_ci.board.board import RejectedSubmission
 from geneb_ci.board.diff import (
     OTHER_WORDS,
     BoardDiff,
@@ -14,7 +15,7 @@ from geneb_ci.board.diff import (
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.publish.comparison import Comparison, Effect, Replay
 from geneb_ci.render.markdown import cell, code, prose
-from geneb_ci.render.plain import dumps
+from geneb_ci.render.plain import audit_words, dumps
 from geneb_ci.render.table import Table
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural, quoted
@@ -126,11 +127,16 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     if comparison.refused:
         yield (
             f"not on the new board, because `geneb-ci check` finds errors: "
-            f"{first_and_more([quoted(refusal.file) for refusal in comparison.refused])}"
+            f"{first_and_more([_refused(refusal) for refusal in comparison.refused])}"
         )
     if comparison.refused_before:
         names = first_and_more([quoted(refusal.file) for refusal in comparison.refused_before])
         yield f"not on the old board, because it could not be read: {names}"
+
+
+def _refused(submission: RejectedSubmission) -> str:
+    rules = f" ({first_and_more(list(submission.rules))})" if submission.rules else ""
+    return f"{quoted(submission.file)}{rules}"
 
 
 def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
@@ -171,10 +177,9 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
 
 def _fact(value: object) -> str:
     """Return a fact of a row as text; audits as one line."""
-    if not isinstance(value, dict):
-        return quoted(value) if value is not None else "none"
-    template = "audited {tasks}/{of}, sandbox level {sandbox}, {date}, {verdict}"
-    return template.format_map(value)
+    if isinstance(value, dict):
+        return audit_words(value)
+    return quoted(value) if value is not None else "none"
 
 
 def _standing(standing: RegimePlace) -> tuple[str, ...]:

@@ -42,6 +42,11 @@ def visible(text: str, limit: int = TEXT_MAX) -> str:
     return shown if len(shown) <= limit else f"{shown[: limit - len(_CUT)]}{_CUT}"
 
 
+def audit_words(audit: Mapping[str, Any]) -> str:
+    """Return what `leaderboard.json` says of the audit of a row, as one line."""
+    return "audited {tasks}/{of}, sandbox level {sandbox}, {date}, {verdict}".format_map(audit)
+
+
 def dumps(value: Mapping[str, Any]) -> str:
     """Return JSON that parses to the same value, apart from lone surrogates.
 

@@ -23,6 +23,7 @@ from geneb_ci.publish.difference import (
 )
 from geneb_ci.publish.manifest import Event, Ledger, Manifest
 from geneb_ci.publish.push import SHORT, Published, PublishOutcome
+from geneb_ci.render.plain import audit_words
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import next_line, plural
 
@@ -123,6 +124,9 @@ def _is_listed(row: RowChange, fact: PublishedFact) -> bool:
 
 
 def _fact(fact: PublishedFact) -> str:
+    if fact.name == "audit":
+        audits = (v for v in fact[1:] if isinstance(v, dict))
+        return " -> ".join(map(audit_words, audits)) or "no audit any more"
     values = (v if v is None or isinstance(v, str) else json.dumps(v) for v in fact[1:])
     return f"{fact.name} {_arrow(*values)}"
 

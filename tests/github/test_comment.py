@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.check.registry import ALL
-from geneb_ci.github.comment import comment, read_verdict
-from geneb_ci.github.verdict.model import CategoryScores, RowComparison
+from geneb_ci.github.comment import comment, marker_line, read_verdict
+from geneb_ci.github.verdict.model import CategoryScores, Command, CommandName, RowComparison
 from geneb_ci.render.markdown import CHARACTERS_MAX
 from tests.github.conftest import ADDRESS
 from tests.github.test_handover import found, many, pull_of
@@ -49,6 +49,14 @@ def test_a_verdict_is_read_from_our_own_line_alone(body):
     assert read_verdict(comment(pull, ADDRESS)) == pull.kept
     assert read_verdict(body) is None
     assert read_verdict(body + comment(pull, ADDRESS)) is None or body == ""
+
+
+def test_a_verdict_with_a_rule_of_another_version_keeps_its_commands():
+    """Read as none, an audit that was asked for once would begin again."""
+    command = Command(comment=7, name=CommandName.AUDIT, login="maintainer", reason="")
+    pull = pull_of([]).model_copy(update={"command": command})
+    other = pull.model_copy(update={"places": {"rule-of-next-year": 1}})
+    assert read_verdict(marker_line(other)) == pull.kept
 
 
 def test_a_broken_verdict_is_none():

@@ -7,9 +7,10 @@ import pytest
 from rich.cells import cell_len
 
 from geneb_ci.cli.main import COMMANDS as TABLE
-from geneb_ci.cli.main import OLD_NAMES, SECTIONS, WHOLE_HELP, main
+from geneb_ci.cli.main import OLD_NAMES, SECTIONS, main
 from geneb_ci.cli.main import cli as toolkit
 from reference_harness.cli import cli as harness
+from reference_harness.formats.layered_help import WHOLE_HELP
 
 
 def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
@@ -55,7 +56,11 @@ MOST = {"geneb-ci audit file": 8}
 """Options that the help of a command lists at most; 12 where nothing else is said."""
 
 
-@pytest.mark.parametrize("path", [path for path in COMMANDS if path.startswith("geneb-ci")])
+LISTED = [*(path for path in COMMANDS if path.startswith("geneb-ci")), "geneb-harness run"]
+"""`geneb-ci run` is a command of the harness."""
+
+
+@pytest.mark.parametrize("path", LISTED)
 def test_help_lists_few_options_and_help_all_the_rest(path):
     """Beside `--help` itself, and `--help-all`, which a command has that leaves some out."""
     command = COMMANDS[path]

@@ -23,6 +23,16 @@ from tests.git import git
 from tests.house.test_help import COMMANDS
 
 COLUMNS = 80
+TERMINAL = {
+    "COLUMNS": str(COLUMNS),
+    "NO_COLOR": "1",
+    "TERM": "dumb",
+    "GIT_AUTHOR_NAME": "A",
+    "GIT_AUTHOR_EMAIL": "a@example.org",
+    "GIT_COMMITTER_NAME": "A",
+    "GIT_COMMITTER_EMAIL": "a@example.org",
+}
+"""A narrow terminal of somebody who commits, on machines too whose git knows nobody."""
 ROW = "submissions/model.json"
 CASES: dict[str, tuple[tuple[str, int], ...]] = {
     "geneb-ci check": (("submissions", 0), ("nowhere.json", 3), ("--base main", 3), ("--pr 0", 2)),
@@ -175,7 +185,7 @@ def test_output_fits_the_terminal_without_escape_sequences(
     monkeypatch.setattr(sys, "argv", sys.argv)
     for name in [name for name in os.environ if name.startswith(("GITHUB_", "GH_", "HF_"))]:
         monkeypatch.delenv(name)
-    for name, value in (("COLUMNS", str(COLUMNS)), ("NO_COLOR", "1"), ("TERM", "dumb")):
+    for name, value in TERMINAL.items():
         monkeypatch.setenv(name, value)
     found = run(path, words)
     shown = capfd.readouterr()

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from geneb_ci.render.text import LINES_MAX
 from tests.gate import gated
 from tests.git import board_of_rows
-from tests.house.test_terminal import COLUMNS, is_data, run
+from tests.house.test_terminal import COLUMNS, TERMINAL, is_data, run
 
 ROWS = ("GROVER", "space", "gena-lm-bert-base")
 ROW = "submissions/GROVER.json"
@@ -54,7 +54,7 @@ def place(tmp_path_factory):
 def test_output_of_real_rows_fits_the_terminal(place, words, code, monkeypatch, capfd):
     monkeypatch.chdir(place)
     monkeypatch.setattr(sys, "argv", sys.argv)
-    for name, value in (("COLUMNS", str(COLUMNS)), ("NO_COLOR", "1"), ("TERM", "dumb")):
+    for name, value in TERMINAL.items():
         monkeypatch.setenv(name, value)
     program = "geneb-harness" if words.startswith("data ") else "geneb-ci"
     found = run(program, words)

@@ -1,6 +1,7 @@
 """The first page: the same models, numbers and sentences as `geneb-ci recommend`."""
 
 import itertools
+import math
 from urllib.parse import urlencode
 
 import pytest
@@ -47,9 +48,8 @@ def says_what_python_says(tab: Tab, **asked: str | None) -> None:
         for own in others:
             numbers = f"{shown(own.score)} {shown(own.low)}{DASH}{shown(own.high)}"
             assert numbers in row
-            lost = (
-                f"over {found.margin:g}" if own.loss_bound is None else bound_text(own.loss_bound)
-            )
+            bound = math.inf if own.loss_bound is None else own.loss_bound
+            lost = bound_text(bound) if bound <= found.margin else f"over {found.margin:g}"
             assert lost in row.partition(numbers)[2], (asked, row)
         assert choice.authorship in row
         for defect in choice.defects:

@@ -40,11 +40,14 @@ def test_a_maintainer_sorts_merges_and_publishes(tmp_path: Path) -> None:
 
         assert sorted_out(said("triage")) == TRIAGE
         assert "open-collision" in made.answer("show 8")
+        assert "<!--" not in made.answer("show 8")
+        assert "refused: a submission needs its verdict" in made.answer("bypass 3")
         assert "refused: Required status check" in made.answer("merge 3")
         assert "expected the number of a pull request" in made.answer("merge 13")
         assert made.answer("merge 1").startswith("#1: merged; ")
         made.sweep()  # main has moved on
         assert made.answer("merge 2").startswith("#2: merged; ")
+        assert made.answer("bypass 12").startswith("#12: merged; ")
         assert made.answer("close 9") == "#9: closed"
         assert "#9" not in made.answer("list")
         git(made.board, "pull", "--quiet")

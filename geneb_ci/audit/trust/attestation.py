@@ -55,7 +55,7 @@ STANDING_MEANING = {
     Standing.SUBMITTED: WORD,
     Standing.RECOMPUTED: "not rerun; recomputed from published embeddings",
     Standing.STALE: "audited for another version of harness, benchmark or data",
-    Standing.DISPUTED: "in dispute: an audit of the row failed, or its last runs were aborted",
+    Standing.DISPUTED: "in dispute: an audit of the row differs, or its last runs were aborted",
 }
 
 

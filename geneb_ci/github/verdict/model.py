@@ -406,7 +406,10 @@ class PullVerdict(StrictModel):
 
     @property
     def kept(self) -> "PullVerdict":
-        """The verdict as its comment keeps it, without what is only read there."""
+        """The verdict as its comment keeps it, without what is only read there.
+
+        Later versions read it, so that a member that they add needs a default.
+        """
         foreign = [finding for finding in self.findings if finding.rule == FOREIGN][:1]
         unread: dict[str, Any] = {"files": [], "comparison": None, "neighbour": None}
         return self.model_copy(

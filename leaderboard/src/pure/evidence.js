@@ -6,7 +6,7 @@ export const EVIDENCE = [
   ["checked", "passes every check; no audit confirms its scores"],
   ["audited", "an audit of what was drawn after the submission was fixed agrees"],
   ["reproduced", "audits by two signers cover every task of every audited regime"],
-  ["disputed", "an audit failed, or its last runs were aborted"],
+  ["disputed", "an audit differs, or its last runs were aborted"],
   ["stale", "the audits are for another version of harness, benchmark or data, or its scores of another scorer"],
 ];
 

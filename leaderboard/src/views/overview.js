@@ -159,8 +159,9 @@ function rangeTable(found, state, order) {
   return table({ class: "ranges" }, caption, heads, rows);
 }
 
+// A bound is known of some models beyond the accepted loss alone, so none of these is written.
 const lossText = (bound, accepted) =>
-  Number.isFinite(bound) ? boundText(bound) : h("span", { class: "none" }, `over ${accepted}`);
+  bound <= accepted ? boundText(bound) : h("span", { class: "none" }, `over ${accepted}`);
 
 /** Write the ends of the scale that all rows share, and its middle. */
 function axis([low, high]) {

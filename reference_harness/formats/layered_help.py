@@ -1,0 +1,59 @@
+"""A short help of a command that has many options, and a whole one, in both programs."""
+
+import sys
+from collections.abc import Collection
+from typing import Any, ClassVar
+
+WHOLE_HELP = "geneb_ci.whole_help"
+
+
+def help_all() -> dict[str, Any]:
+    """Return the attributes, as click names them, of `--help-all`: it shows all help, and ends."""
+
+    def show(context: Any, _: Any, value: bool) -> None:
+        if value and not context.resilient_parsing:
+            context.meta[WHOLE_HELP] = True
+            sys.stdout.write(f"{context.get_help()}\n")
+            context.exit()
+
+    return {
+        "is_flag": True,
+        "is_eager": True,
+        "expose_value": False,
+        "callback": show,
+        "help": "Show everything, and exit.",
+    }
+
+
+class LayeredHelp:
+    """A part of a command: `--help` lists its common options, and `--help-all` every one."""
+
+    OPTION: ClassVar[Any]
+    """The class of options."""
+
+    def __init__(self, *args: Any, common: Collection[str], **attributes: Any) -> None:
+        """Take the names of the common options, such as "--key", beside what a command takes."""
+        super().__init__(*args, **attributes)
+        self.common = frozenset({*common, "--help"})
+        self._help_all = self.OPTION(["--help-all"], **help_all())
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters and `--help-all`, which is none of `params`, as `--help` is not."""
+        return [*super().get_params(ctx), self._help_all]  # type: ignore[misc]  # of the command
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the common options, or every option, then how many are left out."""
+        options = [
+            option
+            for option in self.get_params(ctx)
+            if isinstance(option, self.OPTION) and not option.hidden
+        ]
+        is_whole = ctx.meta.get(WHOLE_HELP, False)
+        shown = [option for option in options if is_whole or self.common & {*option.opts}]
+        records = [record for option in shown if (record := option.get_help_record(ctx))]
+        with formatter.section("Options" if is_whole else "Common options"):
+            formatter.write_dl(records)
+        if not is_whole:
+            more = len(options) - len(shown) - 1  # --help-all is no option of the work
+            formatter.write_paragraph()
+            formatter.write_text(f"{more} more options: {ctx.command_path} --help-all")
