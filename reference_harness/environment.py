@@ -37,13 +37,27 @@ GIT_SECONDS = 10  # a status of this repository takes well under one
 
 def packages() -> dict[str, str]:
     """Return Python's version and that of each of `PACKAGES` that is installed."""
-    versions = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
+    return {"python": platform.python_version()} | _versions(PACKAGES)
+
+
+def _versions(names: Iterable[str]) -> dict[str, str]:
+    """Return the version of each distribution that is installed."""
+    versions = {}
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            for version in _said(importlib.metadata.distribution(name), "Version"):
+                versions[name] = version
     return versions
+
+
+def _said(distribution: importlib.metadata.Distribution, field: str) -> list[str]:
+    """Return the values of a field of its metadata.
+
+    The library parses all of it for each, the description too: twenty times the time, at each start
+    of a run and of each of its workers.
+    """
+    text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+    return re.findall(rf"^{field}: *(.*)$", text.partition("\n\n")[0], re.MULTILINE)
 
 
 def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
@@ -57,27 +71,24 @@ def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
         extractor.extract_embeddings([SHORT], batch_size=1)
     modules = {name.partition(".")[0] for name in sys.modules}
     installed = importlib.metadata.distributions()
-    used = {_canonical(package.name) for package in installed if modules & _modules_of(package)}
+    users = (package for package in installed if modules & _modules_of(package))
+    used = {_canonical(name) for package in users for name in _said(package, "Name")}
     versions = packages()
-    for name in sorted(used - _required(OTHER_DISTRIBUTIONS) - versions.keys()):
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            versions[name] = importlib.metadata.version(name)
-    return versions
+    more = used - _required(OTHER_DISTRIBUTIONS) - versions.keys()
+    return versions | _versions(sorted(more))
 
 
 def _modules_of(distribution: importlib.metadata.Distribution) -> set[str]:
     """Return the names of its modules at the top, as `packages_distributions` finds them.
 
-    That one reads the metadata of every distribution and makes an object of every file: five times
-    the time, at each start of a run and of each of its workers.
+    That one makes an object of every file: five times the time.
     """
     if names := (distribution.read_text("top_level.txt") or "").split():
         return set(names)
-    tops = set()
-    for line in (distribution.read_text("RECORD") or "").splitlines():
-        first, is_folder, _ = line.removeprefix('"').partition(",")[0].partition("/")
-        tops.add(first if is_folder else inspect.getmodulename(first) or "")
-    return tops
+    firsts = set(_FIRST.findall(distribution.read_text("RECORD") or ""))
+    return {
+        first if is_folder else inspect.getmodulename(first) or "" for first, is_folder in firsts
+    }
 
 
 def _required(names: Iterable[str]) -> set[str]:
@@ -90,13 +101,15 @@ def _required(names: Iterable[str]) -> set[str]:
             continue
         required.add(name)
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            for line in importlib.metadata.requires(name) or ():
+            for line in _said(importlib.metadata.distribution(name), "Requires-Dist"):
                 requirement, _, condition = line.partition(";")
                 if "extra" not in condition and (match := _NAME.match(requirement)):
                     open_names.append(_canonical(match.group()))
     return required
 
 
+_FIRST = re.compile(r'^"?([^,/\n]*)(/?)', re.MULTILINE)
+"""The first part of the path on each line of a RECORD, and whether it is a folder."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 

@@ -186,7 +186,7 @@ def _audit(entry: Entry) -> dict[str, Any] | None:
         "tasks": summary.tasks,
         "of": summary.of,
         "date": summary.date,
-        "sandbox": summary.lowest_level,
+        "sandbox": summary.sandbox,
         "verdict": "agrees" if summary.agrees else "differs",
         **by_receipt,
         **unaudited,

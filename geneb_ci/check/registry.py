@@ -61,6 +61,7 @@ FILE_RULES: dict[str, tuple[str, ...]] = {
         "score-out-of-range",
         "percent-scores",
         "all-scores-equal",
+        "repeated-regime",
     ),
     "arithmetic": (
         "accuracy-off-grid",

@@ -6,7 +6,7 @@ A finding says where a fault is, how severe it is and how to fix it.
 import enum
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -128,13 +128,53 @@ NEAR = 0.6
 
 def near(name: str, known_names: list[str]) -> str:
     """Return a suggestion of the most similar known name, or ""; letter case does not matter."""
+    meant = nearest(name, known_names)
+    return "" if meant is None else f'; did you mean "{meant}"?'
+
+
+def nearest(name: str, known_names: list[str]) -> str | None:
+    """Return the most similar known name; None where none is near."""
     folded = {original.casefold(): original for original in known_names}
     similar = [name.casefold()] if name.casefold() in folded else []
     if not similar:
         import difflib  # most runs need no suggestion
 
         similar = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=NEAR)
-    return f'; did you mean "{folded[similar[0]]}"?' if similar else ""
+    return folded[similar[0]] if similar else None
+
+
+def near_member(name: str, known_names: Iterable[str], present: Container[str]) -> str:
+    """Return a suggestion of a missing member, or else which one of a near name is there, or ""."""
+    members = [*known_names]
+    missing = near(name, [known for known in members if known not in present])
+    if missing:
+        return missing
+    meant = nearest(name, members)
+    return "" if meant is None else f'; "{meant}" is there already'
+
+
+RENAMED_MAX = 3
+"""Misspelt names that one fix lists: the others are found beside it."""
+HINTS_MAX = 20
+"""Searches for a near name per file. Each takes up to a millisecond, so that a file with hundreds
+of unknown names would be slow without a limit."""
+
+
+def renaming(unknown: Iterable[str], missing: Iterable[str], fix: str) -> str:
+    """Return the fix of missing names that unknown ones beside them misspell, or "" for none.
+
+    Where others are missing too, it ends in their `fix`.
+    """
+    left, pairs = [*missing], []
+    for name in [*unknown][:HINTS_MAX] if left else ():
+        meant = nearest(name, left)
+        if meant is not None:
+            left.remove(meant)
+            pairs.append(f"{quoted(name)} to {quoted(meant)}")
+    if not pairs:
+        return ""
+    others = f" {fix}" if left and fix else ""
+    return f"Rename {first_and_more(pairs, RENAMED_MAX)}, if that is meant.{others}"
 
 
 def known_name(name: str, known_names: Iterable[str]) -> str | None:

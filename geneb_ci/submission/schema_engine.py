@@ -56,7 +56,7 @@ def check_by_schema(value: object) -> tuple[Submission | None, list[Fault]]:
     for error in _well_typed(errors):
         faults.extend(_faults(error, key))
     if errors or key is None:
-        return None, structure.misnamed_metrics(list(dict.fromkeys(faults)))
+        return None, structure.explained(list(dict.fromkeys(faults)))
     return MODELS[key].model_validate(value), []
 
 
@@ -114,7 +114,7 @@ def _faults(error: ValidationError, version: str | None) -> Iterator[Fault]:
         schema: Any = error.schema
         for name in value:
             if name not in schema["properties"] and (version or path):
-                yield structure.unknown((*path, name), version or "1.0")
+                yield structure.unknown((*path, name), version or "1.0", value)
     elif kind == "anyOf":
         yield from _nullable(error, version)
     elif kind == "type" and _lists_values(error.schema):

@@ -6,10 +6,10 @@ It says yes only where they do; they judge the rest, and name what is wrong.
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from geneb_ci.common.finding import Fault, KeyPath, first_and_more, near
+from geneb_ci.common.finding import HINTS_MAX, Fault, KeyPath, first_and_more, near_member, renaming
 from geneb_ci.submission.reading import FileKind, other_kind, sentence
 from geneb_ci.submission.tokens import UNUSABLE
 from reference_harness.formats.files import text_at
@@ -98,10 +98,6 @@ def _are_results(results: Any) -> bool:
     return True
 
 
-# "Did you mean" searches per file, 0.1 ms each.
-HINTS_MAX = 20
-
-
 # Keys of another form are contributor text and are quoted.
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$-]{1,80}")
 
@@ -151,7 +147,7 @@ def check_structure(value: object) -> "tuple[Submission | None, list[Fault]]":
         submission = model.model_validate(value)
     except ValidationError as error:
         faults.extend(_faults(error, value, version))
-        return None, misnamed_metrics(faults)
+        return None, explained(faults)
     return submission if version else None, faults
 
 
@@ -192,6 +188,25 @@ _LONG_NAMES = {
 """Metric to the names, in lower case, that other programs have for it."""
 
 
+def explained(faults: list[Fault]) -> list[Fault]:
+    """Return faults in which a missing member names the unknown one beside it that is meant.
+
+    Of metrics, many such faults are one, as `misnamed_metrics` says.
+    """
+    faults = misnamed_metrics(faults)
+    unknown: dict[KeyPath, list[str]] = {}
+    for fault in faults:
+        if fault.rule in _UNKNOWN:
+            unknown.setdefault(fault.path[:-1], []).append(str(fault.path[-1]))
+    searched = 0
+    for number, fault in enumerate(faults):
+        if fault.rule in _MISSING and fault.path in unknown and searched < HINTS_MAX:
+            searched += len(unknown[fault.path])
+            fix = renaming(unknown[fault.path], [_name_of(fault)], "")
+            faults[number] = dataclasses.replace(fault, fix=fix)
+    return faults
+
+
 def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
     """Return faults with one in the place of all that follow from another name for a metric.
 
@@ -220,7 +235,7 @@ def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
         fault
         for fault in faults
         if id(fault) not in folded
-        and not (fault.rule in _MISSING and (fault.path, _metric_of(fault)) in misnamed)
+        and not (fault.rule in _MISSING and (fault.path, _name_of(fault)) in misnamed)
     ]
     return [*unmatched, whole]
 
@@ -247,8 +262,8 @@ MISNAMED_MIN = 3
 """Cells with other names for metrics from which these are one fault: below, each is named."""
 
 
-def _metric_of(fault: Fault) -> str:
-    """Return the metric that a fault of a missing one names first in its message."""
+def _name_of(fault: Fault) -> str:
+    """Return the member that a fault of a missing one names first in its message."""
     return fault.message.split('"')[1]
 
 
@@ -271,7 +286,11 @@ def _faults(
         if detail["type"] in _BOUNDS:
             # Show the original value: -1.0 was converted to -1 before the bound was checked.
             detail["input"] = _member(document, detail["loc"])
-        yield _fault(detail, version or "1.0", hint=hints <= HINTS_MAX)
+        if unknown_key:
+            siblings = _member(document, detail["loc"][:-1]) if hints <= HINTS_MAX else None
+            yield unknown(tuple(detail["loc"]), version or "1.0", siblings)
+        else:
+            yield _fault(detail)
 
 
 def _member(value: Any, path: KeyPath) -> Any:
@@ -280,14 +299,12 @@ def _member(value: Any, path: KeyPath) -> Any:
     return value
 
 
-def _fault(detail: "ErrorDetails", version: str, *, hint: bool) -> Fault:
+def _fault(detail: "ErrorDetails") -> Fault:
     path: KeyPath = tuple(detail["loc"])
     context = detail.get("ctx", {})
     kind, value = detail["type"], detail["input"]
     if kind == "missing":
         fault = missing(path)
-    elif kind == "extra_forbidden":
-        fault = unknown(path, version, hint=hint)
     elif kind in _BOUNDS:
         bound = context.get("ge", context.get("le"))
         word = "at least" if "ge" in context else "at most"
@@ -350,11 +367,11 @@ def missing(path: KeyPath) -> Fault:
     )
 
 
-def unknown(path: KeyPath, version: str, *, hint: bool = True) -> Fault:
-    """Return the fault of an unknown member."""
+def unknown(path: KeyPath, version: str, siblings: Collection[str] | None) -> Fault:
+    """Return the fault of an unknown member; None for its siblings: without a suggestion."""
     name = str(path[-1])
     known_names = known_members(path[:-1], version)
-    suggestion = near(name, list(known_names)) if hint else ""
+    suggestion = "" if siblings is None else near_member(name, known_names, siblings)
     rule, kind = ("unknown-metric", "metric") if _is_metric(path) else ("unknown-field", "field")
     return Fault(
         rule,
@@ -402,7 +419,16 @@ def out_of_range(path: KeyPath, value: object, bound: str) -> Fault:
         rule = "score-out-of-range"
     else:
         rule = "malformed-value"
-    return Fault(rule, path, f"{_name(path)} is {quoted(value)}", quoted(value), bound)
+    fix = ""
+    if rule == "score-out-of-range" and isinstance(value, int | float) and 1 < abs(value) <= 100:  # noqa: PLR2004 (percent ends at 100)
+        fix = _PERCENT_FIX.format(value / 100)
+    return Fault(rule, path, f"{_name(path)} is {quoted(value)}", quoted(value), bound, fix=fix)
+
+
+_PERCENT_FIX = (
+    "If it is in percent, divide by 100: {:.12g}. Otherwise compute the score again from the "
+    "predictions."
+)
 
 
 def wrong_length(path: KeyPath, value: Any, bound: str) -> Fault:  # a text or a list

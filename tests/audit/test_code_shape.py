@@ -109,6 +109,7 @@ def test_what_python_cannot_parse_is_taken_as_it_is():
 EXTRACTORS = sorted((ROOT / "reference_harness/extractors").glob("*.py"))
 
 
+@pytest.mark.nightly  # in the gate, shapes of made-up modules
 def test_the_extractors_of_the_harness_have_shapes_of_their_own():
     files = {path.name: path.read_bytes() for path in EXTRACTORS}
     found = {

@@ -168,13 +168,13 @@ def test_what_the_board_shows_of_audits():
     first = audit(rerun={"full": frozenset(TASKS[:13])}, sandbox=3, date="2026-11-19")
     second = audit(rerun={"full": frozenset(TASKS[4:15])}, audit_id="1" * 16)
     assert decide(OWN, [first, second], {}, DEMANDS).audit == Summary(
-        tasks=15, of=20, date="2026-11-20", lowest_level=2, agrees=True
+        tasks=15, of=20, date="2026-11-20", sandbox=2, agrees=True
     )
     assert decide(OWN, [first, FAILED], {}, DEMANDS).audit == Summary(
-        tasks=13, of=20, date="2026-11-20", lowest_level=2, agrees=False
+        tasks=13, of=20, date="2026-11-20", sandbox=2, agrees=False
     )
     assert decide(OWN, [audit(5)], {}, DEMANDS).audit == Summary(
-        tasks=5, of=20, date="2026-11-20", lowest_level=2, agrees=True
+        tasks=5, of=20, date="2026-11-20", sandbox=2, agrees=True
     )
     assert decide(OWN, [audit(sandbox=0)], OFFICIAL, DEMANDS).audit is None
 

@@ -5,6 +5,7 @@ left, and the page read overlaps of intervals: for the same two models they gave
 """
 
 import numpy as np
+import pytest
 from scipy.special import ndtri
 
 from geneb_ci.board.decisions import (
@@ -34,6 +35,7 @@ def overlap(scores: ScoreColumn) -> Bools:
     return np.asarray((low[:, None] > high[None, :]) | (high[:, None] < low[None, :]))
 
 
+@pytest.mark.nightly  # in the gate, the relation itself in test_decisions.py
 def test_the_former_rules_contradict_each_other_and_the_relation_does_not():
     former = now = pairs = 0
     for found in found_intervals().regimes.values():

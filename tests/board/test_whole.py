@@ -81,7 +81,7 @@ def rows() -> list[Entry]:
                 for value, step in zip(cell["per_seed"]["MCC"], steps, strict=True)
             ]
             cell["per_seed"]["MCC"] = values
-    audit = Summary(tasks=2, of=3, date="2026-11-20", lowest_level=2, agrees=True)
+    audit = Summary(tasks=2, of=3, date="2026-11-20", sandbox=2, agrees=True)
     submission_v11 = SubmissionV11.model_validate(contributed)
     found.insert(1, entry(submission_v11, TrustLevel.VERIFIED, audit, ATTRIBUTES))
     worst = small_v11("Worst", SIZED)
@@ -90,7 +90,7 @@ def rows() -> list[Entry]:
     first, second, *_ = worst["results"]["full"]
     worst["results"]["full"][first] = PERFECT
     worst["results"]["full"][second] = {"MCC": -0.0, "Acc": 0.5, "F1": 1 / 3}
-    disputed = Summary(tasks=3, of=3, date="2026-11-21", lowest_level=1, agrees=False)
+    disputed = Summary(tasks=3, of=3, date="2026-11-21", sandbox=1, agrees=False)
     worst_v11 = SubmissionV11.model_validate(worst)
     found.append(entry(worst_v11, TrustLevel.DISPUTED, disputed, ATTRIBUTES))
     return found

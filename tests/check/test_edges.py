@@ -1,6 +1,8 @@
 """Edges of single rules that each let something through, or crashed, once."""
 
+import hashlib
 import json
+import shutil
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +11,16 @@ from typing import Any
 import pytest
 
 from geneb_ci.check.registry import RULES
+from geneb_ci.check.rounding import rounding_of
 from geneb_ci.check.runner import Checker, FileResult, files_of
+from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.submission import names
 from geneb_ci.submission.peers import normal_form, results_digest
 from geneb_ci.submission.schema_engine import check_by_schema
 from geneb_ci.submission.structure import Engine, check_structure
+from reference_harness.formats.files import member_at
 from reference_harness.formats.text import plural
+from tests.paths import ROOT
 from tests.small import BENCHMARK_FILE, small, small_v11, small_v12
 
 NOTE = "no-run-details"
@@ -292,3 +298,112 @@ def test_names_are_refused_by_their_length_before_they_are_mapped(said, tmp_path
     assert {"bad-model-id", "wrong-length"} <= found
     assert mapped
     assert max(mapped) <= 50 * names.NAME_MAX, "a name of 20,000 letters was mapped"
+
+
+MINI_FILE = ROOT / "schemas/benchmark-mini.json"
+SOLVED = {"MCC": 1.0, "Acc": 1.0, "F1": 1.0}
+
+
+def test_a_row_that_solves_tasks_is_neither_rounded_nor_made_up(tmp_path):
+    benchmark = load_benchmark(MINI_FILE)
+    document = small_v11("model", benchmark)
+    tasks = list(benchmark.task_ids)
+    for regime, solved in (("full", tasks[: len(tasks) // 2]), ("10shot", tasks[:1])):
+        for number, task in enumerate(tasks):
+            part = (number + 0.5) / len(tasks) / 3
+            scores = SOLVED if task in solved else {"MCC": part, "Acc": 0.9, "F1": part + 0.1 / 3}
+            document["results"][regime][task] = scores
+            cell = document["evidence"][regime][task]
+            cell["per_seed"] = {name: [value] * 5 for name, value in scores.items()}
+            text = task if task in solved else f"{regime} {task}"
+            cell["predictions_sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    shutil.copy(MINI_FILE, tmp_path)
+    table = f'[tool.geneb-ci]\nbenchmark = "{MINI_FILE.name}"\nsubmissions = "none"\n'
+    (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")
+    findings = Checker(RULES, check_structure).check(path).findings
+    about = {f.rule for f in findings if "1shot" not in f.pointer}
+    assert "impossible-scores" in about  # the rules looked at the other cells
+    assert not about & {"repeated-digest", "rounded-scores", "round-numbers"}
+
+
+def test_scores_of_zero_and_one_tell_no_number_of_decimals():
+    cells = [{"MCC": number / 77, "F1": number / 83} for number in range(1, 60)]
+    assert rounding_of([*cells, *[{"MCC": 1.0, "F1": 1.0}] * 20]) is None
+    assert rounding_of([*cells, *[{"MCC": 0.5, "F1": 0.25}] * 20]) is not None
+
+
+def renamed(members: dict[str, Any], old: str, new: str) -> None:
+    members[new] = members.pop(old)
+
+
+@pytest.fixture(params=[check_structure, check_by_schema], ids=["models", "schema"])
+def fixes(request, tmp_path) -> Callable[[Any], list[tuple[str, str]]]:
+    """Return a maker of the fixes of what is missing, by either engine, for the small benchmark."""
+
+    def check(document: Any) -> list[tuple[str, str]]:
+        (tmp_path / "row.json").write_text(json.dumps(document), encoding="utf-8")
+        (tmp_path / "small.json").write_bytes(BENCHMARK_FILE.read_bytes())
+        table = '[tool.geneb-ci]\nbenchmark = "small.json"\nsubmissions = "none"\n'
+        (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")
+        found = Checker(RULES, request.param).check(tmp_path / "row.json").findings
+        return [(f.rule, f.fix) for f in found if f.rule.startswith("missing-")]
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "rule"),
+    [
+        (("results",), "10shot", "10-shot", "missing-regime"),
+        (("results", "full"), "promoter_tata", "promoter_tatta", "missing-task"),
+        (("meta",), "training_data", "training_dta", "missing-field"),
+        (("results", "full", "promoter_tata"), "MCC", "MMCC", "missing-metric"),
+    ],
+)
+def test_a_misspelt_name_is_the_fix_of_what_is_missing(fixes, path, old, new, rule):
+    document = small("row")
+    renamed(member_at(document, *path), old, new)
+    assert fixes(document) == [(rule, f'Rename "{new}" to "{old}", if that is meant.')]
+
+
+def test_what_no_name_misspells_is_fixed_as_ever(fixes):
+    document = small("row")
+    for task in ("promoter_tata", "splice_sites"):
+        renamed(document["results"]["full"], task, f"{task[:-1]}" if task < "s" else "x" * 30)
+    ((_, fix),) = fixes(document)
+    assert fix.startswith('Rename "promoter_tat" to "promoter_tata", if that is meant. Run the ')
+
+
+def test_a_task_that_is_there_is_not_suggested(said):
+    document = small("row")
+    first, second = document["results"]["full"], document["results"]["1shot"]
+    first["promoter_tate"] = first["promoter_tata"]
+    renamed(second, "splice_sites", "promoter_tate")
+    said_of = {pointer: message for rule, pointer, message in said(document) if "unknown" in rule}
+    assert said_of["/results/full/promoter_tate"].endswith('; "promoter_tata" is there already')
+    assert "did you mean" not in said_of["/results/1shot/promoter_tate"]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "where"),
+    [(("MCC", "Acc", "F1"), 'all scores of "10shot"'), (("Acc",), 'Acc of "10shot"')],
+)
+def test_one_regime_in_percent_is_one_finding(said, metrics, where):
+    document = small("row")
+    for scores in document["results"]["10shot"].values():
+        scores.update({metric: scores[metric] * 100 for metric in metrics})
+    ((rule, pointer, message),) = said(document)
+    assert (rule, pointer) == ("percent-scores", "/results/10shot")
+    assert message.startswith(f"{where} are in percent: the first cell has ")
+
+
+def test_one_score_in_percent_is_fixed_by_a_hundredth():
+    document = small("row")
+    document["results"]["full"]["promoter_tata"]["MCC"] = 79.37
+    _, (fault,) = check_structure(document)
+    assert "divide by 100: 0.7937." in fault.fix
+    document["results"]["full"]["promoter_tata"]["MCC"] = 100.5
+    _, (fault,) = check_structure(document)
+    assert fault.fix == "", "no score in percent is above 100"

@@ -128,7 +128,9 @@ def test_a_second_run_changes_nothing(board, identity):
     assert "made the first commit" not in said
 
 
-def test_a_dry_run_writes_nothing(tmp_path, monkeypatch, capsys):
+def test_a_dry_run_writes_nothing(tmp_path, monkeypatch, capsys, identity):
+    monkeypatch.setenv("HOME", str(identity))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(identity))
     monkeypatch.chdir(tmp_path)
     assert main([*FIRST, "--dry-run"]) == 0
     out, _ = capsys.readouterr()

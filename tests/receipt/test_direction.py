@@ -68,6 +68,7 @@ def test_one_deviation_in_a_rare_class_is_not_significant() -> None:
     assert found.p == pytest.approx(0.05, abs=0.01)
 
 
+@pytest.mark.nightly  # a simulation
 def test_false_alarms_are_at_most_the_level() -> None:
     alarms = sum(
         direction_test(strata(0.0, seed=seed), SEED).is_significant for seed in range(1000)

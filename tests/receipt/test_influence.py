@@ -173,6 +173,7 @@ def test_a_row_that_is_no_number_and_one_that_does_not_differ_have_no_influence(
     assert (values != 0).tolist() == [True, False, False]
 
 
+@pytest.mark.nightly  # a simulation
 def test_chance_reaches_the_limit_in_no_audit_of_a_thousand() -> None:
     """Of few embeddings and many, of sizes that differ by orders of magnitude."""
     draw = np.random.default_rng(2)
@@ -187,7 +188,7 @@ def test_chance_reaches_the_limit_in_no_audit_of_a_thousand() -> None:
     assert part_statistic([]).statistic == 0
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_the_strongest_rows_are_those_whose_removal_changes_the_loss_most(classes: int) -> None:
     rows, labels = example(classes)
     rows[5] *= 20

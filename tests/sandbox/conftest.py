@@ -31,18 +31,24 @@ def sandbox_of(level: int, folder: Path) -> Iterator[Sandbox]:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(error.message)
 
 
-@pytest.fixture(scope="session", params=[2, 1], ids=["level-2", "level-1"])
-def sandbox(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Sandbox]:
-    """Yield a sandbox of level 2, then of level 1."""
-    yield from sandbox_of(request.param, tmp_path_factory.mktemp("audit") / "scratch")
-
-
 @pytest.fixture(scope="session")
 def bubblewrap_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """Yield a sandbox of level 2."""
     yield from sandbox_of(2, tmp_path_factory.mktemp("audit") / "scratch")
+
+
+@pytest.fixture(scope="session")
+def landlock_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """Yield a sandbox of level 1."""
+    yield from sandbox_of(1, tmp_path_factory.mktemp("audit") / "scratch")
+
+
+@pytest.fixture(params=[2, 1], ids=["level-2", "level-1"])
+def sandbox(request: pytest.FixtureRequest) -> Sandbox:
+    """Return the sandbox of level 2, then that of level 1: each has one trial a session."""
+    name = {2: "bubblewrap_sandbox", 1: "landlock_sandbox"}[request.param]
+    found: Sandbox = request.getfixturevalue(name)
+    return found
 
 
 @pytest.fixture

@@ -442,7 +442,7 @@ def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list
 def shown_audit(decision: Decision) -> str:
     """Return the board's text on a row's audits: "audited 13/100, sandbox level 2, ..."."""
     audit, recomputed = decision.audit, decision.recomputed
-    audited = f"{audit.text}, sandbox level {audit.lowest_level}, {audit.date}" if audit else ""
+    audited = f"{audit.text}, sandbox level {audit.sandbox}, {audit.date}" if audit else ""
     return "; ".join(filter(None, (audited, recomputed.text if recomputed else "")))
 
 

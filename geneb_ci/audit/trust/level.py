@@ -182,7 +182,7 @@ class EvidenceRequirements:
 
 @dataclass(frozen=True)
 class Summary:
-    """The summary of a row's audits that the board shows."""
+    """The summary of a row's audits that the board shows, and `trust --format json` writes."""
 
     tasks: int
     """Distinct tasks that were rerun."""
@@ -190,7 +190,7 @@ class Summary:
     """Tasks of the benchmark."""
     date: str
     """Day of the latest audit."""
-    lowest_level: int
+    sandbox: int
     """Lowest sandbox level among them."""
     agrees: bool
     cells: str = ""
@@ -576,7 +576,7 @@ def _summary(
         tasks=len(frozenset().union(*(counted.tasks for counted in basis))),
         of=len(requirements.tasks),
         date=max(counted.date for counted in basis),
-        lowest_level=min(counted.sandbox for counted in basis),
+        sandbox=min(counted.sandbox for counted in basis),
         agrees=agrees,
         cells=f"{rows.equal}/{rows.cells}" if rows else "",
         rows=rows.embedded if rows else 0,

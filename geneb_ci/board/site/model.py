@@ -71,7 +71,7 @@ def evidence_words(entry: Entry) -> str:
     left_out = entry.attestation.unconfirmed_regimes
     without = f", none in {', '.join(left_out)}" if left_out else ""
     extent = f"{audit.tasks} of {audit.of} tasks{without}" if audit.tasks else audit.text
-    return f"{entry.evidence}: {verb} {extent}, sandbox level {audit.lowest_level}, {audit.date}"
+    return f"{entry.evidence}: {verb} {extent}, sandbox level {audit.sandbox}, {audit.date}"
 
 
 def _own(entry: Entry) -> Iterator[ModelFact]:

@@ -1,9 +1,16 @@
 """Rules on coverage: every task and metric is there once, or declared missing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from geneb_ci.check.rule import Context, Rule, reading_rule
-from geneb_ci.common.finding import Fault, Severity, first_and_more, near
+from geneb_ci.common.finding import (
+    HINTS_MAX,
+    Fault,
+    Severity,
+    first_and_more,
+    near_member,
+    renaming,
+)
 from geneb_ci.submission.structure import version_of
 from reference_harness.formats.text import plural, quoted
 
@@ -13,7 +20,9 @@ def missing_regime(context: Context) -> Iterator[Fault]:
     results = context.member("results")
     if not isinstance(results, dict):
         return
-    for regime in context.benchmark.regimes:
+    regimes = context.benchmark.regimes
+    unknown = [name for name in results if name not in regimes]
+    for regime in regimes:
         if regime not in results and set(context.benchmark.task_ids) - set(context.gaps(regime)):
             yield Fault(
                 MISSING_REGIME.id,
@@ -21,6 +30,7 @@ def missing_regime(context: Context) -> Iterator[Fault]:
                 f'no scores for the regime "{regime}"',
                 "no scores",
                 f"scores of {len(context.benchmark.tasks)} tasks",
+                fix=renaming(unknown, [regime], ""),
             )
 
 
@@ -41,12 +51,13 @@ def unknown_regime(context: Context) -> Iterator[Fault]:
     """Report each regime, in any table, that the benchmark does not know."""
     regimes = context.benchmark.regimes
     for table in _TABLES_OF_REGIMES:
-        for name in context.table(table):
+        names = context.table(table)
+        for name in names:
             if name not in regimes:
                 yield Fault(
                     UNKNOWN_REGIME.id,
                     (table, name),
-                    f"{quoted(name)} is not a regime{near(name, regimes)}",
+                    f"{quoted(name)} is not a regime{near_member(name, regimes, names)}",
                     quoted(name),
                     first_and_more(regimes),
                     on_key=True,
@@ -86,8 +97,15 @@ def missing_task(context: Context) -> Iterator[Fault]:
                 f"{len(task_ids) - len(missing)} of {len(task_ids)} tasks",
                 plural(len(task_ids), "task"),
                 on_key=True,
-                fix=_RESTORE if measured else "",
+                fix=_RESTORE if measured else _renamed_tasks(context, names[0], missing),
             )
+
+
+def _renamed_tasks(context: Context, regime: str, missing: Sequence[str]) -> str:
+    """Return the fix of missing tasks that a regime has under other names, or ""."""
+    names = context.table("results", regime)
+    unknown = [name for name in names if name not in context.benchmark.by_id]
+    return renaming(unknown, missing, MISSING_TASK.fix)
 
 
 LISTED = 3
@@ -113,9 +131,6 @@ MISSING_TASK = Rule(
 
 
 _TABLES_OF_TASKS = ("results", "evidence", "gaps")
-# "Did you mean" searches per file. Each takes a millisecond, so that a file with hundreds of
-# unknown tasks would be slow without a limit.
-HINTS_MAX = 20
 
 
 def unknown_task(context: Context) -> Iterator[Fault]:
@@ -124,11 +139,12 @@ def unknown_task(context: Context) -> Iterator[Fault]:
     hints = 0
     for table in _TABLES_OF_TASKS:
         for regime in context.benchmark.regimes:
-            for name in context.table(table, regime):
+            names = context.table(table, regime)
+            for name in names:
                 if name in tasks_by_id:
                     continue
                 hints += 1
-                hint = near(name, list(tasks_by_id)) if hints <= HINTS_MAX else ""
+                hint = near_member(name, tasks_by_id, names) if hints <= HINTS_MAX else ""
                 yield Fault(
                     UNKNOWN_TASK.id,
                     (table, regime, name),

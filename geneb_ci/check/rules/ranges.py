@@ -1,36 +1,62 @@
-"""Rules on ranges: scores lie in the range of their metric."""
+"""Rules on ranges: scores lie in the range of their metric, and differ between regimes."""
 
+import itertools
 from collections.abc import Iterator
 
 from geneb_ci.check.rule import Context, Rule
-from geneb_ci.common.finding import Fault, Severity
+from geneb_ci.common.finding import Fault, Severity, first_and_more
 from reference_harness.formats.text import quoted
 
-# Share of accuracies and F1 above 1. Below half, single wrong scores are reported one by one.
+# Share of the values of a metric in a regime that are above 1. Below half, or with fewer than three
+# such values, single wrong scores are reported one by one.
 SHARE_MIN = 0.5
+OVER_MIN = 3
+PERCENT_MOST = 100
 
 
-def in_percent(context: Context) -> bool:
-    """Whether at least half of all accuracies and F1 are above 1 and at most 100."""
-    values = [v for cell in context.cells for m, v in cell.scores.items() if m != "MCC"]
-    if not values or max(values) <= 1:
-        return False
-    over = sum(1 < value <= 100 for value in values)  # noqa: PLR2004 (percent ends at 100)
-    return over >= SHARE_MIN * len(values)
+def _percent_metrics(context: Context) -> dict[str, list[str]]:
+    """Return by regime the metrics of which most values are above 1 and none above 100."""
+    columns: dict[str, dict[str, list[float]]] = {}
+    for cell in context.cells:
+        for metric, value in cell.scores.items():
+            columns.setdefault(cell.regime, {}).setdefault(metric, []).append(abs(value))
+    return {
+        regime: names
+        for regime, metrics in columns.items()
+        if (names := [metric for metric, values in metrics.items() if _is_percent(values)])
+    }
+
+
+def _is_percent(sizes: list[float]) -> bool:
+    """Whether the absolute values of scores of one metric and regime are in percent."""
+    over = sum(size > 1 for size in sizes)
+    return over >= max(OVER_MIN, SHARE_MIN * len(sizes)) and max(sizes) <= PERCENT_MOST
 
 
 def percent_scores(context: Context) -> Iterator[Fault]:
-    """Report a file whose scores are percentages, once."""
-    if in_percent(context):
-        cell = context.cells[0]
-        yield Fault(
-            PERCENT_SCORES.id,
-            ("results",),
-            f"the scores are in percent: the first cell has {quoted(cell.scores)}",
-            "values above 1",
-            "fractions from 0 to 1 (MCC: -1 to 1)",
-            on_key=True,
-        )
+    """Report the regimes and metrics whose scores are percentages, once."""
+    in_percent = _percent_metrics(context)
+    if not in_percent:
+        return
+    regimes, metrics = list(in_percent), context.benchmark.metrics
+    is_whole = {cell.regime for cell in context.cells} == set(regimes) and all(
+        set(names) >= set(metrics) for names in in_percent.values()
+    )
+    cell = next(cell for cell in context.cells if cell.regime in in_percent)
+    places = [
+        f'{"all scores" if {*metrics} <= {*names} else ", ".join(names)} of "{name}"'
+        for name, names in in_percent.items()
+    ]
+    where = "the scores are" if is_whole else f"{first_and_more(places)} are"
+    yield Fault(
+        PERCENT_SCORES.id,
+        ("results",) if is_whole else ("results", regimes[0]),
+        f"{where} in percent: the first cell has {quoted(cell.scores)}",
+        "values above 1",
+        "fractions from 0 to 1 (MCC: -1 to 1)",
+        on_key=True,
+        fix="" if is_whole else f"Divide {first_and_more(places)} by 100 and submit again.",
+    )
 
 
 PERCENT_SCORES = Rule(
@@ -48,10 +74,12 @@ PERCENT_SCORES = Rule(
 
 
 def score_out_of_range(context: Context) -> Iterator[Fault]:
-    """Report each score that the typed model rejected, unless all scores are in percent."""
+    """Report each score that the typed model rejected, but of those that are all in percent."""
     faults = context.reported.get(SCORE_OUT_OF_RANGE.id, ())
-    if faults and not in_percent(context):
-        yield from faults
+    in_percent = _percent_metrics(context) if faults else {}
+    for fault in faults:
+        if not {*in_percent.get(str(fault.path[1]), ())} & {*fault.path}:
+            yield fault
 
 
 SCORE_OUT_OF_RANGE = Rule(
@@ -95,4 +123,63 @@ ALL_SCORES_EQUAL = Rule(
     why=("Tasks differ in difficulty and size: equal scores mean placeholders or a broken probe."),
     fix="Inspect the predictions: constant embeddings or weights that failed to load cause this.",
     check=all_scores_equal,
+)
+
+
+# Share of the tasks in which two regimes agree in all three metrics, from `EQUAL_TASKS` tasks on;
+# with fewer, all must agree. No cell of the 41 public rows does, but for constant predictions.
+EQUAL_SHARE = 0.9
+EQUAL_TASKS = 10
+# MCC is 0 where one class is predicted and 1 where nothing is wrong: such cells may well agree.
+TRIVIAL = (0, 1)
+
+
+def repeated_regime(context: Context) -> Iterator[Fault]:
+    """Report each regime with the scores of an earlier one of the benchmark, once."""
+    repeated: set[str] = set()
+    for earlier, regime in itertools.combinations(context.benchmark.regimes, 2):
+        pairs = _telling_pairs(context, earlier, regime)
+        equal = [ours for ours, theirs in pairs if ours == theirs]
+        least = EQUAL_SHARE * len(pairs) if len(pairs) >= EQUAL_TASKS else len(pairs)
+        is_varied = len({tuple(cell.values()) for cell in equal}) >= TASKS_MIN
+        if regime in repeated or not is_varied or len(equal) < least:
+            continue
+        repeated.add(regime)
+        tasks = f"all {len(pairs)}" if len(equal) == len(pairs) else f"{len(equal)} of {len(pairs)}"
+        yield Fault(
+            REPEATED_REGIME.id,
+            ("results", regime),
+            f'"{regime}" has exactly the scores of "{earlier}" in {tasks} tasks',
+            f'the scores of "{earlier}"',
+            f'scores of its own for "{regime}"',
+            on_key=True,
+        )
+
+
+def _telling_pairs(
+    context: Context, one: str, other: str
+) -> list[tuple[dict[str, float], dict[str, float]]]:
+    """Return the scores of the tasks of two regimes, but of those with a trivial one."""
+    theirs = {cell.task: cell.scores for cell in context.cells if cell.regime == other}
+    metric = context.benchmark.primary_metric
+    return [
+        (cell.scores, theirs[cell.task])
+        for cell in context.cells
+        if cell.regime == one and cell.task in theirs and cell.scores.get(metric) not in TRIVIAL
+    ]
+
+
+REPEATED_REGIME = Rule(
+    id="repeated-regime",
+    severity=Severity.ERROR,
+    what="Two regimes have the same scores.",
+    why=(
+        "Regimes train the probe on different numbers of sequences, so no score of one is a score "
+        "of the other: one of them was not run, or filled with the results of the other."
+    ),
+    fix=(
+        "Run the regime that is a copy again, `geneb-harness run --regimes REGIME`, and find out "
+        "which step wrote one result under two names."
+    ),
+    check=repeated_regime,
 )
