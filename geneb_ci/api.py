@@ -473,6 +473,7 @@ def audit(
     from geneb_ci.audit.samples import sample_by_name
     from geneb_ci.audit.sampling.beacon_source import BeaconSource
     from geneb_ci.audit.workflow import AuditRequest, audit_file
+    from geneb_ci.publish.git import has_remote
     from geneb_ci.render.results import AuditResult
 
     def path_of(path: PathLike | None) -> Path | None:
@@ -481,6 +482,7 @@ def audit(
     paths = {"commitment": commitment, "work": work, "key": key, "output": output}
     given: dict[str, Any] = {name: path_of(path) for name, path in paths.items()}
     check_record_options(given["key"], given["output"], unsigned=unsigned)
+    layout = find_layout(Path.cwd())
     request = AuditRequest(
         file=Path(file),
         sample=sample_by_name(
@@ -497,9 +499,10 @@ def audit(
         dry_run=dry_run,
         shown_on=shown_on,
         command=again or f"geneb-ci audit {file}",
+        has_remote=has_remote(layout.root),
         **given,
     )
-    return AuditResult(**audit_file(request, find_layout(Path.cwd()), say, show)._asdict())
+    return AuditResult(**audit_file(request, layout, say, show)._asdict())
 
 
 def recommend(

@@ -3,16 +3,19 @@
 `audit_file` is the whole of it, `geneb-ci audit FILE`. `draw_plan`, `rerun_plan` and `write_record`
 are its steps, which the five commands, the jobs of GitHub and the queue call as well.
 
-The commitment and a value of the beacon that comes after it decide what is drawn; a `Sample` says
-from what: from the tasks of the submission, or from the embeddings of its receipt. Scores of drawn
-tasks are compared with the claimed ones, each within its tolerance. Of a receipt, every cell is
-computed from all committed embeddings and has to equal its claim exactly; drawn embeddings are
-computed again and have to lie within the tolerance of their column. Decoys, variants, a fresh set
-and tests of all deviations together can object to either sample. `Sample.rerun` does both, rerun
-and comparison: with `rerun.tasks` or `rerun.embeddings`, and the rules in `compare`.
+What is drawn from what: the seed follows from the commitment and a value of the beacon that comes
+after it. A `Sample` draws by it from the tasks of the submission (`TaskSample`), or from the
+embeddings of its receipt (`EmbeddingSample`).
 
-The signed record holds the outcome, never a level: `geneb_ci/audit/trust/level.py:decide` computes
-the level of a row from all of its records.
+What is compared with what: of a drawn task, the claimed scores with those of a rerun, each within
+its tolerance. Of a receipt, every claimed cell with the one that all committed embeddings give,
+exactly, and drawn embeddings with those of a rerun, each within the tolerance of its column. Of
+both, decoys, variants, a fresh set and tests of all deviations together can object as well.
+`Sample.rerun` does it, with `rerun.tasks` or `rerun.embeddings` and the rules in `compare`;
+`geneb_ci/audit/defences.py` lists what is against which attack.
+
+Which level follows: none here. The signed record holds the outcome, and
+`geneb_ci/audit/trust/level.py:decide` computes the level of a row from all of its records.
 """
 
 import contextlib
@@ -106,6 +109,8 @@ class AuditRequest:
     """Commit on GitHub whose status shows the commitment, with that time."""
     command: str = ""
     """The command that runs this audit, without --committed-at."""
+    has_remote: bool = True
+    """Whether the clone has a remote, whose server can show the commitment."""
 
 
 class AuditProgress(NamedTuple):
@@ -215,25 +220,6 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
     code = Exit.CLEAN if agrees else Exit.ERRORS
     after = "" if path is None else _git(path.parent)
     return AuditProgress(code, result.outcome.verdict, next=after, outcome=result.outcome)
-
-
-def _shown_cost(
-    request: AuditRequest,
-    prepared: PreparedRerun,
-    plan: TaskPlan | EmbeddingPlan | None,
-    setup: float,
-    say: Say,
-    show: Say,
-    before: str = "",
-) -> str:
-    """Return the remaining cost, and show it where its figures differ from those shown before.
-
-    "" where all is embedded.
-    """
-    cost: str = request.sample.cost(prepared, plan, setup, say)
-    if cost and cost.partition("\n")[2] != before.partition("\n")[2]:
-        show(cost)
-    return cost
 
 
 def draw_plan(
@@ -411,14 +397,15 @@ def publish(
     prepared.work.keep(SHOWN, commitment.sha256 + "\n")
     again = f"{request.command} --committed-at {EXAMPLE_TIME}{shown}"
     state = AuditProgress(Exit.CLEAN, TO_BE_PUBLISHED, commitment.sha256, again)
-    practice = (
-        f"or, for practice, at once and offline: {request.command} --practice\n"
-        if is_practice(commitment.benchmark.sha256)
-        else ""
-    )
     # It commits as this audit does, unless the run was declared to `audit commit`.
     on_github = shlex.join(["geneb-ci", "audit", "publish", str(request.file)])
     command = on_github if request.commitment is None else again
+    practice = ""
+    if is_practice(commitment.benchmark.sha256):
+        offline = f"{request.command} --practice"
+        practice = f"or, for practice, at once and offline: {offline}\n"
+        if not request.has_remote:
+            command = offline
     show(
         f"commitment {commitment.sha256}\n"
         f"{commitment.model_id}: {request.sample.drawn_text(commitment)} will be drawn\n"
@@ -533,6 +520,25 @@ def _difference(first: Commitment, second: Commitment) -> str:
     )
 
 
+def _shown_cost(
+    request: AuditRequest,
+    prepared: PreparedRerun,
+    plan: TaskPlan | EmbeddingPlan | None,
+    setup: float,
+    say: Say,
+    show: Say,
+    before: str = "",
+) -> str:
+    """Return the remaining cost, and show it where its figures differ from those shown before.
+
+    "" where all is embedded.
+    """
+    cost: str = request.sample.cost(prepared, plan, setup, say)
+    if cost and cost.partition("\n")[2] != before.partition("\n")[2]:
+        show(cost)
+    return cost
+
+
 def _published_and_drawn(
     request: AuditRequest,
     submission: SubmissionFile,
@@ -588,5 +594,6 @@ def _plans_here(
 
 
 def _git(path: Path) -> str:
-    name = os.path.relpath(path)
-    return shlex.join(["git", "add", name]) + " && " + shlex.join(["git", "commit", name])
+    name, message = os.path.relpath(path), f"Audit {path.name}"
+    commands = ["git", "add", name], ["git", "commit", "-m", message, name]
+    return " && ".join(map(shlex.join, commands))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from geneb_ci.audit.sampling.design import audit_policy
-from geneb_ci.board.advice import MARGIN, Advice, ModelRequest, model_request
+from geneb_ci.board.advice import MARGIN, Advice, ModelRequest, is_built, model_request
 from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.marks import letters_read, marks_of, read_defects, row_judge
 from geneb_ci.board.means import ranked_regimes
@@ -96,6 +96,8 @@ class RejectedSubmission(NamedTuple):
     file: str
     errors: int
     """Findings that are errors; 0 where the file could not be read as a submission at all."""
+    rules: tuple[str, ...] = ()
+    """Those that found them, each once."""
 
 
 class CheckedEntries(NamedTuple):
@@ -117,9 +119,10 @@ def read_entries(root: Path, rules: tuple[Rule, ...]) -> CheckedEntries:
     make_entry = entry_maker(find_layout(root))
     for path, result in zip(files, Checker(rules).run(files), strict=True):
         findings = result.findings if isinstance(result, FileResult) else ()
-        errors = sum(finding.severity is Severity.ERROR for finding in findings)
+        errors = [finding.rule for finding in findings if finding.severity is Severity.ERROR]
         if errors or not isinstance(result, FileResult) or result.submission is None:
-            refused.append(RejectedSubmission(path.name, errors))
+            found_by = tuple(dict.fromkeys(errors))
+            refused.append(RejectedSubmission(path.name, len(errors), found_by))
         else:
             document = result.document
             row = BoardRow(document.sha256, document.origin, document.scorer, result.submission)
@@ -263,12 +266,26 @@ class SubmissionsRefused(GenebError):  # noqa: N818 (named after what is wrong)
         self.report = report
 
 
+def is_board(folder: Path | None) -> bool:
+    """Whether a folder is a built board, and not a repository that has one at its root."""
+    if folder is None or not is_built(folder):
+        return False
+    layout = find_layout(folder.resolve())
+    return layout.kind is LayoutKind.ALONE or layout.root != folder.resolve()
+
+
 def layout_of(folder: Path | None, usage: str) -> Layout:
     """Return the layout of the repository of a folder, or of the current folder.
 
-    Raises UsageProblem if no folder is named and the current one has no submissions.
+    Raises UsageProblem for a built board, and where no folder is named and the current one has no
+    submissions.
     """
     layout = find_layout((folder or Path.cwd()).resolve())
+    if is_board(folder):
+        raise UsageProblem(
+            f"{folder}: this is a built board, expected a repository or a folder of submissions",
+            f"name the folder that it was built from: {usage}",
+        )
     if folder is None and layout.kind is LayoutKind.ALONE:
         raise UsageProblem("the current folder has no submissions", f"pass a folder: {usage}")
     return layout

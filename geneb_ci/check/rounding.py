@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from geneb_ci.statistics.metrics import is_unrounded
+from geneb_ci.statistics.metrics import WHOLE, is_unrounded
 
 # Not accuracy: 0.75 is likely with 1,000 sequences. MCC and F1 are seldom round.
 DECIMAL_METRICS = ("MCC", "F1")
@@ -23,9 +23,9 @@ class Rounding(NamedTuple):
     """The decimals of the scores of a row, some of which are few."""
 
     values: list[float]
-    """MCC and F1 of every cell."""
+    """MCC and F1 of every cell, but those that every precision writes alike (0, 1 and -1)."""
     lengths: list[int]
-    """The decimals of those that are not 0."""
+    """Their decimals; those with an exponent are left out."""
 
     @property
     def usual(self) -> int:
@@ -41,11 +41,12 @@ class Rounding(NamedTuple):
 def rounding_of(cells: Iterable[Mapping[str, float]]) -> Rounding | None:
     """Return the decimals of the scores of cells; None where next to none are few."""
     values = [cell[metric] for cell in cells for metric in DECIMAL_METRICS if metric in cell]
-    doubtful = [decimals(value) for value in values if value and not is_unrounded(value)]
+    telling = [value for value in values if value not in WHOLE]
+    doubtful = [decimals(value) for value in telling if not is_unrounded(value)]
     if sum(n is not None and n <= FULL_DECIMALS for n in doubtful) < SHORT_MAX:
         return None  # the file is unrounded, and nearly all of its values are
-    lengths = [n for value in values if value and (n := decimals(value)) is not None]
-    return Rounding(values, lengths) if len(lengths) >= VALUES_MIN else None
+    lengths = [n for value in telling if (n := decimals(value)) is not None]
+    return Rounding(telling, lengths) if len(lengths) >= VALUES_MIN else None
 
 
 def decimals(value: float) -> int | None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from geneb_ci.api import build, trust
-from geneb_ci.board.board import SubmissionsRefused, layout_of, require_apart
+from geneb_ci.board.board import SubmissionsRefused, is_board, layout_of, require_apart
 from geneb_ci.board.confusion import recovered_tables
-from geneb_ci.board.page import POLICY, drop_former, write_page
+from geneb_ci.board.page import INDEX, POLICY, drop_former, write_page
 from geneb_ci.check.runner import Checker
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import (
@@ -41,6 +41,7 @@ from geneb_ci.render.rows import (
 from geneb_ci.render.text import LINES_MAX
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.reading import FileKind, OtherFile, other_kind, require_file
+from reference_harness.formats.files import lies_there
 from reference_harness.formats.text import next_line, plural
 
 if TYPE_CHECKING:
@@ -256,8 +257,12 @@ def _at(commit: str, out: Path) -> int:
 def serve_command(folder: Path | None, port: int, *, more: bool) -> int:
     """Build the board of FOLDER in a temporary folder and serve its page until Ctrl-C.
 
-    Only this machine can reach it. If a submission has an error, nothing is served.
+    FOLDER has submissions, or is what `build` wrote, which is served as it is. Only this machine
+    can reach it. If a submission has an error, nothing is served.
     """
+    if folder is not None and is_board(folder) and lies_there(folder / INDEX):
+        with server(folder, port) as running:
+            return _serve(running)
     layout_of(folder, "geneb-ci serve FOLDER")
     # Bind the port first, so that a used port fails before the long build.
     with (
@@ -265,13 +270,16 @@ def serve_command(folder: Path | None, port: int, *, more: bool) -> int:
         server(Path(temporary), port) as running,
     ):
         code = _build(folder, Path(temporary), more=more)
-        if code != Exit.CLEAN:
-            return code
-        echo(f"open http://{ADDRESS}:{running.server_port}/ in a browser; Ctrl-C stops")
-        try:
-            running.serve_forever()
-        except KeyboardInterrupt:
-            echo("stopped")
+        return code if code != Exit.CLEAN else _serve(running)
+
+
+def _serve(running: "ThreadingHTTPServer") -> int:
+    """Serve until Ctrl-C, and return the exit code."""
+    echo(f"open http://{ADDRESS}:{running.server_port}/ in a browser; Ctrl-C stops")
+    try:
+        running.serve_forever()
+    except KeyboardInterrupt:
+        echo("stopped")
     return Exit.CLEAN
 
 
@@ -368,6 +376,7 @@ def diff_command(
 ) -> int:
     """Compare the board of the working tree with that of REF, or main with open pull requests.
 
+    Either --base or --pr is needed.
     Lists rows added, changed and removed, changes of rank by macro MCC of each regime, and which of
     them are not significant. REF is read from git; it is not checked out, and none of its code is
     run. The exit code is 11 if a submission of the working tree has errors.

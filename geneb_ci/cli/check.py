@@ -35,6 +35,7 @@ from geneb_ci.cli.shared import (
 from geneb_ci.common.errors import BadConfiguration, Exit, UsageProblem
 from geneb_ci.common.finding import Severity
 from geneb_ci.common.parallel import MANY_FILES
+from geneb_ci.common.types import level_meaning, level_word
 from geneb_ci.render.formats import FULL_TEXT, beyond_files, proposal_lines, render
 from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
@@ -362,9 +363,9 @@ def _list_families(rules: "Sequence[AnyRule]") -> None:
 
 
 @click.command()
-@click.argument("name", metavar="RULE|FAMILY|MODEL")
+@click.argument("name", metavar="RULE|FAMILY|LEVEL|MODEL")
 def explain_command(name: str) -> None:
-    """Explain a rule, a family of rules, or the trust level and history of a model's row."""
+    """Explain a rule, a family of rules, a trust level, or level and history of a model's row."""
     from geneb_ci.check.registry import ALL, BY_ID
 
     rule = BY_ID.get(name.casefold())
@@ -375,9 +376,22 @@ def explain_command(name: str) -> None:
     if family:
         _list(family)
         return
+    meaning = level_meaning(name.casefold())
+    if meaning:
+        _print_level(name.casefold(), meaning)
+        return
     from geneb_ci.cli.repository import print_row  # a rule needs neither evidence nor git
 
     print_row(name)
+
+
+def _print_level(level: str, meaning: str) -> None:
+    columns = width(widest=PARAGRAPH)
+    word = level_word(level)
+    same = "" if word == level else f"the same as {word}: "
+    click.echo(wrapped_text(f"{level}  {same}{meaning}", columns), nl=False)
+    hint = "`geneb-ci trust` lists the rows with their levels, `geneb-ci explain MODEL` says why"
+    click.echo("\n" + wrapped_text(hint, columns), nl=False)
 
 
 def _list(rules: "list[AnyRule]") -> None:

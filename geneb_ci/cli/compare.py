@@ -44,7 +44,7 @@ def compare_command(
 
     Where the predictions of both are available, beside a receipt, test sequences are drawn again,
     the same for both; otherwise tasks. X.json or X is the file X.json with the files of its receipt
-    in the folder X; write FILE=DIR where they are elsewhere.
+    in the folder X, or else the row X of this repository; write FILE=DIR where they are elsewhere.
     """
     if len(arguments) != TWO:
         raise UsageProblem(

@@ -67,6 +67,12 @@ EVIDENCE_ORDER = (Evidence.NONE, Evidence.CHECKED, Evidence.AUDITED, Evidence.RE
 """From least to most; `disputed` and `stale` meet none of them."""
 
 
+def level_meaning(level: str) -> str:
+    """Return what a trust level, evidence or authorship says of a row; "" for another word."""
+    meanings = (*AUTHORSHIP_MEANING.items(), *EVIDENCE_MEANING.items())
+    return next((meaning for word, meaning in meanings if word == level_word(level)), "")
+
+
 def has_evidence(evidence: Evidence, minimum: Evidence | None) -> bool:
     """Whether evidence is at least the one that is asked for; None asks for any but `disputed`."""
     if minimum is None:

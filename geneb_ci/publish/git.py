@@ -323,6 +323,14 @@ def top_folder(folder: Path) -> Path:
     return Path(os.fsdecode(output.removesuffix(b"\n")))
 
 
+def has_remote(folder: Path) -> bool:
+    """Whether a folder is in a clone that names another repository, where others read it."""
+    try:
+        return bool(GitRepository(folder).run("remote").strip())
+    except BadRepository:
+        return False
+
+
 def known_base(repository: GitRepository) -> str:
     """Return main of a remote, or of the clone. Raises NoBranch where there is none."""
     listing = repository.run("for-each-ref", "--format=%(refname) %(symref)")

@@ -28,10 +28,11 @@ from geneb_ci.statistics.resampled import (
     weighted_sum,
 )
 from geneb_ci.submission.document import read_document
-from geneb_ci.submission.reading import FileKind, other_kind
+from geneb_ci.submission.reading import FileKind, file_of_row, other_kind
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import lies_there
 from reference_harness.formats.run_record import RunRecord
 from reference_harness.formats.submission import PredictionsFile, SubmissionV12
 
@@ -40,6 +41,8 @@ SEQUENCES, TASKS = "test sequences", "tasks"
 MACRO = "macro"
 RESAMPLES = 2_000
 """The ends of an interval are then known to a tenth of its standard error."""
+TASKS_MIN = 5
+"""Of fewer tasks no interval is given: two have three different resamples, five have 126."""
 _READABLE = "run `geneb-ci check {file}`, and fix what it finds"
 Scores = Mapping[str, Mapping[str, float]]
 """Regime and task to MCC."""
@@ -60,13 +63,16 @@ class ScoredModel(NamedTuple):
 def scored_model(word: str, definition: Path | None = None) -> ScoredModel:
     """Return the model that a word names: `FILE`, or `FILE=DIR` with predictions in a folder.
 
-    FILE is a submission or a run record; the folder of its name without `.json` is looked at, too.
+    FILE is a submission or a run record, with or without `.json`, or else the id of a row of the
+    repository; the folder of its name without `.json` is looked at, too.
     Raises NothingChecked for what cannot be read, UsageProblem for a folder without predictions.
     """
     name, _, named_folder = word.partition("=")
     file = Path(name)
     if file.suffix != ".json":
         file = file.with_name(f"{file.name}.json")
+    if not lies_there(file):
+        file = file_of_row(name) or file
     folder = Path(named_folder) if named_folder else file.with_suffix("")
     value = _value_of(file)
     is_record = isinstance(value, dict) and "tasks" in value and "results" not in value
@@ -153,7 +159,7 @@ class ComparedScore(NamedTuple):
     a: float
     b: float
     interval: Interval | None
-    """Of a - b; None where one task is all that could be drawn again."""
+    """Of a - b; None where tasks are drawn again, and they are fewer than `TASKS_MIN`."""
 
     @property
     def difference(self) -> float:
@@ -244,7 +250,7 @@ def _over_tasks(
     differences = {task: a[task] - b[task] for tasks in categories.values() for task in tasks}
 
     def interval(parts: _Categories) -> Interval | None:
-        if sum(map(len, parts.values())) == 1:
+        if sum(map(len, parts.values())) < TASKS_MIN:
             return None
         members = list(parts.values())
         return interval_of(resampled_tasks(differences, members, resamples, generator))

@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
-from geneb_ci.receipt.compared import ComparedRegime, ComparedScore, rows_of
+from geneb_ci.receipt.compared import TASKS_MIN, ComparedRegime, ComparedScore, rows_of
 from geneb_ci.render.plain import dumps, visible
 from geneb_ci.render.table import Table, wrapped_text
 from reference_harness.formats.text import plural
@@ -32,7 +32,10 @@ def compared_text(
             else regime_comparison.scores
         )
         rows = [_cells(score) for score in scores]
-        lines += ["", f"{regime}: MCC; {regime_comparison.over} drawn again"]
+        head = f"{regime}: MCC; {regime_comparison.over} drawn again"
+        if any(score.interval is None for score in scores):
+            head += f", which gives no interval below {TASKS_MIN} tasks"
+        lines += ["", head]
         lines += Table(_COLUMNS, rows, frozenset(_COLUMNS[1:])).text_lines()
         if regime_comparison.paired is not None:
             macro = regime_comparison.paired.macro

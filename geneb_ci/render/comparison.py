@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from geneb_ci.board.board import RejectedSubmission
 from geneb_ci.board.diff import (
     OTHER_WORDS,
     BoardDiff,
@@ -126,11 +127,16 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     if comparison.refused:
         yield (
             f"not on the new board, because `geneb-ci check` finds errors: "
-            f"{first_and_more([quoted(refusal.file) for refusal in comparison.refused])}"
+            f"{first_and_more([_refused(refusal) for refusal in comparison.refused])}"
         )
     if comparison.refused_before:
         names = first_and_more([quoted(refusal.file) for refusal in comparison.refused_before])
         yield f"not on the old board, because it could not be read: {names}"
+
+
+def _refused(submission: RejectedSubmission) -> str:
+    rules = f" ({first_and_more(list(submission.rules))})" if submission.rules else ""
+    return f"{quoted(submission.file)}{rules}"
 
 
 def _tables(diff: BoardDiff) -> Iterator[TitledTable]:

@@ -77,6 +77,8 @@ class OpenPull(NamedTuple):
 class BranchState(CloneState):
     """All that decides what a contributor does next."""
 
+    address: str = BOARD
+    """Where the board's repository is, for a clone that has no remote."""
     submission_file: str = ""
     """Outside of a board: a file here that may be a submission."""
     moves: tuple[MisplacedFile, ...] = ()
@@ -233,7 +235,7 @@ def _no_base(state: BranchState) -> Iterator[str]:
 def _fetch(state: BranchState) -> str:
     if state.tree.remotes:
         return "git fetch --all"
-    return f"git remote add upstream {BOARD} && git fetch upstream"
+    return f"git remote add upstream {shlex.quote(state.address)} && git fetch upstream"
 
 
 def _unchanged(state: BranchState) -> Iterator[str]:
@@ -408,7 +410,7 @@ def _strays(state: BranchState) -> Iterator[str]:
 
 def _push(state: BranchState) -> str:
     if not state.tree.remotes:
-        return f"git remote add origin {BOARD}"
+        return f"git remote add origin {shlex.quote(state.address)}"
     if state.tree.upstream:
         return "git push"
     remote = "origin" if "origin" in state.tree.remotes else min(state.tree.remotes)

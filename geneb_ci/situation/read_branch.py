@@ -18,6 +18,7 @@ from geneb_ci.check.report import Report
 from geneb_ci.check.row_facts import ExtractorFile, extractor_module, is_built_in
 from geneb_ci.check.rules.pullrequest import right_place
 from geneb_ci.check.runner import Checker
+from geneb_ci.common.answers import earlier_answers
 from geneb_ci.common.config import Layout, LayoutKind, is_practice
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Finding, Severity
@@ -38,6 +39,7 @@ from geneb_ci.situation.contributor import (
     ReceiptFacts,
     ResultsFolder,
 )
+from geneb_ci.situation.table import board_address
 from geneb_ci.situation.work_tree import WorkTree, blob_here, read_work_tree
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.names import Card, read_card
@@ -125,6 +127,7 @@ class _Reader:
         models = self._models()
         state = BranchState(
             tree=self.tree,
+            address=board_address(earlier_answers(self.layout.root).get("repository", "")),
             moves=tuple(self._moves()),
             models=models,
             other_models_files=self._of_others(models),

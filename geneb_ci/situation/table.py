@@ -20,8 +20,14 @@ LINE_MAX = 400
 """Characters of a line: names in it come from contributors."""
 COMMAND_MAX = 10_000
 """Characters of a command, which has at most the paths of one submission."""
-BOARD = "https://github.com/OWNER/NAME"
-"""Stands for the address of a board that nothing here names."""
+
+
+def board_address(name: str) -> str:
+    """Return the address of a board's repository by OWNER/NAME; "" is one nothing here names."""
+    return f"https://github.com/{name or 'OWNER/NAME'}"
+
+
+BOARD = board_address("")
 NOTHING = "nothing"
 """The next step where nothing is left to do."""
 

@@ -60,13 +60,15 @@ EXACT = 1e-13
 # Half-width of values computed in single precision, whose error is about 1e-7.
 SINGLE = 5e-7
 SINGLE_DECIMALS = range(7, 10)
-# Nonzero MCC and F1 with at most this many decimals count as rounded.
+# MCC and F1, but those of `WHOLE`, with at most this many decimals count as rounded.
 ROUNDED = 6
 # Share of rounded scores from which a file counts as a mix of rounded and unrounded scores; each
 # score then has its own precision.
 MIXED_SHARE = 1 / 3
 
 
+WHOLE = (-1.0, 0.0, 1.0)
+"""Scores that every precision writes alike: they say nothing of how others were rounded."""
 SCALE = 10.0 ** (LONG - 1)
 OFF = 0.01
 """Of a unit of the last decimal: more than `NOISE` and the error of a product with `SCALE`."""
@@ -101,9 +103,9 @@ def column_decimals(values: Sequence[float], repeats: int = 1) -> int:
 
 def is_mixed(values: Iterable[float]) -> bool:
     """Whether MCC and F1 of a regime are partly rounded, partly not."""
-    non_zero = list(filter(None, values))
-    rounded = sum(decimals(value) <= ROUNDED for value in non_zero if not is_unrounded(value))
-    return rounded < len(non_zero) and rounded >= MIXED_SHARE * len(non_zero)
+    telling = [value for value in values if value not in WHOLE]
+    rounded = sum(decimals(value) <= ROUNDED for value in telling if not is_unrounded(value))
+    return rounded < len(telling) and rounded >= MIXED_SHARE * len(telling)
 
 
 def half_width(length: int) -> float:

@@ -6,9 +6,10 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from operator import add, eq, sub
+from operator import add, eq
 from typing import NamedTuple
 
+from geneb_ci.statistics.metrics import WHOLE
 from geneb_ci.statistics.reference import ScoreTable, Vector, dot, median_sorted
 from geneb_ci.statistics.view import RowView
 from reference_harness.formats.benchmark import Benchmark
@@ -30,7 +31,10 @@ EXACT = 1e-7
 
 
 class Resemblance(NamedTuple):
-    """Similarity to one other row: numbers of compared, near and equal cells."""
+    """Similarity to one other row: numbers of compared, near and equal cells.
+
+    Scores of 0, 1 and -1 are neither near nor equal: every model that solves a task has them.
+    """
 
     number: int
     cells: int
@@ -59,8 +63,8 @@ def _near_counts(view: RowView) -> "Counter[int]":
     """Return the number of near cells of the table's rows, from an index of the scores."""
     near_rows: list[list[int]] = []
     for x, (values, rows) in zip(view.row, _sorted_cells(view.table), strict=True):
-        if x != x:  # noqa: PLR0124 (NaN)
-            continue
+        if x != x or x in WHOLE:  # noqa: PLR0124 (NaN)
+            continue  # a solved task makes no two models alike
         # The bounds are wider than NEAR by far more than a rounding error: the exact test follows.
         first, last = bisect.bisect_left(values, x - REACH), bisect.bisect_right(values, x + REACH)
         while first < last and not abs(x - values[first]) < NEAR:
@@ -109,7 +113,7 @@ def _present(table: ScoreTable) -> list[int]:
 def is_near_copy(view: RowView, number: int) -> bool:
     """Whether another row is similar enough to count as a copy."""
     other = view.table.vectors[number]
-    count = sum(map(NEAR.__gt__, map(abs, map(sub, view.row, other))))
+    count = sum(abs(x - y) < NEAR and x not in WHOLE for x, y in zip(view.row, other, strict=True))
     near = _resemblance(view.row, number, other, count)
     return near.near_cells >= near_cells_of_copy(near.cells)
 
@@ -118,7 +122,8 @@ def _resemblance(row: Vector, number: int, other: Vector, near: int) -> Resembla
     if near < COUNT_MIN:  # nearly always: skip the rest
         return Resemblance(number, len(row), near, 0)
     cells = _count(tuple(map(add, row, other)))
-    return Resemblance(number, cells, near, sum(map(eq, row, other)))
+    equal = sum(x == y and x not in WHOLE for x, y in zip(row, other, strict=True))
+    return Resemblance(number, cells, near, equal)
 
 
 class AffineFit(NamedTuple):

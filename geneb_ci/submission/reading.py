@@ -9,8 +9,9 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
+from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.finding import Fault
+from geneb_ci.common.finding import Fault, known_name
 from reference_harness.formats.files import (
     LINK,
     Irregular,
@@ -194,8 +195,29 @@ class FileKind(Enum):
             return False
 
 
+def file_of_row(name: str) -> Path | None:
+    """Return the file of a row of the repository that the current folder is in, by its model id.
+
+    Letter case does not matter. None for a name that no row has.
+    """
+    folder = find_layout(Path.cwd()).submissions
+    files = {file.stem: file for file in files_in(folder)} if folder is not None else {}
+    file = files.get(known_name(name, files) or "")
+    return None if file is None else Path(os.path.relpath(file))
+
+
 def require_file(path: Path, kind: FileKind, command: str = "") -> None:
-    """Raise NothingChecked if a path is a folder; `command` is what the user typed before it."""
+    """Raise NothingChecked for a folder, and for a missing file whose name is that of a row.
+
+    `command` is what the user typed before it.
+    """
+    if kind is FileKind.SUBMISSION and not os.path.lexists(path):
+        row = file_of_row(path.name.removesuffix(".json"))
+        if row is not None:
+            raise NothingChecked(
+                f"{path}: there is no such file, expected {kind.title}",
+                f"name the file of the row: geneb-ci {command} {row}",
+            )
     if not is_folder(path):
         return
     first = min(files_in(path), default=None) if kind is FileKind.SUBMISSION and command else None

@@ -52,7 +52,7 @@ def test_the_first_call_shows_the_cost_and_stops_with_the_command_that_continues
         "UTC:\n"
         f"  geneb-ci audit {FILE} --unsigned --committed-at 2026-11-20T08:30:00Z\n"
         f"or, for practice, at once and offline: geneb-ci audit {FILE} --unsigned --practice\n"
-        f"next: geneb-ci audit publish {FILE}\n"
+        f"next: geneb-ci audit {FILE} --unsigned --practice\n"
     )
     assert not (work_of(place) / "plan.json").exists()
 

@@ -37,6 +37,7 @@ from tests.audit.recorded import (
     write_keys,
 )
 from tests.audit.relay import relay
+from tests.git import git
 
 FILE = f"submissions/{MODEL}.json"
 COMMIT = "0123456789abcdef" * 2 + "01234567"
@@ -113,6 +114,8 @@ def audit(*options: str) -> int:
 
 
 def test_two_calls_lead_from_a_file_to_a_record_that_is_linked(whole, chain, capsys):
+    git(whole, "init", "--quiet")
+    git(whole, "remote", "add", "origin", "https://github.com/org/board")
     assert audit() == 0
     shown = capsys.readouterr().out
     assert "merge leaderboard/audits/" in shown

@@ -1,6 +1,8 @@
 """Edges of single rules that each let something through, or crashed, once."""
 
+import hashlib
 import json
+import shutil
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +11,10 @@ from typing import Any
 import pytest
 
 from geneb_ci.check.registry import RULES, select
+from geneb_ci.check.rounding import rounding_of
 from geneb_ci.check.rules.arithmetic import interval
 from geneb_ci.check.runner import Checker, FileResult, files_of
+from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.submission import names
 from geneb_ci.submission.peers import normal_form, read_row, results_digest
 from geneb_ci.submission.scanner import scan
@@ -18,7 +22,7 @@ from geneb_ci.submission.schema_engine import check_by_schema
 from geneb_ci.submission.structure import _NULL_FIX, Engine, check_structure
 from reference_harness.formats.files import member_at
 from reference_harness.formats.text import plural
-from tests.paths import SUBMISSIONS
+from tests.paths import ROOT, SUBMISSIONS
 from tests.small import BENCHMARK_FILE, small, small_v11, small_v12
 
 NOTE = "no-run-details"
@@ -296,6 +300,40 @@ def test_names_are_refused_by_their_length_before_they_are_mapped(said, tmp_path
     assert {"bad-model-id", "wrong-length"} <= found
     assert mapped
     assert max(mapped) <= 50 * names.NAME_MAX, "a name of 20,000 letters was mapped"
+
+
+MINI_FILE = ROOT / "schemas/benchmark-mini.json"
+SOLVED = {"MCC": 1.0, "Acc": 1.0, "F1": 1.0}
+
+
+def test_a_row_that_solves_tasks_is_neither_rounded_nor_made_up(tmp_path):
+    benchmark = load_benchmark(MINI_FILE)
+    document = small_v11("model", benchmark)
+    tasks = list(benchmark.task_ids)
+    for regime, solved in (("full", tasks[: len(tasks) // 2]), ("10shot", tasks[:1])):
+        for number, task in enumerate(tasks):
+            part = (number + 0.5) / len(tasks) / 3
+            scores = SOLVED if task in solved else {"MCC": part, "Acc": 0.9, "F1": part + 0.1 / 3}
+            document["results"][regime][task] = scores
+            cell = document["evidence"][regime][task]
+            cell["per_seed"] = {name: [value] * 5 for name, value in scores.items()}
+            text = task if task in solved else f"{regime} {task}"
+            cell["predictions_sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    shutil.copy(MINI_FILE, tmp_path)
+    table = f'[tool.geneb-ci]\nbenchmark = "{MINI_FILE.name}"\nsubmissions = "none"\n'
+    (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")
+    findings = Checker(RULES, check_structure).check(path).findings
+    about = {f.rule for f in findings if "1shot" not in f.pointer}
+    assert "impossible-scores" in about  # the rules looked at the other cells
+    assert not about & {"repeated-digest", "rounded-scores", "round-numbers"}
+
+
+def test_scores_of_zero_and_one_tell_no_number_of_decimals():
+    cells = [{"MCC": number / 77, "F1": number / 83} for number in range(1, 60)]
+    assert rounding_of([*cells, *[{"MCC": 1.0, "F1": 1.0}] * 20]) is None
+    assert rounding_of([*cells, *[{"MCC": 0.5, "F1": 0.25}] * 20]) is not None
 
 
 def renamed(members: dict[str, Any], old: str, new: str) -> None:

@@ -254,7 +254,7 @@ def test_colour_is_for_terminals_that_want_it(tmp_path):
 
 
 def test_a_reader_that_goes_away_is_no_fault():
-    command = f"{sys.executable} -m geneb_ci rules | head -n 1"
+    command = f"{sys.executable} -m geneb_ci rules --all | head -n 1"
     done = subprocess.run(
         ["bash", "-c", command], cwd=PUBLIC, capture_output=True, text=True, check=True
     )

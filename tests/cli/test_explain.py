@@ -4,6 +4,7 @@ import pytest
 
 from geneb_ci.check.registry import ALL
 from geneb_ci.cli.main import main
+from geneb_ci.common.types import EVIDENCE_MEANING, Evidence
 from tests.paths import SUBMISSIONS
 
 
@@ -56,3 +57,11 @@ def test_outside_a_repository_there_are_only_rules(tmp_path, monkeypatch, capsys
         "geneb-ci: 'GROVER' is not a rule\n  fix: `geneb-ci rules` lists the rules; to explain a "
         "model, run this in a clone of the repository with its submission "
     )
+
+
+def test_a_word_of_trust_is_explained(capsys):
+    assert main(["explain", "Audited"]) == 0
+    meaning = capsys.readouterr().out
+    assert EVIDENCE_MEANING[Evidence.AUDITED] in " ".join(meaning.split())
+    assert main(["explain", "verified"]) == 0
+    assert capsys.readouterr().out.startswith("verified  the same as audited: ")

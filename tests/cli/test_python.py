@@ -279,7 +279,7 @@ INTERNAL = {
     "BeaconSource": {"check"},
     "Finding": {"sort_key"},
     "Limits": {"as_facts", "memory_held", "processes_held"},
-    "Machine": {"gpu", "scored_as"},
+    "Machine": {"gpu", "scoring_of"},
     "Recommendation": {"model_config"},
 }
 """For the package itself, and not promised."""

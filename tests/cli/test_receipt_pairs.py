@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from geneb_ci.cli.main import main
 from geneb_ci.receipt.compared import compared_regimes, scored_model
 from geneb_ci.receipt.predictions import OF_RECORD
 from geneb_ci.statistics.metrics import scores_of_matrix
@@ -209,12 +210,28 @@ def test_without_predictions_tasks_are_drawn_again(folder: Path, tmp_path: Path)
     assert lines[0] == "regime,score,tasks,a,b,difference,low,high,probability,over"
     assert len(lines) == 1 + 3 * 5
     assert {line.rpartition(",")[2] for line in lines[1:]} == {"tasks"}
+    assert all(",,,,tasks" in line for line in lines[1:]), "no interval from two tasks"
+    text = compare(tmp_path, "3-mer", "4-mer").stdout
+    assert "full: MCC; tasks drawn again, which gives no interval below 5 tasks\n" in text
     by_submission = compare(tmp_path, "3-mer", "4-mer", "--format", "csv").stdout.splitlines()
     assert by_submission == lines
     plot = compare(tmp_path, "3-mer", "4-mer", "--format", "svg", "--by-task").stdout
     assert plot.count("<circle ") == len(lines) - 1
     exact = compare(tmp_path, f"3-mer={folder / '3-mer'}", f"4-mer={folder / '4-mer'}")
     assert "full: MCC; test sequences drawn again" in exact.stdout
+
+
+def test_rows_of_the_repository_are_named_by_their_ids(monkeypatch, capsys) -> None:
+    monkeypatch.chdir(SUBMISSIONS)
+    assert main(["compare", "GROVER.json", "MutBERT.json", "--resamples", "100"]) == 0
+    by_file = capsys.readouterr().out
+    monkeypatch.chdir(SUBMISSIONS.parent)
+    assert main(["compare", "grover", "MutBERT", "--resamples", "100"]) == 0
+    assert capsys.readouterr().out == by_file
+    assert main(["matrices", "GROVER"]) == 3
+    assert "fix: name the file of the row: geneb-ci matrices submissions/GROVER.json" in (
+        capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(

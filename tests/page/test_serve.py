@@ -1,6 +1,7 @@
 """`geneb-ci serve`: a real process, a real browser, and nobody from outside."""
 
 import http.client
+import http.server
 import json
 import re
 import shutil
@@ -141,6 +142,33 @@ def served(capsys, *arguments: str) -> tuple[int, str, str]:
     """Run a command that ends before it serves; give its exit code and what it wrote."""
     code = main(["serve", "--no-diagnostics", *arguments])
     return code, *capsys.readouterr()
+
+
+def test_a_built_board_is_served_as_it_is(repository, monkeypatch, capsys):
+    monkeypatch.chdir(repository)
+    assert main(["build", "--no-diagnostics", "--output", "board"]) == 0
+    capsys.readouterr()
+    folders = []
+
+    def stop(running: http.server.ThreadingHTTPServer) -> None:
+        folders.append(running.RequestHandlerClass.keywords["directory"])  # type: ignore[attr-defined]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(http.server.ThreadingHTTPServer, "serve_forever", stop)
+    code, out, _ = served(capsys, "board", "--port", "0")
+    assert (code, folders) == (0, ["board"])
+    assert re.fullmatch(r"open http://\S+ in a browser; Ctrl-C stops\nstopped\n", out)
+
+
+@pytest.mark.parametrize("command", ["export --format csv --output", "build --output"])
+def test_a_built_board_is_not_read_as_submissions(command, repository, monkeypatch, capsys):
+    monkeypatch.chdir(repository)
+    (repository / "board").mkdir()
+    (repository / "board/leaderboard.json").write_text("{}")
+    assert main([*command.split(), "new", "board"]) == 2
+    assert "board: this is a built board, expected a repository" in capsys.readouterr().err
+    (repository / "leaderboard.json").write_text("{}")  # a repository beside its board
+    assert main([*command.split(), "new", "."]) == 0
 
 
 def test_a_port_that_is_taken_is_said_before_anything_is_built(repository, monkeypatch, capsys):

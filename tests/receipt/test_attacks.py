@@ -140,6 +140,33 @@ def test_rows_of_other_options_differ(tmp_path: Path) -> None:
     assert len(found.tasks[0].failed) == len(found.tasks[0].deviation)
 
 
+@pytest.mark.parametrize("size", gated([3e-3, 1e-4], 1e-4))
+def test_a_stochastic_extractor_differs_and_its_noise_widens_no_tolerance(
+    size: float, tmp_path: Path
+) -> None:
+    """Its receipt leans towards the labels by as much as its embeddings vary from run to run."""
+    draw = np.random.default_rng(0)
+
+    def change(_task: str, rows: np.ndarray, labels: np.ndarray, train: int) -> np.ndarray:
+        return attacks.column(rows, labels, train, size)
+
+    def noisy(task: str) -> np.ndarray:
+        rows = honest(task)
+        noise = size * rows.std(axis=0) * draw.standard_normal(rows.shape)
+        again: np.ndarray = rows + noise.astype(np.float32)
+        return again
+
+    train = {task: len(data_of(task).train.labels) for task in TASKS}
+    written = {
+        task: scored(
+            tmp_path, task, change(task, noisy(task), labels_of(task), train[task]), SAMPLE
+        )
+        for task in TASKS
+    }
+    found = audit(written, {task: noisy(task) for task in TASKS})
+    assert "not what the extractor gives" in found.reasons[0]
+
+
 def test_rows_computed_in_bfloat16_differ_whatever_is_declared(tmp_path: Path) -> None:
     import torch
 

@@ -251,6 +251,12 @@ def no_remote(root: Path) -> None:
     git(root, "remote", "remove", "origin")
 
 
+def no_remote_of_a_named_board(root: Path) -> None:
+    no_remote(root)
+    (root / ".github").mkdir()
+    (root / ".github/geneb-ci.toml").write_text('repository = "org/fungi"\n', encoding="utf-8")
+
+
 def again(root: Path) -> None:
     pushed(root)
     (root / CARD_PATH).write_text(f"{CARD}\nMore.\n", encoding="utf-8")
@@ -490,6 +496,11 @@ CASES = {
     ),
     "a clone without a remote": Case(
         no_remote, "not-pushed", "git remote add origin https://github.com/OWNER/NAME"
+    ),
+    "a clone without a remote of a board that init made": Case(
+        no_remote_of_a_named_board,
+        "not-pushed",
+        "git remote add origin https://github.com/org/fungi",
     ),
     "a branch that is pushed": Case(
         pushed,

@@ -250,7 +250,10 @@ def repeated_digest(context: Context) -> Iterator[Fault]:
 
     Two tasks of the same size may share a digest: constant predictions do.
     """
-    seeds = {claim.path[:3]: claim.readings for claim in context.seed_claims}
+    seeds = {
+        claim.path[:3]: [reading.value for reading in claim.readings]
+        for claim in context.seed_claims
+    }
     first: dict[str, tuple[str, str]] = {}
     for regime in context.benchmark.regimes:
         for task, cell in context.table("evidence", regime).items():
@@ -263,11 +266,11 @@ def repeated_digest(context: Context) -> Iterator[Fault]:
                 continue
             first_regime, first_task = first[digest]
             same_size = context.benchmark.by_id[first_task].n_test == task_facts.n_test
-            readings, other_readings = (
+            scores, other_scores = (
                 seeds.get(("evidence", *cell))
                 for cell in ((regime, task), (first_regime, first_task))
             )
-            if same_size and (first_task != task or readings == other_readings):
+            if same_size and (first_task != task or scores == other_scores):
                 continue
             yield Fault(
                 REPEATED_DIGEST.id,

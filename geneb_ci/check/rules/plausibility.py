@@ -252,9 +252,7 @@ def round_numbers(context: Context) -> Iterator[Fault]:
             yield _decimals_fault(message, f"{short} round values", "digits as computed", score)
     else:
         # A value with fewer decimals than the file ends in 0.
-        ends = sum(
-            n < grid or round(v * 10**grid) % 5 == 0 for v in values if v and (n := decimals(v))
-        )
+        ends = sum(n < grid or round(v * 10**grid) % 5 == 0 for v in values if (n := decimals(v)))
         excess = (ends - 0.2 * len(lengths)) / (0.16 * len(lengths)) ** 0.5
         if excess > DEVIATIONS:
             message = (

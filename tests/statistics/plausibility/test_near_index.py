@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.statistics.metrics import WHOLE
 from geneb_ci.statistics.neighbours import (
     _NORMAL_TAIL,
     _TAIL,
@@ -31,8 +32,8 @@ ROWS = st.lists(SCORES, min_size=CELLS, max_size=CELLS).map(tuple)
 
 def cell_by_cell(view: RowView) -> list[tuple[int, int]]:
     found = [
-        (-sum(abs(x - y) < NEAR for x, y in zip(view.row, row, strict=True)), number)
-        for number, row in view.others
+        (-sum(abs(x - y) < NEAR and x not in WHOLE for x, y in zip(view.row, row, strict=True)), n)
+        for n, row in view.others
     ]
     return [(number, -near) for near, number in sorted(found)]
 
