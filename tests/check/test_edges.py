@@ -503,3 +503,14 @@ def test_a_count_in_millions_is_told(said):
     document["meta"]["params"] = 86
     messages = [message for rule, _, message in said(document) if rule == "size-against-width"]
     assert [message.rpartition("; ")[2] for message in messages] == ["did you mean 86 million?"]
+
+
+@pytest.mark.parametrize("rich", ["full", "10shot"])
+def test_swapped_regimes_are_told(tmp_path, rich):
+    document = json.loads((SUBMISSIONS / "splicebert-1024nt.json").read_bytes())
+    results = document["results"]
+    results[rich], results["1shot"] = results["1shot"], results[rich]
+    (tmp_path / "row.json").write_text(json.dumps(document), encoding="utf-8")
+    found = Checker(select(["regimes-out-of-order"], [])).check(tmp_path / "row.json").findings
+    told = f'The scores of "1shot" and "{rich}" seem to be swapped'
+    assert [finding.fix.partition(":")[0] for finding in found][-1] == told

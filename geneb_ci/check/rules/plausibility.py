@@ -114,6 +114,8 @@ FEW_SHOT_ABOVE_FULL = Rule(
 # against the full regime, 0.25 between the two few-shot regimes.
 SHARE_FULL = 0.2
 SHARE_FEW_SHOT = 0.5
+# Two regimes of the 41 public rows would have at least 0.75, if they were swapped.
+SHARE_SWAPPED = 0.7
 # With fewer tasks the share is too noisy.
 TASKS_MIN = 20
 
@@ -143,8 +145,15 @@ def regimes_out_of_order(context: Context) -> Iterator[Fault]:
             percent(share),
             f"at most {percent(limit)}",
             on_key=True,
+            fix=_SWAPPED_FIX.format(names[poor], names[rich]) if share >= SHARE_SWAPPED else "",
             score=score,
         )
+
+
+_SWAPPED_FIX = (
+    'The scores of "{0}" and "{1}" seem to be swapped: check which run each comes from, and swap '
+    "them back."
+)
 
 
 REGIMES_OUT_OF_ORDER = Rule(
