@@ -20,8 +20,16 @@ Mode = Literal["budget", "exact", "file"]
 FILE_BATCH = 8
 """Sequences of a batch in file order: upstream's loop."""
 CALL_SEQUENCES = 2048
-"""Sequences handed at once to an extractor that plans its own batches. Fixed, not timed: what
-shares a batch moves the last digits, so it may not depend on how fast a machine is."""
+"""Sequences handed at once to an extractor that plans its own batches, or more where its batches
+are large. Not timed: what shares a batch moves the last digits, so it may not depend on how fast a
+machine is."""
+BATCHES_PER_CALL = 8
+"""Batches that a call has at least, where they are large: a device waits at the end of each call,
+as nothing of the next one is queued before. Not measured on a GPU."""
+CALL_SEQUENCES_MAX = 1 << 15
+"""Largest call: 512 MiB of embeddings with 4,096 columns."""
+TOKENS_MEASURED = 64
+"""Sequences whose tokens say how many a letter gives."""
 LETTERS_SHOWN = 60  # letters of a sequence shown in an error
 
 _FLOATS = ("float16", "float32", "float64")
@@ -75,9 +83,10 @@ def plan(
 ) -> list[npt.NDArray[np.int64]]:
     """Return the sequences of each call of the extractor: every sequence once.
 
-    A built-in plans batches by tokens within a call. For any other the call is the batch;
-    `sizes` are what its `count_tokens` says, else letters. "exact" without `count_tokens` is
-    one sequence a call: equal letters need not be equal tokens, and then padding would be back.
+    A built-in plans batches by tokens within a call, which has room for several. For any other
+    the call is the batch; `sizes` are what its `count_tokens` says, else letters. "exact" without
+    `count_tokens` is one sequence a call: equal letters need not be equal tokens, and then
+    padding would be back.
     """
     count = len(sequences)
     mode, own = batching.mode, extractor.path.startswith("builtin:")
@@ -86,12 +95,33 @@ def plan(
     lengths = sizes_of(extractor, sequences) if sizes is None else sizes
     if own:
         order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
-        return [order[i : i + CALL_SEQUENCES] for i in range(0, count, CALL_SEQUENCES)]
+        size = _call_size(extractor, batching, sequences)
+        return [order[i : i + size] for i in range(0, count, size)]
     if mode == "exact":
         if getattr(extractor.extractor, "count_tokens", None) is None:
             return batches.file_order(count, 1)
         return batches.exact_length(lengths, batching.token_budget)
     return batches.token_budget(lengths, batching.token_budget)
+
+
+def _call_size(extractor: LoadedExtractor, batching: Batching, sequences: Sequence[str]) -> int:
+    """Return the sequences of a call of a built-in that plans batches by tokens.
+
+    They are as many as fill `BATCHES_PER_CALL` batches, by the tokens of a sample of sequences.
+    """
+    counter = getattr(extractor.extractor, "count_tokens", None)
+    if batching.mode != "budget" or counter is None or len(sequences) <= CALL_SEQUENCES:
+        return CALL_SEQUENCES
+    picked = sequences[:: -(-len(sequences) // TOKENS_MEASURED)]
+    most = None if _is_whole(extractor) else extractor.extractor.max_length
+    tokens = [min(count, most or count) for count in counter(picked)]
+    filling = BATCHES_PER_CALL * batching.token_budget * len(tokens) // max(1, sum(tokens))
+    return max(CALL_SEQUENCES, min(CALL_SEQUENCES_MAX, int(filling)))
+
+
+def _is_whole(extractor: LoadedExtractor) -> bool:
+    """Whether every token of a sequence is read, in windows where it is too long."""
+    return extractor.extractor.truncation in ("none", "windows")
 
 
 def sizes_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> list[int]:

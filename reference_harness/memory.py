@@ -47,7 +47,7 @@ SECONDS = 1.0
 together take twice as long as the last one."""
 HOST_TOKENS, DEVICE_TOKENS = 2048, 1 << 18
 """Largest batch that is tried, in padded tokens. On a CPU more was slower; on an accelerator it is
-beyond what 2,048 sequences of 128 tokens fill, as many as a built-in gets at once."""
+what 2,048 sequences of 128 tokens fill. Whether more would be faster was not measured."""
 
 
 class DoesNotFitError(Exception):

@@ -7,7 +7,7 @@ from geneb_ci.render.table import Table
 _HEAD = """# Rules
 
 The rules of `geneb-ci check` for submissions, and of `geneb-ci reconcile` for pull requests (the
-family `pullrequest`). Generated from the rules by `make generate`.
+family `pullrequest`). Generated from the rules: edits made here are overwritten.
 
 An error fails a submission, a warning asks for a maintainer's review, a note is information only.
 Use `--select` and `--ignore` with the name of a rule or family. A rule that needs something

@@ -29,8 +29,8 @@ TERMINAL = 80
 
 @click.command()
 @FOLDER
-@click.option("--category", help='Kind of task, such as "Splice Sites"; default: any.')
-@click.option("--species", help="Species or kingdom of the tasks, such as maize or plants.")
+@click.option("--category", help="A category of the benchmark's tasks; default: any.")
+@click.option("--species", help="Species or kingdom of the tasks; default: any.")
 @click.option(
     "--regime",
     default="full",

@@ -20,7 +20,7 @@ def parse_benchmark(raw: bytes, name: str) -> Benchmark:
         return parse(raw, valid=known_files().benchmarks, example=_geneb)
     except UnusableBenchmarkError as error:
         raise BadConfiguration(
-            "\n".join(f"{name}: {fault}" for fault in error.faults),
+            f"{name}: {'; '.join(error.faults)}",
             "compare it with schemas/benchmark.schema.json",
         ) from error
 

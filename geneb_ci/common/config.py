@@ -315,7 +315,8 @@ def _layout(kind: LayoutKind, root: Path, settings: Settings | None) -> Layout:
     for key, path in settings.paths.items():
         _require(settings, key, path)
     places |= settings.paths
-    return Layout(kind, root, **places, **settings.lists, settings=settings)  # type: ignore[arg-type]
+    values = places | settings.lists | settings.links
+    return Layout(kind, root, **values, settings=settings)  # type: ignore[arg-type]
 
 
 def _require(settings: Settings, key: str, path: Path) -> None:

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 from geneb_ci import __version__
 from geneb_ci.audit.sampling.design import policy_text
+from geneb_ci.board.site.links import data_page
 from geneb_ci.common.answers import ALONE, ANSWERS_FILE, earlier_answers
 from geneb_ci.common.benchmark import parse_benchmark
-from geneb_ci.common.config import PRACTICE_BENCHMARK
+from geneb_ci.common.config import PRACTICE_BENCHMARK, is_practice
 from geneb_ci.common.errors import UsageProblem, unwritable
 from geneb_ci.common.shipped import shipped, shipped_files, toolkit_files
 from geneb_ci.github.api import SERVER
@@ -54,15 +55,13 @@ LICENSE = "geneb_ci/LICENSE"
 """Licence of the toolkit, whose code goes into the repository."""
 PRACTICE_ROW = "kmer-baseline"
 SHEBANG = b"#!"
-VERBATIM = (".github/PULL_REQUEST_TEMPLATE.md", ".github/dependabot.yml")
+VERBATIM = (".github/PULL_REQUEST_TEMPLATE.md", ".github/dependabot.yml", "RULES.md")
 _NAMED = re.compile(r"\b((?:tools|requirements)/[\w-]+(?:\.\w+)?)")
 """A file of the toolkit that a job runs or installs."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}/[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 _OWNER = re.compile(r"@[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:/[\w.-]{1,100})?", re.ASCII)
-_PYPROJECT = b"""\
-# Settings of geneb-ci for this repository; without any, folders have their usual names.
-[tool.geneb-ci]
-"""
+_PLAIN_SPACE = re.compile(r"[A-Za-z0-9-]{1,40}/[A-Za-z0-9-]{1,22}")
+"""Names whose address as a site the Hub makes of nothing but these letters."""
 FIRST_MESSAGE = "Set up the board"
 SECONDS_MAX = 600  # a push of 3 MB over a slow line
 _MESSAGE_MAX = 300  # characters of git's own words in a message of ours
@@ -203,10 +202,14 @@ def submission_schema(raw: bytes, benchmark: Benchmark) -> bytes:
 def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
     """Return every file by its path, apart from keys and rows."""
     definition = parse_benchmark(benchmark, "the benchmark")
+    data, options = _task_data(definition)
     words = {
         "title": answers.space.partition("/")[2],
         "benchmark": definition.name,
         "version": __version__,
+        "data": data,
+        "options": options,
+        "site": _site(answers.space),
         **answers._asdict(),
     }
     files = {path: shipped("repository", path).read_bytes() for path in copied_files()}
@@ -242,10 +245,34 @@ def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
         "README.md": template("README.md.in", words),
         "SECURITY.md": template("SECURITY.md.in", words),
         "submissions/README.md": template("submissions.md.in", words),
-        "pyproject.toml": _PYPROJECT,
+        "pyproject.toml": template("pyproject.toml.in", words),
         ".gitignore": b"/keys/\n__pycache__/\n",
         ".gitattributes": b"# Digests are of bytes: no line end is ever translated.\n* -text\n",
     }
+
+
+def _task_data(benchmark: Benchmark) -> tuple[str, str]:
+    """Return where a contributor gets the task data, and the options of a run that name them."""
+    if is_practice(benchmark.sha256):
+        return "The task data are part of the harness: a run needs no `--data`.", ""
+    options = " --device cuda \\\n    --data DIR --benchmark schemas/benchmark.json"
+    if data_page(benchmark):
+        pull = "geneb-ci data pull DIR --benchmark schemas/benchmark.json"
+        return f"`{pull}` fetches the pinned task data into DIR.", options
+    return (
+        "DIR is the folder of the task data, which the maintainers give to contributors.",
+        options,
+    )
+
+
+def _site(space: str) -> str:
+    """Return the line that says at which address the Hub serves a Space as a site.
+
+    It is a comment where the Hub shortens or alters the name.
+    """
+    mark = "" if _PLAIN_SPACE.fullmatch(space) else "# "
+    host = re.sub(r"[^a-z0-9]", "-", space.casefold())
+    return f'{mark}site = "https://{host}.static.hf.space"'
 
 
 def copied_files() -> list[str]:

@@ -16,7 +16,8 @@ from geneb_ci.publish.git import known_base, repository_at
 from geneb_ci.render.formats import is_complete
 from geneb_ci.render.plain import visible
 from geneb_ci.situation.table import BOARD, COMMAND_MAX, NextStep, Role, at_root, decide
-from geneb_ci.submission.reading import located
+from geneb_ci.submission.reading import BYTES_MAX, located
+from reference_harness.formats.files import NotReadable, read_json, read_text, text_at
 from reference_harness.formats.recognition import FOREIGN, POINTER
 
 CHANGE_RULES = frozenset(rule for rules in CHANGES.values() for rule in rules)
@@ -45,7 +46,7 @@ def command_after(report: Report, paths: Sequence[Path], folder: Path) -> str:
             command = _fix(errors, [*map(str, paths)] or report.files[:1], Path())
         elif is_complete(report) and len(report.files) == len(paths) == 1 and paths[0].is_file():
             command = _after_row(report, paths[0], folder)
-    except (GenebError, OSError):  # the check has said what it is about
+    except (GenebError, OSError, NotReadable):  # the check has said what it is about
         return ""
     return visible(command, COMMAND_MAX)
 
@@ -76,8 +77,10 @@ def _after_row(report: Report, row: Path, folder: Path) -> str:
     if not _is_board(layout):
         return f"git clone {BOARD}"
     if not path.is_relative_to(layout.root):
-        target = str(Path(os.path.relpath(str(layout.submissions)), row.name))
-        copy = ["cp", "-n", str(row), target]
+        model_id = text_at(read_json(read_text(row, BYTES_MAX)), "model_id")
+        target = str(Path(os.path.relpath(str(layout.submissions)), f"{model_id}.json"))
+        # A row of the board is its contributor's to change: cp then asks before it replaces it.
+        copy = ["cp", "-i" if Path(target).exists() else "-n", str(row), target]
         return f"{shlex.join(copy)} && {shlex.join([*_CHECK, target])}"
     if not _is_proposed(path, layout):
         return ""

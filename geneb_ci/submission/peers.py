@@ -1,6 +1,7 @@
 """The other rows of a board, with which rules compare a submission."""
 
 import array
+import codecs
 import contextlib
 import functools
 import hashlib
@@ -292,7 +293,10 @@ def read_row(
     """
     try:
         content = read_bytes(path) if raw is None else raw
-        value = read_json(content) if isinstance(content, bytes) else None
+        # A mark at the beginning is a finding of the file; it has its id and scores all the same.
+        value = (
+            read_json(content.removeprefix(codecs.BOM_UTF8)) if isinstance(content, bytes) else None
+        )
     except (NothingChecked, ValueError):
         value = None
     names, values = named_scores(member_at(value, "results"))

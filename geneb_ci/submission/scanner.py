@@ -13,6 +13,8 @@ from reference_harness.formats.text import quoted
 
 # A submission has four levels (results, regime, task, metric), with per-seed lists six.
 DEPTH_MAX = 16
+# Repeated keys whose first place is named: lines are counted from the beginning for each.
+FIRSTS_MAX = 20
 # Format 1.1 has about 9,000 values. A file of 25,000 invalid values takes less than 1 s and 100 MB.
 VALUES_MAX = 25_000
 # Numbers of lists are counted apart: format 1.2 has 98,000 values for 100 tasks, most of them in
@@ -65,6 +67,7 @@ class _Scanner(Strings, Scalars):
         self.values = 0
         self.numbers = 0
         self.spans: dict[KeyPath, Span] = {}
+        self.repeated = 0
 
     def scan(self) -> Scan:
         value: Any = UNUSABLE
@@ -125,6 +128,17 @@ class _Scanner(Strings, Scalars):
                 Fault("too-many-values", (), message, f"more than {limit}", expected, at=self.at)
             )
 
+    def first_of(self, path: KeyPath, value: object) -> str:
+        """Return the fix of a key that occurs again: where it is first, with what value."""
+        span = self.spans.get(path)
+        if span is None or self.repeated >= FIRSTS_MAX:
+            return ""
+        self.repeated += 1
+        line = self.text.count("\n", 0, span.key) + 1
+        is_shown = value is None or isinstance(value, str | int | float)
+        first = f"is {quoted(value)}, " if is_shown else "is "
+        return f"Delete one of the two; the first {first}on line {line}."
+
     def object(self, path: KeyPath) -> dict[str, Any]:
         members: dict[str, Any] = {}
         self.at += 1
@@ -145,6 +159,7 @@ class _Scanner(Strings, Scalars):
                     quoted(key),
                     "each key once",
                     key_at,
+                    fix=self.first_of(inner, members[key]),
                 )
                 # The first value counts; positions of the second are discarded.
                 spans, self.spans = self.spans, {}

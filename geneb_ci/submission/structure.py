@@ -23,6 +23,7 @@ from reference_harness.formats.submission_terms import (
     MODEL_ID_PATTERN,
     PARAMS_MAX,
     TEXT_MAX,
+    TIME_PATTERN,
     VERSIONS,
 )
 from reference_harness.formats.text import plural, quoted
@@ -458,10 +459,11 @@ def wrong_form(path: KeyPath, value: object, expected: str) -> Fault:
     return Fault("malformed-value", path, message, quoted(value), expected, fix=fix)
 
 
+_TIME = "a time in UTC, such as 2026-11-28T13:47:00Z"
 _FORMS = {
     f"a string of the form ^[0-9a-f]{{{digits}}}$": f"{digits} hex digits, {what}"
     for digits, what in ((40, "a commit"), (64, "a SHA-256"))
-}
+} | {f"a string of the form {TIME_PATTERN}": _TIME}
 _COMMIT_FIX = (
     "A branch or tag moves: write the commit that was run. `geneb-harness run` writes the one that "
     "it loaded; `git ls-remote https://huggingface.co/ORG/REPOSITORY main` prints today's."
@@ -485,8 +487,26 @@ _ID_FIX = (
 def wrong_type(path: KeyPath, value: object, expected: str) -> Fault:
     """Return the fault of a value of the wrong JSON type."""
     kind = type_name(value)
-    message = f"{_name(path)} is {quoted(value)}, {kind}"
-    return Fault("wrong-type", path, message, kind, expected)
+    message = f"{_name(path)} is {quoted(value)}{'' if value is None else f', {kind}'}"
+    return Fault("wrong-type", path, message, kind, expected, fix=_type_fix(path, value, expected))
+
+
+def _type_fix(path: KeyPath, value: object, expected: str) -> str:
+    if value is None and _is_metric(path):
+        return _NULL_FIX
+    if isinstance(value, str) and expected not in {"a string", "an object", "an array"}:
+        return f"Write {expected}, without quotes."
+    if path == ("meta", "params") and isinstance(value, float) and 0 < value < _IN_MILLIONS:
+        return f"Write the number of parameters; {value:g} million are {round(value * 1e6)}."
+    return f"Write {expected}."
+
+
+_NULL_FIX = (
+    "Find out why the score could not be computed and run the task again. If it cannot be run, "
+    'declare the cell missing under "gaps" (format 1.1).'
+)
+_IN_MILLIONS = 1e6
+"""Counts below this, with a part after the point, are those of millions."""
 
 
 def _is_metric(path: KeyPath) -> bool:

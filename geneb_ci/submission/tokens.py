@@ -46,11 +46,18 @@ class Cursor:
         self.at = 0
         self.faults: list[Fault] = []
 
-    def fault(
-        self, rule: str, path: KeyPath, message: str, actual: str, expected: str, at: int
+    def fault(  # one argument a field of the fault
+        self,
+        rule: str,
+        path: KeyPath,
+        message: str,
+        actual: str,
+        expected: str,
+        at: int,
+        fix: str = "",
     ) -> None:
         """Record a fault and continue; raise Stop if there are too many."""
-        self.faults.append(Fault(rule, path, message, actual, expected, at=at))
+        self.faults.append(Fault(rule, path, message, actual, expected, at=at, fix=fix))
         if len(self.faults) >= FAULTS_MAX:
             raise Stop
 

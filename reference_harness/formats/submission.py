@@ -28,6 +28,7 @@ from reference_harness.formats.submission_terms import (
     SCALE_MAX,
     SCALE_MIN,
     TEXT_MAX,
+    TIME_PATTERN,
     Dtype,
     Scale,
     SourceKind,
@@ -57,7 +58,7 @@ Timestamp = Annotated[
     str,
     Field(
         # Not \d, which in some languages matches the digits of every script.
-        pattern=r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}(\.[0-9]{1,6})?Z$",
+        pattern=TIME_PATTERN,
         examples=["2026-11-20T08:30:00Z"],
     ),
 ]

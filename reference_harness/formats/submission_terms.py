@@ -29,6 +29,8 @@ UNNAMED = "unnamed"
 SUBMISSION_BYTES_MAX = 1_000_000
 """The largest file of a submission. 300 cells of two classes, with five seeds, digests, matrices
 and canonical scores, take 340,000 bytes in format 1.2."""
+TIME_PATTERN = r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}(\.[0-9]{1,6})?Z$"
+"""A time in UTC (RFC 3339), to the second or finer."""
 MODEL_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 # Common file systems limit names to 255 bytes; ".json" or ".md" is appended to the id, and audits
 # add a folder.

@@ -10,17 +10,19 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.check.registry import RULES
+from geneb_ci.check.registry import RULES, select
 from geneb_ci.check.rounding import rounding_of
+from geneb_ci.check.rules.arithmetic import interval
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.submission import names
-from geneb_ci.submission.peers import normal_form, results_digest
+from geneb_ci.submission.peers import normal_form, read_row, results_digest
+from geneb_ci.submission.scanner import scan
 from geneb_ci.submission.schema_engine import check_by_schema
-from geneb_ci.submission.structure import Engine, check_structure
+from geneb_ci.submission.structure import _NULL_FIX, Engine, check_structure
 from reference_harness.formats.files import member_at
 from reference_harness.formats.text import plural
-from tests.paths import ROOT
+from tests.paths import ROOT, SUBMISSIONS
 from tests.small import BENCHMARK_FILE, small, small_v11, small_v12
 
 NOTE = "no-run-details"
@@ -407,3 +409,108 @@ def test_one_score_in_percent_is_fixed_by_a_hundredth():
     document["results"]["full"]["promoter_tata"]["MCC"] = 100.5
     _, (fault,) = check_structure(document)
     assert fault.fix == "", "no score in percent is above 100"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message", "fix"),
+    [
+        (
+            ("meta", "params"),
+            19.7,
+            "params is 19.7, a number",
+            "Write the number of parameters; 19.7 million are 19700000.",
+        ),
+        (
+            ("meta", "zero_shot"),
+            "yes",
+            'zero_shot is "yes", a string',
+            "Write true or false, without quotes.",
+        ),
+        (("meta", "url"), 3, "url is 3, a number", "Write a string."),
+        (
+            ("results", "full", "promoter_tata", "Acc"),
+            None,
+            "Acc is null",
+            _NULL_FIX,
+        ),
+    ],
+)
+def test_a_wrong_type_is_fixed_by_what_it_is(path, value, message, fix):
+    document = small("row")
+    member_at(document, *path[:-1])[path[-1]] = value
+    _, (fault,) = check_structure(document)
+    assert (fault.message, fix) == (message, fault.fix)
+
+
+def test_a_time_is_expected_as_an_example():
+    document = small_v11("row")
+    document["run"]["started_at"] = "yesterday"
+    _, (fault,) = check_structure(document)
+    assert fault.expected == "a time in UTC, such as 2026-11-28T13:47:00Z"
+
+
+def test_a_repeated_key_is_fixed_by_its_first_place():
+    text = '{"a": 7,\n "b": {"c": 1,\n"c": [2]}, "a": 8, "b": 1}'
+    assert [fault.fix for fault in scan(text).faults] == [
+        "Delete one of the two; the first is 1, on line 2.",
+        "Delete one of the two; the first is 7, on line 1.",
+        "Delete one of the two; the first is on line 2.",
+    ]
+
+
+def test_a_byte_order_mark_makes_no_row_another_one(tmp_path):
+    text = json.dumps(small("row"))
+    marked, plain = tmp_path / "marked.json", tmp_path / "plain.json"
+    marked.write_text(text, encoding="utf-8-sig")
+    plain.write_text(text, encoding="utf-8")
+    first, second = (read_row(path, {}, keep=True) for path in (marked, plain))
+    assert first.model_id == "row"
+    assert first[1:4] == second[1:4]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (0.19, 0.2221, "about 0.190 to 0.222"),
+        (0.38012, 0.38017, "about 0.3801 to 0.3802"),
+        (0.25, 0.25, "about 0.25000000"),
+    ],
+)
+def test_ends_of_an_interval_differ(low, high, text):
+    assert interval(low, high) == text
+
+
+@pytest.mark.parametrize(
+    ("scores", "rules", "text"),
+    [
+        ({"MCC": 0.9, "Acc": 0.55, "F1": 0.7}, {"accuracy-off-grid", "impossible-scores"}, ""),
+        ({"Acc": 0.9501}, {"accuracy-off-grid"}, ""),
+        ({"MCC": 0.8}, {"impossible-scores"}, "the one that accuracy and F1 fit gives MCC 0.9003,"),
+    ],
+)
+def test_each_contradiction_of_a_cell_is_found_with_one_answer(tmp_path, scores, rules, text):
+    document = json.loads((SUBMISSIONS / "splicebert-1024nt.json").read_bytes())
+    task = "InstaDeepAI_nucleotide_transformer_downstream_tasks_promoter_tata"
+    document["results"]["full"][task] |= scores
+    (tmp_path / "row.json").write_text(json.dumps(document), encoding="utf-8")
+    found = Checker(select(["arithmetic"], [])).check(tmp_path / "row.json").findings
+    assert {finding.rule for finding in found} == rules
+    assert text in found[0].message
+
+
+def test_a_count_in_millions_is_told(said):
+    document = small_v11("row")
+    document["meta"]["params"] = 86
+    messages = [message for rule, _, message in said(document) if rule == "size-against-width"]
+    assert [message.rpartition("; ")[2] for message in messages] == ["did you mean 86 million?"]
+
+
+@pytest.mark.parametrize("rich", ["full", "10shot"])
+def test_swapped_regimes_are_told(tmp_path, rich):
+    document = json.loads((SUBMISSIONS / "splicebert-1024nt.json").read_bytes())
+    results = document["results"]
+    results[rich], results["1shot"] = results["1shot"], results[rich]
+    (tmp_path / "row.json").write_text(json.dumps(document), encoding="utf-8")
+    found = Checker(select(["regimes-out-of-order"], [])).check(tmp_path / "row.json").findings
+    told = f'The scores of "1shot" and "{rich}" seem to be swapped'
+    assert [finding.fix.partition(":")[0] for finding in found][-1] == told

@@ -91,6 +91,39 @@ def test_every_row_is_planned_once(sizes: list[int], mode: Any) -> None:
             assert len(batch) == 1 or len(batch) * max(sizes[i] for i in batch) <= 64
 
 
+class Planned(Counts):
+    """A built-in that plans its own batches: six letters are a token, of at most 100."""
+
+    max_length: int | None = 100
+    truncation = "right"
+
+    def count_tokens(self, sequences: Sequence[str]) -> list[int]:
+        return [len(sequence) // 6 for sequence in sequences]
+
+
+@pytest.mark.parametrize(
+    ("letters", "budget", "calls"),
+    [
+        (60, 2048, [2048, 2048, 904]),  # 25 batches a call, on a CPU
+        (60, 5120, [4096, 904]),  # of 512 sequences
+        (60, 1 << 18, [5000]),
+        (1200, 1 << 16, [5000]),  # cut to 100 tokens
+        (1200, 1 << 15, [2621, 2379]),
+    ],
+)
+def test_a_call_of_a_builtin_has_room_for_eight_batches(
+    letters: int, budget: int, calls: list[int]
+) -> None:
+    loaded: Any = SimpleNamespace(
+        extractor=Planned(), path="builtin:planned", class_name="Planned", is_unit=False
+    )
+    planned = plan(loaded, Batching("budget", budget), ["A" * letters] * 5000)
+    assert [len(batch) for batch in planned] == calls
+    assert sorted(i for batch in planned for i in batch) == list(range(5000))
+    exact = plan(loaded, Batching("exact", budget), ["A" * letters] * 5000)
+    assert [len(batch) for batch in exact] == [2048, 2048, 904]
+
+
 def test_upstreams_order_is_batches_of_eight(tmp_path: Path) -> None:
     counts = Counts()
     train = ["A" * (20 - i) for i in range(20)]

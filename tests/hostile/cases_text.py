@@ -180,7 +180,7 @@ TYPES = [
     wrong_type("true-as-score", f"{CELL}/Acc", "true", "Acc is true, true or false"),
     wrong_type("false-as-score", f"{CELL}/Acc", "false", "Acc is false, true or false"),
     wrong_type("true-as-params", "meta/params", "true", "params is true, true or false"),
-    wrong_type("null-as-score", f"{CELL}/Acc", "null", "Acc is null, null"),
+    wrong_type("null-as-score", f"{CELL}/Acc", "null", "Acc is null"),
     wrong_type("one-as-zero-shot", "meta/zero_shot", "1", "zero_shot is 1, a number"),
     wrong_type("score-as-text", f"{CELL}/Acc", '"0.9"', 'Acc is "0.9", a string'),
     wrong_type(

@@ -51,6 +51,7 @@ ALLOWED = {
     "bibtex": "the template of every page reads it",
     "label_width": "the template of the badge reads it",
     "message_width": "the template of the badge reads it",
+    "allow_tf32": "torch reads it",
     "handle_starttag": "HTMLParser calls it",
     "handle_data": "HTMLParser calls it",
     "scores_sha256": "written to schemas/shipped-rows.json",

@@ -33,8 +33,8 @@ PUBLISHED = ("leaderboard.json", "leaderboard_tasks.json")
 FINDINGS = {
     ("public", "json"): "c0f06d3da0c9706401157adb74764b6e3271ec3e61442a9a632a417b117141b1",
     ("public", "sarif"): "3ae57067e4db53a29614068038fa9dcced925cd745afe9a27787a89bf1b52b1c",
-    ("bad", "json"): "77d841be49c4e72c4a25ce87560165b960743bf805b922b8c00ac6ff6580daf9",
-    ("bad", "sarif"): "d5e378a2914869b96650eab35078fd0950f0d819af7b2c9a6d545b4206975e83",
+    ("bad", "json"): "192cf377f599a6e666927e6584154806be49d570c660d732eb5623ba3f2dc374",
+    ("bad", "sarif"): "4dd00deae075c6ad681ba8a2ba9aab0d0c812d8ca372992417d7cd683c9726f2",
 }
 SIGNED = {
     "agreeing": "1b5c5b4d1d10ddb17f96768c80cfc39f09b5852a39a8d5edaafff11b98681f66",

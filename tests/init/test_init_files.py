@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import shutil
 
 import pytest
@@ -9,7 +11,10 @@ import pytest
 from geneb_ci.audit.record.keys import KeyFile, private_key
 from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import find_layout
 from geneb_ci.common.shipped import shipped
+from geneb_ci.init.new_repository import BoardAnswers, files_of
+from reference_harness.cli import cli as harness
 from tests.git import git
 from tests.github.server import REPOSITORY
 from tests.init.conftest import FIRST, SPACE, contents, run
@@ -65,10 +70,53 @@ def test_names_are_filled_in(written):
         for name, text in texts.items()
         if not name.startswith(("geneb_ci/", "reference_harness/", "leaderboard/src"))
     }
-    assert [name for name, text in own.items() if "OWNER/" in text or "@ORG/" in text] == []
+    assert [name for name, text in own.items() if re.search("OWNER/(?!MODEL)|@ORG/", text)] == []
     assert [name for name, text in own.items() if "{repository}" in text] == []
     assert "/.github/                @org/maintainers" in texts[".github/CODEOWNERS"]
     assert f"https://github.com/{REPOSITORY}/security" in texts[".github/ISSUE_TEMPLATE/config.yml"]
+
+
+NAMED = re.compile(
+    r"docs/[\w/-]+\.md|\b(?!MODEL)[A-Z]{4,}\.md|make (?:test|lint|generate)|human_tf_0|GENEB\b(?!-)"
+)
+
+
+def test_what_contributors_read_names_no_page_or_task_that_a_board_has_not(written):
+    pages = ("README.md", "SECURITY.md", "RULES.md", "submissions/README.md", ".github/*.md")
+    paths = [p for name in (*pages, ".github/ISSUE_TEMPLATE/*") for p in written.root.glob(name)]
+    assert len(paths) > 8
+    for path in paths:
+        for name in NAMED.findall(path.read_text(encoding="utf-8")):
+            assert name.endswith(".md"), (path, name)
+            assert (written.root / name).is_file(), (path, name)
+
+
+def test_its_pages_link_to_the_repository_and_the_space(written):
+    layout = find_layout(written.root)
+    assert layout.repository == f"https://github.com/{REPOSITORY}"
+    assert layout.space == f"https://huggingface.co/spaces/{SPACE}"
+    assert layout.site == "https://org-board.static.hf.space"
+
+
+@pytest.mark.parametrize(
+    ("definition", "options", "fetched"),
+    [
+        ("benchmark-mini.json", "", "no `--data`"),
+        ("benchmark.json", "--data DIR --benchmark schemas/benchmark.json", "data pull DIR"),
+    ],
+)
+def test_the_commands_for_contributors_are_whole(definition, options, fetched):
+    asked = BoardAnswers(REPOSITORY, "org/a.board", "@org/maintainers")
+    files = files_of(asked, shipped("schemas", definition).read_bytes())
+    text = files["submissions/README.md"].decode()
+    (command,) = re.findall(r"^\$ geneb-ci run (.+?)\n\$ ", text, re.DOTALL | re.MULTILINE)
+    words = shlex.split(command.replace("\\\n", " "))
+    options_of = {param.opts[0] for param in harness.commands["run"].params}
+    assert {word for word in words if word.startswith("--")} <= options_of
+    assert {"--output", "--submission"} <= {*words}
+    assert options in command
+    assert fetched in text
+    assert files["pyproject.toml"].count(b'# site = "https://org-a-board.static') == 1
 
 
 def test_a_second_run_changes_nothing(board, identity):

@@ -585,10 +585,15 @@ def test_a_check_of_a_row_elsewhere_ends_with_its_way_to_a_board(
     monkeypatch.chdir(clone if is_board else tmp_path)
     find_layout.cache_clear()
     assert main(["check", str(path)]) == 0
-    row = "submissions/row.json"
+    row = "submissions/space.json"
     copy = f"cp -n {path} {row} && geneb-ci check {row}"
     line = copy if is_board else "git clone https://github.com/OWNER/NAME"
     assert capsys.readouterr().out.splitlines()[-1] == f"next: {line}"
+    if is_board:
+        shutil.copy(path, row)
+        assert main(["check", str(path)]) == 0
+        line = f"next: {copy.replace('-n', '-i')}"
+        assert capsys.readouterr().out.splitlines()[-1] == line, "it asks before it replaces a row"
 
 
 def test_the_open_pull_request_and_whose_turn_it_is(clone, monkeypatch):

@@ -229,9 +229,11 @@ TEMPLATE = re.compile(r"```markdown\n(# <.+?)```", re.DOTALL)
 
 
 def test_the_template_of_the_page_is_complete_once_it_is_filled_in():
-    (template,) = TEMPLATE.findall(
-        (ROOT / "docs/contributor/add-a-model.md").read_text(encoding="utf-8")
+    (template,), of_a_new_board = (
+        TEMPLATE.findall((ROOT / page).read_text(encoding="utf-8"))
+        for page in ("docs/contributor/add-a-model.md", "geneb_ci/init/templates/submissions.md.in")
     )
+    assert of_a_new_board == [template]
     fields = [f for f in board(template) if f["rule"] == "placeholder-in-card"]
     assert len(fields) >= 9, "every field has a placeholder"
     values = {
@@ -239,7 +241,7 @@ def test_the_template_of_the_page_is_complete_once_it_is_filled_in():
         "parameters of the encoder, as a number": "86,000,000",
         "the one that ran": f"{HUB}/lab/beta",
         "yes or no": "yes",
-        "none, or which sequences of GENEB the model has seen": "none known",
+        "none, or which sequences of the benchmark the model has seen": "none known",
         "your name, as in the submission": "A. Contributor",
     }
     text = re.sub(r"<([^<>]+)>", lambda match: values.get(match[1], "a statement"), template)

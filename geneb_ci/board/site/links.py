@@ -17,7 +17,7 @@ HUB = "https://huggingface.co"
 HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 """A repository of the Hub, as OWNER/NAME."""
 GITHUB = "https://github.com"
-GUIDE = "docs/contributor/add-a-model.md"
+GUIDE = "submissions/README.md"
 """How to submit a model, in the repository of submissions."""
 # Every file of a model would be too many links; the registry's entry lists all.
 FILES_MAX = 8

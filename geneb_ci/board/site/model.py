@@ -156,11 +156,8 @@ def longest_input(entry: ModelEntry) -> str:
     return " or ".join(parts)
 
 
-def install_of(repository: str | None) -> str:
-    """Return the command that installs the harness, from the repository if a setting names it."""
-    if repository:
-        return f'pip install "geneb-ci[harness] @ git+{repository}"'
-    return "pip install '.[harness]'  # in a clone of the repository of geneb-ci"
+INSTALL = "pip install '.[harness]'  # in a clone of the repository of geneb-ci"
+"""The command that installs the harness; a board's own repository has none of it to install."""
 
 
 class Snippet(NamedTuple):

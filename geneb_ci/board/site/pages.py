@@ -21,12 +21,12 @@ from geneb_ci.board.site.links import (
     safe_address,
 )
 from geneb_ci.board.site.model import (
+    INSTALL,
     Badge,
     badge_of,
     baseline_facts,
     evidence_words,
     facts_of_model,
-    install_of,
     rank_words,
     snippet_of,
 )
@@ -160,7 +160,7 @@ def model_page(entry: Entry, site: Site) -> Page:
             site.places_by_category,
         ),
         snippet=snippet_of(model_entry),
-        install=install_of(site.layout.repository),
+        install=INSTALL,
         links=(
             ("This row", row_links(model, site, repository, events)),
             ("The model", model_links(model_entry, submission.meta.url)),

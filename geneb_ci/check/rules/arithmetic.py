@@ -1,6 +1,7 @@
 """Rules on one fit: scores that no confusion matrix gives, cell by cell and in their means."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from geneb_ci.check.claims import ScoreClaim, two_classes
 from geneb_ci.check.rule import Context, Rule
@@ -60,12 +61,17 @@ def impossible_scores(context: Context) -> Iterator[Fault]:
     """Report each single-fit cell of a two-class task that no confusion matrix gives."""
     for claim in context.claims:
         classes = claim.classes
-        if classes is None or claim.fits > 1 or claim.path in context.off_grid:
+        if classes is None or claim.fits > 1:
             continue
-        if not fits(classes, claim.reading):
+        if not fits(classes, _lenient(context, claim)):
             where = f'{quoted(claim.task.id)} in "{claim.regime}": '
-            message, actual, expected = nearest_text(classes, claim.reading)
-            fix = wrong_metric_fix(classes, claim.reading)
+            wrong = wrong_metric(classes, claim.reading)
+            if wrong is None:
+                message, actual, expected = nearest_text(classes, claim.reading)
+                fix = ""
+            else:
+                message, actual, expected = _misfit_text(classes, claim.reading, wrong)
+                fix = f"Compute {wrong.name} again from the same predictions."
             yield Fault(
                 IMPOSSIBLE_SCORES.id,
                 claim.path,
@@ -77,29 +83,61 @@ def impossible_scores(context: Context) -> Iterator[Fault]:
             )
 
 
+ROUNDED_ACC = 0.01
+"""Half-width of each metric where the accuracy is impossible already. That may come from rounding,
+which two decimals are the coarsest of; scores that fit no matrix within it are wrong beyond it."""
+
+
+def _lenient(context: Context, claim: ScoreClaim) -> ReportedTriple:
+    """Return the scores of a claim, as if all were rounded where its accuracy is impossible."""
+    if claim.path not in context.off_grid:
+        return claim.reading
+    value, width = claim.reading
+    return ReportedTriple(value, Triple._make(max(half, ROUNDED_ACC) for half in width))
+
+
 def nearest_text(classes: Classes, reported: ReportedTriple) -> tuple[str, str, str]:
     """Return the message, and both triples as text, for one that no confusion matrix gives."""
-    actual, expected = distinct_text(reported.value, nearest(classes, reported.value).scores)
+    return _no_matrix(classes, reported, nearest(classes, reported.value).scores, "the nearest one")
+
+
+def _no_matrix(
+    classes: Classes, reported: ReportedTriple, instead: Triple, other: str
+) -> tuple[str, str, str]:
+    actual, expected = distinct_text(reported.value, instead)
     sizes = f"{classes.total} sequences ({classes.small}/{classes.large})"
-    message = f"no confusion matrix on {sizes} gives {actual}; the nearest one gives {expected}"
+    message = f"no confusion matrix on {sizes} gives {actual}; {other} gives {expected}"
     return message, actual, expected
 
 
-def wrong_metric_fix(classes: Classes, reported: ReportedTriple) -> str:
-    """Return which single metric to recompute, if the other two fit exactly one matrix; or ""."""
+class WrongMetric(NamedTuple):
+    """The one metric of a triple that contradicts the others."""
+
+    name: str
+    others: str
+    scores: Triple
+    """Of the matrix that the others fit."""
+
+
+def _misfit_text(
+    classes: Classes, reported: ReportedTriple, wrong: WrongMetric
+) -> tuple[str, str, str]:
+    """Return the same as `nearest_text`, with the matrix that all but one metric fit."""
+    return _no_matrix(classes, reported, wrong.scores, f"the one that {wrong.others} fit")
+
+
+def wrong_metric(classes: Classes, reported: ReportedTriple) -> WrongMetric | None:
+    """Return the single metric that is wrong, if the other two fit exactly one matrix."""
     for name, label in METRIC_NAMES.items():
         loose = ReportedTriple(reported.value, reported.width._replace(**{name: ANY_METRIC}))
         first = next(fitting_runs(classes, loose), None)
         if first is not None and len(first) == 1:
-            value: Triple = scores(classes, first.right, first.first)
+            value = scores(classes, first.right, first.first)
             others = " and ".join(
                 ["accuracy", *(other for other in METRIC_NAMES.values() if other != label)]
             )
-            return (
-                f"{others} fit a confusion matrix whose {label} is {getattr(value, name)!r}: "
-                f"compute {label} again from the same predictions."
-            )
-    return ""
+            return WrongMetric(label, others, value)
+    return None
 
 
 IMPOSSIBLE_SCORES = Rule(
@@ -123,9 +161,9 @@ def impossible_mean(context: Context) -> Iterator[Fault]:
     """Report each mean over seeds, on a two-class task, outside the convex hull of all tables."""
     for claim in context.claims:
         classes = claim.classes
-        if classes is None or claim.fits == 1 or claim.path in context.off_grid:
+        if classes is None or claim.fits == 1:
             continue
-        verdict = outside(hull_of(classes), claim.reading)
+        verdict = outside(hull_of(classes), _lenient(context, claim))
         if verdict is not None:
             yield _mean_fault(claim, classes, verdict)
 
@@ -136,7 +174,7 @@ def _mean_fault(claim: ScoreClaim, classes: Classes, verdict: ImpossibleMetric) 
         actual, condition, name = value.mcc, "this mean accuracy and F1", "MCC"
     else:
         actual, condition, name = value.f1, "this mean accuracy", "F1"
-    expected = f"about {verdict.low:.3f} to {verdict.high:.3f}"
+    expected = interval(verdict.low, verdict.high)
     return Fault(
         IMPOSSIBLE_MEAN.id,
         (*claim.path, name),
@@ -146,6 +184,19 @@ def _mean_fault(claim: ScoreClaim, classes: Classes, verdict: ImpossibleMetric) 
         f"{actual:.4f}",
         expected,
     )
+
+
+def interval(low: float, high: float) -> str:
+    """Return an interval with the fewest decimals, at least three, in which its ends differ."""
+    for decimals in range(3, DECIMALS_MAX):
+        ends = f"{low:.{decimals}f}", f"{high:.{decimals}f}"
+        if ends[0] != ends[1]:
+            return f"about {ends[0]} to {ends[1]}"
+    return f"about {low:.{DECIMALS_MAX}f}"
+
+
+DECIMALS_MAX = 8
+"""Narrower intervals are one value to a reader."""
 
 
 IMPOSSIBLE_MEAN = Rule(
@@ -169,8 +220,9 @@ def inconsistent_metrics(context: Context) -> Iterator[Fault]:
     """Report each metric outside the bounds of any class sizes, where these are unknown."""
     for claim in context.claims:
         n = claim.task.n_test
-        if claim.classes is None and n is not None and claim.path not in context.off_grid:
-            for metric, actual, low, high in metrics_out_of_bounds(n, claim.reading, claim.fits):
+        if claim.classes is None and n is not None:
+            reading = _lenient(context, claim)
+            for metric, actual, low, high in metrics_out_of_bounds(n, reading, claim.fits):
                 yield Fault(
                     INCONSISTENT_METRICS.id,
                     (*claim.path, metric),

@@ -47,8 +47,7 @@ MISSING_CARD = Rule(
     ),
     fix=(
         "Save a card as submissions/cards/<model_id>.md (in upstream's layout, "
-        "model_cards/<model_id>.md). `geneb-ci explain incomplete-card` lists its fields, and "
-        "docs/contributor/add-a-model.md#the-model-card has a template."
+        "model_cards/<model_id>.md), with the fields that `geneb-ci explain incomplete-card` lists."
     ),
     check=missing_card,
     needs=(Need.CARD,),

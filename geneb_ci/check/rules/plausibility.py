@@ -114,6 +114,8 @@ FEW_SHOT_ABOVE_FULL = Rule(
 # against the full regime, 0.25 between the two few-shot regimes.
 SHARE_FULL = 0.2
 SHARE_FEW_SHOT = 0.5
+# Two regimes of the 41 public rows would have at least 0.75, if they were swapped.
+SHARE_SWAPPED = 0.7
 # With fewer tasks the share is too noisy.
 TASKS_MIN = 20
 
@@ -143,8 +145,15 @@ def regimes_out_of_order(context: Context) -> Iterator[Fault]:
             percent(share),
             f"at most {percent(limit)}",
             on_key=True,
+            fix=_SWAPPED_FIX.format(names[poor], names[rich]) if share >= SHARE_SWAPPED else "",
             score=score,
         )
+
+
+_SWAPPED_FIX = (
+    'The scores of "{0}" and "{1}" seem to be swapped: check which run each comes from, and swap '
+    "them back."
+)
 
 
 REGIMES_OUT_OF_ORDER = Rule(
@@ -244,7 +253,10 @@ def round_numbers(context: Context) -> Iterator[Fault]:
     elif grid > FULL_DECIMALS:
         short = sum(n <= SHORT_DECIMALS for n in lengths)
         if short >= SHORT_MAX:
-            message = f"{short} values have at most {SHORT_DECIMALS} decimals; most have {grid}"
+            message = (
+                f"{short} values of MCC and F1 have at most {SHORT_DECIMALS} decimals; "
+                f"most have {grid}"
+            )
             score = score_of(short, SHORT_MAX)
             yield _decimals_fault(message, f"{short} round values", "digits as computed", score)
     else:
@@ -293,19 +305,30 @@ def size_against_width(context: Context) -> Iterator[Fault]:
     if type(params) is not int or type(width) is not int or params <= 0 or width <= 0:
         return
     ratio = params / (width * width)
-    if PARAMETERS_LEAST <= ratio <= PARAMETERS_MOST:
+    if _is_usual(ratio):
         return
     score = score_of(
         ratio / PARAMETERS_MOST if ratio > PARAMETERS_MOST else PARAMETERS_LEAST / ratio, 1.0
     )
+    unit = next((u for u, n in _UNITS.items() if _is_usual(n * ratio) and params < n), "")
+    meant = f"; did you mean {params:,} {unit}?" if unit else ""
     yield Fault(
         SIZE_AGAINST_WIDTH.id,
         ("meta", "params"),
-        f"{params:,} parameters is {ratio:.3g} times the square of the embedding width {width:,}",
+        f"{params:,} parameters is {ratio:.3g} times the square of the embedding width {width:,}"
+        f"{meant}",
         f"{ratio:.3g}",
         f"{PARAMETERS_LEAST:g} to {PARAMETERS_MOST:g}; published models have 27 to 910",
         score=score,
     )
+
+
+def _is_usual(ratio: float) -> bool:
+    return PARAMETERS_LEAST <= ratio <= PARAMETERS_MOST
+
+
+_UNITS = {"million": 10**6, "thousand": 10**3, "billion": 10**9}
+"""Units that a count may be in by mistake, the usual one first."""
 
 
 SIZE_AGAINST_WIDTH = Rule(

@@ -268,8 +268,8 @@ UNUSABLE_LOCK = Rule(
         "elsewhere, and without hashes anybody could put other packages in their place."
     ),
     fix=(
-        "Write it with `uv pip compile --generate-hashes --only-binary :all:`, as "
-        "docs/contributor/extractor.md shows, and run again with it."
+        "Write it with `uv pip compile --generate-hashes --only-binary :all:`, and run again with "
+        "it."
     ),
     check=unusable_lock,
     needs=(Need.EXTRACTOR,),

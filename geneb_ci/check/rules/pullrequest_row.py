@@ -154,8 +154,7 @@ ROW_WITHOUT_CARD = ChangeRule(
     ),
     fix=(
         "Add the card to this pull request: `geneb-ci new` writes one for a model of the Hub; "
-        'otherwise fill in the template of the page "Add your model" '
-        "(docs/contributor/add-a-model.md#the-model-card)."
+        "otherwise write it, with the fields that `geneb-ci explain incomplete-card` lists."
     ),
     check=row_without_card,
 )

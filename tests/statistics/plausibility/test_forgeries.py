@@ -21,9 +21,9 @@ def test_copied_with_noise(judge: Judge) -> None:
     assert finding.rule == "near-copy"
     assert finding.score == 8.3
     assert finding.message == (
-        '300 of 300 scores are within 0.001 of those of "GROVER" (0 are equal); '
-        "two different models agree in at most 5 % of theirs"
+        '300 of 300 scores are within 0.001 of those of "GROVER" (0 are equal)'
     )
+    assert finding.expected == "below 12 %, as of any two different models"
 
 
 @pytest.mark.parametrize("digits", [3, 4])
