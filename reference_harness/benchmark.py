@@ -10,6 +10,8 @@ from .errors import OptionError
 from .formats.benchmark import BYTES_MAX, Benchmark, UnusableBenchmarkError, parse
 from .shipped import schema
 
+BOARD_DEFINITION = "schemas/benchmark.json"
+"""Where a board's repository has its definition, beside its folder of submissions."""
 HOW_TO_DEFINE = "geneb-harness data define DIR writes a definition for the task files in DIR"
 
 
@@ -34,6 +36,23 @@ def parsed(raw: bytes, name: str) -> Benchmark:
     except UnusableBenchmarkError as error:
         lines = (f"{name}: {line}" for line in (*error.faults, HOW_TO_DEFINE))
         raise OptionError("\n".join(lines)) from error
+
+
+def of_board() -> Benchmark | None:
+    """Return the benchmark of the board that the current folder is in; None outside of any.
+
+    Raises OptionError where the board's definition cannot be used.
+    """
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "submissions").is_dir() and (folder / BOARD_DEFINITION).is_file():
+            return load(folder / BOARD_DEFINITION)
+    return None
+
+
+def usual() -> Benchmark:
+    """Return the benchmark of data that no option tells of: the board's, or GENEB."""
+    return of_board() or geneb()
 
 
 def geneb() -> Benchmark:

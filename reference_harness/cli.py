@@ -115,7 +115,7 @@ def cli(ctx: click.Context, program: str | None) -> None:
     "--benchmark",
     "definition",
     type=click.Path(path_type=Path),
-    help="Benchmark definition; default with --data: GENEB.",
+    help="Benchmark definition; default with --data: that of the board you are in, or GENEB.",
 )
 @click.option(
     "--tasks",
@@ -233,7 +233,7 @@ def run(ctx: click.Context, /, **options: Any) -> None:
     "--benchmark",
     "definition",
     type=click.Path(path_type=Path),
-    help="Benchmark definition; default: GENEB.",
+    help="Benchmark definition; default: that of the board you are in, or GENEB.",
 )
 @click.option("--mini", is_flag=True, help="List GENEB-mini.")
 def tasks(definition: Path | None, *, mini: bool) -> None:
@@ -244,7 +244,7 @@ def tasks(definition: Path | None, *, mini: bool) -> None:
     from . import benchmark  # see the module's docstring
 
     bench = benchmark.load(definition) if definition else (
-        benchmark.mini() if mini else benchmark.geneb()
+        benchmark.mini() if mini else benchmark.usual()
     )  # fmt: skip
     for task in bench.tasks:
         echo(f"{task.id}\t{task.category}\t{task.n_test or '-'}")

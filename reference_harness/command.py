@@ -36,7 +36,7 @@ from .formats.submission_terms import (
 from .keywords import is_compiled, keywords, texts
 from .loading import locate
 from .properties import CONTRADICTED
-from .quick import quick_line, with_quick
+from .quick import quick, quick_line, with_quick
 from .replace import refuse_loss
 from .run import run
 from .settings import Settings, missing_tasks, task_names
@@ -261,7 +261,16 @@ def _write(
 def _benchmark(options: dict[str, Any]) -> Benchmark:
     if options["definition"]:
         return benchmark.load(options["definition"])
-    return benchmark.geneb() if options["data"] else benchmark.mini()
+    if options["data"]:
+        return benchmark.usual()
+    of_board, practice = benchmark.of_board(), benchmark.mini()
+    if of_board is not None and of_board.sha256 not in {practice.sha256, quick().benchmark}:
+        msg = (
+            f"this is a board of {of_board.name}, and without --data the practice benchmark "
+            f"{practice.name} would be run: add --data DIR, the folder of its task data"
+        )
+        raise OptionError(msg)
+    return practice
 
 
 def _names(text: str | None) -> list[str]:

@@ -41,8 +41,15 @@ def pull(
     if not COMMIT.fullmatch(commit):
         msg = f"revision {commit!r}: expected the 40 hex digits of a commit"
         raise OptionError(msg)
+    repo_id = benchmark.dataset.repo_id
+    if ":" in repo_id:  # local:NAME, as `data define` writes, or builtin:NAME
+        msg = (
+            f"{benchmark.name}: its task data are on no Hub ({repo_id}): pass --data DIR, the "
+            "folder in which its maintainers have them"
+        )
+        raise OptionError(msg)
     patterns = [f"tasks/{task_id}/*" for task_id in task_names(tasks, benchmark)] or ["tasks/*"]
-    _fetch(benchmark.dataset.repo_id, commit, folder, patterns, endpoint)
+    _fetch(repo_id, commit, folder, patterns, endpoint)
     # Delete an older manifest, which does not describe the new files.
     (folder / NAME).unlink(missing_ok=True)
     manifest = describe(benchmark, folder, commit)

@@ -174,6 +174,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
     # Commit: one digest of submission, code, weights, benchmark and policy.
     submission = read_submission(request.file)
     commitment = commitment_of(request, submission)
+    request.source.check_benchmark(commitment.benchmark.sha256)
     subject = subject_of(commitment, layout, submission)
     sample.check(submission, subject.benchmark, say)
     signing = signing_of(request, commitment, layout, say)

@@ -16,6 +16,13 @@ from geneb_ci.init.new_repository import BoardAnswers, answers, first_commit, is
 from geneb_ci.render.table import wrapped_text
 from reference_harness.formats.text import next_line
 
+FIRST_ROW = (
+    "geneb-ci run --data DIR --extractor kmer --model-id kmer-baseline --display 'k-mer baseline' "
+    "--training-data none --zero-shot --submitted-by NAME --output ../record.json "
+    "--submission submissions/kmer-baseline.json"
+)
+"""The command that measures a first row, in the folder of the board; DIR has the task data."""
+
 
 @click.command()
 @click.argument(
@@ -132,8 +139,8 @@ def _print_next_step(folder: Path, answers: BoardAnswers) -> None:
         echo(next_line(f"{shlex.join([*add, '--all'])} && {shlex.join(save)}"))
         return
     if not has_rows(folder):
-        echo("add a first row to submissions/: without one no board can be built")
-        echo(next_line("geneb-ci new OWNER/MODEL"))
+        echo("add a first row to submissions/, such as k-mers: without one no board can be built")
+        echo(next_line(FIRST_ROW))
         return
     rights = (
         "  GH_TOKEN: a token of an administrator with Administration, Actions, Contents, "

@@ -291,12 +291,18 @@ def _write_row(folder: Path) -> None:
 
 
 def _measure(row: Path, record: Path) -> None:
+    """Run the harness beside the record: in the folder of another board it would refuse."""
     command = [sys.executable, "-P", "-m", "reference_harness", "run", "--extractor", "kmer"]
     command += ["--quiet", "--model-id", PRACTICE_ROW, "--display", "k-mer baseline", "--zero-shot"]
     command += ["--training-data", "none", "--submitted-by", "geneb-ci init"]
-    command += ["--output", str(record), "--submission", str(row)]
+    command += ["--output", str(record), "--submission", str(row.resolve())]
     process = subprocess.run(  # noqa: S603 (our own program, fixed arguments)
-        command, capture_output=True, text=True, check=False, timeout=HARNESS_SECONDS
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HARNESS_SECONDS,
+        cwd=record.parent,
     )
     if process.returncode:
         message = " ".join(process.stderr.split())

@@ -1,6 +1,7 @@
 """Tasks of one's own: from a folder of CSV files to a run in two commands, every error at once."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,21 @@ def test_two_commands_lead_to_a_verified_run(harness: Harness) -> None:
     done = harness(*command, "--quiet")
     assert done.returncode == 3
     assert "own/mini_tf.csv: sha256 " in done.stderr
+
+
+def test_in_a_board_its_benchmark_is_the_one_that_is_run(harness: Harness) -> None:
+    write_flat(mini.load("mini_tf"), harness.folder / "own")
+    definition, bench = define(harness.folder / "own", "Mine")
+    (harness.folder / "schemas").mkdir()
+    (harness.folder / "submissions").mkdir()
+    shutil.copy(definition, harness.folder / "schemas/benchmark.json")
+    assert harness("tasks").stdout.split("\t")[0] == bench.tasks[0].id
+    assert harness("data", "verify", "own").returncode == 0
+    done = harness("run", "--extractor", "kmer", "--output", "r.json")
+    assert (done.returncode, "add --data DIR" in done.stderr) == (2, True), done.stderr
+    assert "this is a board of Mine" in done.stderr
+    done = harness("data", "pull", "there")
+    assert (done.returncode, "on no Hub (local:Mine)" in done.stderr) == (2, True), done.stderr
 
 
 def test_every_error_of_a_folder_is_said_at_once(tmp_path: Path) -> None:

@@ -147,6 +147,10 @@ def test_an_unusual_benchmark_works_from_init_to_the_plan_of_an_audit(board, cap
     for step in STEPS:
         code = main(list(step))
         assert (step, code) == (step, 0), "".join(capsys.readouterr())
+    assert (
+        main(["audit", "submissions/b.json", "--practice", "--data", "schemas", "--dry-run"]) == 2
+    )
+    assert "it is for GENEB-mini alone" in " ".join(capsys.readouterr().err.split())
     for row, version in (("a", "1.0"), ("b", "1.2")):
         schema = json.loads((root / f"schemas/submission-{version}.schema.json").read_bytes())
         Draft202012Validator(schema).validate(
@@ -261,6 +265,8 @@ def test_the_policy_says_what_its_sample_includes(tmp_path, number, said):
     text = policy_text(load_benchmark(own))
     assert said in text
     assert f"\nminimum_drawn = {min(13, number)} " in text
+    sequences = sum(one["n_test"] for one in listed)
+    assert f"\nminimum_rows = {min(1500, sequences)} " in text
 
 
 def test_the_policy_of_the_public_board_is_the_shipped_one():

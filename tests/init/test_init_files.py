@@ -213,7 +213,8 @@ def test_a_benchmark_of_ones_own_needs_rows_of_its_own(tmp_path, monkeypatch, ca
     monkeypatch.setenv("HOME", str(identity))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(identity))
     assert main([*FIRST[:1], str(root), *FIRST[1:], "--benchmark", str(own)]) == 0
-    assert capsys.readouterr().out.endswith("next: geneb-ci new OWNER/MODEL\n")
+    _, _, command = capsys.readouterr().out.partition("\nnext: geneb-ci run ")
+    assert harness.commands["run"].make_context("run", shlex.split(command)).params["data"]
     assert (root / "schemas/benchmark.json").read_bytes() == own.read_bytes()
     assert list((root / "submissions").glob("*.json")) == []
     assert "benchmark OWN" in (root / "README.md").read_text(encoding="utf-8")

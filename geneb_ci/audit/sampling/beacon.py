@@ -195,16 +195,21 @@ def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
         )
 
 
-def practice(number: int, benchmark: str) -> PracticeBeacon:
-    """Return the practice value of a round; `benchmark` is the sha256 of that of the audit.
-
-    Raises UsageProblem for a benchmark other than the practice one, whose draws nobody may foresee.
-    """
+def require_practice(benchmark: str) -> None:
+    """Raise UsageProblem for the sha256 of another benchmark, whose draws nobody may foresee."""
     if not is_practice(benchmark):
         raise UsageProblem(
             "--practice draws by a value that anybody can foresee: it is for GENEB-mini alone",
             "leave out --practice: the draw follows from the public beacon",
         )
+
+
+def practice(number: int, benchmark: str) -> PracticeBeacon:
+    """Return the practice value of a round; `benchmark` is the sha256 of that of the audit.
+
+    Raises what `require_practice` does.
+    """
+    require_practice(benchmark)
     return PracticeBeacon(kind="practice", round=number, value=_practice_value(number))
 
 

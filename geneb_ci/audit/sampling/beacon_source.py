@@ -18,6 +18,7 @@ from geneb_ci.audit.sampling.beacon import (
     QUICKNET,
     fallback_value,
     practice,
+    require_practice,
     round_at,
     time_of,
     value_of,
@@ -195,6 +196,11 @@ class BeaconSource(NamedTuple):
                 "--why and --reveal need --fallback-key-file",
                 "pass --fallback-key-file F, or leave them out",
             )
+
+    def check_benchmark(self, sha256: str) -> None:
+        """Raise UsageProblem where practice is asked for, and the benchmark is no practice."""
+        if self.practice:
+            require_practice(sha256)
 
 
 def beacon_of(

@@ -152,11 +152,15 @@ def policy_text(benchmark: Benchmark) -> str:
     usual, text = load_policy(path), path.read_text("utf-8")
     tasks = len(benchmark.tasks)
     drawn = min(usual.drawn, tasks)
+    sizes = [task.n_test for task in benchmark.tasks]
+    rows = usual.minimum_rows if None in sizes else sum(size or 0 for size in sizes)
     values = {
         "drawn": f"{drawn:<15} # tasks of the guaranteed sample: {_included(tasks, drawn)}",
         "regimes": json.dumps(benchmark.regimes),
         "minimum_drawn": f"{min(usual.minimum_drawn, drawn):<7} # drawn tasks that a row needs to "
         "be `audited`",
+        "minimum_rows": f"{min(usual.minimum_rows, rows or 1):<8} # test rows of each regime that "
+        "an audit by receipt draws",
     }
     for name, value in values.items():
         text = re.sub(rf"(?m)^{name} = .*$", f"{name} = {value}", text)
