@@ -260,7 +260,7 @@ def _verify(state: BoardState) -> str:
 def _differs(state: BoardState) -> Iterator[str]:
     yield state.title
     model = state.pending.differs if state.pending is not None else ""
-    yield f"an audit of {model} differs: merge its record, and not the row"
+    yield f"an audit of {model} differs: merge its record; leave out a row that is not merged yet"
     yield (
         "the board then says disputed; its author may correct the row, and if the audit was wrong, "
         f"`{WITHDRAW}` takes it back"

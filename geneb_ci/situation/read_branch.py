@@ -150,10 +150,15 @@ class _Reader:
         return state
 
     def _models(self) -> tuple[str, ...]:
-        """Return the models that have a changed row, or else a changed card, in order."""
+        """Return the models that have a changed row, or else a changed card.
+
+        The one whose row was checked comes first, then by name.
+        """
         rows = {PurePosixPath(f.path).stem for f in self.change.rows if f.after is not None}
         if rows:
-            return tuple(sorted(rows))
+            files = self.checked.files if self.checked is not None else ()
+            checked = PurePosixPath(files[0]).stem if len(files) == 1 else ""
+            return tuple(sorted(rows, key=lambda model: (model != checked, model)))
         cards = (f for f in self.change.files if f.path.startswith(f"{self.places.cards}/"))
         names = {PurePosixPath(f.path).stem for f in cards if self.change.is_own_name(f.path)}
         return tuple(sorted(names))

@@ -552,6 +552,10 @@ CHECKED: dict[tuple[str, str], tuple[int, str | None]] = {
     ("a submission on main", ROW): (0, None),
     ("files that are not committed", ROW): (0, None),
     ("files that git ignores", ROW): (0, None),
+    ("two models", ROW): (
+        0,
+        "git stash push --include-untracked -- submissions/cards/delta.md submissions/delta.json",
+    ),
     ("a pull request without its extractor", ""): (11, "geneb-ci explain row-without-extractor"),
     ("a branch on this machine", ROW): (0, "geneb-ci check"),
     ("a branch on this machine", ""): (0, None),

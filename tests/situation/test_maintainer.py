@@ -404,7 +404,7 @@ CASES = {
         "record-differs",
         "git add --all -- {record} && git commit -m 'Audit model'",
         "row-disputed",
-        says="an audit of model differs: merge its record, and not the row",
+        says="an audit of model differs: merge its record; leave out a row that is not merged yet",
     ),
     "a disputed row": Case(
         disputed, "row-disputed", f"geneb-ci explain {MODEL}", says="model is disputed"

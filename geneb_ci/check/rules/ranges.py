@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Severity, first_and_more
+from geneb_ci.statistics.metrics import WHOLE
 from reference_harness.formats.text import quoted
 
 # Share of the values of a metric in a regime that are above 1. Below half, or with fewer than three
@@ -130,8 +131,6 @@ ALL_SCORES_EQUAL = Rule(
 # with fewer, all must agree. No cell of the 41 public rows does, but for constant predictions.
 EQUAL_SHARE = 0.9
 EQUAL_TASKS = 10
-# MCC is 0 where one class is predicted and 1 where nothing is wrong: such cells may well agree.
-TRIVIAL = (0, 1)
 
 
 def repeated_regime(context: Context) -> Iterator[Fault]:
@@ -157,15 +156,18 @@ def repeated_regime(context: Context) -> Iterator[Fault]:
 
 
 def _telling_pairs(
-    context: Context, one: str, other: str
+    context: Context, regime: str, other: str
 ) -> list[tuple[dict[str, float], dict[str, float]]]:
-    """Return the scores of the tasks of two regimes, but of those with a trivial one."""
+    """Return the scores of the tasks of two regimes, but not where MCC says one class or no error.
+
+    Such cells (MCC 0, 1 or -1) may well agree.
+    """
     theirs = {cell.task: cell.scores for cell in context.cells if cell.regime == other}
     metric = context.benchmark.primary_metric
     return [
         (cell.scores, theirs[cell.task])
         for cell in context.cells
-        if cell.regime == one and cell.task in theirs and cell.scores.get(metric) not in TRIVIAL
+        if cell.regime == regime and cell.task in theirs and cell.scores.get(metric) not in WHOLE
     ]
 
 
