@@ -421,11 +421,13 @@ def out_of_range(path: KeyPath, value: object, bound: str) -> Fault:
     else:
         rule = "malformed-value"
     fix = ""
-    if rule == "score-out-of-range" and isinstance(value, int | float) and 1 < abs(value) <= 100:  # noqa: PLR2004 (percent ends at 100)
-        fix = _PERCENT_FIX.format(value / 100)
+    if rule == "score-out-of-range" and isinstance(value, int | float):
+        is_percent = 1 < abs(value) <= PERCENT_MOST
+        fix = _PERCENT_FIX.format(value / 100) if is_percent else ""
     return Fault(rule, path, f"{_name(path)} is {quoted(value)}", quoted(value), bound, fix=fix)
 
 
+PERCENT_MOST = 100
 _PERCENT_FIX = (
     "If it is in percent, divide by 100: {:.12g}. Otherwise compute the score again from the "
     "predictions."

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Severity, first_and_more
 from geneb_ci.statistics.metrics import WHOLE
+from geneb_ci.submission.structure import PERCENT_MOST
 from reference_harness.formats.text import quoted
 
 # Share of the values of a metric in a regime that are above 1. Below half, or with fewer than three
 # such values, single wrong scores are reported one by one.
 SHARE_MIN = 0.5
 OVER_MIN = 3
-PERCENT_MOST = 100
 
 
 def _percent_metrics(context: Context) -> dict[str, list[str]]:
