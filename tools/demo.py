@@ -40,14 +40,14 @@ def show_board(path: Path) -> None:
     table.add_column("model")
     table.add_column("parameters", justify="right")
     table.add_column("macro MCC", justify="right")
-    table.add_column("trust")
+    table.add_column("whose, and evidence")
     for rank, row in enumerate(rows[:SHOWN], 1):
         table.add_row(
             str(rank),
             row["disp"],
             f"{row['params']:,}",
             f"{row['macro_MCC']:.3f}",
-            row["submitted"],
+            f"{row['authorship']}, {row['evidence']}",
         )
     Console().print(table)
 

@@ -155,17 +155,17 @@ def audits(folder: Path) -> bool:
 
 
 def show(path: Path) -> None:
-    """Print trust and evidence of each row."""
+    """Print the evidence of each row, and its audit."""
     table = Table(title="the board of GENEB-mini, full regime", title_justify="left")
-    for name in ("model", "macro MCC", "trust", "evidence"):
+    for name in ("model", "macro MCC", "evidence", "audit"):
         table.add_column(name, justify="right" if name == "macro MCC" else "left")
     for row in json.loads(path.read_bytes())["data"]["full"]:
         audit = row.get("audit")
-        evidence = (
-            f"audited {audit['tasks']}/{audit['of']}, sandbox level {audit['sandbox']}, "
+        summary = (
+            f"{audit['tasks']} of {audit['of']} tasks, sandbox level {audit['sandbox']}, "
             f"{audit['date']}: {audit['verdict']}"
             if audit
             else "none"
         )
-        table.add_row(row["model"], f"{row['macro_MCC']:.3f}", row["submitted"], evidence)
+        table.add_row(row["model"], f"{row['macro_MCC']:.3f}", row["evidence"], summary)
     Console().print(table)
