@@ -205,6 +205,7 @@ GENERATED = (
     *("diagnostics.json", "leaderboard.json", "leaderboard_tasks.json", "ledger.json"),
     "manifest.json",
 )
+TABLES = ("codebook.json", "values.csv", "values.parquet")
 UPSTREAM = {
     "leaderboard.json": {"model", "disp", "params", "submitted", "official"}
     | {f"{of}_{metric}" for of in ("macro", "micro", "cat") for metric in ("MCC", "Acc", "F1")},
@@ -229,8 +230,8 @@ def test_41_models_and_the_page_cost_13_calls_and_nothing_new_two(hub, public):
     assert [content[:4] for content in repo.large.values()] == [b"PAR1"], "values.parquet alone"
     shown = page_files() | {"README.md": (ROOT / "leaderboard/README.md").read_bytes()}
     own = {undated(name) for name in repo.head.tree if not is_page(name)}
-    assert own == {".gitattributes", *GENERATED, *shown}
-    assert len(repo.head.tree) - len(own) == 2 * 41 + 100 + 13 + 9 + 2 + 3
+    assert own == {".gitattributes", *GENERATED, *TABLES, "social.png", *shown}
+    assert len(repo.head.tree) - len(own) == 2 * 41 + 100 + 13 + 9 + 3 + 3
     del shown["index.html"]
     assert {name: repo.head.tree[name] for name in shown} == shown
     assert len(repo.commits) == 2
