@@ -447,7 +447,7 @@ class _Factored:
 
 
 class _Point(NamedTuple):
-    """What the objective is at a solution."""
+    """Decision values at a solution, and the derivatives of the objective there."""
 
     values: Matrix
     """Decision values (n, c)."""

@@ -29,7 +29,7 @@ class ScoredCell(NamedTuple):
     values: tuple[float, ...]
     """By metric, as the benchmark lists them."""
     standing: Standing
-    """What audits show of the values."""
+    """Whether audits compared the values, and what they found."""
 
 
 def score_lines(

@@ -143,8 +143,8 @@ def pull_with_command(github: GitHub, number: int) -> Pull | None:
     if pull.state != "open" or not pull.is_to_main:
         return None
     prefetch_conversations(github, [number])
-    kept = verdict_on(github, pull)
-    earlier = kept.command_state if kept is not None else CommandState()
+    earlier_verdict = verdict_on(github, pull)
+    earlier = earlier_verdict.command_state if earlier_verdict is not None else CommandState()
     current, _ = read_commands(github, [number], earlier, {})
     return pull if current.command != earlier.command else None
 
@@ -369,8 +369,8 @@ def read_board(github: GitHub, board: OpenPulls) -> None:
     except RateLimited as limit:
         board.progress.stop = rate_limit_stop(limit)
     for pull in firsts:
-        kept = board.kept_verdicts.get(pull.number)
-        if kept is not None and _holds(github, board, pull, kept):
+        earlier_verdict = board.kept_verdicts.get(pull.number)
+        if earlier_verdict is not None and _holds(github, board, pull, earlier_verdict):
             board.progress.note([pull.number], PullState.CURRENT)
             if pull.number in waits:
                 board.settled.append(pull.number)
@@ -399,18 +399,22 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
     if isinstance(read, GenebError):
         board.fail(pull, read)
         return
-    kept, current, is_new = read
+    earlier_verdict, current, is_new = read
     board.command_states[pull.number] = current
-    if kept is not None and kept.head_sha == pull.head.sha:
-        board.kept_verdicts[pull.number] = kept
-        if kept.passes and kept.fingerprint is not None:
-            board.passing[pull.number] = kept.fingerprint
+    if earlier_verdict is not None and earlier_verdict.head_sha == pull.head.sha:
+        board.kept_verdicts[pull.number] = earlier_verdict
+        if earlier_verdict.passes and earlier_verdict.fingerprint is not None:
+            board.passing[pull.number] = earlier_verdict.fingerprint
     else:
-        kept = None
+        earlier_verdict = None
     if is_new:
         board.kept_verdicts.pop(pull.number, None)
-    is_current = kept is not None and kept.main_digest == board.main.digest
-    state = conversation.state if conversation is not None else kept and kept.state
+    is_current = earlier_verdict is not None and earlier_verdict.main_digest == board.main.digest
+    state = (
+        conversation.state
+        if conversation is not None
+        else earlier_verdict and earlier_verdict.state
+    )
     if state == SUCCESS and not is_current:
         board.stale.append(PullHead(number=pull.number, head_sha=pull.head.sha))
     if is_due and pull.locked and not is_current:
@@ -423,27 +427,27 @@ def _kept_and_asked(
     """Return the verdict of a comment, what maintainers ask for, and whether that is new."""
     conversation = github.conversations.get(pull.number)
     read = conversation.comments if conversation is not None else list(github.comments(pull.number))
-    kept = verdict_in(read, github.author, pull.number)
-    earlier = kept.command_state if kept is not None else CommandState()
-    if kept is None and not is_due:
-        return kept, earlier, False
+    earlier_verdict = verdict_in(read, github.author, pull.number)
+    earlier = earlier_verdict.command_state if earlier_verdict is not None else CommandState()
+    if earlier_verdict is None and not is_due:
+        return earlier_verdict, earlier, False
     known = {pull.number: read} if conversation is None else {}
     pull_numbers = board.heads[pull.head.sha]
     current, is_far = read_commands(github, pull_numbers, earlier, board.rights, known)
-    return kept, current, is_far or current.command != earlier.command
+    return earlier_verdict, current, is_far or current.command != earlier.command
 
 
-def _holds(github: GitHub, board: OpenPulls, pull: Pull, kept: PullVerdict) -> bool:
+def _holds(github: GitHub, board: OpenPulls, pull: Pull, earlier_verdict: PullVerdict) -> bool:
     """Whether a verdict is about the present main and other pull requests, and is the status."""
     conversation = github.conversations.get(pull.number)
-    if conversation is not None and conversation.state != kept.state:
+    if conversation is not None and conversation.state != earlier_verdict.state:
         return False
-    if kept.main_digest != board.main.digest:
+    if earlier_verdict.main_digest != board.main.digest:
         return False
-    if kept.fingerprint is None:
+    if earlier_verdict.fingerprint is None:
         return True
-    rival_numbers = numbers(rivals(kept.fingerprint, board.others(pull)))
-    return rival_numbers == kept.rivals
+    rival_numbers = numbers(rivals(earlier_verdict.fingerprint, board.others(pull)))
+    return rival_numbers == earlier_verdict.rivals
 
 
 def _group_verdicts(

@@ -62,7 +62,7 @@ class Origin(StrictModel):
     name: Text
     """Name of the benchmark that this is about: a board of another one shows nothing of it."""
     models: Text = "models"
-    """What its rows are, in the plural: of GENEB "DNA foundation models"."""
+    """The kind of model that it scores, in the plural, such as "DNA foundation models"."""
     authors: Text | None = None
     year: Annotated[int, Field(ge=1900, le=9999)] | None = None
     paper: Paper | None = None

@@ -268,7 +268,7 @@ def test_labels_by_a_key_that_three_letters_break_are_found(place, name):
 def test_moved_training_sequences_are_found_where_a_small_change_breaks_their_key(
     place, name, found, is_fresh
 ):
-    """What variants do not find here they do not in an audit of tasks either: a fresh set does."""
+    """An audit of tasks finds no more by variants; a fresh set finds these as well."""
     extractor = written(place, name.replace("-", "_"), moved_module(MOVED[name]))
     some = ",".join(HARD_TASKS)
     fresh = fresh_set(place, HARD_TASKS) if is_fresh else ()

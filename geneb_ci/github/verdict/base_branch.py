@@ -1,4 +1,4 @@
-"""What a verdict takes from the base branch: rows, benchmark, policy and evidence."""
+"""The base branch as a verdict reads it: rows, benchmark, policy and evidence."""
 
 import functools
 from collections.abc import Callable
