@@ -32,7 +32,7 @@ from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from reference_harness.formats.base import Hex40, StrictModel
-from reference_harness.formats.text import Say
+from reference_harness.formats.text import Say, plural
 
 BRANCH = "geneb-audit"
 MARKER = "<!-- geneb-ci:audit:1 "
@@ -256,8 +256,8 @@ def record_text(order: AuditOrder, verification: Verification, verdict: str, nex
     table = "\n".join(Table(("step", "state", ""), rows).markdown_lines())
     return (
         f"### Audit of {code(order.row)}: {verdict}\n\nOf commit {order.head_sha}, "
-        f"{len(order.plan.chosen)} tasks rerun. {next_step}\n\n<details><summary>Every step of the "
-        f"record, verified</summary>\n\n{table}\n\n</details>\n"
+        f"{plural(len(order.plan.chosen), 'task')} rerun. {next_step}\n\n"
+        f"<details><summary>Every step of the record, verified</summary>\n\n{table}\n\n</details>\n"
     )
 
 

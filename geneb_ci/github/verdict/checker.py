@@ -181,7 +181,7 @@ def _change_findings(change: Change, rules: Iterable[ChangeRule]) -> Iterator[Fi
             more = len(faults) - PATHS_MAX
             message = f"{more:,} more findings of {rule.id} are not listed"
             yield change_finding(
-                rule, ChangeFault(rule.id, "", message, f"{len(faults)} paths", "none")
+                rule, ChangeFault(rule.id, "", message, plural(len(faults), "path"), "none")
             )
 
 
