@@ -84,7 +84,7 @@ def files_present(client: SettingsClient, setting: Setting) -> str | None:
 
 
 def policy(client: SettingsClient, _setting: Setting) -> str | None:
-    """Report a missing benchmark, policy or Space card, or a policy that the benchmark cannot meet."""
+    """Report a missing benchmark, policy or Space card, or an audit that has too few tasks."""
     if missing := _missing(client, ESSENTIAL):
         return missing
     try:
