@@ -155,7 +155,8 @@ def test_a_run_says_where_embedded_alone_a_sequence_has_other_bits(tmp_path):
 
     def drifting(sequences: list[str], batch_size: int = 8) -> np.ndarray:
         state.seen += 1
-        return embed(sequences, batch_size) + np.float32(state.seen)
+        rows: np.ndarray = embed(sequences, batch_size)
+        return rows + np.float32(state.seen)
 
     job = EmbedJob("t", SEQUENCES, tmp_path / "cache", {})
     *_, calm = one.embed(job)

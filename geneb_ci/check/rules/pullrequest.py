@@ -15,7 +15,7 @@ from geneb_ci.check.change import (
 )
 from geneb_ci.check.rule import ChangeRule
 from geneb_ci.common.finding import Severity
-from reference_harness.formats.text import quoted
+from reference_harness.formats.text import plural, quoted
 
 
 def truncated_tree(change: Change) -> Iterator[ChangeFault]:
@@ -43,7 +43,7 @@ def too_many_files(change: Change) -> Iterator[ChangeFault]:
     """Report a pull request that changes more than FILES_MAX files."""
     if len(change.files) > FILES_MAX:
         message = f"the pull request changes {len(change.files):,} files"
-        actual = f"{len(change.files)} files"
+        actual = plural(len(change.files), "file")
         yield ChangeFault(
             TOO_MANY_FILES.id,
             "",
