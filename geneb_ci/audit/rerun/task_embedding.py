@@ -153,7 +153,7 @@ class TaskRuns:
     def __init__(self, plan: TaskPlan, prepared: PreparedRerun, say: Say) -> None:
         self.plan = plan
         self.names = [choice.task for choice in plan.chosen]
-        self.here = prepared
+        self.prepared = prepared
         self.say = say
         self.embedded: dict[str, EmbeddedTask] = {}
         self.known: dict[str, KnownEmbedding] = {}
@@ -172,7 +172,7 @@ class TaskRuns:
         }
         for task, label in labels.items():
             self.running = ("embedding", task)
-            embedded = self.here.work.embedded(task)
+            embedded = self.prepared.work.embedded(task)
             self.embedded[task] = embedded or self._embed(task, label)
             for row, sequence in enumerate(self._sequences(task)):
                 self.known.setdefault(sequence, KnownEmbedding(task, row))
@@ -190,25 +190,25 @@ class TaskRuns:
     @property
     def noise(self) -> str:
         """The dtype whose noise the scores have."""
-        declared = self.here.settings.noise
+        declared = self.prepared.settings.noise
         precision = precision_of(declared, self.repeated)
         return declared if precision is None else precision.noise
 
     def _sequences(self, task: str) -> list[str]:
-        file = self.here.work.task(task) / SEQUENCES
+        file = self.prepared.work.task(task) / SEQUENCES
         return file.read_text(encoding="ascii").splitlines()
 
     def _embed(self, task: str, label: str) -> EmbeddedTask:
         """Embed the sequences of a task that no earlier task has, and keep its matrix."""
         import numpy as np  # slow to import, and only needed here
 
-        work, folder = self.here.work, self.here.work.task(task)
-        file = sequences_of([task], self.here.source, folder, self.here.runner.harness)
+        work, folder = self.prepared.work, self.prepared.work.task(task)
+        file = sequences_of([task], self.prepared.source, folder, self.prepared.runner.harness)
         sequences = self._sequences(task)
         new = [row for row, sequence in enumerate(sequences) if sequence not in self.known]
         beside = self._further(task)
         runs = SandboxRuns(
-            self.here, sum(task_embedded.seconds for task_embedded in self.embedded.values())
+            self.prepared, sum(task_embedded.seconds for task_embedded in self.embedded.values())
         )
         embeddings, values = None, None
         if new or beside:
@@ -250,7 +250,7 @@ class TaskRuns:
 
     def _further(self, task: str) -> list[str]:
         """Return the sequences to embed beside those of a task."""
-        prepared, folder = self.here, self.here.work.task(task)
+        prepared, folder = self.prepared, self.prepared.work.task(task)
         seed = variant_seed(self.plan.seed, prepared.settings.nonce)
         rows = sequences_varied(len(self.names))
         reverse = prepared.subject.reverse_complement
@@ -268,9 +268,9 @@ class TaskRuns:
 
     def _score(self, task: str, label: str) -> Rescored:
         """Return the scores of a task, which are computed unless they are kept."""
-        folder, settings = self.here.work.task(task), self.here.settings
+        folder, settings = self.prepared.work.task(task), self.prepared.settings
         expected = self.embedded[task]
-        work = self.here.work
+        work = self.prepared.work
         if work.has_result(folder / RESCORED):
             scores = read_rescored(folder / RESCORED)
             same = scores.embeddings_sha256 == expected.embeddings_sha256
@@ -278,7 +278,7 @@ class TaskRuns:
                 return scores
         self.say(f"{label}: scoring the embeddings and {settings.copies} jittered copies")
         further = (folder / FURTHER_FILE, folder / FURTHER_EMBEDDINGS) if expected.further else None
-        computed = self.here.rescored(
+        computed = self.prepared.rescored(
             task, folder / SEQUENCES, folder / EMBEDDINGS, self.noise, further
         )
         work.note_result(folder / RESCORED)
