@@ -98,7 +98,7 @@ def read_further(path: Path) -> FurtherSequences:
         ) from error
 
 
-class KnownEmbedding(NamedTuple):
+class KeptEmbedding(NamedTuple):
     """Where the embedding of a sequence is kept."""
 
     task: str
@@ -109,7 +109,7 @@ def task_matrix(
     task: str,
     sequences: Sequence[str],
     values: "np.ndarray | None",
-    kept_embeddings: Mapping[str, KnownEmbedding],
+    kept_embeddings: Mapping[str, KeptEmbedding],
     work: Work,
 ) -> "np.ndarray":
     """Return the (n, d) embeddings of a task: from the work folder those embedded before.
@@ -156,7 +156,7 @@ class TaskRuns:
         self.prepared = prepared
         self.say = say
         self.embedded: dict[str, EmbeddedTask] = {}
-        self.known: dict[str, KnownEmbedding] = {}
+        self.kept_embeddings: dict[str, KeptEmbedding] = {}
         self.running: tuple[Literal["embedding", "scoring"], str] = ("embedding", "")
         """Stage and task."""
 
@@ -175,7 +175,7 @@ class TaskRuns:
             embedded = self.prepared.work.embedded(task)
             self.embedded[task] = embedded or self._embed(task, label)
             for row, sequence in enumerate(self._sequences(task)):
-                self.known.setdefault(sequence, KnownEmbedding(task, row))
+                self.kept_embeddings.setdefault(sequence, KeptEmbedding(task, row))
         scores = []
         for task, label in labels.items():
             self.running = ("scoring", task)
@@ -205,7 +205,9 @@ class TaskRuns:
         work, folder = self.prepared.work, self.prepared.work.task(task)
         file = sequences_of([task], self.prepared.source, folder, self.prepared.runner.harness)
         sequences = self._sequences(task)
-        new = [row for row, sequence in enumerate(sequences) if sequence not in self.known]
+        new = [
+            row for row, sequence in enumerate(sequences) if sequence not in self.kept_embeddings
+        ]
         beside = self._further(task)
         runs = SandboxRuns(
             self.prepared, sum(task_embedded.seconds for task_embedded in self.embedded.values())
@@ -220,7 +222,7 @@ class TaskRuns:
             )
             embeddings = runs.embed(decoyed)
             values = embeddings.values[: len(new)] if new else None
-        matrix = task_matrix(task, sequences, values, self.known, work)
+        matrix = task_matrix(task, sequences, values, self.kept_embeddings, work)
         # Kept before it is named: a matrix without its entry is embedded again.
         work.keep_binary(
             folder / EMBEDDINGS,

@@ -334,9 +334,10 @@ def decide(
         reason = f"the last {len(aborted)} runs were aborted: {', '.join(aborted)}"
     elif not is_rescored:
         evidence, basis = Evidence.STALE, agreeing
+        row_digest, board_digest = scorer[:DIGEST_DIGITS], requirements.scorer[:DIGEST_DIGITS]
         reason = (
-            f"its scores are those of the scorer {scorer[:DIGEST_DIGITS]}..., that of the board is "
-            f"{requirements.scorer[:DIGEST_DIGITS]}...: `geneb-harness receipt-rescore` makes them again"
+            f"its scores are those of the scorer {row_digest}..., that of the board is "
+            f"{board_digest}...: `geneb-harness receipt-rescore` makes them again"
         )
     elif regimes := _reproduced(current, requirements):
         evidence, basis = Evidence.REPRODUCED, current
