@@ -19,6 +19,7 @@ Which level follows: none here. The signed record holds the outcome, and
 """
 
 import contextlib
+import json
 import os
 import shlex
 import time
@@ -38,10 +39,10 @@ from geneb_ci.audit.commit import (
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
 from geneb_ci.audit.compare.outcome import JOINT, TOLERANCE, AuditOutcome, objections
-from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.compare.tolerance import COPIES_MIN, tolerance_digest
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.envelope import key_id
-from geneb_ci.audit.record.keys import private_key
+from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
 from geneb_ci.audit.record.repository import AuditRepository, earlier_plans
 from geneb_ci.audit.record.signing import (
     audits_of,
@@ -52,9 +53,17 @@ from geneb_ci.audit.record.signing import (
     sign_start,
 )
 from geneb_ci.audit.record.statement import RERUN, Record, check_can_record, record_of
-from geneb_ci.audit.rerun.prepare import Machine, PreparedRerun, ready
-from geneb_ci.audit.rerun.workspace import Work, open_work
-from geneb_ci.audit.samples import OUTCOME, CommittedSubmission, Sample, TaskSample, sample_of
+from geneb_ci.audit.rerun.fresh import read_fresh_commitment
+from geneb_ci.audit.rerun.prepare import CUDA, Machine, PreparedRerun, ready
+from geneb_ci.audit.rerun.workspace import OPTION_OF, Work, open_work
+from geneb_ci.audit.samples import (
+    OUTCOME,
+    CommittedSubmission,
+    EmbeddingSample,
+    Sample,
+    TaskSample,
+    sample_of,
+)
 from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET
 from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.sampling.embedding_draw import recompute_any
@@ -70,16 +79,22 @@ from geneb_ci.common.config import Layout, cache_folder, is_practice
 from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem
 from geneb_ci.common.files import write_files
 from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.sandbox.levels import DEFAULT
+from reference_harness.formats.files import read_json
 from reference_harness.formats.text import Say, next_line
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 COMMITMENT, PLAN = "commitment.json", "plan.json"
+TYPED = "command.json"
+"""File of the work folder: where the command of the last call was typed, and its words."""
 SHOWN = "shown"
 """File of the work folder: the digest was shown, to be published. A dry run does not write it."""
 TO_BE_PUBLISHED = "to be published"
 """State of an audit whose commitment waits to be published."""
+LOOK = "geneb-ci next --as maintainer"
+"""Says whether a commitment is to be committed, published or drawn, and what follows a record."""
 OPTION_OF_COMMIT = "--extractor"
 """Option that `audit commit` has and `audit FILE` has not."""
 DIGITS = 16
@@ -124,6 +139,8 @@ class AuditProgress(NamedTuple):
     cost: str = ""
     """Lines of text, where nothing was rerun."""
     outcome: AnyOutcome | None = None
+    record: Path | None = None
+    """The signed record, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +172,11 @@ class Signing:
         refuse_unknown_run(result, self.layout)
         if self.key is None:
             return None
+        folder = self.audits / result.outcome.plan.commitment.model_id
+        earlier = {*folder.glob("*.json")}
         path = write_record(result, self.key, self.layout, self.audits)
-        self.say(f"wrote {path}" + (f", and {path.stem}{RERUN}" * bool(result.embeddings)))
+        written = f"wrote {path}" + (f", and {path.stem}{RERUN}" * bool(result.embeddings))
+        self.say(f"{path}: signed by an earlier call" if path in earlier else written)
         return path
 
 
@@ -184,7 +204,11 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
 
     with open_work(folder) as work:
         plan = begin_audit(work, commitment, request.committed_at, sample)
+        if not request.dry_run:
+            work.keep(TYPED, json.dumps([str(Path.cwd()), *shlex.split(request.command)]) + "\n")
         result = finished_outcome(work, plan, subject, sample)
+        if result is not None:
+            refuse_other_settings(request, work)
         if result is None:
             with ready(commitment, subject, layout, request.machine, work, say) as prepared:
                 setup = time.monotonic() - began
@@ -219,8 +243,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
             )
     agrees = result.outcome.verdict == "agrees"
     code = Exit.CLEAN if agrees else Exit.ERRORS
-    after = "" if path is None else _git(path.parent)
-    return AuditProgress(code, result.outcome.verdict, next=after, outcome=result.outcome)
+    return AuditProgress(code, result.outcome.verdict, outcome=result.outcome, record=path)
 
 
 def draw_plan(
@@ -415,6 +438,7 @@ def publish(
         show(
             "nothing was drawn: this digest was shown before, and when it became public is not "
             f"said: --committed-at is missing, as in `{again}`\n{practice}"
+            f"{next_line(LOOK)}\n"
         )
         return state
     show(
@@ -487,6 +511,40 @@ def finished_outcome(
     )
 
 
+def refuse_other_settings(request: AuditRequest, work: Work) -> None:
+    """Refuse options that a finished audit did not have, since its outcome would hide them.
+
+    What an option has by default is not asked for. Raises AuditRefused, and NothingChecked for a
+    commitment to a fresh set that cannot be read.
+    """
+    machine, begun = request.machine, work.settings()
+    fresh = machine.fresh_commitment and read_fresh_commitment(machine.fresh_commitment).sha256
+    asked = {
+        "fresh": fresh,
+        "level": machine.level if machine.level != DEFAULT else None,
+        "device": CUDA if machine.gpu else None,
+        "noise": machine.noise,
+        "copies": machine.copies if machine.copies != COPIES_MIN else None,
+    }
+    for name, value in asked.items():
+        if value in {None, getattr(begun, name)}:
+            continue
+        option, had = OPTION_OF[name], getattr(begun, name)
+        words = ["geneb-ci", "audit", "run", str(work.folder / PLAN)]
+        words += ["--fresh", str(machine.fresh)] if name == "fresh" else []
+        given = machine.fresh_commitment if name == "fresh" else value
+        words += ["--gpu"] if name == "device" else [option, str(given)]
+        words += ["--unsigned"] if request.key is None else ["--key", str(request.key)]
+        receipt = getattr(request.sample, "receipt", None)
+        words += ["--receipt", str(receipt)] if receipt is not None else []
+        raise AuditRefused(
+            f"this audit is finished, with {name} {had or 'none'}; asked for is {value}"
+            if name != "fresh"
+            else f"this audit is finished, and its fresh set is not {machine.fresh_commitment}",
+            f"leave out {option}, or rerun the same draw with it: {shlex.join(words)}",
+        )
+
+
 def refuse_other(commitment: Commitment, folder: Path) -> None:
     """Refuse `--committed-at` where another commitment of the model was shown, and not this one.
 
@@ -505,6 +563,28 @@ def refuse_other(commitment: Commitment, folder: Path) -> None:
             "check out what was committed to, or run the command without --committed-at and "
             "publish the new digest",
         )
+
+
+def published_command(commitment: Commitment, file: Path, committed_at: str, shown_on: str) -> str:
+    """Return the command that continues an audit whose commitment is public since a time.
+
+    It has the options of the call that showed the digest, where that was typed in this folder.
+    """
+    words = ["geneb-ci", "audit", str(file)]
+    for sample in (TaskSample, EmbeddingSample):
+        folder = default_work(commitment, sample.cache)
+        if (folder / SHOWN).exists() and not (folder / PLAN).exists():
+            words = typed_in(folder, Path.cwd()) or words
+    if "--key" not in words and "--unsigned" not in words and not os.environ.get(KEY_VARIABLE):
+        words += ["--key", "KEY.pem"]
+    return shlex.join([*words, "--committed-at", committed_at, "--shown-on", shown_on])
+
+
+def typed_in(work: Path, folder: Path) -> list[str]:
+    """Return the words of the last command of a work folder; none where typed elsewhere."""
+    raw = Work(work).read(TYPED)
+    typed: list[str] = [] if raw is None else read_json(raw, is_own=True)
+    return typed[1:] if typed[:1] == [str(folder.resolve())] else []
 
 
 def _was_published(folder: Path) -> bool:
@@ -592,9 +672,3 @@ def _plans_here(
             yield path
         else:
             say(f"{path}: a draw for another benchmark, {benchmark.name}: left out")
-
-
-def _git(path: Path) -> str:
-    name, message = os.path.relpath(path), f"Audit {path.name}"
-    commands = ["git", "add", name], ["git", "commit", "-m", message, name]
-    return " && ".join(map(shlex.join, commands))

@@ -51,6 +51,7 @@ from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
 from geneb_ci.render.audits import outcome_text, verification_json, verification_text
 from geneb_ci.render.results import Verifications
 from geneb_ci.render.table import wrapped_text
+from geneb_ci.situation.after_record import command_after_record
 from geneb_ci.submission.reading import FileKind, require_file
 from reference_harness.formats.text import next_line
 
@@ -232,12 +233,15 @@ def run_command(
         advice=advice if signer is None else "",
     )
     # Before anything is printed: a closed pipe must not lose the record.
-    if signing.record(result) is None and result.embeddings is not None and work is None:
+    record = signing.record(result)
+    if record is None and result.embeddings is not None and work is None:
         say("the embeddings, which a record needs beside it, are not kept: pass --work DIR")
     outcome = result.outcome
     click.echo(
         encoded(outcome) if format_ == "json" else outcome_text(outcome, _columns()), nl=False
     )
+    if record is not None:
+        say(next_line(command_after_record(record)))
     return Exit.CLEAN if outcome.verdict == "agrees" else Exit.ERRORS
 
 
