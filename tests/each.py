@@ -13,7 +13,9 @@ import pytest
 Ids = Iterable[str] | Callable[[Any], Any] | None
 
 
-def each(names: str | tuple[str, ...], cases: Iterable[Any], ids: Ids = None) -> Any:
+def each(
+    names: str | tuple[str, ...], cases: Iterable[Any], ids: Ids = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that calls a function with every case, as `parametrize` would.
 
     All cases are tried. The test raises BaseExceptionGroup with the errors, each with the name of

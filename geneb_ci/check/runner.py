@@ -30,7 +30,7 @@ from geneb_ci.submission.structure import Engine, check_structure
 from reference_harness.formats.files import text_at
 from reference_harness.formats.recognition import FOREIGN
 from reference_harness.formats.submission_terms import ENTRY_MEMBER
-from reference_harness.formats.text import quoted
+from reference_harness.formats.text import plural, quoted
 
 __all__ = ["Checker", "FileResult", "Report", "crash_message", "files_of", "named_files"]
 
@@ -245,7 +245,7 @@ def _first(rule: Rule, faults: list[Fault]) -> list[Fault]:
     *listed, cut = faults[:FINDINGS_MAX]
     more = len(faults) - len(listed)
     message = f"{more:,} more findings of {rule.id} are not listed; this is the first of them"
-    actual, expected = f"{len(faults)} findings", "none"
+    actual, expected = plural(len(faults), "finding"), "none"
     last = dataclasses.replace(
         cut, message=message, found=actual, expected=expected, unlisted=more - 1
     )

@@ -95,10 +95,10 @@ class SettingsClient:
 
     def set_value(self, path: str, value: str) -> None:
         """Set a variable. Raises Unseen or MissingScope without the right."""
-        place, _, name = path.rpartition("/")
+        collection, _, name = path.rpartition("/")
         is_new = self.get(path, _needs(path)) is None
         body = {"name": name, "value": value}
-        self.send("POST" if is_new else "PATCH", place if is_new else path, body)
+        self.send("POST" if is_new else "PATCH", collection if is_new else path, body)
 
     # Files of main.
 
