@@ -144,7 +144,8 @@ def test_the_record_itself_holds(place):
 def first_flip(field: str) -> dict[str, Any]:
     """Return the statement with one bit of a field flipped."""
     path = next(path for path in flip.leaves(STATEMENT) if flip.pointer(path) == field)
-    return flip.put_at(STATEMENT, path, next(flip.flips(flip.at(STATEMENT, path))))
+    found: dict[str, Any] = flip.put_at(STATEMENT, path, next(flip.flips(flip.at(STATEMENT, path))))
+    return found
 
 
 @each("field", FIELDS)
