@@ -162,8 +162,8 @@ def _size_and_sample(prepared: PreparedRerun, task: str) -> tuple[TaskSize, list
     if not sequences:
         raise NothingChecked(f"task {task} has no sequence", "pull its data again")
     some = random.Random(_SAMPLE_SEED).sample(sequences, min(SAMPLE, len(sequences)))  # noqa: S311
-    known = prepared.subject.benchmark.by_id[task].n_test
-    size = TaskSize(sequences=len(sequences), letters=sum(map(len, sequences)), test=known)
+    test_size = prepared.subject.benchmark.by_id[task].n_test
+    size = TaskSize(sequences=len(sequences), letters=sum(map(len, sequences)), test=test_size)
     return size, some
 
 

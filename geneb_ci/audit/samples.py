@@ -309,8 +309,8 @@ class EmbeddingSample:
         with self._files(drawn_from.receipt, say) as files:
             lacking = files.lacking(list(drawn_from.receipt.tasks))
         fresh = prepared.fresh.rows if prepared.fresh is not None else ()
-        own = sum(sequence.task in drawn_from.receipt.tasks for sequence in fresh)
-        return self.power_and_cost(drawn_from, prepared.commitment, benchmark, lacking, own)
+        fresh_count = sum(sequence.task in drawn_from.receipt.tasks for sequence in fresh)
+        return self.power_and_cost(drawn_from, prepared.commitment, benchmark, lacking, fresh_count)
 
     def power_and_cost(
         self,
@@ -419,12 +419,13 @@ def sample_by_name(
         raise UsageProblem(
             f"--sample {name!r} is not a kind of sample", f"pass one of {', '.join(SAMPLES)}"
         )
-    given = [option for option, value in other_options.items() if value is not None]
-    if given:
+    wrong_options = [option for option, value in other_options.items() if value is not None]
+    if wrong_options:
         needed = next(kind for kind in SAMPLES if kind != name)
         raise UsageProblem(
-            f"{' and '.join(given)}: expected a sample of {needed}, and this one is of {name}",
-            f"pass --sample {needed}, or leave {given[0]} out",
+            f"{' and '.join(wrong_options)}: expected a sample of {needed}, and this one is of "
+            f"{name}",
+            f"pass --sample {needed}, or leave {wrong_options[0]} out",
         )
     return sample
 

@@ -324,7 +324,7 @@ def queue_command(
         entry.file for entry, name in zip(entries, names, strict=True) if names.count(name) > 1
     ]:
         raise UsageProblem(f"{doubled[0]} is listed twice", "list each file once")
-    words = _given(ctx, options)
+    words = _option_words(ctx, options)
     for entry in entries:
         for device in devices or (None,):
             _check(entry, words, device)
@@ -351,7 +351,7 @@ def _check(entry: QueuedAudit, arguments: Sequence[str], device: str | None) -> 
 _CHECKED = ("committed_at", "key", "output", "unsigned", "gpu")
 
 
-def _given(ctx: click.Context, options: Mapping[str, Any]) -> list[str]:
+def _option_words(ctx: click.Context, options: Mapping[str, Any]) -> list[str]:
     """Return the options that were given on the command line, as words of it."""
     words: list[str] = []
     for option in ctx.command.params:
