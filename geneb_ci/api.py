@@ -78,7 +78,7 @@ class CheckReport(Report):
 
 @contextlib.contextmanager
 def _notebook_report() -> Iterator[None]:
-    """Let the report of SubmissionsRefused be one that a notebook shows."""
+    """Make the report of SubmissionsRefused one that a notebook shows."""
     from geneb_ci.board.board import SubmissionsRefused  # 0.3 s
 
     try:
@@ -109,9 +109,9 @@ def next_step(
 
     chosen_role = None
     if role is not None:
-        known = [str(value) for value in Role]
+        roles = [str(value) for value in Role]
         fix = "pass contributor or maintainer"
-        chosen_role = Role(exact_name(role, known, "role", fix))
+        chosen_role = Role(exact_name(role, roles, "role", fix))
     return step_in(Path.cwd(), chosen_role, repository, space, now or dt.datetime.now(dt.UTC))
 
 
@@ -144,7 +144,7 @@ def check(
     )
     layout = find(Path.cwd())
     rules = chosen_rule_ids((*layout.select, *select), (*layout.ignore, *ignore))
-    known = None if baseline is None else read_baseline(Path(baseline))
+    earlier_findings = None if baseline is None else read_baseline(Path(baseline))
     compared = against_of(None if against is None else os.fspath(against), find)
     if any(isinstance(source, bytes) for source in sources):
         report = _check_bytes(sources, rules, find, compared, engine)
@@ -154,8 +154,8 @@ def check(
         checker = _runner(rules, find, compared, engine, cache=cache, jobs=jobs)
         report = _check_files(files, lost, checker, progress)
     report.findings.sort(key=lambda finding: finding.sort_key())
-    if known is not None:
-        report.without(known, rules)
+    if earlier_findings is not None:
+        report.without(earlier_findings, rules)
     return report
 
 
@@ -263,8 +263,8 @@ def _check_bytes(
     """
     from geneb_ci.submission.reading import BYTES_MAX, too_large
 
-    (raw, *others) = sources
-    if others or not isinstance(raw, bytes):
+    (raw, *further_sources) = sources
+    if further_sources or not isinstance(raw, bytes):
         raise UsageProblem(
             f"{STDIN} is checked alone, and {len(sources)} are named",
             "check the files and standard input by two commands",
@@ -409,8 +409,8 @@ def verify(
     from geneb_ci.render.results import Verifications
     from geneb_ci.submission.reading import located
 
-    own = Path(submissions).resolve() if submissions is not None else None
-    repository = AuditRepository(find_layout(Path.cwd()), own)
+    submissions_folder = Path(submissions).resolve() if submissions is not None else None
+    repository = AuditRepository(find_layout(Path.cwd()), submissions_folder)
     files = named_records(map(Path, records)) or repository.files
     lost = [] if records else list(repository.lost())
     if not files and not lost:
@@ -480,8 +480,8 @@ def audit(
         return None if path is None else Path(path)
 
     paths = {"commitment": commitment, "work": work, "key": key, "output": output}
-    given: dict[str, Any] = {name: path_of(path) for name, path in paths.items()}
-    check_record_options(given["key"], given["output"], unsigned=unsigned)
+    path_options: dict[str, Any] = {name: path_of(path) for name, path in paths.items()}
+    check_record_options(path_options["key"], path_options["output"], unsigned=unsigned)
     layout = find_layout(Path.cwd())
     request = AuditRequest(
         file=Path(file),
@@ -500,7 +500,7 @@ def audit(
         shown_on=shown_on,
         command=again or f"geneb-ci audit {file}",
         has_remote=has_remote(layout.root),
-        **given,
+        **path_options,
     )
     return AuditResult(**audit_file(request, layout, say, show)._asdict())
 
@@ -619,9 +619,9 @@ def command(*words: PathLike) -> "CommandResult":
 
     from geneb_ci.render.results import CommandResult
 
-    done = subprocess.run(  # noqa: S603 (our own module)
+    process = subprocess.run(  # noqa: S603 (our own module)
         [sys.executable, "-m", "geneb_ci", *map(str, words)],
         stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False,
         env=os.environ | {"PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"},
     )  # fmt: skip
-    return CommandResult(done.returncode, done.stdout, done.stderr)
+    return CommandResult(process.returncode, process.stdout, process.stderr)

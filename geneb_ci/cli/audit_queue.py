@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from geneb_ci.audit.canonical import FORMAT
+from geneb_ci.audit.canonical import TIME_FORMAT
 from geneb_ci.cli.audit_draw import source_options
 from geneb_ci.cli.audit_file import QUEUED, check_options, file_command, record_options
 from geneb_ci.cli.main import echo
@@ -120,7 +120,7 @@ def _word_of(value: Any, position: str) -> str:  # of a TOML file
                 f"{position}: {value.isoformat()} is not a time in UTC, to the second",
                 "write it with its time zone: 2026-11-20T08:30:00Z",
             )
-        return value.astimezone(dt.UTC).strftime(FORMAT)
+        return value.astimezone(dt.UTC).strftime(TIME_FORMAT)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise UsageProblem(
             f"{position}: {value!r} is neither a text nor a whole number",
@@ -324,7 +324,7 @@ def queue_command(
         entry.file for entry, name in zip(entries, names, strict=True) if names.count(name) > 1
     ]:
         raise UsageProblem(f"{doubled[0]} is listed twice", "list each file once")
-    words = _given(ctx, options)
+    words = _option_words(ctx, options)
     for entry in entries:
         for device in devices or (None,):
             _check(entry, words, device)
@@ -351,7 +351,7 @@ def _check(entry: QueuedAudit, arguments: Sequence[str], device: str | None) -> 
 _CHECKED = ("committed_at", "key", "output", "unsigned", "gpu")
 
 
-def _given(ctx: click.Context, options: Mapping[str, Any]) -> list[str]:
+def _option_words(ctx: click.Context, options: Mapping[str, Any]) -> list[str]:
     """Return the options that were given on the command line, as words of it."""
     words: list[str] = []
     for option in ctx.command.params:

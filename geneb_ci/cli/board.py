@@ -175,8 +175,8 @@ def build_command(
         return _at(commit, out)
     code = _build(folder, out, more=more, parquet=parquet, jobs=jobs, cache=not no_cache)
     if code == Exit.CLEAN:
-        named = [] if folder is None else [str(folder)]
-        echo(next_line(shlex.join(["geneb-ci", "serve", *named])))
+        folder_words = [] if folder is None else [str(folder)]
+        echo(next_line(shlex.join(["geneb-ci", "serve", *folder_words])))
     return code
 
 

@@ -355,7 +355,9 @@ def _list_families(rules: "Sequence[AnyRule]") -> None:
     count = Counter((rule.family, rule.severity) for rule in rules)
     families = list(dict.fromkeys(rule.family for rule in rules))
     columns = ("family", *(f"{severity}s" for severity in Severity))
-    cells = [(one, *(f"{count[one, severity]}" for severity in Severity)) for one in families]
+    cells = [
+        (family, *(f"{count[family, severity]}" for severity in Severity)) for family in families
+    ]
     for line in Table(columns, cells, frozenset(columns[1:])).text_lines():
         click.echo(line)
     hint = f"{plural(len(rules), 'rule')}: `geneb-ci explain FAMILY` lists those of one, --all all"

@@ -130,7 +130,7 @@ def show_machine(*, network: bool) -> None:
             say(f"  {level}  {name}: {_state(level, Path(folder))}")
     say(f"number of processes limited by: {processes.kernel_holder()}")
     say(f"GPU devices: {', '.join(mounts.gpu_devices()) or 'none'}")
-    say(f"left from an earlier audit: {_left()}")
+    say(f"left from an earlier audit: {_leftovers()}")
     say("packages: " + ", ".join(f"{name} {_version(name)}" for name in PACKAGES))
     say(f"public beacon: {_beacon_state() if network else 'not tested (pass --network)'}")
 
@@ -149,7 +149,7 @@ def _state(level: int, folder: Path) -> str:
     )
 
 
-def _left() -> str:
+def _leftovers() -> str:
     try:
         processes.refuse_leftovers(processes.scratch_folder())
     except LeftOver as error:

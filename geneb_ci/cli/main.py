@@ -49,7 +49,7 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import and return a command; None if there is none of this name."""
-        cmd_name = self._known(cmd_name)
+        cmd_name = self._command_name(cmd_name)
         if cmd_name not in self.table:
             return None
         module = importlib.import_module(f"geneb_ci.cli.{self.table[cmd_name][0]}")
@@ -63,7 +63,7 @@ class LazyGroup(click.Group):
 
         click suggests only commands that are imported, and here none is.
         """
-        name = self._known(args[0])
+        name = self._command_name(args[0])
         if name not in self.table and not name.startswith("-"):
             import difflib  # most runs need no suggestion
 
@@ -76,7 +76,7 @@ class LazyGroup(click.Group):
         word = folded if folded in self.aliases else name  # the usage shows what was typed
         return super().resolve_command(ctx, [word, *args[1:]])
 
-    def _known(self, name: str) -> str:
+    def _command_name(self, name: str) -> str:
         """Return the name of a command, also of one in capitals; any other name as it is."""
         folded = name.casefold()
         command = (self.aliases | self.old_names).get(folded, folded)
@@ -188,9 +188,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _print_error(error.message, error.fix)
         return error.exit_code
     except click.ClickException as error:
-        shown = io.StringIO()
-        error.show(shown)
-        echo(shown.getvalue().removesuffix("\n"), err=True)
+        message = io.StringIO()
+        error.show(message)
+        echo(message.getvalue().removesuffix("\n"), err=True)
         return Exit.USAGE
     except (click.Abort, KeyboardInterrupt) as error:
         return _report_interruption(error)
@@ -342,20 +342,20 @@ class TimedWait:
     def __init__(self, label: str) -> None:
         self._label = label
         self._ended = threading.Event()
-        self._shown: threading.Thread | None = None
+        self._thread: threading.Thread | None = None
 
     def begin(self, seconds: float) -> None:
         """Begin; on a terminal the rest of `seconds` is shown, once `SILENT_SECONDS` has passed."""
         if sys.stderr.isatty():
             _fork_between_writes()
-            self._shown = threading.Thread(target=self._show, args=(seconds,), daemon=True)
-            self._shown.start()
+            self._thread = threading.Thread(target=self._show, args=(seconds,), daemon=True)
+            self._thread.start()
 
     def end(self) -> None:
         """End, and wait until nothing is shown."""
         self._ended.set()
-        if self._shown is not None:
-            self._shown.join()
+        if self._thread is not None:
+            self._thread.join()
 
     def _show(self, seconds: float) -> None:
         start = time.monotonic()

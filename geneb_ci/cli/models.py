@@ -115,7 +115,7 @@ def list_command(format_: str, *, is_whole: bool) -> None:
         try:
             entries[name] = required_entry(models, name)
         except BadConfiguration as error:
-            echo(f"{_shown(error.message)}\n  fix: {error.fix}", err=True)
+            echo(f"{_visible_line(error.message)}\n  fix: {error.fix}", err=True)
     if format_ == "json":
         click.echo(json.dumps({name: _summary(entry) for name, entry in entries.items()}, indent=1))
         return
@@ -135,7 +135,7 @@ def list_command(format_: str, *, is_whole: bool) -> None:
         blocks = Table(("model", "weights", "points open"), short).fitted_rows(row_width("-"))
         blocks = first_that_fit(blocks, LINES_MAX - 2)
     for line in itertools.chain(*blocks, left_out(len(rows) + 1 - len(blocks), "model")):
-        echo(_shown(line))
+        echo(_visible_line(line))
     echo(f"{plural(len(rows), 'model')}; `geneb-ci models show MODEL` prints one")
 
 
@@ -168,14 +168,16 @@ def show_command(model_id: str, format_: str, *, is_whole: bool) -> None:
         if table:
             lines += [f"{part}", *_lines(table, where)]
     columns, points = row_width("-"), open_points(read_entry.entry)
-    known = wrapped_text("\n".join(map(_shown, lines)), columns).splitlines()
+    fact_lines = wrapped_text("\n".join(map(_visible_line, lines)), columns).splitlines()
     last = wrapped_text(f"open: {'; '.join(points) if points else 'nothing'}", columns).splitlines()
-    shown = known if is_whole else known[: LINES_MAX - 1 - len(last)]
-    for line in itertools.chain(shown, left_out(len(known) - len(shown), "line"), last):
+    listed_lines = fact_lines if is_whole else fact_lines[: LINES_MAX - 1 - len(last)]
+    for line in itertools.chain(
+        listed_lines, left_out(len(fact_lines) - len(listed_lines), "line"), last
+    ):
         click.echo(line)
 
 
-def _shown(line: str) -> str:
+def _visible_line(line: str) -> str:
     """Return a line with what would move a cursor or reorder letters made visible."""
     return visible(line, len(line) * 10)
 
@@ -242,7 +244,7 @@ def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | 
         except GenebError as error:
             if models and isinstance(error, UsageProblem):
                 raise
-            echo(f"{name}: {_shown(error.message)}")
+            echo(f"{name}: {_visible_line(error.message)}")
             wrong += 1
             continue
         open_ = open_points(read_entry.entry)
@@ -253,7 +255,7 @@ def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | 
         unknown = [f"{fact}: {why}" for fact, why in unknowns(read_entry.entry).items()]
         for kind, points in (("open", open_), ("unknown", unknown), ("wrong", absent)):
             if points:
-                echo(_shown(f"{name}: {kind}: {'; '.join(points)}"))
+                echo(_visible_line(f"{name}: {kind}: {'; '.join(points)}"))
         differ = weights is not None and _compared(read_entry.entry, weights, name) > 0
         wrong += bool(absent) or differ
         complete += not open_ and not absent and not differ

@@ -70,12 +70,12 @@ def pack_command(
         )
     options = {"model_id": model_id, "display": display, "params": params, "url": url}
     meta_file = model_meta(results)
-    known = described_by(meta_file) | {k: v for k, v in options.items() if v is not None}
+    description = described_by(meta_file) | {k: v for k, v in options.items() if v is not None}
     benchmark = benchmark_of(find_layout(Path.cwd()))
     settings = meta_file.get("experiment_kwargs")
     packed = pack_results(logs, benchmark, settings if isinstance(settings, dict) else {})
     if not packed.broken or any(packed.results.values()):
-        _require(known, results)
+        _require(description, results)
     if not any(packed.results.values()):
         _print_unused(packed)
         raise NothingChecked(
@@ -85,11 +85,11 @@ def pack_command(
             else "name the folder of results_*.json, or of results of MTEB, with task ids of "
             "the benchmark as file names",
         )
-    model_id = str(known["model_id"])
+    model_id = str(description["model_id"])
     meta = {
-        "display": known["display"],
-        "params": known["params"],
-        "url": known.get("url", ""),
+        "display": description["display"],
+        "params": description["params"],
+        "url": description.get("url", ""),
         "zero_shot": zero_shot,
         "training_data": training_data,
         "provenance": "self-reported",

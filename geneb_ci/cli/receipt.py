@@ -37,7 +37,7 @@ from reference_harness.formats.text import Say, next_line, plural, silent
 
 _FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 _FOLDER = click.Path(path_type=Path, file_okay=False)
-_HERE = click.Path(path_type=Path, file_okay=False, exists=True)
+_EXISTING_FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 _BENCHMARK = click.option(
     "--benchmark",
     "definition",
@@ -74,13 +74,18 @@ def _names(arguments: tuple[str, ...]) -> tuple[str, ...]:
 @click.command()
 @_FILE
 @click.option(
-    "--receipt", "folder", type=_HERE, help="Folder of the receipt's files; else they are fetched."
+    "--receipt",
+    "folder",
+    type=_EXISTING_FOLDER,
+    help="Folder of the receipt's files; else they are fetched.",
 )
 @_MIRROR
 @click.option(
     "--cache", type=_FOLDER, help="Keep what is fetched here; else one task at a time is held."
 )
-@click.option("--data", type=_HERE, help="Folder of task data; the practice benchmark needs none.")
+@click.option(
+    "--data", type=_EXISTING_FOLDER, help="Folder of task data; the practice benchmark needs none."
+)
 @_BENCHMARK
 @_TASKS
 @click.option(
@@ -179,7 +184,11 @@ def pull_command(
 @click.command()
 @_FILE
 @click.option(
-    "--receipt", "folder", type=_HERE, required=True, help="Folder of the receipt's files."
+    "--receipt",
+    "folder",
+    type=_EXISTING_FOLDER,
+    required=True,
+    help="Folder of the receipt's files.",
 )
 @click.option(
     "--repo", required=True, metavar="OWNER/NAME", help="Data set on the Hub; it has to exist."
@@ -248,7 +257,7 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
         raise UsageProblem(
             "this folder is in no repository with a policy", "run it in the board's repository"
         )
-    before = seen = seen_receipts(layout)
+    before = after = seen_receipts(layout)
     lost, looked, unread = 0, 0, 0
     for path in files_of(paths or [Path()]):
         submission, _ = check_structure(read_document(path, spans=False).value)
@@ -262,13 +271,13 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
         missing = missing_files(receipt)
         looked, lost = looked + 1, lost + bool(missing)
         _echo(f"{path}: {missing or 'there'}")
-        seen = updated_notes(seen, submission.model_id, receipt.root, today, is_there=not missing)
+        after = updated_notes(after, submission.model_id, receipt.root, today, is_there=not missing)
     if looked:
         echo(f"{plural(looked, 'published receipt')}, {lost} not there")
     else:
         echo("no submission that can be read has a published receipt")
-    if is_written and notes is not None and seen != before:
-        write_seen(notes, seen)
+    if is_written and notes is not None and after != before:
+        write_seen(notes, after)
         echo(f"wrote {notes}")
     if lost:
         return Exit.ERRORS

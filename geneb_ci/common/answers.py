@@ -18,5 +18,5 @@ def earlier_answers(root: Path) -> dict[str, str]:
         values = tomllib.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise UsageProblem(f"{path}: {error}", "delete it, and pass the options again") from error
-    known = {key: "true" if value is True else value for key, value in values.items()}
-    return {key: value for key, value in known.items() if isinstance(value, str)}
+    as_words = {key: "true" if value is True else value for key, value in values.items()}
+    return {key: value for key, value in as_words.items() if isinstance(value, str)}

@@ -333,10 +333,10 @@ def _require(settings: Settings, key: str, path: Path) -> None:
     else:
         wrong = "" if key in _FILES or stat.S_ISDIR(mode) else "is not a folder"
     if wrong:
-        raise BadConfiguration(f"{path}: {wrong}{_named(settings, key)}", f"correct {key}")
+        raise BadConfiguration(f"{path}: {wrong}{_origin_text(settings, key)}", f"correct {key}")
 
 
-def _named(settings: Settings | None, key: str) -> str:
+def _origin_text(settings: Settings | None, key: str) -> str:
     if settings is None or key not in settings.paths:
         return ""
     return f" (set by {TABLE} {key} in {settings.path})"
@@ -349,7 +349,7 @@ def naming(layout: Layout, key: str) -> Iterator[None]:
         yield
     except BadConfiguration as error:
         raise BadConfiguration(
-            f"{error.message}{_named(layout.settings, key)}", error.fix
+            f"{error.message}{_origin_text(layout.settings, key)}", error.fix
         ) from error
 
 

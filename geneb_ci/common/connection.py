@@ -90,8 +90,8 @@ class _BoundedReader(io.BufferedReader):
 
 
 class _PacedResponse(http.client.HTTPResponse):
-    def __init__(self, sock: socket.socket, *given: Any, **named: Any) -> None:
-        super().__init__(sock, *given, **named)
+    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
         self.fp = _BoundedReader(_PacedStream(self.fp.detach()))
 
 

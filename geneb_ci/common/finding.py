@@ -114,12 +114,12 @@ def first_and_more(items: list[str], limit: int = 5) -> str:
 
 def percent(share: float) -> str:
     """Return a share as "12 %"; only all is "100 %", and only none "0 %"."""
-    shown = f"{100 * share:.0f}"
-    if shown == "100" and share < 1:
+    rounded = f"{100 * share:.0f}"
+    if rounded == "100" and share < 1:
         return f"{math.floor(1000 * share) / 10} %"
-    if shown == "0" and share > 0:
+    if rounded == "0" and share > 0:
         return f"{math.ceil(1000 * share) / 10} %"
-    return f"{shown} %"
+    return f"{rounded} %"
 
 
 NEAR = 0.6
@@ -128,8 +128,8 @@ NEAR = 0.6
 
 def near(name: str, known_names: list[str]) -> str:
     """Return a suggestion of the most similar known name, or ""; letter case does not matter."""
-    meant = nearest(name, known_names)
-    return "" if meant is None else f'; did you mean "{meant}"?'
+    nearest_name = nearest(name, known_names)
+    return "" if nearest_name is None else f'; did you mean "{nearest_name}"?'
 
 
 def nearest(name: str, known_names: list[str]) -> str | None:
@@ -146,11 +146,11 @@ def nearest(name: str, known_names: list[str]) -> str | None:
 def near_member(name: str, known_names: Iterable[str], present: Container[str]) -> str:
     """Return a suggestion of a missing member, or else which one of a near name is there, or ""."""
     members = [*known_names]
-    missing = near(name, [known for known in members if known not in present])
+    missing = near(name, [member for member in members if member not in present])
     if missing:
         return missing
-    meant = nearest(name, members)
-    return "" if meant is None else f'; "{meant}" is there already'
+    nearest_member = nearest(name, members)
+    return "" if nearest_member is None else f'; "{nearest_member}" is there already'
 
 
 RENAMED_MAX = 3
@@ -165,16 +165,16 @@ def renaming(unknown: Iterable[str], missing: Iterable[str], fix: str) -> str:
 
     Where others are missing too, it ends in their `fix`.
     """
-    left, pairs = [*missing], []
-    for name in [*unknown][:HINTS_MAX] if left else ():
-        meant = nearest(name, left)
-        if meant is not None:
-            left.remove(meant)
-            pairs.append(f"{quoted(name)} to {quoted(meant)}")
+    unmatched, pairs = [*missing], []
+    for name in [*unknown][:HINTS_MAX] if unmatched else ():
+        nearest_name = nearest(name, unmatched)
+        if nearest_name is not None:
+            unmatched.remove(nearest_name)
+            pairs.append(f"{quoted(name)} to {quoted(nearest_name)}")
     if not pairs:
         return ""
-    others = f" {fix}" if left and fix else ""
-    return f"Rename {first_and_more(pairs, RENAMED_MAX)}, if that is meant.{others}"
+    further_fix = f" {fix}" if unmatched and fix else ""
+    return f"Rename {first_and_more(pairs, RENAMED_MAX)}, if that is meant.{further_fix}"
 
 
 def known_name(name: str, known_names: Iterable[str]) -> str | None:

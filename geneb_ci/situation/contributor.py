@@ -26,7 +26,7 @@ class ProblemCounts(NamedTuple):
     """The first message."""
 
     @property
-    def named(self) -> str:
+    def with_rules(self) -> str:
         """The number of findings with the rules."""
         return f"{self.number} ({first_and_more(list(self.rules))})"
 
@@ -115,8 +115,8 @@ class BranchState(CloneState):
     """Errors of the server's verdict on the last commit."""
     receipt: ReceiptFacts | None = None
     pull: OpenPull | None = None
-    asked: str = ""
-    """OWNER/NAME of the repository that GitHub was asked for; "" where it was not asked."""
+    github_repository: str = ""
+    """OWNER/NAME of the repository whose pull requests were read; "" where none were."""
 
     @property
     def model(self) -> str:
@@ -252,7 +252,7 @@ def _unchanged(state: BranchState) -> Iterator[str]:
 
 def _row_errors(state: BranchState) -> Iterator[str]:
     yield state.title
-    yield f"{state.row}: errors: {state.row_errors.named}"
+    yield f"{state.row}: errors: {state.row_errors.with_rules}"
     yield f"the first: {state.row_errors.first}"
     if state.is_fixable:
         yield "some of it can be repaired in one way only, which --fix does"
@@ -279,7 +279,7 @@ def _write_card(state: BranchState) -> str:
 
 def _card_errors(state: BranchState) -> Iterator[str]:
     yield state.title
-    yield f"{state.card}: errors: {state.card_errors.named}"
+    yield f"{state.card}: errors: {state.card_errors.with_rules}"
     yield f"the first: {state.card_errors.first}"
 
 
@@ -344,7 +344,7 @@ def _pending(state: BranchState) -> Iterator[str]:
     yield state.title
     yield f"{state.row or 'the submission'} passes, and is not committed"
     if state.warnings.number:
-        yield f"warnings: {state.warnings.named}; they stop nothing, explain them in the card"
+        yield f"warnings: {state.warnings.with_rules}; they stop nothing, explain them in the card"
     yield from _uncommitted(state)
 
 
@@ -376,7 +376,7 @@ def _merge(state: BranchState) -> str:
 
 def _refused_change(state: BranchState) -> Iterator[str]:
     yield state.title
-    yield f"the server would refuse the last commit: errors: {state.verdict.named}"
+    yield f"the server would refuse the last commit: errors: {state.verdict.with_rules}"
     yield f"the first: {state.verdict.first}"
 
 
@@ -399,7 +399,7 @@ def _unpushed(state: BranchState) -> Iterator[str]:
 
 def _warned(state: BranchState) -> Iterator[str]:
     if state.warnings.number:
-        yield f"warnings: {state.warnings.named}; they stop nothing, explain them in the card"
+        yield f"warnings: {state.warnings.with_rules}; they stop nothing, explain them in the card"
 
 
 def _strays(state: BranchState) -> Iterator[str]:
@@ -422,8 +422,8 @@ def _pushed(state: BranchState) -> Iterator[str]:
     yield f"the branch is pushed to {state.tree.upstream}, and passes"
     yield from _warned(state)
     yield from _strays(state)
-    if state.asked:
-        yield f"{state.asked} has no open pull request of this commit"
+    if state.github_repository:
+        yield f"{state.github_repository} has no open pull request of this commit"
     else:
         yield "whether it has a pull request: not looked at (--repo OWNER/NAME, with GH_TOKEN)"
 
@@ -448,7 +448,7 @@ def _open(state: BranchState) -> Iterator[str]:
 
 def _view(state: BranchState) -> str:
     number = str(state.pull.number) if state.pull is not None else ""
-    return _join("gh", "pr", "view", number, "--repo", state.asked, "--comments")
+    return _join("gh", "pr", "view", number, "--repo", state.github_repository, "--comments")
 
 
 def _has_own(state: BranchState) -> bool:

@@ -12,7 +12,7 @@ from geneb_ci.situation.table import Situation
 from geneb_ci.situation.work_tree import CloneState
 from reference_harness.formats.text import plural
 
-SHOWN = 3
+LISTED_MAX = 3
 """Rows and paths of a list that are named."""
 DIGITS = 12
 KEYS = "leaderboard/policy/keys.json"
@@ -189,7 +189,7 @@ class BoardState(CloneState):
 
 
 def _listed(paths: tuple[str, ...]) -> str:
-    return first_and_more(list(paths), SHOWN)
+    return first_and_more(list(paths), LISTED_MAX)
 
 
 def _outside(_: BoardState) -> Iterator[str]:
@@ -491,7 +491,7 @@ def _candidate(state: BoardState) -> Iterator[str]:
             yield f"its last audit was withdrawn: {first.withdrawn}"
         after = [row.model for row in state.queue if row is not first and not row.refusal]
         if after:
-            yield f"then {first_and_more(after, SHOWN)}"
+            yield f"then {first_and_more(after, LISTED_MAX)}"
     yield from _refusals(state)
     yield from _not_looked(state)
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from geneb_ci.audit.canonical import FORMAT, moment_of, seconds_of
+from geneb_ci.audit.canonical import TIME_FORMAT, moment_of, seconds_of
 from geneb_ci.audit.commit import commit, read_submission
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.tolerance import tolerance_digest
@@ -135,7 +135,7 @@ class BoardReader:
         except UsageProblem:
             return None
         name = os.path.relpath(path, self.root) if path.is_relative_to(self.root) else str(path)
-        moment = self.now.strftime(FORMAT)
+        moment = self.now.strftime(TIME_FORMAT)
         entry = entry_of(raw, "NAME", moment)
         listed = self.audits.keys.get(entry.keyid)
         if not isinstance(listed, TrustedKey):
@@ -151,7 +151,9 @@ class BoardReader:
         lost = self.audits.history.lost
         for name, reason in lost.items():
             path = f"{self.folder}/{name}"
-            return LostStatement(path, reason, self._commit_of(path, self._named(name)), len(lost))
+            return LostStatement(
+                path, reason, self._commit_of(path, self._digests_of(name)), len(lost)
+            )
         return self._lost_here()
 
     def _lost_here(self) -> LostStatement | None:
@@ -165,17 +167,19 @@ class BoardReader:
         committed = {file.path for file in self.repository.tree(self.tree.head, (self.folder,))}
         for path in self.tree.changed_files:
             name = path.removeprefix(prefix)
-            if path not in committed or self.audits.history.digests.get(name) in self._named(name):
+            if path not in committed or self.audits.history.digests.get(name) in self._digests_of(
+                name
+            ):
                 continue  # it is new, or what was restored
             change = "changed" if (self.root / path).is_file() else "deleted"
             reason = f"{name} was {change} since the last commit"
             return LostStatement(path, reason, self.tree.head, 1)
         return None
 
-    def _named(self, name: str) -> set[str]:
+    def _digests_of(self, name: str) -> set[str]:
         """Return the digests by which other statements name a statement."""
         heads = (file.heads or {} for file in self.audits.history.files.values())
-        return {named[name] for named in heads if name in named}
+        return {digest_by_name[name] for digest_by_name in heads if name in digest_by_name}
 
     def _commit_of(self, path: str, digests: set[str]) -> str:
         """Return the newest commit in which a file has one of these digests; "" without one."""

@@ -78,7 +78,7 @@ def _of_contributor(layout: Layout, repository: str | None) -> NextStep:
         from geneb_ci.situation.servers import pull_of  # the extra `github`
 
         pull = pull_of(repository, state.tree.head)
-        state = dataclasses.replace(state, pull=pull, asked=repository)
+        state = dataclasses.replace(state, pull=pull, github_repository=repository)
     return decide(Role.CONTRIBUTOR, state, contributor.TABLE)
 
 

@@ -50,7 +50,7 @@ FILES_KEPT = 16
 _RAW_BYTES = 32  # of an Ed25519 public key, RFC 8032
 Address = Annotated[str, Field(pattern=r"^https://[!-~]+$", max_length=500)]
 """An address as a certificate has it: compared letter by letter."""
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_GROUP_AND_WORLD = stat.S_IRWXG | stat.S_IRWXO
 
 
 class TrustedSigner(StrictModel):
@@ -382,7 +382,7 @@ def private_key(path: Path | None) -> "Ed25519PrivateKey":
         mode = Path(name).stat().st_mode
     except NotReadable as error:
         raise UsageProblem(f"{name}: {error.reason}", "check the path of the key") from error
-    if mode & _OTHERS:
+    if mode & _GROUP_AND_WORLD:
         raise UsageProblem(
             f"{name}: other users may read this key: mode {stat.S_IMODE(mode):04o}, expected 0600",
             f"chmod 600 {name}",
