@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import click
 
 from geneb_ci.api import verify
-from geneb_ci.audit.canonical import FORMAT
+from geneb_ci.audit.canonical import TIME_FORMAT
 from geneb_ci.audit.commit import commit, read_submission
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.events import withdrawal_of
@@ -334,7 +334,7 @@ def _exit_code(results: Verifications) -> Exit:
 )
 def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
     """Withdraw the audit RECORD: write a signed withdrawal next to it. The record is kept."""
-    now = datetime.now(UTC).strftime(FORMAT)
+    now = datetime.now(UTC).strftime(TIME_FORMAT)
     require_file(record, FileKind.RECORD)
     file = record.resolve()
     raw, signer = read_record(file), private_key(key)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from geneb_ci.audit.canonical import FORMAT
+from geneb_ci.audit.canonical import TIME_FORMAT
 from geneb_ci.cli.audit_draw import source_options
 from geneb_ci.cli.audit_file import QUEUED, check_options, file_command, record_options
 from geneb_ci.cli.main import echo
@@ -120,7 +120,7 @@ def _word_of(value: Any, position: str) -> str:  # of a TOML file
                 f"{position}: {value.isoformat()} is not a time in UTC, to the second",
                 "write it with its time zone: 2026-11-20T08:30:00Z",
             )
-        return value.astimezone(dt.UTC).strftime(FORMAT)
+        return value.astimezone(dt.UTC).strftime(TIME_FORMAT)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise UsageProblem(
             f"{position}: {value!r} is neither a text nor a whole number",

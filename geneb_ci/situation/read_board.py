@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from geneb_ci.audit.canonical import FORMAT, moment_of, seconds_of
+from geneb_ci.audit.canonical import TIME_FORMAT, moment_of, seconds_of
 from geneb_ci.audit.commit import commit, read_submission
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.tolerance import tolerance_digest
@@ -135,7 +135,7 @@ class BoardReader:
         except UsageProblem:
             return None
         name = os.path.relpath(path, self.root) if path.is_relative_to(self.root) else str(path)
-        moment = self.now.strftime(FORMAT)
+        moment = self.now.strftime(TIME_FORMAT)
         entry = entry_of(raw, "NAME", moment)
         listed = self.audits.keys.get(entry.keyid)
         if not isinstance(listed, TrustedKey):

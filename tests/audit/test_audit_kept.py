@@ -13,7 +13,7 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.statement import record_files
 from geneb_ci.audit.sampling.plan import committed_text, read_commitment
-from geneb_ci.audit.workflow import refuse_other
+from geneb_ci.audit.workflow import refuse_time_of_other_commitment
 from geneb_ci.cli.main import main
 from tests.audit.examples import task_plan
 from tests.audit.file_place import GO, MODEL, TASKS, made, work_of
@@ -158,7 +158,7 @@ def test_a_draw_of_another_repository_is_left_out(place: Installed, work: Path) 
     finally:
         shutil.rmtree(other)
     assert done.returncode == 0, done.stderr
-    assert "a draw for another benchmark, practice: left out" in done.stderr
+    assert "left out, a draw for another benchmark, practice" in done.stderr
     assert task_plan(work / "plan.json").earlier == []
 
 
@@ -177,12 +177,12 @@ def folder_with(cache: Path, version: str, *names: str) -> tuple[Commitment, Pat
 def test_only_a_digest_that_was_shown_binds_the_next_call(tmp_path: Path, shown: str) -> None:
     dry, dry_folder = folder_with(tmp_path, "a dry run")
     other, other_folder = folder_with(tmp_path, "another dry run")
-    refuse_other(dry, dry_folder)
-    refuse_other(other, other_folder)
+    refuse_time_of_other_commitment(dry, dry_folder)
+    refuse_time_of_other_commitment(other, other_folder)
     (dry_folder / shown).touch()
-    refuse_other(dry, dry_folder)
+    refuse_time_of_other_commitment(dry, dry_folder)
     with pytest.raises(AuditRefused) as caught:
-        refuse_other(other, other_folder)
+        refuse_time_of_other_commitment(other, other_folder)
     assert caught.value.message == (
         f"--committed-at is the time of commitment {dry.sha256}, which was shown here; the files "
         f"now make commitment {other.sha256}, with another submission"
