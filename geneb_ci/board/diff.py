@@ -36,17 +36,17 @@ class Estimates:
     """Macro MCC of rows. One that stands on several boards is estimated once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str, str], Estimate] = {}
+        self._estimates: dict[tuple[str, str, str], Estimate] = {}
 
     def of(self, submission: Submission, regime: str, benchmark: Benchmark) -> Estimate:
         """Return the estimate of a row, which is computed once."""
         from geneb_ci.board.uncertainty import row_scores  # of the extra `build`
 
         key = (benchmark.sha256, regime, submission.model_dump_json())
-        if key not in self._known:
+        if key not in self._estimates:
             scores = row_scores(submission, regime, benchmark)
-            self._known[key] = Estimate(scores.values[0], scores.variance[0], scores.freedom[0])
-        return self._known[key]
+            self._estimates[key] = Estimate(scores.values[0], scores.variance[0], scores.freedom[0])
+        return self._estimates[key]
 
 
 class RegimePlace(NamedTuple):

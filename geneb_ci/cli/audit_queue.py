@@ -5,7 +5,6 @@ import json
 import os
 import queue
 import subprocess
-import sys
 import tempfile
 import threading
 import tomllib
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from geneb_ci.audit.canonical import FORMAT
+from geneb_ci.audit.canonical import TIME_FORMAT
 from geneb_ci.cli.audit_draw import source_options
 from geneb_ci.cli.audit_file import QUEUED, check_options, file_command, record_options
 from geneb_ci.cli.main import echo
@@ -25,6 +24,7 @@ from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from reference_harness.formats.files import NotReadable, read_text
+from reference_harness.formats.processes import module_command
 from reference_harness.formats.text import next_line, plural, quoted
 
 LIST_BYTES_MAX = 1_000_000
@@ -133,7 +133,7 @@ def _word_of(value: Any, position: str) -> str:  # of a TOML file
                 f"{position}: {value.isoformat()} is not a time in UTC, to the second",
                 "write it with its time zone: 2026-11-20T08:30:00Z",
             )
-        return value.astimezone(dt.UTC).strftime(FORMAT)
+        return value.astimezone(dt.UTC).strftime(TIME_FORMAT)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise UsageProblem(
             f"{position}: {value!r} is neither a text nor a whole number",
@@ -180,19 +180,12 @@ class _Queue:
     def _run(self, number: int, entry: QueuedAudit, device: str | None) -> AuditEnd:
         report = self._folder / f"{number}.json"
         words = [*self._arguments, *entry.arguments, *(["--device", device] if device else [])]
-        command = [sys.executable, "-m", "geneb_ci", "audit", "file", entry.file, *words]
+        command = [*module_command("geneb_ci"), "audit", "file", entry.file, *words]
         if self._cluster:
             gpu_options = ["--gpu"] if (device or "").startswith("cuda") else []
-            command[:0] = [
-                sys.executable,
-                "-m",
-                "reference_harness",
-                "elsewhere",
-                *gpu_options,
-                "--",
-            ]
+            command[:0] = [*module_command("reference_harness"), "elsewhere", *gpu_options, "--"]
         last_message = ""
-        environment = os.environ | {"PYTHONSAFEPATH": "1", QUEUED: str(report)}
+        environment = os.environ | {QUEUED: str(report)}
         with subprocess.Popen(  # noqa: S603 (our own module)
             command,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.PIPE,
@@ -348,7 +341,7 @@ def queue_command(
         entry.file for entry, name in zip(entries, names, strict=True) if names.count(name) > 1
     ]:
         raise UsageProblem(f"{repeated_files[0]} is listed twice", "list each file once")
-    arguments = _given_words(ctx, options)
+    arguments = _option_words(ctx, options)
     for entry in entries:
         for device in devices or (None,):
             _check(entry, arguments, device)
@@ -375,7 +368,7 @@ def _check(entry: QueuedAudit, arguments: Sequence[str], device: str | None) -> 
 _CHECKED_OPTIONS = ("committed_at", "key", "output", "unsigned", "gpu")
 
 
-def _given_words(ctx: click.Context, options: Mapping[str, Any]) -> list[str]:
+def _option_words(ctx: click.Context, options: Mapping[str, Any]) -> list[str]:
     """Return the options that the user typed, as words of a command line."""
     words: list[str] = []
     for option in ctx.command.params:

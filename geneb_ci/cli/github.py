@@ -82,7 +82,7 @@ def reconcile_command(
     """
     head_sha, group = _sha(head_sha), _sha(group)
     layout = find_layout(Path.cwd())
-    is_single = any(given is not None for given in (pr, head_sha, commented))
+    is_single = any(option is not None for option in (pr, head_sha, commented))
     with connect(repo, author=author_id) as github:
         sha = group or (head_sha if pr is None else None)
         if sha is not None and has_verdict(github, sha):

@@ -50,7 +50,7 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import and return a command; None if no command has this name."""
-        cmd_name = self._present_name(cmd_name)
+        cmd_name = self._command_name(cmd_name)
         if cmd_name not in self.table:
             return None
         module = importlib.import_module(f"geneb_ci.cli.{self.table[cmd_name][0]}")
@@ -64,7 +64,7 @@ class LazyGroup(click.Group):
 
         click itself suggests only imported commands, and no command is imported here.
         """
-        name = self._present_name(args[0])
+        name = self._command_name(args[0])
         if name not in self.table and not name.startswith("-"):
             import difflib  # most runs need no suggestion
 
@@ -79,7 +79,7 @@ class LazyGroup(click.Group):
         word = folded if folded in self.aliases else name  # the usage shows what was typed
         return super().resolve_command(ctx, [word, *args[1:]])
 
-    def _present_name(self, name: str) -> str:
+    def _command_name(self, name: str) -> str:
         """Return the name of the command that `name` means; `name` itself if it means none."""
         folded = name.casefold()
         command = (self.aliases | self.old_names).get(folded, folded)
@@ -422,7 +422,13 @@ NARROWEST = 40
 
 HELP = ((), ("-h",), ("--help",))
 """Arguments with which a command of the harness prints its help."""
-HARNESS = (sys.executable, "-m", "reference_harness", "--program", "geneb-ci")  # named in its help
+
+
+def harness_words() -> list[str]:
+    """Return the words that start the harness, which names this program in its help."""
+    from reference_harness.formats.processes import module_command  # typing, for `check`
+
+    return [*module_command("reference_harness"), "--program", "geneb-ci"]
 
 
 def run_harness(name: str, *arguments: str) -> int:
@@ -432,7 +438,7 @@ def run_harness(name: str, *arguments: str) -> int:
     """
     import subprocess  # 5 ms that `check` does not need
 
-    command = [*HARNESS, name, *arguments]
+    command = [*harness_words(), name, *arguments]
     if os.name == "posix" and arguments not in HELP:
         sys.stdout.flush()
         os.execv(sys.executable, command)  # noqa: S606 (our own module)

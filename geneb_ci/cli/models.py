@@ -119,7 +119,7 @@ def list_command(format_: str, *, is_whole: bool) -> None:
         try:
             entries[name] = required_entry(models, name)
         except BadConfiguration as error:
-            echo(f"{_visible(error.message)}\n  fix: {error.fix}", err=True)
+            echo(f"{_visible_line(error.message)}\n  fix: {error.fix}", err=True)
     if format_ == "json":
         click.echo(json.dumps({name: _summary(entry) for name, entry in entries.items()}, indent=1))
         return
@@ -139,7 +139,7 @@ def list_command(format_: str, *, is_whole: bool) -> None:
         blocks = Table(("model", "weights", "points open"), short_rows).fitted_rows(row_width("-"))
         blocks = first_that_fit(blocks, LINES_MAX - 2)
     for line in itertools.chain(*blocks, left_out(len(rows) + 1 - len(blocks), "model")):
-        echo(_visible(line))
+        echo(_visible_line(line))
     echo(f"{plural(len(rows), 'model')}; `geneb-ci models show MODEL` prints one")
 
 
@@ -172,7 +172,7 @@ def show_command(model_id: str, format_: str, *, is_whole: bool) -> None:
         if table:
             lines += [f"{part}", *_lines(table, address_by_file)]
     columns, points = row_width("-"), open_points(read_entry.entry)
-    lines_fitted = wrapped_text("\n".join(map(_visible, lines)), columns).splitlines()
+    lines_fitted = wrapped_text("\n".join(map(_visible_line, lines)), columns).splitlines()
     last_lines = wrapped_text(
         f"open: {'; '.join(points) if points else 'nothing'}", columns
     ).splitlines()
@@ -183,7 +183,7 @@ def show_command(model_id: str, format_: str, *, is_whole: bool) -> None:
         click.echo(line)
 
 
-def _visible(line: str) -> str:
+def _visible_line(line: str) -> str:
     """Return a line with escapes for characters that move the cursor or reorder letters."""
     return visible(line, len(line) * 10)
 
@@ -252,7 +252,7 @@ def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | 
         except GenebError as error:
             if models and isinstance(error, UsageProblem):
                 raise
-            echo(f"{name}: {_visible(error.message)}")
+            echo(f"{name}: {_visible_line(error.message)}")
             invalid_count += 1
             continue
         open_facts = open_points(read_entry.entry)
@@ -263,7 +263,7 @@ def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | 
         unknown_facts = [f"{fact}: {why}" for fact, why in unknowns(read_entry.entry).items()]
         for kind, points in (("open", open_facts), ("unknown", unknown_facts), ("wrong", faults)):
             if points:
-                echo(_visible(f"{name}: {kind}: {'; '.join(points)}"))
+                echo(_visible_line(f"{name}: {kind}: {'; '.join(points)}"))
         has_differing_files = (
             weights is not None and _differing_files(read_entry.entry, weights, name) > 0
         )

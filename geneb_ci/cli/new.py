@@ -133,7 +133,7 @@ _COUNT = click.IntRange(0, PARAMS_MAX)
 )
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
 def new_command(
-    repository: str, revision: str | None, module: bool, force: bool, **given: object
+    repository: str, revision: str | None, module: bool, force: bool, **options: object
 ) -> None:
     """Write the first files of MODEL_ID, a model on the Hub such as OWNER/NAME.
 
@@ -142,8 +142,8 @@ def new_command(
     and no code of the repository is run. Facts that it does not state are asked; without a
     terminal, an error names all missing options.
     """
-    if given["model_id"] is not None:
-        refuse_bad_id(str(given["model_id"]))
+    if options["model_id"] is not None:
+        refuse_bad_id(str(options["model_id"]))
     layout = find_layout(Path.cwd())
     folders = _folders(layout)
     model = hub_model(repository, revision)
@@ -153,7 +153,7 @@ def new_command(
             "decoder",
             "pass --module: the module that it writes takes the states of the encoder",
         )
-    model_answers = _answers(model, given)
+    model_answers = _answers(model, options)
     extractor = "builtin:huggingface"
     if module:
         extractors = folders["extractors"].relative_to(layout.root)

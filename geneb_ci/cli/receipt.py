@@ -37,7 +37,7 @@ from reference_harness.formats.text import Say, next_line, plural, silent
 
 _FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 _FOLDER = click.Path(path_type=Path, file_okay=False)
-_HERE = click.Path(path_type=Path, file_okay=False, exists=True)
+_EXISTING_FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 _BENCHMARK = click.option(
     "--benchmark",
     "definition",
@@ -76,7 +76,7 @@ def _names(arguments: tuple[str, ...]) -> tuple[str, ...]:
 @click.option(
     "--receipt",
     "folder",
-    type=_HERE,
+    type=_EXISTING_FOLDER,
     help="Folder with the receipt's files; fetched unless given.",
 )
 @_MIRROR
@@ -85,7 +85,9 @@ def _names(arguments: tuple[str, ...]) -> tuple[str, ...]:
     type=_FOLDER,
     help="Folder that keeps fetched files; default: keep the file of one task at a time.",
 )
-@click.option("--data", type=_HERE, help="Folder of task data; the practice benchmark needs none.")
+@click.option(
+    "--data", type=_EXISTING_FOLDER, help="Folder of task data; the practice benchmark needs none."
+)
 @_BENCHMARK
 @_TASKS
 @click.option(
@@ -184,7 +186,11 @@ def pull_command(
 @click.command()
 @_FILE
 @click.option(
-    "--receipt", "folder", type=_HERE, required=True, help="Folder of the receipt's files."
+    "--receipt",
+    "folder",
+    type=_EXISTING_FOLDER,
+    required=True,
+    help="Folder of the receipt's files.",
 )
 @click.option(
     "--repo", required=True, metavar="OWNER/NAME", help="Data set on the Hub; it has to exist."

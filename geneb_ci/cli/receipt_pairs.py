@@ -62,7 +62,7 @@ class NamedReceipt(NamedTuple):
         return predictions
 
 
-def _named(word: str, definition: Path | None) -> NamedReceipt:
+def _named_receipt(word: str, definition: Path | None) -> NamedReceipt:
     """Return the submission and receipt folder that a word names.
 
     Raises NothingChecked for a submission without a receipt, and UsageProblem without its folder.
@@ -90,7 +90,7 @@ def _pair(arguments: tuple[str, ...], definition: Path | None) -> tuple[NamedRec
             f"found {plural(len(arguments), 'name')}, expected those of two receipts",
             "name the submissions of both: one.json two.json",
         )
-    first, second = (_named(word, definition) for word in arguments)
+    first, second = (_named_receipt(word, definition) for word in arguments)
     if first.subject.path.samefile(second.subject.path) and first.folder.samefile(second.folder):
         raise UsageProblem(
             f"both files are {first.subject.path}, expected submissions of two models",
@@ -116,7 +116,7 @@ def _models(*receipts: NamedReceipt) -> tuple[str, str]:
 @_BENCHMARK
 def predictions_command(word: str, definition: Path | None) -> int:
     """Compare a submission with the predictions beside its receipt."""
-    receipt = _named(word, definition)
+    receipt = _named_receipt(word, definition)
     predictions = receipt.required()
     if not predictions.tasks:
         raise NothingChecked(
@@ -148,10 +148,10 @@ def near_command(receipts: tuple[str, ...], definition: Path | None, format_: st
     return Exit.CLEAN
 
 
-def _sample(named: NamedReceipt) -> Sample:
-    receipt, benchmark = named.subject.receipt, named.subject.benchmark
-    with receipt_files(receipt, named.folder) as files:
-        return sample_of(files, receipt, benchmark, named.predictions())
+def _sample(receipt_folder: NamedReceipt) -> Sample:
+    receipt, benchmark = receipt_folder.subject.receipt, receipt_folder.subject.benchmark
+    with receipt_files(receipt, receipt_folder.folder) as files:
+        return sample_of(files, receipt, benchmark, receipt_folder.predictions())
 
 
 @click.command()

@@ -144,7 +144,7 @@ class GitHub:
         for page in self.wire.pages("/pulls", PULLS_PAGES_MAX, **parameters):
             readable, unreadable = readable_pulls(page)
             for pull in readable:
-                pulls.setdefault(self._known(pull).number, pull)
+                pulls.setdefault(self._require_not_renamed(pull).number, pull)
             unread |= {pull.number: pull for pull in unreadable}
         return OpenList(list(pulls.values()), list(unread.values()))
 
@@ -155,9 +155,9 @@ class GitHub:
     def pull(self, number: int) -> Pull:
         """Return one pull request; one request."""
         body = self.wire.get(f"/pulls/{number}").body
-        return self._known(parsed(Pull, body, f"pull request {number}"))
+        return self._require_not_renamed(parsed(Pull, body, f"pull request {number}"))
 
-    def _known(self, pull: Pull) -> Pull:
+    def _require_not_renamed(self, pull: Pull) -> Pull:
         """Raise NotFound after a redirect to a renamed repository, which drops parameters."""
         name = pull.base.repo.full_name
         if name.casefold() != self.wire.repository.casefold():

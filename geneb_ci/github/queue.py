@@ -163,7 +163,9 @@ def queue(readings: Iterable[tuple[Pull, PullFacts]], now: dt.datetime) -> Queue
     """Return the queue, sorted by who has to act, then the oldest first."""
     rows = [_row(pull, facts, now) for pull, facts in readings]
     turns = list(Turn)
-    rows.sort(key=lambda row: (turns.index(row.turn), -_known(row.age_seconds), row.number))
+    rows.sort(
+        key=lambda row: (turns.index(row.turn), -_age_or_infinite(row.age_seconds), row.number)
+    )
     return Queue(tuple(rows))
 
 
@@ -318,7 +320,7 @@ def _seconds(span: dt.timedelta) -> int:
     return int(span.total_seconds())
 
 
-def _known(seconds: int | None) -> float:
+def _age_or_infinite(seconds: int | None) -> float:
     """Return an age; one that is not known is the largest."""
     return math.inf if seconds is None else seconds
 

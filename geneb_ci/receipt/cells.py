@@ -278,13 +278,13 @@ def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDiff
         result = cells.tasks[task]
         evidence = submission.evidence.get(regime, {}).get(task)
         claim = evidence.canonical if evidence is not None else None
-        shown = claim_of_record(submission, regime, task)
+        record_claim = claim_of_record(submission, regime, task)
         recorded = (result.record or {}).get(regime)
         parts: list[Part] | None = None
         if claim is not None and regime in result.regimes:
             parts = _canonical_parts(claim, result.regimes[regime])
-        if of_record and recorded is not None and shown is not None:
-            parts = [*(parts or ()), *_record_parts(*shown, recorded)]
+        if of_record and recorded is not None and record_claim is not None:
+            parts = [*(parts or ()), *_record_parts(*record_claim, recorded)]
         if parts is None:
             parts = [_filled(recorded if recorded is not None else result.regimes[regime])]
         differing += [CellDifference(regime, task, *part) for part in parts]
@@ -360,7 +360,11 @@ def _record_parts(scores: Scores, evidence: CellEvidenceV12, cell: Regime) -> li
 
 def _score_parts(claimed: Scores, computed: Scores) -> list[Part]:
     pairs = ((name, getattr(claimed, name), getattr(computed, name)) for name in METRICS)
-    return [(name, repr(score), repr(own)) for name, score, own in pairs if score != own]
+    return [
+        (name, repr(score), repr(computed_score))
+        for name, score, computed_score in pairs
+        if score != computed_score
+    ]
 
 
 def _matrix_parts(claimed: Sequence[object], computed: Sequence[object]) -> list[Part]:

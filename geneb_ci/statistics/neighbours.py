@@ -241,17 +241,17 @@ def lead_share(view: RowView, part: slice) -> float:
     The one is the same row in all cells, whichever makes the share largest: else one row of high
     scores would end every lead.
     """
-    best, own = _best_scores(view.table)[part], view.own_index
+    best, own_index = _best_scores(view.table)[part], view.own_index
     ahead = 0
     behind: Counter[int] = Counter()
     """Cells in which only this row is not exceeded."""
     for x, ((first, leader), (second, runner_up), (third, _)) in zip(
         view.row[part], best, strict=True
     ):
-        top, whose = (second, runner_up) if leader == own else (first, leader)
+        top, whose = (second, runner_up) if leader == own_index else (first, leader)
         if x > top:
             ahead += 1
-        elif x > (third if own in (leader, runner_up) else second):
+        elif x > (third if own_index in (leader, runner_up) else second):
             behind[whose] += 1
     return (ahead + max(behind.values(), default=0)) / len(best)
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from geneb_ci.common import shipped
 from geneb_ci.common.finding import ROWS_MIN
-from geneb_ci.submission.peers import KnownEmbedding, PeerRow, cell_name
+from geneb_ci.submission.peers import PeerRow, RowWithoutFile, cell_name
 from reference_harness.formats.benchmark import Benchmark
 
 Vector = tuple[float, ...]
@@ -42,7 +42,7 @@ def cell_names(benchmark: Benchmark) -> list[str]:
     return [cell_name(r, t, metric) for r in benchmark.regimes for t in benchmark.task_ids]
 
 
-def table_of(rows: Iterable[PeerRow | KnownEmbedding], benchmark: Benchmark) -> ScoreTable:
+def table_of(rows: Iterable[PeerRow | RowWithoutFile], benchmark: Benchmark) -> ScoreTable:
     """Return the table of rows."""
     cells = cell_names(benchmark)
     places: dict[int, list[int | None]] = {}

@@ -93,9 +93,9 @@ def resampled_tasks(
     drawn = generator.multinomial(len(tasks), np.full(len(tasks), 1 / len(tasks)), size=resamples)
     sums, sizes, start = [], [], 0
     for members in categories:
-        own = drawn[:, start : start + len(members)]
-        sums.append(own @ values[start : start + len(members)])
-        sizes.append(own.sum(1))
+        draws_of_category = drawn[:, start : start + len(members)]
+        sums.append(draws_of_category @ values[start : start + len(members)])
+        sizes.append(draws_of_category.sum(1))
         start += len(members)
     total, size = np.array(sums), np.array(sizes)
     means = np.divide(total, size, out=np.zeros_like(total), where=size > 0)

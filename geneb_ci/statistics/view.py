@@ -128,21 +128,21 @@ def _downdated(
     linear in A changes by a multiple of what its line gives.
     """
     leverage = reference.leverage
-    left = [(index, reference.inverse[index], reference.products[index]) for index in out]
-    while left:
-        (index, line, cells), *left = left
+    remaining = [(index, reference.inverse[index], reference.products[index]) for index in out]
+    while remaining:
+        (index, line, cells), *remaining = remaining
         pivot = line[index]
         share = weights[index] / pivot
         weights = [w - share * a for w, a in zip(weights, line, strict=True)]
         fitted = [f - share * u for f, u in zip(fitted, cells, strict=True)]
         leverage = [q - u * u / pivot for q, u in zip(leverage, cells, strict=True)]
-        left = [
+        remaining = [
             (
                 later,
                 [x - other[index] / pivot * a for x, a in zip(other, line, strict=True)],
                 [x - other[index] / pivot * u for x, u in zip(products, cells, strict=True)],
             )
-            for later, other, products in left
+            for later, other, products in remaining
         ]
     for index in out:
         weights[index] = 0.0
@@ -298,15 +298,15 @@ class _CategoryMeans:
         """
         clipped = _standardised(means, self.medians, self.spread, CLIP)
         products = [dot(line, clipped) for line in self.precision]
-        own = [line[k] for k, line in enumerate(self.precision)]
+        precisions = [line[k] for k, line in enumerate(self.precision)]
         if excluded is not None:
             gone = self.standardised[excluded]
             moved = [dot(line, gone) for line in self.precision]
-            rest = 1.0 - dot(gone, moved)
-            share = dot(moved, clipped) / rest
+            unexplained = 1.0 - dot(gone, moved)
+            share = dot(moved, clipped) / unexplained
             products = [x + share * h for x, h in zip(products, moved, strict=True)]
-            own = [x + h * h / rest for x, h in zip(own, moved, strict=True)]
-        lines = zip(means, self.medians, self.spread, clipped, products, own, strict=True)
+            precisions = [x + h * h / unexplained for x, h in zip(precisions, moved, strict=True)]
+        lines = zip(means, self.medians, self.spread, clipped, products, precisions, strict=True)
         return [x - m - s * (z - r / d) for x, m, s, z, r, d in lines]
 
     def scale(self, category: int, excluded: int | None) -> float:
