@@ -24,6 +24,9 @@ Half = npt.NDArray[np.float16]
 
 MINUS_ZERO = 0x8000
 """Bits of -0.0, which is written as 0.0. Comparing bits takes a tenth of comparing values."""
+ROUNDS_TO_ZERO = 2.0**-25
+"""Magnitude up to which float16 holds 0. NumPy raises a flag for each such value that it converts,
+which takes ten times as long as the conversion; jittered zeros are such values."""
 BLOCK_EMBEDDINGS = 4096
 """Embeddings of a task that other probes read at once; their sums depend on it."""
 BLOCK_VALUES = 1 << 20
@@ -131,7 +134,9 @@ def rounded_at(parts: list[npt.NDArray[Any]], scale: int) -> Half:
             np.copyto(scaled, block)
             if scale:
                 np.ldexp(scaled, -scale, out=scaled)
-            np.copyto(target, scaled.clip(-LARGEST, LARGEST, out=scaled), casting="same_kind")
+            scaled.clip(-LARGEST, LARGEST, out=scaled)
+            scaled *= np.abs(scaled) > ROUNDS_TO_ZERO
+            np.copyto(target, scaled, casting="same_kind")
             bits = target.view(np.uint16)
             bits[bits == MINUS_ZERO] = 0
             at += len(block)
