@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -22,16 +21,17 @@ from geneb_ci.common.config import Layout
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.reading import read_bytes
 from reference_harness.formats.files import line_ends_differ
+from reference_harness.formats.processes import module_command
 
 _DROPPED = frozenset(
     {"annotation", "returns", "type_comment", "type_params", "kind", "ctx", "name", "asname"}
 )
 """Fields of a syntax tree that do not change what a program computes, or hold a name of its own."""
-_Named = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 PARSED_MAX = 300_000
 """Bytes of an extractor and what it imports beside it: a megabyte can take 10 s to compare, and the
 harness's own extractors together have half as many."""
-_OWN = "_"
+_BOUND_NAME = "_"
 """In place of every name that the modules bind."""
 
 
@@ -93,7 +93,7 @@ class _Shape:
         for tree in trees:
             self.own |= set(_bound(tree))
             for statement in _without_docstring(tree.body):
-                self._place(statement)
+                self._add(statement)
         for tree in trees:
             self.aliases |= dict(_aliases(tree))
         for alias, name in self.aliases.items():
@@ -101,7 +101,7 @@ class _Shape:
             if alias != last and module.rpartition(".")[2] in self.neighbours:
                 self.definitions.setdefault(alias, []).extend(self.definitions.get(last, ()))
 
-    def _place(self, statement: ast.stmt) -> None:
+    def _add(self, statement: ast.stmt) -> None:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             return
         names = _defined_names(statement)
@@ -113,7 +113,7 @@ class _Shape:
     def digest(self, class_name: str) -> str:
         """Return the digest of a class with all that it uses."""
         used: dict[int, ast.stmt] = {id(statement): statement for statement in self.others}
-        waiting = [class_name, *(name for other in self.others for name in _names(other))]
+        waiting = [class_name, *(name for statement in self.others for name in _names(statement))]
         digested: set[str] = set()
         while waiting:
             name = waiting.pop()
@@ -149,7 +149,7 @@ class _Shape:
             return self._attribute(self._of(node.value), node.attr)
         if isinstance(node, ast.keyword):
             is_own = node.arg in self.own
-            return ["keyword", _OWN if is_own else node.arg, self._of(node.value)]
+            return ["keyword", _BOUND_NAME if is_own else node.arg, self._of(node.value)]
         return None
 
     def _digested_fields(self, node: ast.AST) -> list[Any]:
@@ -159,7 +159,7 @@ class _Shape:
         for name, value in ast.iter_fields(node):
             if name in _DROPPED or value is None or value == []:
                 continue
-            is_body = name == "body" and isinstance(node, _Named)
+            is_body = name == "body" and isinstance(node, _Definition)
             parts = self._of(_without_docstring(value) if is_body else value)
             if is_body and isinstance(node, ast.ClassDef):
                 parts = sorted(parts, key=json.dumps)
@@ -167,17 +167,17 @@ class _Shape:
         return fields
 
     def _attribute(self, value: Any, name: str) -> Any:
-        if value == _OWN and name in self.definitions:
-            return _OWN  # of a module beside it: as if it were imported by name
-        return ["Attribute", value, _OWN if name in self.own else name]
+        if value == _BOUND_NAME and name in self.definitions:
+            return _BOUND_NAME  # of a module beside it: as if it were imported by name
+        return ["Attribute", value, _BOUND_NAME if name in self.own else name]
 
     def _name(self, name: str) -> Any:
         """Return a name as it is written in full: what an import calls it does not matter."""
         if name not in self.aliases:
-            return _OWN if name in self.own or name in self.neighbours else name
+            return _BOUND_NAME if name in self.own or name in self.neighbours else name
         first, *attributes = self.aliases[name].lstrip(".").split(".")
         if first in self.neighbours or (attributes and not first):
-            return _OWN
+            return _BOUND_NAME
         value: Any = first
         for attribute in attributes:
             value = self._attribute(value, attribute)
@@ -195,7 +195,7 @@ def _without_docstring(body: list[Any]) -> list[Any]:
 
 def _defined_names(statement: ast.stmt) -> list[str]:
     """Return the names that a statement at the top of a module defines."""
-    if isinstance(statement, _Named):
+    if isinstance(statement, _Definition):
         return [statement.name]
     if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
         return [
@@ -218,7 +218,7 @@ def _names(statement: ast.stmt) -> list[str]:
 def _bound(tree: ast.Module) -> Iterator[str]:
     """Yield each name that a module binds: definitions, arguments, variables, attributes."""
     for node in ast.walk(tree):
-        if isinstance(node, _Named):
+        if isinstance(node, _Definition):
             yield node.name
         elif isinstance(node, ast.arg):
             yield node.arg
@@ -248,7 +248,6 @@ FILES_MAX = 1000
 """More files than this are not extractors. Each may have as many bytes as a submission."""
 BYTES_MAX = 1 << 25
 """Bytes of all of them."""
-HARNESS = (sys.executable, "-m", "reference_harness")
 _PLAIN_FILES = "keep only plain source files in the folder of extractors"
 
 
@@ -373,7 +372,10 @@ def built_in(path: str) -> BuiltInExtractor:
     Raises AuditRefused where the harness has none of that name, or is not installed.
     """
     completed = subprocess.run(  # noqa: S603 (our own words, and a name of the maintainers)
-        [*HARNESS, "extractors", "digest", path], capture_output=True, text=True, check=False
+        [*module_command("reference_harness"), "extractors", "digest", path],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if completed.returncode:
         raise AuditRefused(

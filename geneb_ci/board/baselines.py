@@ -68,11 +68,18 @@ def beside_baselines(
     regime, scores = benchmark.regimes[0], baseline_scores(benchmark)
     cells = results.get(regime, {})
     tasks = [task for task in benchmark.task_ids if task in cells]
-    tasks = [task for task in tasks if all(task in own[regime] for own in scores.values())]
+    tasks = [
+        task
+        for task in tasks
+        if all(task in scores_by_regime[regime] for scores_by_regime in scores.values())
+    ]
     if not scores or not tasks:
         return None
     return BesideBaselines(
         len(tasks),
         mean([cells[task].MCC for task in tasks]),
-        {name: mean([own[regime][task] for task in tasks]) for name, own in scores.items()},
+        {
+            name: mean([scores_by_regime[regime][task] for task in tasks])
+            for name, scores_by_regime in scores.items()
+        },
     )

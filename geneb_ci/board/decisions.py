@@ -293,8 +293,8 @@ def losses(scores: ScoreColumn, among: Positions, c: float, accepted: float = ma
     bound[accepted_models] = _furthest(scores, among[accepted_models], best, len(among))
     alone = (among == best[0]) & (len(best) == 1)
     # Only where nothing can be lost is a bound 0.
-    shown = np.maximum(np.round(bound, DIGITS), 10.0**-DIGITS)
-    return Losses(best, np.asarray(np.where(alone, 0.0, shown), dtype=float))
+    displayed = np.maximum(np.round(bound, DIGITS), 10.0**-DIGITS)
+    return Losses(best, np.asarray(np.where(alone, 0.0, displayed), dtype=float))
 
 
 def _furthest(scores: ScoreColumn, among: Positions, best: Positions, count: int) -> Floats:

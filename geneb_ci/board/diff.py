@@ -36,17 +36,17 @@ class Estimates:
     """Macro MCC of rows. One that stands on several boards is estimated once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str, str], Estimate] = {}
+        self._estimates: dict[tuple[str, str, str], Estimate] = {}
 
     def of(self, submission: Submission, regime: str, benchmark: Benchmark) -> Estimate:
         """Return the estimate of a row, which is computed once."""
         from geneb_ci.board.uncertainty import row_scores  # of the extra `build`
 
         key = (benchmark.sha256, regime, submission.model_dump_json())
-        if key not in self._known:
+        if key not in self._estimates:
             scores = row_scores(submission, regime, benchmark)
-            self._known[key] = Estimate(scores.values[0], scores.variance[0], scores.freedom[0])
-        return self._known[key]
+            self._estimates[key] = Estimate(scores.values[0], scores.variance[0], scores.freedom[0])
+        return self._estimates[key]
 
 
 class RegimePlace(NamedTuple):
@@ -73,7 +73,7 @@ class Regime:
     shared: SharedOf | None = None
 
     @functools.cached_property
-    def _place(self) -> dict[str, int]:
+    def _index_by_model(self) -> dict[str, int]:
         return {model: k for k, model in enumerate(self.scores)}
 
     @functools.cached_property
@@ -106,24 +106,26 @@ class Regime:
         """Return the rank of a row."""
         return self._ranks[model]
 
-    def apart(self, model: str, other: str) -> bool:
+    def apart(self, model: str, other_model: str) -> bool:
         """Whether one of two rows scores significantly higher than the other."""
         from geneb_ci.board.decisions import compare_pair
 
         scores, c = self._scores_and_limit
-        return compare_pair(scores, self._place[model], self._place[other], c).is_significant
+        return compare_pair(
+            scores, self._index_by_model[model], self._index_by_model[other_model], c
+        ).is_significant
 
     def half_width(self, model: str) -> float:
         """Return how far the ends of a row's interval are from its score."""
         from geneb_ci.board.decisions import intervals_of
 
         low, high = intervals_of(self._scores_and_limit[0])
-        k = self._place[model]
+        k = self._index_by_model[model]
         return float(high[k] - low[k]) / 2
 
     def place_of(self, model: str) -> RegimePlace:
-        """Say where a row stands, and in which range its rank lies."""
-        k = self._place[model]
+        """Return the rank of a row, and the range that its rank lies in."""
+        k = self._index_by_model[model]
         low, high = int(self._stood.low[k]), int(self._stood.high[k])
         return RegimePlace(
             self.name, self.scores[model], self.rank(model), len(self.scores), low, high

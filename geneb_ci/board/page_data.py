@@ -37,7 +37,7 @@ NORMAL = 1.96
 """Standard errors from a score to the ends of its 95 % interval, as `decisions.NORMAL`."""
 FIGURE_PARTS = 30
 """Parts of a figure that the page has: a thousand models have a hundred thousand pairs."""
-SHOWN = 3
+DECIMALS = 3
 """Decimals on the page."""
 MODELS_AT_ONCE = 64
 """Models whose numbers are written together."""
@@ -53,7 +53,7 @@ Ids = Sequence[str]
 """Of models, in the order of the page."""
 Diagnosed = Mapping[str, Any] | None
 """diagnostics.json as a value; None where it was not made."""
-_STEP = SCORE_UNIT // 10**SHOWN
+_STEP = SCORE_UNIT // 10**DECIMALS
 
 
 def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
@@ -158,8 +158,8 @@ def millionths(score: float) -> int:
     near = round(score * SCORE_UNIT)
     # What ends in 500 could be rounded either way: it is moved to the side of the exact score.
     if near % _STEP == _STEP // 2:
-        shown = round(float(f"{score:.{SHOWN}f}") * 10**SHOWN)
-        near += 1 if near < shown * _STEP else -1
+        thousandths = round(float(f"{score:.{DECIMALS}f}") * 10**DECIMALS)
+        near += 1 if near < thousandths * _STEP else -1
     return near
 
 

@@ -72,7 +72,7 @@ def reasons_of(advice: Advice, facts: AdviceFacts) -> list[str]:
     that it scores highest on the tasks, or loses so much on them.
     """
     if not advice.tasks:
-        return [f"No task matches {_asked(advice.need)}."]
+        return [f"No task matches {_request_text(advice.need)}."]
     if not advice.regimes:
         limits = limits_text(advice.need) or "the need"
         return [f"No model ranked in {advice.need.regime} meets {limits}."]
@@ -102,7 +102,7 @@ DRAWS = (
 )
 
 
-def _asked(request: ModelRequest) -> str:
+def _request_text(request: ModelRequest) -> str:
     return " and ".join(filter(None, (request.species, request.category)))
 
 

@@ -167,12 +167,12 @@ def advise(request: ModelRequest, facts: AdviceFacts, margin: float) -> Advice:
         groups = [_candidates(facts, regime, tasks, models) for regime in regimes]
         columns = [group.mean() for group in groups]
         smaller = _smaller(groups, columns, margin)
-        shown = zip(regimes, groups, columns, strict=True)
+        in_regimes = zip(regimes, groups, columns, strict=True)
         advice = advice.model_copy(
             update={
                 "regimes": [
                     _in_regime(regime, group, column, margin, facts)
-                    for regime, group, column in shown
+                    for regime, group, column in in_regimes
                 ],
                 "smaller": [groups[0].models[k] for k in smaller],
                 "smallest": _smallest(groups, regimes, smaller, margin),
@@ -228,15 +228,15 @@ def _smaller(
 
 
 def _without(
-    groups: Sequence[Candidates], named: Callable[[list[ScoreColumn]], object]
+    groups: Sequence[Candidates], choice: Callable[[list[ScoreColumn]], object]
 ) -> list[str]:
-    """Return the tasks without any one of which something else would be named."""
+    """Return the tasks of which each changes the choice when it is left out."""
     tasks = groups[0].tasks
-    whole = named([group.mean() for group in groups])
+    whole = choice([group.mean() for group in groups])
     if len(tasks) == 1:
         return []
     return [
-        task for k, task in enumerate(tasks) if named([group.mean(k) for group in groups]) != whole
+        task for k, task in enumerate(tasks) if choice([group.mean(k) for group in groups]) != whole
     ]
 
 

@@ -69,7 +69,7 @@ def _row(name: str, about: str, columns: Iterable[Column], part: str) -> type[St
 
 
 def _left_out(schema: dict[str, Any]) -> None:
-    """Say nothing of a default: a key that a row may lack is never null."""
+    """Remove the default from a schema: a key that a row may lack is never null."""
     del schema["default"]
 
 

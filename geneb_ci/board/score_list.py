@@ -52,8 +52,8 @@ def score_lines(
             error = errors.get((regime, task.id))
             cell, audited = (model, task.id, task.category, regime), (standing, evidence, level)
             for metric, value in zip(metrics, values, strict=True):
-                known = error if metric == "MCC" else None
-                yield (*cell, metric, value, known, *audited)
+                standard_error = error if metric == "MCC" else None
+                yield (*cell, metric, value, standard_error, *audited)
 
 
 def scored_cells(entry: Entry, benchmark: Benchmark) -> Iterator[ScoredCell]:

@@ -173,7 +173,7 @@ _PAGE_COLUMNS = {
         ),
     ),
 }
-PAGE_TABLES = tuple(Table(name, *told, tuple) for name, told in _PAGE_COLUMNS.items())
+PAGE_TABLES = tuple(Table(name, *columns, tuple) for name, columns in _PAGE_COLUMNS.items())
 """The tables that a visitor saves from a view; the page makes their lines."""
 
 

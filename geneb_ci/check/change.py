@@ -174,14 +174,14 @@ class Change:
         names it. Otherwise a row could name another model's extractor and rewrite it.
         """
         modules = [f for f in self.files if self._is_module(f.path)]
-        named = [
+        named_modules = [
             f
             for f in modules
             if (name := f.path.rsplit("/", 1)[-1]) == self.module
             and (f.before is None or name == self.published_module)
         ]
         added = [f for f in modules if f.before is None]
-        chosen = named or (added if len(added) == 1 and not self.module else [])
+        chosen = named_modules or (added if len(added) == 1 and not self.module else [])
         return chosen[0] if chosen and self.row is not None else None
 
     @functools.cached_property

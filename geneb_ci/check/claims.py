@@ -108,13 +108,13 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
     classes = {task.id: two_classes(task) for task in benchmark.tasks}
     for regime in benchmark.regimes:
         fits = fits_of(benchmark, regime)
-        cells = _known(results, regime, benchmark)
+        cells = _cells_of_tasks(results, regime, benchmark)
         triples = {task: t for task, scores in cells.items() if (t := triple_of(scores))}
         for task, reading in readings(triples, fits).items():
             where: KeyPath = ("results", regime, task)
             task_facts = benchmark.by_id[task]
             yield ScoreClaim(where, regime, task_facts, reading, fits, classes[task])
-        cells = _known(evidence, regime, benchmark)
+        cells = _cells_of_tasks(evidence, regime, benchmark)
         triples = {
             task: t
             for task, cell in cells.items()
@@ -130,7 +130,7 @@ def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaim
     """Yield the triples of `per_seed`, for cells whose lists are complete."""
     for regime in benchmark.regimes:
         triples: dict[tuple[str, int], Triple] = {}
-        for task, cell in _known(evidence, regime, benchmark).items():
+        for task, cell in _cells_of_tasks(evidence, regime, benchmark).items():
             rows = _seed_triples(member_at(cell, "per_seed"), len(benchmark.protocol.seeds))
             triples |= {(task, index): triple for index, triple in enumerate(rows)}
         by_task: dict[str, list[ReportedTriple]] = {}
@@ -158,7 +158,7 @@ def matrix_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[MatrixC
     by_path = {claim.path: claim.readings for claim in seed_claims_of(evidence, benchmark)}
     means = {claim.path: (claim.reading,) for claim in claims_of({}, evidence, benchmark)}
     for regime in benchmark.regimes:
-        for task, cell in _known(evidence, regime, benchmark).items():
+        for task, cell in _cells_of_tasks(evidence, regime, benchmark).items():
             cell_path: KeyPath = ("evidence", regime, task)
             task_facts, canonical = benchmark.by_id[task], member_at(cell, "canonical")
             for holder, path, scores in (
@@ -200,7 +200,7 @@ def _seed_triples(per_seed: Any, seeds: int) -> list[Triple]:
     return [row for row in rows if row] if all(rows) else []
 
 
-def _known(tables: Tables, regime: str, benchmark: Benchmark) -> dict[str, Any]:
+def _cells_of_tasks(tables: Tables, regime: str, benchmark: Benchmark) -> dict[str, Any]:
     """Return the cells of a regime whose tasks are in the benchmark, in benchmark order."""
     cells = member_at(tables, regime)
     if not isinstance(cells, dict):

@@ -110,11 +110,11 @@ def _signature(arguments: ast.arguments) -> inspect.Signature:
     """Return the signature that arguments in the source have; each default is an ellipsis."""
     parameters = [
         inspect.Parameter(argument.arg, kind)
-        for kind, given in (
+        for kind, arguments_of_kind in (
             (inspect.Parameter.POSITIONAL_ONLY, arguments.posonlyargs),
             (inspect.Parameter.POSITIONAL_OR_KEYWORD, arguments.args),
         )
-        for argument in given
+        for argument in arguments_of_kind
     ]
     for index in range(1, len(arguments.defaults) + 1):
         parameters[-index] = parameters[-index].replace(default=...)

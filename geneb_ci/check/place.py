@@ -21,7 +21,7 @@ from geneb_ci.common.shipped import read_shipped
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.statistics.reference import cell_names
 from geneb_ci.submission.other_cards import OtherCards
-from geneb_ci.submission.peers import KnownEmbedding, Peers, cell_name, peers_of, results_digest
+from geneb_ci.submission.peers import Peers, RowWithoutFile, cell_name, peers_of, results_digest
 from geneb_ci.submission.reading import files_in, is_folder, located
 from reference_harness.formats.benchmark import Benchmark
 
@@ -44,7 +44,7 @@ class _Row(NamedTuple):
 
 
 @functools.cache
-def shipped_rows() -> tuple[KnownEmbedding, ...]:
+def shipped_rows() -> tuple[RowWithoutFile, ...]:
     """Return the public rows that ship with the package, sorted by name.
 
     Raises BrokenInstallation if the file cannot be read.
@@ -53,12 +53,12 @@ def shipped_rows() -> tuple[KnownEmbedding, ...]:
 
 
 @functools.cache
-def _shipped() -> dict[str, KnownEmbedding]:
+def _shipped() -> dict[str, RowWithoutFile]:
     """Return the same rows by the digest of their files."""
     return read_shipped(FILE, BYTES_MAX, _by_file)
 
 
-def rows_known_to(benchmark: Benchmark) -> Mapping[str, KnownEmbedding]:
+def rows_known_to(benchmark: Benchmark) -> Mapping[str, RowWithoutFile]:
     """Return the rows whose files need not be read to compare them: SHA-256 of each file to it.
 
     There is none where the scores that the benchmark compares are others than those that ship.
@@ -67,19 +67,19 @@ def rows_known_to(benchmark: Benchmark) -> Mapping[str, KnownEmbedding]:
     return {name: row for name, row in _shipped().items() if row.names == names}
 
 
-def rows_in(value: Any) -> tuple[KnownEmbedding, ...]:
+def rows_in(value: Any) -> tuple[RowWithoutFile, ...]:
     """Return the rows that the value of `shipped-rows.json` lists."""
     return tuple(_by_file(value).values())
 
 
-def _by_file(value: Any) -> dict[str, KnownEmbedding]:
+def _by_file(value: Any) -> dict[str, RowWithoutFile]:
     names = tuple(
         cell_name(regime, task, value["metric"])
         for regime in value["regimes"]
         for task in value["tasks"]
     )
     return {
-        row["file_sha256"]: KnownEmbedding(
+        row["file_sha256"]: RowWithoutFile(
             model, row["scores_sha256"], names, _doubles(row["scores"]), row["display"]
         )
         for model, row in value["rows"].items()
@@ -166,7 +166,7 @@ class ComparisonRows:
         is_around = around is not None and around.is_dir() and not self.only_shipped
         return around if is_around else None
 
-    def rows(self, layout: Layout, benchmark: Benchmark) -> tuple[Path | KnownEmbedding, ...]:
+    def rows(self, layout: Layout, benchmark: Benchmark) -> tuple[Path | RowWithoutFile, ...]:
         """Return the rows. Raises NothingChecked if the folder cannot be listed."""
         folder = self.folder_for(layout)
         if folder is not None:
@@ -222,12 +222,12 @@ def folder_context(
     else:
         population = comparison_rows.rows(layout, benchmark) if comparison_rows is not None else ()
         peers = peers_of(given_files, map(_located, population))
-    peers = replace(peers, known=rows_known_to(benchmark))
+    peers = replace(peers, rows_by_digest=rows_known_to(benchmark))
     cards = OtherCards(layout.cards, layout.submissions)
     return FolderContext(layout, benchmark, policy, ModelRegistry(layout), peers, cards)
 
 
-def _located(row: Path | KnownEmbedding) -> Path | KnownEmbedding:
+def _located(row: Path | RowWithoutFile) -> Path | RowWithoutFile:
     return located(row) if isinstance(row, Path) else row
 
 

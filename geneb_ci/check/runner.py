@@ -30,7 +30,7 @@ from geneb_ci.submission.structure import Engine, check_structure
 from reference_harness.formats.files import text_at
 from reference_harness.formats.recognition import FOREIGN
 from reference_harness.formats.submission_terms import ENTRY_MEMBER
-from reference_harness.formats.text import quoted
+from reference_harness.formats.text import plural, quoted
 
 __all__ = ["Checker", "FileResult", "Report", "crash_message", "files_of", "named_files"]
 
@@ -55,7 +55,7 @@ class Checker:
         self.engine = engine
         self.find = find
         self.against = comparison_rows
-        self._given: tuple[Path, ...] = ()
+        self._files: tuple[Path, ...] = ()
         self._folders: dict[Path, FolderContext] = {}
         self.benchmarks: dict[str, str] = {}
         """Name to sha256 of each benchmark definition that was used."""
@@ -65,7 +65,7 @@ class Checker:
 
         Raises BadConfiguration at the end if settings, benchmark or policy of any file are invalid.
         """
-        self._given, self._folders = tuple(map(located, files)), {}
+        self._files, self._folders = tuple(map(located, files)), {}
         broken: dict[str, str] = {}
         for path in files:
             try:
@@ -78,8 +78,8 @@ class Checker:
 
     def prepare(self, files: list[Path]) -> None:
         """Read what the files are compared with, before processes share it."""
-        self._given, self._folders = tuple(map(located, files)), {}
-        for folder in {path.parent for path in self._given}:
+        self._files, self._folders = tuple(map(located, files)), {}
+        for folder in {path.parent for path in self._files}:
             with contextlib.suppress(BadConfiguration, NothingChecked):  # `attempt` reports it
                 _ = self._folder(folder).peers.rows
 
@@ -150,7 +150,7 @@ class Checker:
 
     def _folder(self, folder: Path) -> FolderContext:
         if folder not in self._folders:
-            self._folders[folder] = folder_context(folder, self.find, self._given, self.against)
+            self._folders[folder] = folder_context(folder, self.find, self._files, self.against)
         return self._folders[folder]
 
     def context_in(
@@ -245,7 +245,7 @@ def _first(rule: Rule, faults: list[Fault]) -> list[Fault]:
     *listed, cut = faults[:FINDINGS_MAX]
     more = len(faults) - len(listed)
     message = f"{more:,} more findings of {rule.id} are not listed; this is the first of them"
-    actual, expected = f"{len(faults)} findings", "none"
+    actual, expected = plural(len(faults), "finding"), "none"
     last = dataclasses.replace(
         cut, message=message, found=actual, expected=expected, unlisted=more - 1
     )

@@ -104,7 +104,7 @@ class WeightsRefused(GenebError):
 class ExtractorRefused(GenebError):
     """The extractor in the sandbox returned no valid embeddings; `log` is what it printed.
 
-    `stage` is what was done with them, and `task` of which task, where one is known.
+    `stage` is the step that failed, and `task` the task of its sequences, "" if they have none.
     """
 
     exit_code = Exit.NOT_CHECKED
@@ -112,7 +112,7 @@ class ExtractorRefused(GenebError):
     stage: str = "embedding"
     task: str = ""
     at: object = None
-    """Where in an audit it happened; None outside of one."""
+    """The position in an audit; None outside of audits."""
 
 
 class ExtractorFailed(ExtractorRefused):
@@ -135,7 +135,7 @@ _SPACE = "free disk space, or write to another disk; TMPDIR sets the folder of t
 _RIGHTS = (
     "write to another folder, or change its permissions; TMPDIR sets the folder of temporary files"
 )
-_PLACE = "name another file or folder"
+_OTHER_PATH_FIX = "name another file or folder"
 _FILES = "raise the limit of open files (ulimit -n), or close other programs"
 _MACHINE_FIXES = {
     errno.ENOSPC: _SPACE,
@@ -148,11 +148,11 @@ _MACHINE_FIXES = {
     errno.EMFILE: _FILES,
     errno.ENFILE: _FILES,
     errno.ENOMEM: "close other programs, or use a machine with more memory",
-    errno.ENOTDIR: _PLACE,
-    errno.EISDIR: _PLACE,
-    errno.EEXIST: _PLACE,
-    errno.ELOOP: _PLACE,
-    errno.ENAMETOOLONG: _PLACE,
+    errno.ENOTDIR: _OTHER_PATH_FIX,
+    errno.EISDIR: _OTHER_PATH_FIX,
+    errno.EEXIST: _OTHER_PATH_FIX,
+    errno.ELOOP: _OTHER_PATH_FIX,
+    errno.ENAMETOOLONG: _OTHER_PATH_FIX,
 }
 """Advice by errno, for errors that a bug in geneb-ci cannot cause."""
 _DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE})

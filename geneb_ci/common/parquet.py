@@ -141,19 +141,23 @@ def _chunk(column: ParquetColumn, values: Sequence[Any]) -> _Chunk:
     """Return the pages of a column: its distinct values, and where each of them stands."""
     levels = b""
     if column.kind == "numbers":
-        again, depth, known = _flattened(values)
+        again, depth, present_values = _flattened(values)
         levels = _levels(again, 1) + _levels(depth, 3)
         count = len(depth)
     else:
         is_known = list(map(operator.is_not, values, itertools.repeat(None)))
-        known = list(values if all(is_known) else itertools.compress(values, is_known))
+        present_values = list(values if all(is_known) else itertools.compress(values, is_known))
         levels, count = _levels(is_known, 1), len(values)
     if column.kind == "flag":
-        body, encoding, dictionary = _packed([int(value) for value in known], 1), PLAIN, b""
+        body, encoding, dictionary = (
+            _packed([int(value) for value in present_values], 1),
+            PLAIN,
+            b"",
+        )
     else:
-        distinct = dict(zip(dict.fromkeys(known), itertools.count()))
+        distinct = dict(zip(dict.fromkeys(present_values), itertools.count()))
         width = max(1, (len(distinct) - 1).bit_length())
-        body = bytes([width]) + _hybrid(list(map(distinct.__getitem__, known)), width)
+        body = bytes([width]) + _hybrid(list(map(distinct.__getitem__, present_values)), width)
         encoding = RLE_DICTIONARY
         stored = _stored(column.kind, distinct)
         dictionary = _page(DICTIONARY_PAGE, 7, [(1, len(distinct)), (2, PLAIN)], stored)

@@ -144,7 +144,7 @@ class GitHub:
         for page in self.wire.pages("/pulls", PULLS_PAGES_MAX, **parameters):
             readable, unreadable = readable_pulls(page)
             for pull in readable:
-                pulls.setdefault(self._known(pull).number, pull)
+                pulls.setdefault(self._require_not_renamed(pull).number, pull)
             unread |= {pull.number: pull for pull in unreadable}
         return OpenList(list(pulls.values()), list(unread.values()))
 
@@ -155,9 +155,9 @@ class GitHub:
     def pull(self, number: int) -> Pull:
         """Return one pull request; one request."""
         body = self.wire.get(f"/pulls/{number}").body
-        return self._known(parsed(Pull, body, f"pull request {number}"))
+        return self._require_not_renamed(parsed(Pull, body, f"pull request {number}"))
 
-    def _known(self, pull: Pull) -> Pull:
+    def _require_not_renamed(self, pull: Pull) -> Pull:
         """Raise NotFound after a redirect to a renamed repository, which drops parameters."""
         name = pull.base.repo.full_name
         if name.casefold() != self.wire.repository.casefold():
@@ -168,9 +168,9 @@ class GitHub:
 
     def merge_base(self, base: str, head: str) -> Commit:
         """Return the merge base of two commits; one request, for as little data as possible."""
-        known = self.merge_bases.get((base, head))
-        if known is not None:
-            return known
+        cached = self.merge_bases.get((base, head))
+        if cached is not None:
+            return cached
         body = self.wire.get(f"/compare/{base}...{head}", per_page=1).body
         return parsed(Comparison, body, "the comparison of base and head").merge_base_commit
 
@@ -184,7 +184,11 @@ class GitHub:
             if len(self._trees) == TREES_MAX:
                 self._trees.pop(next(iter(self._trees)))
             listed = parsed(RecursiveTree, body, f"the tree {sha}")
-            files = ((one.path, one.mode, one.sha, one.size) for one in listed.tree if one.is_file)
+            files = (
+                (entry.path, entry.mode, entry.sha, entry.size)
+                for entry in listed.tree
+                if entry.is_file
+            )
             self._trees[sha] = tree_of(files, is_cut=listed.truncated)
         return self._trees[sha]
 
@@ -219,8 +223,12 @@ class GitHub:
 
     def own_issue(self, mark: str) -> Issue | None:
         """Return our open issue whose text begins with a mark; one request per 100."""
-        own = (one for one in self.issues() if one.user is not None and one.user.id == self.author)
-        return next((issue for issue in own if issue.body.startswith(mark)), None)
+        our_issues = (
+            issue
+            for issue in self.issues()
+            if issue.user is not None and issue.user.id == self.author
+        )
+        return next((issue for issue in our_issues if issue.body.startswith(mark)), None)
 
     def labelled(self, label: str) -> Iterator[int]:
         """Yield the numbers of issues and pull requests with a label, the newest first.
@@ -304,7 +312,7 @@ class GitHub:
         self.wire.send("POST", f"/issues/{number}/labels", {"labels": [name]})
 
     def replace_labels(
-        self, number: int, names: Sequence[str], own: Collection[str], label: str
+        self, number: int, names: Sequence[str], our_labels: Collection[str], label: str
     ) -> None:
         """Replace our labels of a pull request by one, and keep the others, of which these are all.
 
@@ -312,11 +320,11 @@ class GitHub:
         read, one write for each of ours, since the others could not be set again.
         """
         if UNREADABLE not in names:
-            others = [name for name in names if name not in own]
-            self.wire.send("PUT", f"/issues/{number}/labels", {"labels": [*others, label]})
+            other_labels = [name for name in names if name not in our_labels]
+            self.wire.send("PUT", f"/issues/{number}/labels", {"labels": [*other_labels, label]})
             return
         self.add_label(number, label)
-        for name in sorted(set(own) - {label}):
+        for name in sorted(set(our_labels) - {label}):
             with contextlib.suppress(NotFound):
                 self.wire.send("DELETE", f"/issues/{number}/labels/{quote(name)}", None)
 
@@ -349,9 +357,9 @@ class GitHub:
         """Open a pull request from a branch, unless one is open; return its number."""
         owner = self.wire.repository.partition("/")[0]
         listed = self.wire.get("/pulls", state="open", head=f"{owner}:{branch}").body
-        known = parsed(list[Numbered], listed, "the pull requests of a branch")
-        if known:
-            return known[0].number
+        open_pulls = parsed(list[Numbered], listed, "the pull requests of a branch")
+        if open_pulls:
+            return open_pulls[0].number
         body = {"head": branch, "base": base, "title": title, "body": text}
         reply = self.wire.send("POST", "/pulls", body)
         return parsed(Numbered, reply, "the pull request").number

@@ -55,11 +55,11 @@ def attach(github: GitHub, attached: AttachedRecord) -> None:
     present = _parts(github.comments(number), github.author).get(digest, [])
     for part in in_parts(line, PART):
         if part not in present:
-            which = part.partition(" ")[0].replace("/", " of ")
+            position = part.partition(" ")[0].replace("/", " of ")
             github.add_comment(
                 number,
                 f"{MARKER}{digest} {part} -->\nThe signed record "
-                f"`{attached.record}` is in this comment, part {which}. To propose "
+                f"`{attached.record}` is in this comment, part {position}. To propose "
                 f"it, in a checkout of main: `geneb-ci audit propose {number}`.\n",
             )
 
@@ -82,9 +82,9 @@ def attached_record(github: GitHub, number: int) -> AttachedRecord:
 
 def _parts(comments: Iterable[Comment], author: int) -> dict[str, list[str]]:
     """Return the parts of records in our comments, by the digest of the record."""
-    known: dict[str, list[str]] = {}
+    parts_by_digest: dict[str, list[str]] = {}
     for comment in comments:
         match = _LINE.match(comment.body)
         if match is not None and comment.user is not None and comment.user.id == author:
-            known.setdefault(match[1], []).append(match[2])
-    return known
+            parts_by_digest.setdefault(match[1], []).append(match[2])
+    return parts_by_digest

@@ -45,8 +45,8 @@ def require_machine(environment: Mapping[str, str] = os.environ) -> None:
 
     The workflow sets both variables; whoever calls this by hand, and sets neither, has a machine.
     """
-    named = [environment[name] for name in (FLAVOR, RUNNER) if name in environment]
-    if named and not any(named):
+    machine_names = [environment[name] for name in (FLAVOR, RUNNER) if name in environment]
+    if machine_names and not any(machine_names):
         raise AuditRefused(
             f"nothing can run this audit: neither {FLAVOR} nor {RUNNER} is set",
             f"set the variable {FLAVOR} of the repository to a machine of the Hub such as l4x1, or "

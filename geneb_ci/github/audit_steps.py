@@ -93,13 +93,16 @@ def _drawn(
     """Commit to a head, publish the digest and draw. Raises AuditRefused for one with errors."""
     main = main_at(github, github.main(), further_places(layout))
     head = target.head_sha or main.sha
-    with layout_of_main(github, layout.root, main) as own:
+    with layout_of_main(github, layout.root, main) as main_layout:
         if target.model:
-            model, rows = target.model, [_row_on_main(own, main, target.model)]
+            model, rows = target.model, [_row_on_main(main_layout, main, target.model)]
         else:
-            model, rows = _row_of(github, own, main, target)
+            model, rows = _row_of(github, main_layout, main, target)
         raws = audits.files_at_head(github, rows)
-        with changed_main(own, main, raws) as laid_out, tempfile.TemporaryDirectory() as drawn:
+        with (
+            changed_main(main_layout, main, raws) as laid_out,
+            tempfile.TemporaryDirectory() as drawn,
+        ):
             file = Path(str(laid_out.submissions)) / f"{model}.json"
             submission = read_submission(file)
             commitment = commit(submission, tolerance_digest())
@@ -329,9 +332,9 @@ def _at_head(
     """Yield main with the audited files and what is signed, and the former by their paths."""
     head = github.main()
     main = main_at(github, head, further_places(layout))
-    with layout_of_main(github, layout.root, main) as own:
+    with layout_of_main(github, layout.root, main) as main_layout:
         row = audits.files_at_head(github, order.files)
-        with changed_main(own, main, {**row, **signed}) as changed:
+        with changed_main(main_layout, main, {**row, **signed}) as changed:
             yield _AuditedMain(head, main, changed), row
 
 

@@ -32,7 +32,7 @@ from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from reference_harness.formats.base import Hex40, StrictModel
-from reference_harness.formats.text import Say
+from reference_harness.formats.text import Say, plural
 
 BRANCH = "geneb-audit"
 MARKER = "<!-- geneb-ci:audit:1 "
@@ -114,10 +114,10 @@ def files_at_head(source: Source, files: Iterable[FileDigest]) -> dict[str, byte
 
 def mark(github: GitHub, number: int, state: str) -> None:
     """Replace the labels of an audit by one; labels set by people meanwhile are kept."""
-    own = {AUDIT_LABEL, *AUDIT_STATES}
+    audit_labels = {AUDIT_LABEL, *AUDIT_STATES}
     names = github.labels(number)
-    if own & set(names) != {state} or UNREADABLE in names:
-        github.replace_labels(number, names, own, state)
+    if audit_labels & set(names) != {state} or UNREADABLE in names:
+        github.replace_labels(number, names, audit_labels, state)
 
 
 def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
@@ -125,11 +125,11 @@ def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
 
     Raises Tampered where they cannot be read: a draw that is passed over could be made again.
     """
-    known = _audit_comment(github, number)
-    if known is None:
+    comment = _audit_comment(github, number)
+    if comment is None:
         return []
     what = f"the draws in the comment on #{number}"
-    match = _LINE.match(known.body)
+    match = _LINE.match(comment.body)
     if match is None:
         raise Tampered(f"{what} cannot be found", _RESTORE)
     try:
@@ -147,16 +147,18 @@ def draws_of(github: GitHub, number: int, commitment: Commitment, note: Say) -> 
     audited: set[int] = set()
     for label in AUDIT_STATES:
         audited.update(itertools.islice(github.labelled(label), AUDITED_MAX + 1))
-    others = sorted(audited - {number}, reverse=True)
-    if len(others) > AUDITED_MAX:
+    other_numbers = sorted(audited - {number}, reverse=True)
+    if len(other_numbers) > AUDITED_MAX:
         note(f"draws are read of the newest {AUDITED_MAX} audited pull requests, not of older ones")
-    read = others[:AUDITED_MAX]
+    read = other_numbers[:AUDITED_MAX]
     prefetch_conversations(github, read)
-    own = identity_of(commitment)
+    identity = identity_of(commitment)
     orders = [order for each in (number, *read) for order in earlier_orders(github, each)]
     github.conversations.clear()  # nothing that is written later may rest on them
     return [
-        order for order in orders if same_method_reason(identity_of(order.plan.commitment), own)
+        order
+        for order in orders
+        if same_method_reason(identity_of(order.plan.commitment), identity)
     ]
 
 
@@ -254,8 +256,8 @@ def record_text(order: AuditOrder, verification: Verification, verdict: str, nex
     table = "\n".join(Table(("step", "state", ""), rows).markdown_lines())
     return (
         f"### Audit of {code(order.row)}: {verdict}\n\nOf commit {order.head_sha}, "
-        f"{len(order.plan.chosen)} tasks rerun. {next_step}\n\n<details><summary>Every step of the "
-        f"record, verified</summary>\n\n{table}\n\n</details>\n"
+        f"{plural(len(order.plan.chosen), 'task')} rerun. {next_step}\n\n"
+        f"<details><summary>Every step of the record, verified</summary>\n\n{table}\n\n</details>\n"
     )
 
 

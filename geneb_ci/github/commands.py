@@ -26,16 +26,16 @@ def read_commands(
     numbers: Sequence[int],
     command_state: CommandState,
     rights: dict[str, bool],
-    known: Mapping[int, list[Comment]] = MappingProxyType({}),
+    comments_by_pull: Mapping[int, list[Comment]] = MappingProxyType({}),
 ) -> tuple[CommandState, bool]:
     """Return what is asked for on pull requests of one head, with the commands since its verdict.
 
     And whether so much was read for it that a verdict should note how far. One request for each new
     author of a command, and one for each hundred comments where more are new than were read
     together with others. A comment does not say who is a member: GitHub hides private
-    memberships from the token. `rights` keeps who may write, for the next pull request; `known` are
-    all comments on pull requests that were read one by one. Raises UnexpectedReply where there are
-    more comments than can be read.
+    memberships from the token. `rights` keeps who may write, for the next pull request;
+    `comments_by_pull` has all comments on pull requests that were read one by one. Raises
+    UnexpectedReply where there are more comments than can be read.
     """
     state = command_state
     after = max(
@@ -49,8 +49,8 @@ def read_commands(
         are_many = conversation is not None and _are_many(conversation, after)
         is_far |= are_many
         is_read = conversation is not None and not are_many
-        if number in known:
-            comments += known[number]
+        if number in comments_by_pull:
+            comments += comments_by_pull[number]
         else:
             comments += conversation.latest if conversation and is_read else github.comments(number)
     refused = 0

@@ -51,7 +51,7 @@ _COMMAND_TEXTS = {
 
 def marker_line(verdict: PullVerdict) -> str:
     """Return what is kept of a verdict as a hidden line."""
-    packed = base64.b64encode(verdict.kept.model_dump_json().encode()).decode()
+    packed = base64.b64encode(verdict.for_comment.model_dump_json().encode()).decode()
     return f"{MARKER}{packed} -->\n"
 
 
@@ -145,8 +145,10 @@ def _regimes(standings: Sequence[RowStanding]) -> str:
 
 def _rank(standing: RowStanding) -> str:
     decided = standing.decided
-    held = f" (range {decided.rank_low} to {decided.rank_high})" if decided is not None else ""
-    return f"{standing.rank}{held} of {standing.rows}"
+    decided_range = (
+        f" (range {decided.rank_low} to {decided.rank_high})" if decided is not None else ""
+    )
+    return f"{standing.rank}{decided_range} of {standing.rows}"
 
 
 def _count(standing: RowStanding, name: str) -> str:
@@ -204,12 +206,12 @@ def comment(pull: PullVerdict, repository: str) -> str:
         _foot(pull),
     )
     room = CHARACTERS_MAX - len(head) - len(middle) - len(foot) - _CUT_MAX
-    first, left = _blocks(pull, urgent, room)
-    last, unnoted = _blocks(pull, notes, room - len(first))
-    left += unnoted + sum(pull.places.values()) - len(findings)
+    first, unlisted = _blocks(pull, urgent, room)
+    last, unlisted_notes = _blocks(pull, notes, room - len(first))
+    unlisted += unlisted_notes + sum(pull.places.values()) - len(findings)
     cut = (
-        f"\n**{left:,} more** are not listed here; `geneb-ci check` lists them all.\n"
-        if left
+        f"\n**{unlisted:,} more** are not listed here; `geneb-ci check` lists them all.\n"
+        if unlisted
         else ""
     )
     return f"{head}{first}{middle}{last}{cut}{foot}"
@@ -242,8 +244,8 @@ def _command_text(pull: PullVerdict) -> str:
 
 def _rules(pull: PullVerdict) -> str:
     """Return how to explain a rule: the command, and links from the page of a pull request."""
-    shown = list(pull.places)[:_LINKS_MAX]
-    links = ", ".join(f"[{rule}](../blob/HEAD/RULES.md#{rule})" for rule in shown)
+    linked_rules = list(pull.places)[:_LINKS_MAX]
+    links = ", ".join(f"[{rule}](../blob/HEAD/RULES.md#{rule})" for rule in linked_rules)
     return f"`geneb-ci explain RULE`{': ' if links else ''}{links}"
 
 

@@ -8,7 +8,7 @@ from typing import ParamSpec, TypeVar
 from geneb_ci.common.errors import Exit, GenebError, UsageProblem
 from geneb_ci.render.plain import visible
 
-_SHOWN = 80  # characters of an exception in a message
+_MESSAGE_MAX = 80  # characters of an exception in a message
 
 
 class GitHubTokenRefused(UsageProblem):
@@ -61,13 +61,13 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-def result_or_error(action: Callable[P, T], *given: P.args, **named: P.kwargs) -> T | GenebError:
+def result_or_error(action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | GenebError:
     """Return what an action about one pull request returns, or its error: it stops no other.
 
     Raises RateLimited, which would hit the others too.
     """
     try:
-        return action(*given, **named)
+        return action(*args, **kwargs)
     except RateLimited:
         raise
     except GenebError as error:
@@ -88,7 +88,7 @@ def explained(error: GenebError) -> GenebError:
 
 def our_mistake(error: Exception) -> UnexpectedReply:
     """Return an exception that nobody foresaw, about one pull request, as one that it waits for."""
-    text = f"geneb-ci failed on it: {type(error).__name__}: {str(error)[:_SHOWN]}"
+    text = f"geneb-ci failed on it: {type(error).__name__}: {str(error)[:_MESSAGE_MAX]}"
     return UnexpectedReply(visible(text), "report it to the maintainers of geneb-ci")
 
 

@@ -51,8 +51,8 @@ def rivals(fingerprint: Fingerprint, others: Mapping[int, Fingerprint]) -> tuple
     ]
     copies = [rival for rival in all_rivals if rival.kind is RivalKind.COPY]
     collisions = [rival for rival in all_rivals if rival.kind is not RivalKind.COPY]
-    shown = (*collisions[:RIVALS_MAX], *copies[:RIVALS_MAX])
-    return tuple(sorted(shown, key=lambda rival: rival.number))
+    listed_rivals = (*collisions[:RIVALS_MAX], *copies[:RIVALS_MAX])
+    return tuple(sorted(listed_rivals, key=lambda rival: rival.number))
 
 
 def numbers(rivals: Iterable[Rival]) -> list[int]:
@@ -85,14 +85,18 @@ def _skeletons(name: str) -> frozenset[str]:
     return skeletons(name) if name.strip() else frozenset()
 
 
-def _is_copy(scores: str, other: str) -> bool:
+def _is_copy(scores: str, other_scores: str) -> bool:
     """Whether so many cells are near as in no two real models, or all of them are."""
-    pairs = [(x, y) for x, y in zip(_cells(scores), _cells(other), strict=False) if _both(x, y)]
+    pairs = [
+        (x, y)
+        for x, y in zip(_cells(scores), _cells(other_scores), strict=False)
+        if _are_present(x, y)
+    ]
     near = sum(abs(x - y) < _NEAR_STEPS for x, y in pairs)
     return bool(pairs) and near >= min(len(pairs), math.ceil(near_cells_of_copy(len(pairs))))
 
 
-def _both(x: int, y: int) -> bool:
+def _are_present(x: int, y: int) -> bool:
     return MISSING not in {x, y}
 
 

@@ -133,9 +133,9 @@ class JobRequest(NamedTuple):
 
 def audit_request(order: AuditOrder) -> JobRequest:
     """Return the request for the rerun of an order."""
-    given = {name: os.environ[name] for name in PASSED if os.environ.get(name)}
+    passed_variables = {name: os.environ[name] for name in PASSED if os.environ.get(name)}
     environment = {
-        **given,
+        **passed_variables,
         **_checkout(order.repository, order.main_sha),
         "AUDIT_ORDER": encode(order, RETRY_FIX),
     }
@@ -286,13 +286,13 @@ def outcome_in(lines: Iterable[str], nonce: str) -> str | None:
     return joined(text.removeprefix(start) for text in texts if text.startswith(start))
 
 
-def call_hub(call: Callable[..., Any], *given: Any, **named: Any) -> Any:
-    """Ask the Hub. Raises NothingChecked with what it said, UsageProblem for a refused token."""
+def call_hub(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call the Hub. Raises NothingChecked where it fails, UsageProblem for a refused token."""
     from huggingface_hub.errors import HfHubHTTPError
     from huggingface_hub.utils import httpx
 
     try:
-        return call(*given, **named)
+        return call(*args, **kwargs)
     except HfHubHTTPError as error:
         status = error.response.status_code
         if status in {401, 403}:

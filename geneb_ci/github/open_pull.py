@@ -27,15 +27,15 @@ def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
     layout = find_layout(Path.cwd())
     with connect(repo) as github:
         pull = open_pull_at(github, number, None)
-        with base_of(github, layout, say) as (main, own):
+        with base_of(github, layout, say) as (main, main_layout):
             listed = github.open_pulls()
-            others = [other for other in listed.pulls if other.head.sha != pull.head.sha]
-            board = OpenPulls(main, others, reserve=0)
+            other_pulls = [other for other in listed.pulls if other.head.sha != pull.head.sha]
+            board = OpenPulls(main, other_pulls, reserve=0)
             read_board(github, board)
             board.require_read()
             for unread in listed.unreadable:
                 say(f"pull request #{unread.number} cannot be read, and is not compared")
-            judge = PullChecker(github, BaseBranch(own), main)
+            judge = PullChecker(github, BaseBranch(main_layout), main)
             head = PullHead(number=number, head_sha=pull.head.sha)
             decision = decide(judge, head, board.passing)
             verdict = verdict_on(github, pull)
@@ -51,8 +51,8 @@ def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) ->
     Of each, only the row, the card and the extractor are taken; nothing of it is checked out or
     run. Raises UsageProblem if one changes no row.
     """
-    with base_of(github, layout, note=lambda _text: None) as (main, own):
-        judge = PullChecker(github, BaseBranch(own), main)
+    with base_of(github, layout, note=lambda _text: None) as (main, main_layout):
+        judge = PullChecker(github, BaseBranch(main_layout), main)
         raws: dict[str, bytes] = {}
         for number in dict.fromkeys(numbers):
             pull = open_pull_at(github, number, None)
@@ -66,5 +66,5 @@ def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) ->
                 if file.after is not None:
                     content = read_blob(github, file.after)
                     raws[file.path] = content if isinstance(content, bytes) else b""
-        with changed_main(own, main, raws) as after:
-            return compare_layouts("main", main.sha, own, after)
+        with changed_main(main_layout, main, raws) as after:
+            return compare_layouts("main", main.sha, main_layout, after)

@@ -85,10 +85,12 @@ def prefetch_conversations(github: GitHub, numbers: Iterable[int]) -> None:
     """Read comments, labels, head and status of pull requests, 25 in each request."""
     for part in _parts(numbers, CONVERSATIONS):
         fields = [f"p{n}: pullRequest(number: {n}) {{ ...Conversation }}" for n in part]
-        for one in _answers(github, fields, _CONVERSATION, Conversation).values():
-            has_ours = any(c.user is not None and c.user.id == github.author for c in one.comments)
-            if has_ours or one.number_of_comments <= len(one.comments):
-                github.conversations[one.number] = _counted(github, one)
+        for conversation in _answers(github, fields, _CONVERSATION, Conversation).values():
+            has_ours = any(
+                c.user is not None and c.user.id == github.author for c in conversation.comments
+            )
+            if has_ours or conversation.number_of_comments <= len(conversation.comments):
+                github.conversations[conversation.number] = _counted(github, conversation)
 
 
 def _counted(github: GitHub, pull: H) -> H:
@@ -170,8 +172,8 @@ def _by_size(sizes: Mapping[str, int]) -> Iterator[list[str]]:
 
 
 def _parts(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    rest = iter(items)
-    while part := list(islice(rest, size)):
+    iterator = iter(items)
+    while part := list(islice(iterator, size)):
         yield part
 
 

@@ -163,16 +163,18 @@ def queue(readings: Iterable[tuple[Pull, PullFacts]], now: dt.datetime) -> Queue
     """Return the queue, sorted by who has to act, then the oldest first."""
     rows = [_row(pull, facts, now) for pull, facts in readings]
     turns = list(Turn)
-    rows.sort(key=lambda row: (turns.index(row.turn), -_known(row.age_seconds), row.number))
+    rows.sort(
+        key=lambda row: (turns.index(row.turn), -_age_or_infinite(row.age_seconds), row.number)
+    )
     return Queue(tuple(rows))
 
 
 def _row(pull: Pull, facts: PullFacts, now: dt.datetime) -> QueueRow:
     age = now - pull.created_at if pull.created_at is not None else None
     verdict = facts.verdict if isinstance(facts.verdict, PullVerdict) else None
-    known = verdict if verdict is not None and verdict.head_sha == pull.head.sha else None
-    is_stale = known is not None and known.passes and facts.state == PENDING
-    turn, step, action, reason = _next(pull, facts, None if is_stale else known, now)
+    current = verdict if verdict is not None and verdict.head_sha == pull.head.sha else None
+    is_stale = current is not None and current.passes and facts.state == PENDING
+    turn, step, action, reason = _next(pull, facts, None if is_stale else current, now)
     author = visible(pull.user.login, _TITLE_MAX) if pull.user is not None else ""
     assignees = tuple(visible(user.login, _TITLE_MAX) for user in pull.assignees if user)
     return QueueRow(
@@ -182,14 +184,14 @@ def _row(pull: Pull, facts: PullFacts, now: dt.datetime) -> QueueRow:
         author=author,
         assignees=assignees,
         age_seconds=max(0, _seconds(age)) if age is not None else None,
-        verdict="stale" if is_stale else known.outcome.value if known else "waiting",
-        errors=known.counts.error if known else 0,
-        warnings=known.counts.warning if known else 0,
-        weight=known.weight if known else 0.0,
-        effect=known.effect if known else "",
-        level=(known.level if known else None) or "",
-        audit_tasks=known.audit.drawn if known and known.audit else 0,
-        audit_sequences=known.audit.sequences if known and known.audit else 0,
+        verdict="stale" if is_stale else current.outcome.value if current else "waiting",
+        errors=current.counts.error if current else 0,
+        warnings=current.counts.warning if current else 0,
+        weight=current.weight if current else 0.0,
+        effect=current.effect if current else "",
+        level=(current.level if current else None) or "",
+        audit_tasks=current.audit.drawn if current and current.audit else 0,
+        audit_sequences=current.audit.sequences if current and current.audit else 0,
         turn=turn,
         who=_actor(turn, author, assignees),
         step=step,
@@ -318,7 +320,7 @@ def _seconds(span: dt.timedelta) -> int:
     return int(span.total_seconds())
 
 
-def _known(seconds: int | None) -> float:
+def _age_or_infinite(seconds: int | None) -> float:
     """Return an age; one that is not known is the largest."""
     return math.inf if seconds is None else seconds
 

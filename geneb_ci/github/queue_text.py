@@ -31,12 +31,12 @@ _STYLES = {Turn.MAINTAINER: "bold", Turn.PROGRAM: "", Turn.CONTRIBUTOR: "dim"}
 def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
     """Render at most `limit` rows for a terminal, then the summary line."""
     rows = queue.rows[:limit]
-    shown, needed = _fitting(rows, width, COLUMNS)
+    column_names, needed = _fitting(rows, width, COLUMNS)
     below = needed > width  # the action then has a line of its own
     if below:
-        rest = tuple(name for name in COLUMNS if name not in _BELOW)
-        shown, _ = _fitting(rows, width, rest)
-    head, *lines = _table(rows, shown).text_lines()
+        names_in_table = tuple(name for name in COLUMNS if name not in _BELOW)
+        column_names, _ = _fitting(rows, width, names_in_table)
+    head, *lines = _table(rows, column_names).text_lines()
     if color:
         styles = ["bold red" if row.is_overdue else _STYLES[row.turn] for row in rows]
         head = coloured(StyledText(head, "bold"))
@@ -58,13 +58,13 @@ def _step_lines(queue: Queue) -> list[str]:
     """Return what to do today, a line for each step: the pull requests by number, with reasons."""
     lines = []
     for step in (Step.MERGE, Step.ASK, Step.AUDIT, Step.LOOK):
-        named = [
+        pulls = [
             f"#{row.number}{f' because {row.reason}' if row.reason else ''}"
             for row in queue.rows
             if row.step is step
         ]
-        if named or step is not Step.LOOK:
-            lines.append(f"{step}: {first_and_more(named, NAMED_MAX) or 'none'}")
+        if pulls or step is not Step.LOOK:
+            lines.append(f"{step}: {first_and_more(pulls, NAMED_MAX) or 'none'}")
     return lines
 
 
@@ -102,10 +102,10 @@ def markdown(queue: Queue, limit: int) -> str:
         lines += [*(f"- {line}" for line in _step_lines(queue)), ""]
         rows = []
         for row in queue.rows[:limit]:
-            number, *rest = _cells(row)
+            number, *cells = _cells(row)
             # Its address is GitHub's own, and ends with the number.
             link = f"[{number}]({row.url})" if _is_plain(row.url) else number
-            rows.append([link, *(cell(text) if text else "" for text in rest)])
+            rows.append([link, *(cell(text) if text else "" for text in cells)])
         lines += [*Table(COLUMNS, rows, right_aligned=_RIGHT).markdown_lines(), ""]
     return "\n".join([*lines, *_lines(queue, limit)]) + "\n"
 
@@ -129,10 +129,10 @@ def as_json(queue: Queue, limit: int) -> str:
 
 
 def _lines(queue: Queue, limit: int) -> list[str]:
-    left = queue.rows[limit:]
+    unlisted = queue.rows[limit:]
     lines = []
-    if left:
-        lines.append(f"not shown: {len(left)} (longest waiting: {largest_age(left)})")
+    if unlisted:
+        lines.append(f"not shown: {len(unlisted)} (longest waiting: {largest_age(unlisted)})")
     lines += [f"#{pull.number} cannot be read: {escape(pull.reason)}" for pull in queue.unreadable]
     lines.append(queue.clock)
     return lines

@@ -159,8 +159,8 @@ def base_of(
     """
     places_of(layout)
     main = main_at(github, github.main(), further_places(layout))
-    with layout_of_main(github, layout.root, main, note) as own:
-        yield main, own
+    with layout_of_main(github, layout.root, main, note) as main_layout:
+        yield main, main_layout
 
 
 @dataclass
@@ -191,9 +191,9 @@ class OpenPulls:
     progress: SweepProgress = field(init=False)
 
     def __post_init__(self) -> None:
-        """Note that nothing was done yet."""
-        left = dict.fromkeys((pull.number for pull in self.pulls), PullState.LEFT)
-        self.progress = SweepProgress(left)
+        """Mark each pull request as left."""
+        states = dict.fromkeys((pull.number for pull in self.pulls), PullState.LEFT)
+        self.progress = SweepProgress(states)
 
     def require_read(self, pull: Pull | None = None) -> None:
         """Raise what ended the reading of the pull requests, or of one.
@@ -209,12 +209,12 @@ class OpenPulls:
 
     def is_low(self, github: GitHub) -> bool:
         """Whether so few requests are left in this hour that a sweep ends, which is noted."""
-        left = github.wire.remaining
-        if left >= self.reserve:
+        remaining = github.wire.remaining
+        if remaining >= self.reserve:
             return False
         reason = (
-            f"{left:.0f} requests are left in this hour, and {self.reserve} are kept for runs that "
-            "events start"
+            f"{remaining:.0f} requests are left in this hour, and {self.reserve} are kept for runs "
+            "that events start"
         )
         self.progress.stop = SweepStop(reason, github.wire.resets)
         return True
@@ -250,7 +250,7 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
     progress says what is left. With `only`, just that one is checked, whatever its verdict, also
     with the last requests of the hour. Raises then what keeps it from being read.
     """
-    with base_of(github, layout) as (main, own):
+    with base_of(github, layout) as (main, main_layout):
         listed = github.all_open_pulls()
         listed.pulls.sort(key=lambda pull: (pull.updated_at or _FIRST, pull.number))
         pulls = [pull for pull in listed.pulls if pull.is_to_main]
@@ -267,7 +267,7 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
             queued = _read_sweep(github, board, listed)
         if not board.unjudged and not queued:
             return _sweep_result(github, board, [], [])
-        judge = PullChecker(github, BaseBranch(own), main)
+        judge = PullChecker(github, BaseBranch(main_layout), main)
         groups = _group_verdicts(github, judge, board, queued)
         verdicts = _checked(github, judge, board)
         board.settled += [verdict.number for verdict in verdicts if verdict.number in board.waits]
@@ -307,8 +307,8 @@ def _take_back_unread(
 
 def group_verdict(github: GitHub, layout: Layout, head: str) -> SweepResult:
     """Return the verdict on one group of a merge queue. Raises ForgeProblem."""
-    with base_of(github, layout) as (main, own):
-        judge = PullChecker(github, BaseBranch(own), main)
+    with base_of(github, layout) as (main, main_layout):
+        judge = PullChecker(github, BaseBranch(main_layout), main)
         return result_of(github, main, groups=[judge_group(github, judge, head)])
 
 
@@ -375,8 +375,8 @@ def read_board(github: GitHub, board: OpenPulls) -> None:
             if pull.number in waits:
                 board.settled.append(pull.number)
     if board.progress.stop is None:
-        left = set(board.progress.numbers(PullState.LEFT))
-        board.unjudged = [pull for pull in firsts if pull.number in left]
+        without_verdict = set(board.progress.numbers(PullState.LEFT))
+        board.unjudged = [pull for pull in firsts if pull.number in without_verdict]
         board.unjudged.sort(key=lambda pull: pull.number in waits)  # what failed before comes last
 
 
@@ -431,9 +431,9 @@ def _kept_and_asked(
     earlier = earlier_verdict.command_state if earlier_verdict is not None else CommandState()
     if earlier_verdict is None and not is_due:
         return earlier_verdict, earlier, False
-    known = {pull.number: read} if conversation is None else {}
+    comments_by_pull = {pull.number: read} if conversation is None else {}
     pull_numbers = board.heads[pull.head.sha]
-    current, is_far = read_commands(github, pull_numbers, earlier, board.rights, known)
+    current, is_far = read_commands(github, pull_numbers, earlier, board.rights, comments_by_pull)
     return earlier_verdict, current, is_far or current.command != earlier.command
 
 

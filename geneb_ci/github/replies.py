@@ -1,7 +1,7 @@
 """Models of the parts of GitHub's answers that are used.
 
 A member that decides something is read strictly: without it, nothing is concluded. One that is only
-shown is read leniently, as `Shown` and the like: what cannot be read is shown as missing.
+shown is read leniently, as `DisplayText` and the like: what cannot be read is shown as missing.
 """
 
 import re
@@ -42,7 +42,7 @@ def lenient(default: Any) -> WrapValidator:
     return WrapValidator(read)
 
 
-Shown = Annotated[str, lenient("")]
+DisplayText = Annotated[str, lenient("")]
 """A text that is only shown."""
 ShownMoment = Annotated[AwareDatetime | None, lenient(None)]
 """A time that is only shown, or decides an order; None if it cannot be read."""
@@ -60,7 +60,7 @@ class User(ReplyModel):
     """A GitHub account, identified by id: logins can be renamed and reused."""
 
     id: Id
-    login: Shown = ""
+    login: DisplayText = ""
 
 
 ShownUser = Annotated[User | None, lenient(None)]
@@ -127,8 +127,8 @@ class Pull(Labelled):
 
     number: Annotated[int, Field(ge=1)]
     state: Literal["open", "closed"]
-    title: Shown = ""
-    html_url: Shown = ""
+    title: DisplayText = ""
+    html_url: DisplayText = ""
     draft: Annotated[bool, lenient(False)] = False  # noqa: FBT003 (a value, not a switch)
     created_at: ShownMoment = None
     updated_at: ShownMoment = None
@@ -221,7 +221,7 @@ class Status(StatusState):
 
     context: str
     description: str | None = None
-    created_at: Shown = ""
+    created_at: DisplayText = ""
 
     @property
     def moment(self) -> str:
@@ -330,7 +330,7 @@ class UnreadablePull(NamedTuple):
     reason: str
 
 
-class _Named(Numbered):
+class _NumberedHead(Numbered):
     """A pull request of which other members cannot be read."""
 
     head: Annotated[Head | None, lenient(None)] = None
@@ -348,8 +348,8 @@ def readable_pulls(items: Iterable[Any]) -> tuple[list[Pull], list[UnreadablePul
         try:
             read.append(adapter(Pull).validate_python(item))
         except ValidationError as error:
-            named = parsed(_Named, item, what)
-            head = named.head.sha if named.head is not None else None
+            pull = parsed(_NumberedHead, item, what)
+            head = pull.head.sha if pull.head is not None else None
             reason = f"unexpected answer of GitHub in {what}, at {first_error(error, 'the top')}"
-            unread.append(UnreadablePull(named.number, head, reason))
+            unread.append(UnreadablePull(pull.number, head, reason))
     return read, unread

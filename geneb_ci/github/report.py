@@ -65,17 +65,17 @@ def report_health(github: GitHub, *, is_healthy: bool, run: str) -> str:
 
     `run` is the address of the run, or "". At most one read request per 100 issues, and one write.
     """
-    known = github.own_issue(HEALTH_MARK)
+    issue = github.own_issue(HEALTH_MARK)
     text = _text(github, run)
     if is_healthy:
-        if known is None:
+        if issue is None:
             return ""
-        github.edit_issue(known.number, known.body, "closed")
+        github.edit_issue(issue.number, issue.body, "closed")
         return CLOSED
-    if known is None:
+    if issue is None:
         github.open_issue(HEALTH_TITLE, text)
         return OPENED
-    github.edit_issue(known.number, text)
+    github.edit_issue(issue.number, text)
     return UPDATED
 
 
@@ -127,30 +127,30 @@ def write(
     heads += [
         (head.number, head.head_sha, _STALE) for head in verdict.stale if head.number not in waiting
     ]
-    left = [str(number) for number, _, _ in heads]
-    left += [group.head_sha for group in verdict.groups]
-    left += [str(pull.number) for pull in verdict.pulls]
+    unwritten = [str(number) for number, _, _ in heads]
+    unwritten += [group.head_sha for group in verdict.groups]
+    unwritten += [str(pull.number) for pull in verdict.pulls]
     try:
         for number, sha, text in heads:
             yield _written(str(number), _set, github, sha, PENDING, text)
-            left.pop(0)
+            unwritten.pop(0)
         is_fresh = _is_fresh(github, verdict, more_paths)
         for group in verdict.groups:
             yield _written(group.head_sha, _group, github, group, is_fresh=is_fresh)
-            left.pop(0)
+            unwritten.pop(0)
         for index, pull in enumerate(verdict.pulls):
             if index % BATCH == 0:
                 part = verdict.pulls[index : index + BATCH]
                 prefetch_conversations(github, [one.number for one in part])
             result = _written(str(pull.number), publish, github, pull, is_fresh=is_fresh)
             yield result
-            left.pop(0)
+            unwritten.pop(0)
             settled.append(pull.number)
             problem = result.problem
             if problem is not None and not isinstance(problem, HeadMoved | NoSuchLabel):
                 troubles.append(Trouble.of(pull.number, pull.head_sha, problem.message))
     except RateLimited as limit:
-        yield WriteResult(first_and_more(left), "", None, limit)
+        yield WriteResult(first_and_more(unwritten), "", None, limit)
     if troubles or verdict.settled:
         try:
             update_waits(github, troubles, settled)
@@ -176,14 +176,14 @@ def _require_fresh(*, is_fresh: bool) -> None:
 def _written(
     what: str,
     action: Callable[P, tuple[str, WrittenParts]],
-    *given: P.args,
-    **named: P.kwargs,
+    *args: P.args,
+    **kwargs: P.kwargs,
 ) -> WriteResult:
     """Return the result of writing something. Raises RateLimited, and no other error."""
-    done = result_or_error(action, *given, **named)
-    if isinstance(done, GenebError):
-        return WriteResult(what, "", None, done)
-    return WriteResult(what, *done, None)
+    result = result_or_error(action, *args, **kwargs)
+    if isinstance(result, GenebError):
+        return WriteResult(what, "", None, result)
+    return WriteResult(what, *result, None)
 
 
 def _set(github: GitHub, sha: str, state: str, text: str) -> tuple[str, WrittenParts]:
@@ -245,15 +245,15 @@ def _asks_for_audit(verdict: PullVerdict, comment: Comment | None) -> bool:
     command = verdict.command
     if command is None or command.name is not CommandName.AUDIT:
         return False
-    known = read_verdict(comment.body) if comment is not None else None
-    return known is None or known.command != command
+    written_verdict = read_verdict(comment.body) if comment is not None else None
+    return written_verdict is None or written_verdict.command != command
 
 
 def _conversation(github: GitHub, number: int) -> Conversation:
     """Return comments, head and labels, as read just before; else in two requests."""
-    known = github.conversations.pop(number, None)
-    if known is not None:
-        return known
+    prefetched = github.conversations.pop(number, None)
+    if prefetched is not None:
+        return prefetched
     comments = list(github.comments(number))
     pull = github.pull(number)
     return Conversation(
@@ -275,12 +275,12 @@ def _label(github: GitHub, number: int, names: Collection[str], label: str) -> b
     A first label is added, which keeps labels set meanwhile. To replace one in a single write, all
     labels are read again and set.
     """
-    own = set(LABELS.values())
-    if own & set(names) == {label}:
+    our_labels = set(LABELS.values())
+    if our_labels & set(names) == {label}:
         return False
     try:
-        if own & set(names):
-            github.replace_labels(number, github.pull(number).labels, own, label)
+        if our_labels & set(names):
+            github.replace_labels(number, github.pull(number).labels, our_labels, label)
         else:
             github.add_label(number, label)
     except MissingScope as problem:
@@ -305,6 +305,6 @@ def _comment_once(github: GitHub, number: int, text: str) -> None:
             github.add_comment(number, text)
 
 
-def _same(text: str, other: str) -> bool:
+def _same(text: str, other_text: str) -> bool:
     """Whether two comments are equal, apart from line ends and trailing blanks."""
-    return text.replace("\r\n", "\n").strip() == other.strip()
+    return text.replace("\r\n", "\n").strip() == other_text.strip()

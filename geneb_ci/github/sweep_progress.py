@@ -91,31 +91,31 @@ class SweepProgress:
         count = len(self.states)
         if not count:
             return "no pull request is open to main"
-        if set(self.states.values()) <= _DONE and not self.judged:
+        if set(self.states.values()) <= _JUDGED_STATES and not self.judged:
             return f"every open pull request has its verdict: {count}"
         parts = []
         for state in PullState:
             numbers = self.numbers(state)
             if numbers:
-                which = f": {_spans(numbers)}" if state in _NAMED else ""
-                parts.append(f"{len(numbers)} {state.value}{which}")
+                pull_numbers = f": {_spans(numbers)}" if state in _LISTED_STATES else ""
+                parts.append(f"{len(numbers)} {state.value}{pull_numbers}")
         return f"{plural(count, 'open pull request')}: {', '.join(parts)}"
 
     def require_done(self) -> None:
         """Raise SweepStopped where something else than the size of a run left a pull request."""
-        left, failed = self.numbers(PullState.LEFT), self.numbers(PullState.FAILED)
-        if self.stop is not None and not self.stop.is_full and left:
-            which = f"left: {_spans(left)}"
-            raise self._stopped(len(left), which, self.stop.reason, _fix(self.stop))
+        without_verdict, failed = self.numbers(PullState.LEFT), self.numbers(PullState.FAILED)
+        if self.stop is not None and not self.stop.is_full and without_verdict:
+            condition = f"left: {_spans(without_verdict)}"
+            raise self._stopped(len(without_verdict), condition, self.stop.reason, _fix(self.stop))
         if self.problem and set(self.states.values()) <= {PullState.FAILED, PullState.WAITING}:
-            which = f"not judged: {_spans(failed)}"
+            condition = f"not judged: {_spans(failed)}"
             fix = f"{RETRY_FIX} again; each waits, twice as long after each attempt"
-            raise self._stopped(len(failed), which, self.problem, fix)
+            raise self._stopped(len(failed), condition, self.problem, fix)
 
-    def _stopped(self, count: int, which: str, reason: str, fix: str) -> SweepStopped:
+    def _stopped(self, count: int, condition: str, reason: str, fix: str) -> SweepStopped:
         whole = plural(len(self.states), "open pull request")
         was = "was" if count == 1 else "were"
-        return SweepStopped(f"{count} of {whole} {was} {which}: {visible(reason)}", fix)
+        return SweepStopped(f"{count} of {whole} {was} {condition}: {visible(reason)}", fix)
 
 
 def _spans(numbers: Iterable[int]) -> str:
@@ -129,8 +129,8 @@ def _spans(numbers: Iterable[int]) -> str:
     return first_and_more([" to ".join(map(str, span)) for span in spans])
 
 
-_DONE = {PullState.CURRENT, PullState.SHARED}
-_NAMED = {PullState.FAILED, PullState.WAITING, PullState.LEFT}
+_JUDGED_STATES = {PullState.CURRENT, PullState.SHARED}
+_LISTED_STATES = {PullState.FAILED, PullState.WAITING, PullState.LEFT}
 
 
 def _fix(stop: SweepStop) -> str:

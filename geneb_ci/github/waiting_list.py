@@ -33,7 +33,7 @@ LONGEST = dt.timedelta(days=1)
 WAITS_MAX = OPEN_MAX
 # An issue has at most 65,536 characters: 48,000 of data, and a table of at most 250 a row.
 PACKED_MAX = 48_000
-SHOWN = 40
+LISTED_MAX = 40
 _ABOUT = (
     "This issue is written by geneb-ci; leave it open. These pull requests could not be read or "
     "written. The others do not wait for them. To try one at once: "
@@ -78,9 +78,9 @@ def known_waits(github: GitHub) -> dict[int, Wait]:
 
     Raises RateLimited.
     """
-    kept = result_or_error(read_waits, github)
+    result = result_or_error(read_waits, github)
     # Issues may be disabled, or the token may not read them.
-    return kept.waits if isinstance(kept, KeptWaits) else {}
+    return result.waits if isinstance(result, KeptWaits) else {}
 
 
 def _unpacked(text: str) -> dict[int, Wait]:
@@ -93,11 +93,11 @@ def _unpacked(text: str) -> dict[int, Wait]:
 
 def _packed(waits: dict[int, Wait]) -> str:
     """Return the list as one line; where it would be too long, the last ones have no reason."""
-    shown, with_reason = list(waits.values()), len(waits)
-    while len(line := packed(_Waits(waits=shown))) > PACKED_MAX and with_reason:
+    shortened, with_reason = list(waits.values()), len(waits)
+    while len(line := packed(_Waits(waits=shortened))) > PACKED_MAX and with_reason:
         with_reason //= 2
-        shown[with_reason:] = [
-            wait.model_copy(update={"reason": ""}) for wait in shown[with_reason:]
+        shortened[with_reason:] = [
+            wait.model_copy(update={"reason": ""}) for wait in shortened[with_reason:]
         ]
     return line
 
@@ -132,14 +132,14 @@ def waits_after(
 
 def update_waits(github: GitHub, troubles: Iterable[Trouble], settled: Iterable[int]) -> None:
     """Write the list after a run if it has changed: a request, and at most one write."""
-    known = read_waits(github)
-    waits = waits_after(known.waits, troubles, settled, github.wire.now)
-    if waits == known.waits:
+    waiting_list = read_waits(github)
+    waits = waits_after(waiting_list.waits, troubles, settled, github.wire.now)
+    if waits == waiting_list.waits:
         return
-    if known.issue is None:
+    if waiting_list.issue is None:
         github.open_issue(TITLE, issue_text(waits))
     else:
-        github.edit_issue(known.issue, issue_text(waits))
+        github.edit_issue(waiting_list.issue, issue_text(waits))
 
 
 def issue_text(waits: dict[int, Wait]) -> str:
@@ -153,9 +153,13 @@ def issue_text(waits: dict[int, Wait]) -> str:
         return "\n".join([*lines, "None waits.", ""])
     rows = [
         (f"#{wait.number}", code(wait.reason), str(wait.tries), wait.until)
-        for wait in itertools.islice(waits.values(), SHOWN)
+        for wait in itertools.islice(waits.values(), LISTED_MAX)
     ]
     columns = ("PR", "reason", "attempts", "next attempt")
     table = Table(columns, rows, frozenset({"PR", "attempts"})).markdown_lines()
-    more = [f"\n{len(waits) - SHOWN} more are not listed here."] if len(waits) > SHOWN else []
+    more = (
+        [f"\n{len(waits) - LISTED_MAX} more are not listed here."]
+        if len(waits) > LISTED_MAX
+        else []
+    )
     return "\n".join([*lines, *table, *more, ""])

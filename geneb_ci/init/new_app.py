@@ -61,7 +61,7 @@ and Commit statuses of the repositories that you install it on.</p>
 <button>Go to GitHub</button>
 </form>
 """
-_DONE = """<!doctype html>
+_APP_MADE = """<!doctype html>
 <meta charset="utf-8"><title>geneb-ci</title>
 <p>GitHub made the App. Go back to the terminal.</p>
 """
@@ -156,25 +156,27 @@ def pin(client: SettingsClient, app: NewApp, say: Say) -> None:
     refuses a step.
     """
     account = f"users/{app.slug}[bot]"
-    rest = (
+    commands = (
         f"gh variable set {VERDICT_APP} --body {app.id}; "
         f'gh variable set {VERDICT_BOT} --body "$(gh api {account} --jq .id)"; '
         "geneb-ci init --apply"
     )
     say(f"install it on {client.wire.repository} alone: {app.html_url}/installations/new")
     if not _is_installed(client, app, say):
-        say(f"it is not installed yet; when it is, main takes verdicts from it alone by: {rest}")
+        say(
+            f"it is not installed yet; when it is, main takes verdicts from it alone by: {commands}"
+        )
         return
     try:
         user = parsed(User, client.wire.get_at(f"/{account}"), f"the account of {app.slug}")
         client.set_value(variable_path(VERDICT_APP), str(app.id))
         client.set_value(variable_path(VERDICT_BOT), str(user.id))
-        verdict(client, [one for one in SETTINGS if one.apply == verdict.__name__])
+        verdict(client, [setting for setting in SETTINGS if setting.apply == verdict.__name__])
     except GenebError as error:
         raise UsageProblem(
             f"the App {app.slug} is installed, and its status does not count alone: "
             f"{error.message}",
-            rest,
+            commands,
         ) from error
     say(f"main takes the status geneb/verdict from the App {app.slug} alone")
 
@@ -293,7 +295,7 @@ def _serving(visit: Visit) -> Iterator[HTTPServer]:
             if path == "/":
                 self._answer(HTTPStatus.OK, visit.page())
             elif path == "/made" and visit.take(query):
-                self._answer(HTTPStatus.OK, _DONE)
+                self._answer(HTTPStatus.OK, _APP_MADE)
             else:
                 self._answer(HTTPStatus.NOT_FOUND, "")
 

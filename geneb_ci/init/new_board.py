@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
-from geneb_ci.audit.canonical import FORMAT
+from geneb_ci.audit.canonical import TIME_FORMAT
 from geneb_ci.audit.record.keys import (
     KEYS_FILE,
     KeyFile,
@@ -106,8 +106,8 @@ class NewBoard:
         if (self.folder / ".git").exists():
             git(self.folder, "rev-parse", "--git-dir")
         if not has_commit(self.folder):
-            for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
-                git(existing, "var", who)
+            for identity in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
+                git(existing, "var", identity)
         lacking = [name for name in MEASURING if find_spec(name) is None]
         if self.needs_row and lacking:
             what = f"{lacking[0]} is not installed, and the practice row is measured with it"
@@ -128,8 +128,10 @@ def new_board(folder: Path, answers: BoardAnswers, benchmark: Path | None = None
     Without one it is the folder's own, or the practice benchmark, which comes with a row. Raises
     UsageProblem for a folder or a definition that cannot be used.
     """
-    own = folder / "schemas/benchmark.json"
-    definition = benchmark_bytes(own if benchmark is None and own.is_file() else benchmark)
+    definition_file = folder / "schemas/benchmark.json"
+    definition = benchmark_bytes(
+        definition_file if benchmark is None and definition_file.is_file() else benchmark
+    )
     files = files_of(answers, definition)
     return NewBoard(
         folder,
@@ -181,10 +183,10 @@ def apply_settings(
             say("nothing was changed: this was a dry run")
             return [], []
         after = SettingsClient(github.wire, answers.space)
-        left, able = diagnosis.diagnoses_of(after), list(features_of(after))
+        diagnoses, able = diagnosis.diagnoses_of(after), list(features_of(after))
     if not client.sent and not later.sent:
         say("no setting had to be changed")
-    return left, able
+    return diagnoses, able
 
 
 def _apply(client: SettingsClient, settings: list[Setting], say: Say) -> None:
@@ -261,7 +263,7 @@ def _write_key(folder: Path, answers: BoardAnswers) -> None:
     ignored = path_inside(folder, KEYS_IGNORED)  # whatever the .gitignore of the folder says
     ignored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     ignored.write_text("*\n", encoding="utf-8")
-    now = datetime.now(UTC).strftime(FORMAT)
+    now = datetime.now(UTC).strftime(TIME_FORMAT)
     owner = answers.maintainers.split()[0].removeprefix("@")
     entry = _key(folder, AUDIT_KEY, owner, now)
     key_file = KeyFile(note="Ed25519 keys whose signatures on audit records count.", keys=[entry])

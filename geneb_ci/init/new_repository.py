@@ -49,14 +49,14 @@ YOURS = frozenset(
     | {"leaderboard/policy/trusted_root.json"}
 )
 """Files that are written once: maintainers change them."""
-NAMED = "x-names"
+NAMES_MARK = "x-names"
 """Mark of the parts of a schema whose names are those of tasks or regimes."""
 LICENSE = "geneb_ci/LICENSE"
 """Licence of the toolkit, whose code goes into the repository."""
 PRACTICE_ROW = "kmer-baseline"
 SHEBANG = b"#!"
 VERBATIM = (".github/PULL_REQUEST_TEMPLATE.md", ".github/dependabot.yml", "RULES.md")
-_NAMED = re.compile(r"\b((?:tools|requirements)/[\w-]+(?:\.\w+)?)")
+_TOOLKIT_FILE = re.compile(r"\b((?:tools|requirements)/[\w-]+(?:\.\w+)?)")
 """A file of the toolkit that a job runs or installs."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}/[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 _OWNER = re.compile(r"@[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:/[\w.-]{1,100})?", re.ASCII)
@@ -140,9 +140,9 @@ def _require_approval(answers: BoardAnswers) -> None:
             f"--alone with {answers.maintainers or 'nobody'}: it takes one account", TWO
         )
     if len({owner.casefold() for owner in owners}) < PAIR and not any("/" in o for o in owners):
-        who = f"{owners[0]} alone" if owners else "nobody"
+        maintainer = f"{owners[0]} alone" if owners else "nobody"
         raise UsageProblem(
-            f"{who} is named as maintainer, and nobody approves his own pull request", TWO
+            f"{maintainer} is named as maintainer, and nobody approves his own pull request", TWO
         )
 
 
@@ -191,10 +191,10 @@ def submission_schema(raw: bytes, benchmark: Benchmark) -> bytes:
             part["required"] = list(texts)
 
     for part in schema["$defs"].values():
-        if part.get(NAMED):
+        if part.get(NAMES_MARK):
             rename(part, {task.id: task.label for task in benchmark.tasks})
     for part in schema["properties"].values():
-        if part.get(NAMED):
+        if part.get(NAMES_MARK):
             rename(part, dict.fromkeys(benchmark.regimes, ""))
     return json.dumps(schema, indent=2, ensure_ascii=False).encode() + b"\n"
 
@@ -279,7 +279,7 @@ def copied_files() -> list[str]:
     """Return the paths of the shipped files that a board has as they are."""
     jobs = board_workflows()
     text = "\n".join(shipped("repository", path).read_text("utf-8") for path in jobs)
-    return [*jobs, *shipped_files(FORMS), *VERBATIM, *sorted(set(_NAMED.findall(text)))]
+    return [*jobs, *shipped_files(FORMS), *VERBATIM, *sorted(set(_TOOLKIT_FILE.findall(text)))]
 
 
 def template(name: str, values: dict[str, str]) -> bytes:
@@ -331,9 +331,11 @@ def _placing(root: Path, path: str, content: bytes) -> Placing:
 
 def left_over(root: Path, files: Iterable[str]) -> list[str]:
     """Return code of another version of the toolkit: modules that this version does not have."""
-    known = set(files)
+    current_files = set(files)
     modules = (path for name in TOOLKIT for path in sorted((root / name).rglob("*.py")))
-    return [name for path in modules if (name := path.relative_to(root).as_posix()) not in known]
+    return [
+        name for path in modules if (name := path.relative_to(root).as_posix()) not in current_files
+    ]
 
 
 def path_inside(root: Path, path: str) -> Path:
@@ -452,14 +454,14 @@ def remote_of(folder: Path, repository: str) -> tuple[str, bool]:
     Raises UsageProblem where the remote origin is another repository.
     """
     server = os.environ.get("GITHUB_SERVER_URL", SERVER).rstrip("/")
-    known = git(folder, "config", "--get", "remote.origin.url", ok=(0, 1))
-    address = known or f"{server}/{repository}.git"
+    origin = git(folder, "config", "--get", "remote.origin.url", ok=(0, 1))
+    address = origin or f"{server}/{repository}.git"
     if repository.casefold() not in address.casefold():
         raise UsageProblem(
             f"the remote origin is {visible(address)}, not {repository}",
             f"git remote set-url origin {server}/{repository}.git; then run this again",
         )
-    return address, bool(known)
+    return address, bool(origin)
 
 
 def push_first(folder: Path, repository: str) -> str:

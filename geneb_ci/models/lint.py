@@ -100,13 +100,13 @@ def _published_contradictions(entry: ModelEntry) -> Iterator[str]:
     if published is None:
         return
     pooling = entry.options.get("pooling") if entry.run is not None else None
-    named = next(
+    published_pooling = next(
         (pooling_name for start, pooling_name in _POOLINGS if published.pooling.startswith(start)),
         None,
     )
-    if pooling is not None and named is not None and pooling != named:
+    if pooling is not None and published_pooling is not None and pooling != published_pooling:
         yield f"the published pooling is {published.pooling!r}, the option is {pooling!r}"
-    if loading is not None and ("cls_pooling" in loading.quirks) != (named == "cls"):
+    if loading is not None and ("cls_pooling" in loading.quirks) != (published_pooling == "cls"):
         yield f"quirks and the published pooling disagree: {published.pooling!r}"
 
 

@@ -91,8 +91,12 @@ class TaskNotes(StrictModel):
 
     def origin(self, benchmark: str) -> Origin:
         """Return who published the benchmark of a name; nothing but the name if not known."""
-        own = self.benchmark
-        return own if own is not None and own.name == benchmark else Origin(name=benchmark)
+        noted_origin = self.benchmark
+        return (
+            noted_origin
+            if noted_origin is not None and noted_origin.name == benchmark
+            else Origin(name=benchmark)
+        )
 
     def of(self, task: str) -> TaskNote | None:
         """Return the first note about a task."""

@@ -117,7 +117,9 @@ def _change(model: str, old: Board, new: Board) -> RowChange | None:
         return None
     sign = Sign.CHANGED if row_before and row_after else Sign.ADDED if row_after else Sign.REMOVED
     moves = (
-        PublishedMove(regime, _place(old, model, regime), _place(new, model, regime))
+        PublishedMove(
+            regime, _published_place(old, model, regime), _published_place(new, model, regime)
+        )
         for regime in {**row_after, **row_before}
         if _scores(row_before.get(regime)) != _scores(row_after.get(regime))
     )
@@ -138,7 +140,7 @@ def _scores(row: dict[str, Any] | None) -> dict[str, Any] | None:
     return None if row is None else {k: v for k, v in row.items() if k not in FACTS}
 
 
-def _place(board: Board, model: str, regime: str) -> PublishedPlace | None:
+def _published_place(board: Board, model: str, regime: str) -> PublishedPlace | None:
     if regime not in board.get(model, {}):
         return None
     scores = {name: _score(rows[regime]) for name, rows in board.items() if regime in rows}

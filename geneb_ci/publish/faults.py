@@ -154,10 +154,10 @@ def _beyond_the_hub(error: Exception, resource: str, large_files: list[str]) -> 
             failure = cause
     if isinstance(failure, StorageFailure):
         return _storage_problem(failure, large_files)
-    known = failure or error
-    if isinstance(known, ConnectionError | TimeoutError):
+    actual_error = failure or error
+    if isinstance(actual_error, ConnectionError | TimeoutError):
         return UnknownOutcome(f"the connection to the Hub failed ({type(error).__name__})")
-    fault = machine_fault(known) if isinstance(known, OSError) else None
+    fault = machine_fault(actual_error) if isinstance(actual_error, OSError) else None
     if fault is None:
         return error
     from huggingface_hub.constants import HF_XET_CACHE  # a second to import

@@ -182,22 +182,22 @@ def _repository_evidence(
 
 
 def _layout(root: Path) -> Layout:
-    def there(path: str) -> Path | None:
+    def existing(path: str) -> Path | None:
         return root / path if (root / path).exists() else None
 
     return Layout(
         LayoutKind.GENEB_CI,
         root,
-        submissions=there(SUBMISSIONS),
-        benchmark=there(BENCHMARK),
-        policy=there(POLICY),
-        audits=there(AUDITS),
+        submissions=existing(SUBMISSIONS),
+        benchmark=existing(BENCHMARK),
+        policy=existing(POLICY),
+        audits=existing(AUDITS),
     )
 
 
 # Trailers that name who is responsible for a step; the first one present counts.
-WHO = ("submitted-by", "audited-by", "reviewed-by", "signed-off-by")
-WHY = ("reason",)
+ACTOR_TRAILERS = ("submitted-by", "audited-by", "reviewed-by", "signed-off-by")
+REASON_TRAILERS = ("reason",)
 CORRECTION = "correction"
 """Trailer of a commit that corrects an error, with the reason."""
 UNVOUCHED = TrustLevel.SELF_REPORTED.value
@@ -345,8 +345,8 @@ def _row_events(
             kind=kind,
             level=level,
             former_level=former,
-            who=(step.trailer(*WHO) or step.author)[:LINE_MAX],
-            why=(step.trailer(CORRECTION, *WHY) or step.subject)[:LINE_MAX],
+            who=(step.trailer(*ACTOR_TRAILERS) or step.author)[:LINE_MAX],
+            why=(step.trailer(CORRECTION, *REASON_TRAILERS) or step.subject)[:LINE_MAX],
             evidence=EventEvidence(
                 path=change.path,
                 sha256=rows.digests[change.after] if change.after else None,

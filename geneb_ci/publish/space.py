@@ -222,11 +222,11 @@ class Space(Remote):
     def state(self, revision: str | None = None) -> SpaceState:
         """Return the files and the manifest of the head, or of a commit."""
         head, files = self.listing(revision)
-        known = None
+        published_manifest = None
         if manifest.NAME in files:
             raw = self.read(manifest.NAME, head, manifest.BYTES_MAX)
-            known = manifest.parse_manifest(raw, f"{self.resource} at {head}")
-        return SpaceState(head, files, known)
+            published_manifest = manifest.parse_manifest(raw, f"{self.resource} at {head}")
+        return SpaceState(head, files, published_manifest)
 
     def service(self) -> Service:
         """Return the state of the Space as a site, as the Hub has it."""

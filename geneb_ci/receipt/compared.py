@@ -274,8 +274,14 @@ def _compared(
         return ComparedScore(name, len(weights), first, second, interval(parts))
 
     whole = score(MACRO, categories)
-    by_category = [score(name, {name: own}) for name, own in categories.items()]
-    tasks = [score(task, {task: (task,)}) for own in categories.values() for task in own]
+    by_category = [
+        score(name, {name: category_tasks}) for name, category_tasks in categories.items()
+    ]
+    tasks = [
+        score(task, {task: (task,)})
+        for category_tasks in categories.values()
+        for task in category_tasks
+    ]
     return ComparedRegime(resampled_unit, (whole, *by_category), tuple(tasks), paired)
 
 

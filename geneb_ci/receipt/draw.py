@@ -258,9 +258,11 @@ def drawn_embeddings(seeds: Sequence[str], strata: TaskStrata, share: TaskShare)
 
     `seeds` are hex digits. Embeddings of earlier draws are the part "earlier".
     """
-    own = TaskDraw(seeds[0], strata).rows(share)
+    current = TaskDraw(seeds[0], strata).rows(share)
     earlier: dict[int, None] = {}
     for seed in seeds[1:]:
         for rows in TaskDraw(seed, strata).rows(share).rows.values():
             earlier.update(dict.fromkeys(rows))
-    return DrawnEmbeddings(own.sizes, own.rows | ({"earlier": list(earlier)} if earlier else {}))
+    return DrawnEmbeddings(
+        current.sizes, current.rows | ({"earlier": list(earlier)} if earlier else {})
+    )

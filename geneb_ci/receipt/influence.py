@@ -221,13 +221,13 @@ def influence_of(
 
 
 def _solved(
-    own: npt.NDArray[np.float32], probabilities: Wide, gradient: Wide, free_classes: Labels
+    embeddings: npt.NDArray[np.float32], probabilities: Wide, gradient: Wide, free_classes: Labels
 ) -> Wide:
     """Return H^-1 of a gradient, by the whole of H, of the classes that are free."""
     size, solution = len(gradient), np.zeros_like(gradient)
     hessian = np.zeros((len(free_classes), size, len(free_classes), size))
-    for start in range(0, len(own), BLOCK):
-        block = own[start : start + BLOCK].astype(np.float64)
+    for start in range(0, len(embeddings), BLOCK):
+        block = embeddings[start : start + BLOCK].astype(np.float64)
         features = np.hstack([block, np.ones((len(block), 1))])
         chances = probabilities[start : start + BLOCK]
         for at, row in enumerate(free_classes):

@@ -38,14 +38,14 @@ embeddings which were altered on purpose do not pull it away; where the second f
 fourth did not."""
 
 Rows = npt.NDArray[np.float64]
-Place = tuple[str, int]
+TaskRow = tuple[str, int]
 """A task and an embedding of its file."""
 
 
 class Sample(NamedTuple):
     """The embeddings of one receipt that are compared."""
 
-    positions: tuple[Place, ...]
+    positions: tuple[TaskRow, ...]
     rows: Rows
     """(n, d): the features of those embeddings."""
     predictions: Predictions | None = None
@@ -77,7 +77,7 @@ class Nearness(NamedTuple):
         return ""
 
 
-def places_of(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Iterator[Place]:
+def places_of(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Iterator[TaskRow]:
     """Yield the embeddings of a receipt that are compared: fixed by the benchmark and the data.
 
     Draw j of a task is SHA-256(digest of the benchmark || id || 0x00 || j as 8 bytes), as an
@@ -111,7 +111,7 @@ def sample_of(
 
 
 def sample_at(
-    files: ReceiptFiles, receipt: EmbeddingReceipt, positions: tuple[Place, ...]
+    files: ReceiptFiles, receipt: EmbeddingReceipt, positions: tuple[TaskRow, ...]
 ) -> Sample:
     """Return embeddings of a receipt, those of a task one after another.
 

@@ -214,7 +214,7 @@ def paired_regimes(
 
 ROWS_MAX = 100
 """Rows whose shared errors are noted: 5,000 pairs in 45 scores, 3 MB for readers of the page."""
-SHOWN = 6
+COVARIANCE_DIGITS = 6
 """Significant digits of a covariance: far below what it is known to."""
 
 
@@ -274,7 +274,10 @@ def _triangle(parts: Sequence[npt.NDArray[np.float64]]) -> Triangle:
     """Return the lower triangle of a sum of matrices, each sum exact."""
     stacked = np.stack(parts)
     return [
-        [float(f"{math.fsum(stacked[:, i, j].tolist()):.{SHOWN - 1}e}") for j in range(i + 1)]
+        [
+            float(f"{math.fsum(stacked[:, i, j].tolist()):.{COVARIANCE_DIGITS - 1}e}")
+            for j in range(i + 1)
+        ]
         for i in range(stacked.shape[1])
     ]
 

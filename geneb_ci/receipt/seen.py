@@ -105,13 +105,13 @@ def missing_files(receipt: EmbeddingReceipt) -> str:
 
     Only sizes are compared: `geneb-ci receipt verify` compares digests.
     """
-    from geneb_ci.common.download import length_there  # http.client: 20 ms that a board needs not
+    from geneb_ci.common.download import served_length  # http.client: 20 ms that a board needs not
 
     try:
         origin = published_at(receipt.location)
         for task, entry in receipt.tasks.items():
             address = origin.address(task)
-            length = length_there(address, purpose(origin))
+            length = served_length(address, purpose(origin))
             if length != entry.bytes:
                 return f"{address} has {length} bytes; the receipt says {entry.bytes}"
     except GenebError as error:
@@ -130,7 +130,7 @@ def updated_notes(
     return before.model_copy(update={"rows": dict(sorted({**before.rows, model: now}.items()))})
 
 
-def published_state(submission: Submission, seen: SeenReceipts, days: int) -> Published | None:
+def published_state(submission: Submission, notes: SeenReceipts, days: int) -> Published | None:
     """Return the state of a row's receipt for the board; None for a row that publishes none.
 
     It is missing when the last look was more than `days` after it was last there, or first looked
@@ -139,16 +139,16 @@ def published_state(submission: Submission, seen: SeenReceipts, days: int) -> Pu
     receipt = receipt_published(submission)
     if receipt is None:
         return None
-    missing_since = gone_since(seen, submission.model_id, receipt.root, days)
+    missing_since = gone_since(notes, submission.model_id, receipt.root, days)
     return "missing" if missing_since else "published"
 
 
-def gone_since(seen: SeenReceipts, model: str, root: str, days: int) -> str:
+def gone_since(notes: SeenReceipts, model: str, root: str, days: int) -> str:
     """Return the day on which a receipt was last there, or was first looked for.
 
     "" unless the last look was more than `days` after it.
     """
-    note = seen.rows.get(model)
+    note = notes.rows.get(model)
     if note is None or note.root != root:
         return ""
     last = note.seen or note.since
@@ -179,10 +179,10 @@ def seen_receipts(layout: Layout) -> SeenReceipts:
     return notes
 
 
-def write_seen(path: Path, seen: SeenReceipts | SharedErrors) -> None:
+def write_seen(path: Path, notes: SeenReceipts | SharedErrors) -> None:
     """Write the notes, whole or not at all. Raises OSError."""
-    indent = 2 if isinstance(seen, SeenReceipts) else None
-    text = seen.model_dump_json(indent=indent) + "\n"
+    indent = 2 if isinstance(notes, SeenReceipts) else None
+    text = notes.model_dump_json(indent=indent) + "\n"
     write_whole(path, lambda stream: stream.write(text.encode()))
 
 

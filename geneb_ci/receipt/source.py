@@ -171,7 +171,7 @@ class ReceiptFiles:
         return sum(
             entry.bytes
             for task, entry in self._receipt.tasks.items()
-            if task in tasks and _size(receipt_file(self._place, task)) != entry.bytes
+            if task in tasks and _size(receipt_file(self._opened_folder, task)) != entry.bytes
         )
 
     def file(self, task: str) -> Path:
@@ -183,7 +183,7 @@ class ReceiptFiles:
         entry = self._receipt.tasks.get(task)
         if entry is None or not TASK.fullmatch(task):
             raise UsageProblem(f"the receipt has no task {quoted(task)}", "name tasks that it has")
-        path = receipt_file(self._place, task)
+        path = receipt_file(self._opened_folder, task)
         if (state := self._verified.get(task)) and state == _state(path):
             return path
         if self._origin is None:
@@ -201,7 +201,7 @@ class ReceiptFiles:
         entry = self._receipt.predictions
         if entry is None:
             return None
-        path = self._place / PREDICTIONS
+        path = self._opened_folder / PREDICTIONS
         if entry.bytes > BYTES_MAX:
             raise PredictionsRefused(
                 "file", f"the predictions have {entry.bytes:,} bytes; the limit is {BYTES_MAX:,}"
@@ -220,10 +220,10 @@ class ReceiptFiles:
         """Delete the file of a task where it was fetched to a temporary place."""
         if self._temporary is not None:
             self._verified.pop(task, None)
-            receipt_file(self._place, task).unlink(missing_ok=True)
+            receipt_file(self._opened_folder, task).unlink(missing_ok=True)
 
     @property
-    def _place(self) -> Path:
+    def _opened_folder(self) -> Path:
         if self._folder is None:
             msg = "ReceiptFiles is used as a context"
             raise AssertionError(msg)
@@ -313,7 +313,7 @@ def _state(path: Path) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-PLACE = ("receipt", "location")
+LOCATION = ("receipt", "location")
 
 
 def write_location(path: Path, location: ReceiptLocation) -> bool:
@@ -323,7 +323,7 @@ def write_location(path: Path, location: ReceiptLocation) -> bool:
     that cannot be written.
     """
     document = read_document(path, spans=True)
-    if document.span(PLACE) is None:
+    if document.span(LOCATION) is None:
         raise NothingChecked(
             f"{path} has no `receipt.location`", "write it with `geneb-harness run --receipt`"
         )
@@ -339,7 +339,7 @@ def write_location(path: Path, location: ReceiptLocation) -> bool:
 
 def with_location(document: Document, location: ReceiptLocation) -> str:
     """Return the text of a document with another location, laid out as its neighbours are."""
-    span = document.span(PLACE)
+    span = document.span(LOCATION)
     if span is None:
         raise ValueError("the document has no place for a location")
     before = document.text[: span.key]

@@ -40,9 +40,11 @@ def advice_text(advice: Advice, width: int) -> str:
         table: list[tuple[str, ...]] = [head]
         table += [_line(choice, advice) for choice in regime_advice.choices[:SHOWN_MAX]]
         more = len(regime_advice.choices) - SHOWN_MAX
-        rest = f"and {more} more: --format json lists them\n" if more > 0 else ""
-        paragraphs.append(_columns(_with_short_names(table, width)) + rest)
-    if any(_is_marked(c) for own in advice.regimes for c in own.choices[:SHOWN_MAX]):
+        more_text = f"and {more} more: --format json lists them\n" if more > 0 else ""
+        paragraphs.append(_columns(_with_short_names(table, width)) + more_text)
+    if any(
+        _is_marked(c) for regime_advice in advice.regimes for c in regime_advice.choices[:SHOWN_MAX]
+    ):
         paragraphs[-1] += f"{MARK} a defect is published, or check warns: docs/reader/defects.md\n"
     reasons = "".join(f"{escape(without_backticks(reason))}\n" for reason in advice.why)
     return "\n".join([*paragraphs, wrapped_text(reasons, width)])
@@ -72,8 +74,8 @@ def _is_marked(choice: Choice) -> bool:
 def _with_short_names(table: Sequence[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
     """Cut names to what fits `width` columns, but none to what another name begins with."""
     names = [line[0] for line in table]
-    others = sum(2 + max(map(len, column)) for column in list(zip(*table, strict=True))[1:])
-    room = max(NAME_MIN, width - others)
+    other_columns = sum(2 + max(map(len, column)) for column in list(zip(*table, strict=True))[1:])
+    room = max(NAME_MIN, width - other_columns)
     return [
         (_short_name(name, names, room), *line[1:]) for name, line in zip(names, table, strict=True)
     ]
@@ -83,7 +85,7 @@ def _short_name(name: str, names: Sequence[str], room: int) -> str:
     """Return a name in `room` letters with its mark; all of it where the beginning is ambiguous."""
     mark = MARK if name.endswith(MARK) else ""
     start = name[: room - 1 - len(mark)]
-    if len(name) <= room or sum(other.startswith(start) for other in names) > 1:
+    if len(name) <= room or sum(other_name.startswith(start) for other_name in names) > 1:
         return name
     return f"{start}\u2026{mark}"
 
@@ -122,7 +124,9 @@ def figures_text(figures: Sequence[Figure], width: int) -> str:
     is_one = len({figure.id for figure in figures}) == 1
     for figure in figures:
         used = ", ".join(
-            f"{name} {_shown(value)}" for name, value in figure.parameters.items() if value != []
+            f"{name} {_value_text(value)}"
+            for name, value in figure.parameters.items()
+            if value != []
         )
         lines.append(f"{figure.id}: {value_text(figure.value, figure.unit)} ({figure.unit})")
         about = f"{figure.definition} Scope {figure.scope}, {plural(figure.rows, 'row')}; {used}."
@@ -153,7 +157,7 @@ def figures_text(figures: Sequence[Figure], width: int) -> str:
     return "\n".join(lines[:-1]) + "\n"
 
 
-def _shown(value: float | str | list[str]) -> str:
+def _value_text(value: float | str | list[str]) -> str:
     if isinstance(value, list):
         return " ".join(value)
     return value if isinstance(value, str) else f"{value:g}"

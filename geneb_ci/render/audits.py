@@ -75,8 +75,8 @@ def verification_text(
             lines += [
                 f"  {line}" for line in _describer(verification.record.outcome.plan.commitment)
             ]
-        shown, hidden_steps = _without_the_rest(verification)
-        for step in shown:
+        listed_steps, hidden_steps = _without_the_rest(verification)
+        for step in listed_steps:
             message = step.message or (_NOT_LOOKED_AT if step.state is StepState.UNKNOWN else "")
             text = escape(message) if message else _PASSED_STEPS[step.name]
             lines.append(f"  {_STEP_MARKS[step.state]} {step.name:<{_WIDTH}}  {text}")
@@ -252,7 +252,7 @@ def _numbers(cell: CellComparison) -> tuple[str, ...]:
     difference = cell.claimed.MCC - cell.rescored.MCC
     text = _MARKS[cell.verdict]
     if cell.verdict == "differs":
-        text += f" {_which(cell)}"
+        text += f" {_differing_text(cell)}"
     return (
         f"{cell.claimed.MCC:.4f}",
         f"{cell.rescored.MCC:.4f}",
@@ -262,7 +262,7 @@ def _numbers(cell: CellComparison) -> tuple[str, ...]:
     )
 
 
-def _which(cell: CellComparison) -> str:
+def _differing_text(cell: CellComparison) -> str:
     """Name the metrics outside their tolerance; canonical ones only if no other is."""
     if metrics := differing_metrics(cell):
         return ", ".join(metrics)

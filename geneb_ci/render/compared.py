@@ -12,7 +12,7 @@ from reference_harness.formats.text import plural
 
 WIDTH = 80
 """Columns."""
-SHOWN = 64  # columns of a name in a line of text
+NAME_COLUMNS = 64  # columns of a name in a line of text
 P_SMALL = 0.001
 _COLUMNS = ("score", "tasks", "a", "b", "a - b", "95 % interval", "P(a better)")
 _CSV = ("regime", "score", "tasks", "a", "b", "difference", "low", "high", "probability", "over")
@@ -24,7 +24,9 @@ def compared_text(
     names: tuple[str, str], compared: Mapping[str, ComparedRegime], *, by_task: bool = False
 ) -> str:
     """Return the comparison for a terminal: a table a regime, with its tasks where asked for."""
-    lines = [f"{letter}: {visible(name, SHOWN)}" for letter, name in zip("ab", names, strict=True)]
+    lines = [
+        f"{letter}: {visible(name, NAME_COLUMNS)}" for letter, name in zip("ab", names, strict=True)
+    ]
     for regime, regime_comparison in compared.items():
         scores = (
             (*regime_comparison.scores, *regime_comparison.by_task)
@@ -144,7 +146,9 @@ def compared_svg(
             for score in (*regime_comparison.scores, *regime_comparison.by_task * by_task)
         ]
     reach = max((max(map(abs, _ends(score))) for _, score in rows if score), default=0.0) or 1.0
-    title = f"MCC of {visible(names[0], SHOWN)} less that of {visible(names[1], SHOWN)}"
+    title = (
+        f"MCC of {visible(names[0], NAME_COLUMNS)} less that of {visible(names[1], NAME_COLUMNS)}"
+    )
     height, width = _LINE * (len(rows) + 2), _LEFT + _PLOT + _RIGHT
     middle = _LEFT + _PLOT / 2
     parts = [
@@ -157,7 +161,9 @@ def compared_svg(
     for number, (name, score) in enumerate(rows, 2):
         y = _LINE * number
         weight = "" if score else ' font-weight="bold"'
-        parts.append(f'<text x="4" y="{y + 4}"{weight}>{escape(visible(name, SHOWN))}</text>')
+        parts.append(
+            f'<text x="4" y="{y + 4}"{weight}>{escape(visible(name, NAME_COLUMNS))}</text>'
+        )
         if score is not None:
             low, value, high = (middle + end / reach * _PLOT / 2 for end in _ends(score))
             parts.append(f'<path d="M{low:.1f} {y}H{high:.1f}" stroke="#2563a8" stroke-width="2"/>')

@@ -210,12 +210,12 @@ def _cell(text: str) -> str:
     return "-" if text == "-" else cell(text)
 
 
-def _place(standing: RegimePlace | None) -> dict[str, Any] | None:
+def _place_json(standing: RegimePlace | None) -> dict[str, Any] | None:
     return None if standing is None else dict(standing._asdict())
 
 
 def _present(row: OneSidedRow) -> dict[str, Any]:
-    return {"model": row.model, "places": [_place(standing) for standing in row.places]}
+    return {"model": row.model, "places": [_place_json(standing) for standing in row.places]}
 
 
 def _changed(row: ChangedRow) -> dict[str, Any]:
@@ -223,7 +223,8 @@ def _changed(row: ChangedRow) -> dict[str, Any]:
         "model": row.model,
         "facts": [fact._asdict() for fact in row.facts],
         "regimes": [
-            shift._asdict() | {"before": _place(shift.before), "after": _place(shift.after)}
+            shift._asdict()
+            | {"before": _place_json(shift.before), "after": _place_json(shift.after)}
             for shift in row.shifts
         ],
     }

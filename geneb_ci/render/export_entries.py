@@ -207,7 +207,7 @@ def every_eval_ever(site: Site) -> Iterator[tuple[str, bytes]]:
         log = _log(entry, site, collection)
         text = _json(log)
         name = uuid.UUID(bytes=hashlib.sha256(text).digest()[:16], version=4)
-        developer, model = _place(entry, site)
+        developer, model = _log_folders(entry, site)
         yield f"data/{collection}/{developer}/{model}/{name}.json", text
 
 
@@ -242,7 +242,7 @@ def hub_id(entry: Entry, site: Site) -> str:
     return next((location for location in names if HUB_ID.fullmatch(location)), "")
 
 
-def _place(entry: Entry, site: Site) -> tuple[str, str]:
+def _log_folders(entry: Entry, site: Site) -> tuple[str, str]:
     """Return developer and model, the folders of a log."""
     if name := hub_id(entry, site):
         developer, _, model = name.partition("/")

@@ -38,8 +38,8 @@ def _is_plain(text: str) -> bool:
 def visible(text: str, limit: int = TEXT_MAX) -> str:
     """Return text as one line of printable characters, cut at `limit`."""
     text = text[: limit + 1]
-    shown = text if _is_plain(text) else "".join(pieces(text))
-    return shown if len(shown) <= limit else f"{shown[: limit - len(_CUT)]}{_CUT}"
+    printable = text if _is_plain(text) else "".join(pieces(text))
+    return printable if len(printable) <= limit else f"{printable[: limit - len(_CUT)]}{_CUT}"
 
 
 def audit_words(audit: Mapping[str, Any]) -> str:

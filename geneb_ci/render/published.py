@@ -98,8 +98,8 @@ def change_lines(preview: Preview) -> Iterator[str]:
     yield ""
     yield f"files: {_counts_text(changed, 'deleted')}; {size:,} bytes to upload"
     for file in changed[:FILES_MAX]:
-        shown = f"  {file.bytes:,} bytes" if file.sign is not Sign.REMOVED else ""
-        yield f"  {file.sign} {escape(file.name)}{shown}"
+        size_text = f"  {file.bytes:,} bytes" if file.sign is not Sign.REMOVED else ""
+        yield f"  {file.sign} {escape(file.name)}{size_text}"
     if len(changed) > FILES_MAX:
         yield f"  and {plural(len(changed) - FILES_MAX, 'more file')}"
     if len(files) > len(changed):

@@ -42,7 +42,7 @@ _PASSED_STEPS = {
     PREDICTED: "every predicted and true class is what embeddings and data give",
 }
 _NAME_WIDTH = max(map(len, STEPS))
-SHOWN = 64  # columns of a name in a line of text
+NAME_COLUMNS = 64  # columns of a name in a line of text
 
 
 def receipt_text(verification: ReceiptVerification) -> str:
@@ -56,9 +56,9 @@ def _lines(verification: ReceiptVerification) -> Iterator[str]:
         yield f"  {_MARKS[step.state]} {step.name:<{_NAME_WIDTH}}  {_step_text(step, verification)}"
         if step.fix:
             yield f"      fix: {escape(step.fix)}"
-    shown = verification.differences[:SHOWN_MAX]
-    yield from (f"    - {escape(_short(sentence))}" for sentence in shown)
-    if more := len(verification.differences) - len(shown):
+    listed = verification.differences[:SHOWN_MAX]
+    yield from (f"    - {escape(_short(sentence))}" for sentence in listed)
+    if more := len(verification.differences) - len(listed):
         yield f"    - and {plural(more, 'difference')} more: --format json lists all"
     yield ""
     yield counts_text(verification)
@@ -151,7 +151,7 @@ def nearness_text(names: tuple[str, str], nearness: "Nearness") -> str:
     table = Table(("compared", "share"), rows, frozenset({"share"}))
     verdict = f"near: {nearness.why}" if nearness.is_near else "not near"
     lines = [
-        *(visible(name, SHOWN) for name in names),
+        *(visible(name, NAME_COLUMNS) for name in names),
         "",
         f"Embeddings within {CLOSE:g} of each other, of {nearness.rows:,}:",
         *(f"  {line}" for line in table.text_lines(head=False)),

@@ -70,8 +70,8 @@ def labels_text(
         blocks.append(wrapped_text("\n".join(lines), columns).splitlines())
     tally = Counter(map(_evidence, rows))
     counts = [f"{tally[evidence]} {evidence}" for evidence in map(str, Evidence) if tally[evidence]]
-    shown = first_that_fit(blocks, most - 3)
-    lines = [*itertools.chain(*shown), *left_out(len(rows) - len(shown), "row")]
+    fitting_blocks = first_that_fit(blocks, most - 3)
+    lines = [*itertools.chain(*fitting_blocks), *left_out(len(rows) - len(fitting_blocks), "row")]
     return "\n".join([*lines, "", f"{plural(len(rows), 'row')}: {', '.join(counts)}"]) + "\n"
 
 
@@ -147,21 +147,21 @@ def matrices_text(
     columns = ("task", "seed", "matrices", "smaller class", "larger class", "MCC", "Acc", "F1")
     lines: list[tuple[str, ...]] = []
     for cell in sorted(cells, key=lambda cell: cell.matrices > 0) if most < sys.maxsize else cells:
-        right = (
+        correct_counts = (
             (
-                f"{cell.table.small_right}/{cell.classes.small}",
-                f"{cell.table.large_right}/{cell.classes.large}",
+                f"{cell.table.small_correct}/{cell.classes.small}",
+                f"{cell.table.large_correct}/{cell.classes.large}",
             )
             if cell.table
             else ("-", "-")
         )
         values = [f"{value:.4f}" for value in cell.reported]
         seed = "" if cell.seed is None else str(cell.seed)
-        lines.append((visible(cell.task), seed, str(cell.matrices), *right, *values))
+        lines.append((visible(cell.task), seed, str(cell.matrices), *correct_counts, *values))
     rows = Table(columns, lines, right_aligned=frozenset(columns[1:])).fitted_rows(width)
-    shown = first_that_fit(rows, most - 3)
-    aligned = [line for row in shown for line in row]
-    aligned += left_out(len(rows) - len(shown), "cell")
+    fitting_rows = first_that_fit(rows, most - 3)
+    aligned = [line for row in fitting_rows for line in row]
+    aligned += left_out(len(rows) - len(fitting_rows), "cell")
     single = sum(cell.matrices == 1 for cell in cells)
     none = sum(cell.matrices == 0 for cell in cells)
     count = f"{plural(len(cells), 'cell')}: {single} with one matrix, {none} with none"

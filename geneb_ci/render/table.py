@@ -122,7 +122,7 @@ class Table:
         cells = Markup("").join
         lines = [
             Markup("<tr>{}</tr>").format(
-                cells(Markup("<td>{}</td>").format(_shown(value)) for value in row)
+                cells(Markup("<td>{}</td>").format(_value_text(value)) for value in row)
             )
             for row in self.rows[:ROWS_MAX]
         ]
@@ -144,5 +144,5 @@ class Table:
         return [f"| {' | '.join(line)} |" for line in (self.columns, rule, *self.rows)]
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else visible(str(value))

@@ -56,12 +56,12 @@ def frame(text: str, at: int, width: int, *, is_cut: bool) -> tuple[str, int]:
     left = max(0, at - width)
     is_cut = is_cut or left > 0
     near = text[left : at + width].replace("\t", " ")
-    shown = pieces(near)
-    at, room = min(at - left, len(shown)), width - 2 * len(_MARK)
-    is_plain = near.isascii() and "".join(shown) == near  # a column a piece, as nearly all
-    start, stop = (_plain_window if is_plain else _window)(shown, at, room)
-    before = (_MARK if is_cut or start > 0 else "") + "".join(shown[start:at])
-    after = "".join(shown[at:stop]) + (_MARK if stop < len(shown) else "")
+    characters = pieces(near)
+    at, room = min(at - left, len(characters)), width - 2 * len(_MARK)
+    is_plain = near.isascii() and "".join(characters) == near  # a column a piece, as nearly all
+    start, stop = (_plain_window if is_plain else _window)(characters, at, room)
+    before = (_MARK if is_cut or start > 0 else "") + "".join(characters[start:at])
+    after = "".join(characters[at:stop]) + (_MARK if stop < len(characters) else "")
     return before + after, _columns(before)
 
 
@@ -104,7 +104,7 @@ class StyledText(NamedTuple):
 Line = tuple[StyledText, ...]
 
 
-def _shown(line: Line, *, color: bool) -> str:
+def _line_text(line: Line, *, color: bool) -> str:
     """Return a line as text; escape sequences only if `color`."""
     return "".join([coloured(part) if color else part.text for part in line])
 
@@ -127,7 +127,7 @@ def rendered(report: Report, *, color: bool, width: int, is_whole: bool) -> str:
     """Return a report as text: whole, or summed up where it would be long."""
     columns = min(max(width, WIDTH_MIN), WIDTH_MAX)
     lines = _lines(report, columns, is_whole=is_whole)
-    return "".join(f"{_shown(line, color=color)}\n" for line in lines)
+    return "".join(f"{_line_text(line, color=color)}\n" for line in lines)
 
 
 def _lines(report: Report, width: int, *, is_whole: bool) -> Iterator[Line]:
@@ -264,10 +264,10 @@ def _wrapped(prefix: str, part: StyledText, width: int) -> Iterator[Line]:
     """Wrap text into aligned lines; the first begins with `prefix`."""
     indent = prefix
     for line in _divided(part.text, width - len(prefix)):
-        shown = line.rstrip()
+        text = line.rstrip()
         yield (
-            StyledText(indent if shown else indent.rstrip(), "bold" if indent.strip() else ""),
-            StyledText(shown, part.style),
+            StyledText(indent if text else indent.rstrip(), "bold" if indent.strip() else ""),
+            StyledText(text, part.style),
         )
         indent = " " * len(prefix)
 

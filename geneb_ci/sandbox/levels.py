@@ -111,8 +111,8 @@ def trial(sandbox: Sandbox) -> str | None:
         if process.returncode != 0:
             lines = printed.decode("utf-8", "backslashreplace").splitlines()
             # Of a traceback only the last line says what is wrong.
-            shown = lines[-1:] if lines[:1] == [TRACEBACK] else lines
-            words = " ".join(" ".join(shown).split())
+            cause_lines = lines[-1:] if lines[:1] == [TRACEBACK] else lines
+            words = " ".join(" ".join(cause_lines).split())
             settings = mounts.refusing_settings()
             return "; ".join([words or f"exit code {process.returncode}", *settings])
     return None

@@ -122,8 +122,14 @@ def gpu_devices() -> tuple[str, ...]:
 
 def _packages() -> list[str]:
     """Return the folders of installed packages that no other mount shows."""
-    named = [*site.getsitepackages(), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
-    folders = dict.fromkeys(str(Path(name).resolve()) for name in named if Path(name).is_dir())
+    package_folders = [
+        *site.getsitepackages(),
+        sysconfig.get_path("purelib"),
+        sysconfig.get_path("platlib"),
+    ]
+    folders = dict.fromkeys(
+        str(Path(name).resolve()) for name in package_folders if Path(name).is_dir()
+    )
     return list(folders)
 
 
@@ -239,13 +245,13 @@ def gvisor_config(
 ) -> dict[str, Any]:
     """Return the OCI runtime configuration (version 1.0) of one run."""
     links, system = system_links()
-    shown = {name: name for name in (*system, *system_paths())}
+    source_by_path = {name: name for name in (*system, *system_paths())}
     # An OCI configuration has no links: what a link names is shown in its place.
-    shown |= {path: str((Path("/") / target).resolve()) for path, target in links.items()}
+    source_by_path |= {path: str((Path("/") / target).resolve()) for path, target in links.items()}
     size = f"size={limits.tmp_mib * MIB}"
     bound = [
         {"destination": path, "type": "bind", "source": source, "options": ["ro", "rbind"]}
-        for path, source in sorted((shown | folders).items())
+        for path, source in sorted((source_by_path | folders).items())
     ]
     memory = [
         {"destination": path, "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", size]}

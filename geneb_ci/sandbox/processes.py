@@ -153,7 +153,7 @@ def _proportional(process: Process) -> int:
 
 
 NAMESPACES = "namespaces"
-_SHOWN = 5
+_LISTED_MAX = 5
 
 
 def scratch_folder() -> Path:
@@ -182,9 +182,9 @@ def refuse_leftovers(folder: Path) -> None:
         return
     alive = surviving_pids(folder)
     if alive:
-        shown = ", ".join(str(pid) for pid in alive[:_SHOWN])
+        pids = ", ".join(str(pid) for pid in alive[:_LISTED_MAX])
         raise LeftOver(
-            f"{len(alive)} processes of an earlier audit still run in its sandbox: {shown}",
+            f"{len(alive)} processes of an earlier audit still run in its sandbox: {pids}",
             f"end them, or restart the machine; then remove the folder {folder}",
         )
     raise LeftOver(

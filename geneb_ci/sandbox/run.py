@@ -265,10 +265,10 @@ def _planted(sandbox: Sandbox) -> Iterator[dict[str, object]]:
     file.write_text(f"geneb-canary-{secrets.token_hex(16)}\n", encoding="ascii")
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
-        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as named,
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as abstract_socket,
     ):
-        named.bind(f"\0{abstract}")
-        named.listen()
+        abstract_socket.bind(f"\0{abstract}")
+        abstract_socket.listen()
         try:
             yield {
                 "port": server.getsockname()[1],

@@ -26,7 +26,7 @@ class ProblemCounts(NamedTuple):
     """The first message."""
 
     @property
-    def named(self) -> str:
+    def with_rules(self) -> str:
         """The number of findings with the rules."""
         return f"{self.number} ({first_and_more(list(self.rules))})"
 
@@ -95,6 +95,8 @@ class BranchState(CloneState):
     run_command: tuple[str, ...] = ()
     """Where there is no row yet: the command that makes one."""
     results: ResultsFolder | None = None
+    is_practised: bool = False
+    """Whether the board is one for practice, and on this machine alone."""
     is_fixable: bool = False
     """Whether `geneb-ci check --fix` would change the row."""
     row_errors: ProblemCounts = NO_PROBLEMS
@@ -115,8 +117,8 @@ class BranchState(CloneState):
     """Errors of the server's verdict on the last commit."""
     receipt: ReceiptFacts | None = None
     pull: OpenPull | None = None
-    asked: str = ""
-    """OWNER/NAME of the repository that GitHub was asked for; "" where it was not asked."""
+    github_repository: str = ""
+    """OWNER/NAME of the repository whose pull requests were read; "" where none were."""
 
     @property
     def model(self) -> str:
@@ -252,7 +254,7 @@ def _unchanged(state: BranchState) -> Iterator[str]:
 
 def _row_errors(state: BranchState) -> Iterator[str]:
     yield state.title
-    yield f"{state.row}: errors: {state.row_errors.named}"
+    yield f"{state.row}: errors: {state.row_errors.with_rules}"
     yield f"the first: {state.row_errors.first}"
     if state.is_fixable:
         yield "some of it can be repaired in one way only, which --fix does"
@@ -274,12 +276,12 @@ def _no_card(state: BranchState) -> Iterator[str]:
 
 def _write_card(state: BranchState) -> str:
     folder = str(PurePosixPath(state.card).parent)
-    return f"{_join('mkdir', '-p', folder)} && ${{EDITOR:-vi}} {shlex.quote(state.card)}"
+    return f"{_join('mkdir', '-p', folder)} && {_edit_card(state)}"
 
 
 def _card_errors(state: BranchState) -> Iterator[str]:
     yield state.title
-    yield f"{state.card}: errors: {state.card_errors.named}"
+    yield f"{state.card}: errors: {state.card_errors.with_rules}"
     yield f"the first: {state.card_errors.first}"
 
 
@@ -299,6 +301,19 @@ def _edit_extractor(state: BranchState) -> str:
     if state.is_module_missing:
         return f"{_join('cp', '-n', 'FILE.py', state.module)} && {check}"
     return f"${{EDITOR:-vi}} {shlex.quote(state.module)} && {check}"
+
+
+def _practised(state: BranchState) -> Iterator[str]:
+    yield state.title
+    yield f"{state.row} passes, on a practice board that is on this machine alone"
+    yield "commit it where a maintainer would merge it; a real board has a pull request for it"
+    if state.receipt is not None and not state.receipt.is_published:
+        yield "its receipt is published first where the board has a server: geneb-ci receipt push"
+    yield from _uncommitted(state)
+
+
+def _commit_practised(state: BranchState) -> str:
+    return f"{_commit(state)} && geneb-ci next --as maintainer"
 
 
 def _receipt(state: BranchState) -> Iterator[str]:
@@ -344,7 +359,7 @@ def _pending(state: BranchState) -> Iterator[str]:
     yield state.title
     yield f"{state.row or 'the submission'} passes, and is not committed"
     if state.warnings.number:
-        yield f"warnings: {state.warnings.named}; they stop nothing, explain them in the card"
+        yield f"warnings: {state.warnings.with_rules}; they stop nothing, explain them in the card"
     yield from _uncommitted(state)
 
 
@@ -376,7 +391,7 @@ def _merge(state: BranchState) -> str:
 
 def _refused_change(state: BranchState) -> Iterator[str]:
     yield state.title
-    yield f"the server would refuse the last commit: errors: {state.verdict.named}"
+    yield f"the server would refuse the last commit: errors: {state.verdict.with_rules}"
     yield f"the first: {state.verdict.first}"
 
 
@@ -399,7 +414,7 @@ def _unpushed(state: BranchState) -> Iterator[str]:
 
 def _warned(state: BranchState) -> Iterator[str]:
     if state.warnings.number:
-        yield f"warnings: {state.warnings.named}; they stop nothing, explain them in the card"
+        yield f"warnings: {state.warnings.with_rules}; they stop nothing, explain them in the card"
 
 
 def _strays(state: BranchState) -> Iterator[str]:
@@ -422,8 +437,8 @@ def _pushed(state: BranchState) -> Iterator[str]:
     yield f"the branch is pushed to {state.tree.upstream}, and passes"
     yield from _warned(state)
     yield from _strays(state)
-    if state.asked:
-        yield f"{state.asked} has no open pull request of this commit"
+    if state.github_repository:
+        yield f"{state.github_repository} has no open pull request of this commit"
     else:
         yield "whether it has a pull request: not looked at (--repo OWNER/NAME, with GH_TOKEN)"
 
@@ -448,7 +463,7 @@ def _open(state: BranchState) -> Iterator[str]:
 
 def _view(state: BranchState) -> str:
     number = str(state.pull.number) if state.pull is not None else ""
-    return _join("gh", "pr", "view", number, "--repo", state.asked, "--comments")
+    return _join("gh", "pr", "view", number, "--repo", state.github_repository, "--comments")
 
 
 def _has_own(state: BranchState) -> bool:
@@ -546,6 +561,13 @@ TABLE: tuple[Situation[BranchState], ...] = (
         lambda s: s.card_errors.number,
         _card_errors,
         _edit_card,
+    ),
+    Situation(
+        "practice-row",
+        "the row passes, on a practice board without a remote, and is not committed",
+        lambda s: s.is_practised and s.row in s.pending,
+        _practised,
+        _commit_practised,
     ),
     Situation(
         "receipt-not-published",

@@ -137,7 +137,9 @@ class _Reader:
         )
         if len(models) == 1:
             state = self._of_model(state, models[0])
-        own_paths = tuple(path for path in self.tree.pending if path in self._own(state))
+        own_paths = tuple(
+            path for path in self.tree.pending if path in self._submission_paths(state)
+        )
         left_out = tuple(
             path
             for path in self.tree.pending
@@ -170,7 +172,7 @@ class _Reader:
         paths = [file.path for file in self.change.files if file.path in names]
         return tuple(paths) if {*paths} <= {*self.tree.pending} else ()
 
-    def _own(self, state: BranchState) -> frozenset[str]:
+    def _submission_paths(self, state: BranchState) -> frozenset[str]:
         """Return the paths of the submission: row, card, extractor and what lies beside it."""
         beside = (f.path for f in self.change.files if self._is_beside(f.path, state))
         lock = f"{state.module.removesuffix('.py')}{LOCK_SUFFIX}" if state.module else ""
@@ -240,7 +242,7 @@ class _Reader:
         errors = [f for f in findings if f.severity is Severity.ERROR]
         about_card = [f for f in findings if f.rule in CARD_RULES]
         fatal = [f for f in about_card if f.rule == MISSING_CARD or f in errors]
-        other = [f for f in errors if f not in fatal and f.rule not in EXTRACTOR_RULES]
+        other_errors = [f for f in errors if f not in fatal and f.rule not in EXTRACTOR_RULES]
         own_module = "" if is_built_in(value) else extractor_module(value)
         extractor = dataclasses.replace(self.change, module=own_module).extractor
         path = f"{self.places.extractors}/{own_module}" if own_module else ""
@@ -252,8 +254,8 @@ class _Reader:
             card=card_path,
             module=path,
             class_name=text_at(value, "run", "extractor", "class_name"),
-            is_fixable=is_fixable(self.layout.root / row, other),
-            row_errors=problems(other),
+            is_fixable=is_fixable(self.layout.root / row, other_errors),
+            row_errors=problems(other_errors),
             card_errors=problems(fatal),
             warnings=problems(
                 f for f in findings if f.severity is Severity.WARNING and f not in fatal
@@ -261,6 +263,8 @@ class _Reader:
             extractor_error=self._extractor_error(path, value, errors),
             is_module_missing=bool(path) and not (self.layout.root / path).is_file(),
             receipt=self._receipt(value),
+            is_practised=not self.tree.remotes
+            and is_practice(text_at(value, "run", "benchmark", "sha256") or ""),
         )
 
     def _is_module(self, file: FileChange) -> bool:

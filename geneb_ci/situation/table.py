@@ -69,7 +69,7 @@ class NextStep:
     def text(self, width: int = COLUMNS) -> str:
         """Return what `geneb-ci next` prints: at most ten lines in 80 columns."""
         last = list(command_lines(next_line(self.command or NOTHING), width))
-        shown: list[str] = []
+        fitting_lines: list[str] = []
         for line in self.lines:
             wrapped = textwrap.wrap(
                 line,
@@ -78,10 +78,10 @@ class NextStep:
                 break_long_words=False,
                 break_on_hyphens=False,
             )
-            if len(shown) + len(wrapped) + len(last) > LINES_MAX:
+            if len(fitting_lines) + len(wrapped) + len(last) > LINES_MAX:
                 break
-            shown += wrapped
-        return "".join(f"{line}\n" for line in [*shown, *last])
+            fitting_lines += wrapped
+        return "".join(f"{line}\n" for line in [*fitting_lines, *last])
 
     def to_json(self) -> str:
         """Return what `geneb-ci next --format json` prints."""

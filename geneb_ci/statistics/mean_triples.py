@@ -202,7 +202,7 @@ def outside(hull: Hull, reported: ReportedTriple) -> ImpossibleMetric | None:
         return None  # some means are above, and others below
     if _is_below(hull, reported):
         return ImpossibleMetric("f1", _line(hull, value.acc)[0], value.acc)
-    mean = _place(hull, reported)
+    mean = _mean_place(hull, reported)
     corners = _start(hull, mean)
     # The mean of the corners is possible, so only the direction towards the reported MCC matters.
     sign = (
@@ -249,7 +249,7 @@ def _line(hull: Hull, acc: float) -> tuple[float, float]:
     return start.f1 + slope * (acc - start.acc), slope
 
 
-def _place(hull: Hull, reported: ReportedTriple) -> _MeanPlace:
+def _mean_place(hull: Hull, reported: ReportedTriple) -> _MeanPlace:
     """Move F1 to the nearest that means of this accuracy can have, and widen it accordingly."""
     value, width = reported
     f1 = min(max(value.f1, _line(hull, value.acc)[0]), value.acc)

@@ -128,21 +128,21 @@ def _downdated(
     linear in A changes by a multiple of what its line gives.
     """
     leverage = reference.leverage
-    left = [(index, reference.inverse[index], reference.products[index]) for index in out]
-    while left:
-        (index, line, cells), *left = left
+    remaining = [(index, reference.inverse[index], reference.products[index]) for index in out]
+    while remaining:
+        (index, line, cells), *remaining = remaining
         pivot = line[index]
         share = weights[index] / pivot
         weights = [w - share * a for w, a in zip(weights, line, strict=True)]
         fitted = [f - share * u for f, u in zip(fitted, cells, strict=True)]
         leverage = [q - u * u / pivot for q, u in zip(leverage, cells, strict=True)]
-        left = [
+        remaining = [
             (
                 later,
                 [x - other[index] / pivot * a for x, a in zip(other, line, strict=True)],
                 [x - other[index] / pivot * u for x, u in zip(products, cells, strict=True)],
             )
-            for later, other, products in left
+            for later, other, products in remaining
         ]
     for index in out:
         weights[index] = 0.0
@@ -200,7 +200,7 @@ class RowView:
 
     @functools.cached_property
     def standing_alone(self) -> LeaveOneOut | None:
-        """The same without the row of the largest weight, which may have been made to agree."""
+        """The prediction without the row of the largest weight, which may be forged to agree."""
         reference, standing = self.reference, self.standing
         if reference is None or standing is None or not standing.weights:
             return standing
@@ -246,13 +246,13 @@ def shots_of(benchmark: Benchmark) -> tuple[float, ...]:
 RIDGE = 3.0
 """Penalty. Values from 3 to 30 predict the 41 public rows about equally well."""
 CLIP = 5.0
-"""Robust standard deviations at which a mean is clipped in the fit, so that no row turns it."""
+"""Robust standard deviations at which a mean is clipped, so that no row dominates the fit."""
 SCALE_FLOOR = 0.005
 """Lower bound of a scale, as of cells."""
 TAIL, NORMAL_TAIL = 0.8, 1.2816
 """A scale is the 80 % quantile of absolute residuals, which one row in five cannot raise."""
 ABOVE_MAX = 1
-"""Other rows that may be above a leader: so no single row in the folder takes a lead from it."""
+"""Most other rows above a leader, so that no single row of the folder ends a lead."""
 _MAD = 1.4826  # makes a median absolute deviation a standard deviation, for normal noise
 
 Parts = tuple[tuple[str, tuple[int, ...]], ...]
@@ -278,7 +278,7 @@ class _CategoryMeans:
 
     rows: tuple[int, ...]
     means: list[list[float]]
-    """One list a row."""
+    """One list per row."""
     medians: list[float]
     spread: list[float]
     standardised: list[list[float]]
@@ -298,15 +298,15 @@ class _CategoryMeans:
         """
         clipped = _standardised(means, self.medians, self.spread, CLIP)
         products = [dot(line, clipped) for line in self.precision]
-        own = [line[k] for k, line in enumerate(self.precision)]
+        precisions = [line[k] for k, line in enumerate(self.precision)]
         if excluded is not None:
-            gone = self.standardised[excluded]
-            moved = [dot(line, gone) for line in self.precision]
-            rest = 1.0 - dot(gone, moved)
-            share = dot(moved, clipped) / rest
+            excluded_row = self.standardised[excluded]
+            moved = [dot(line, excluded_row) for line in self.precision]
+            unexplained = 1.0 - dot(excluded_row, moved)
+            share = dot(moved, clipped) / unexplained
             products = [x + share * h for x, h in zip(products, moved, strict=True)]
-            own = [x + h * h / rest for x, h in zip(own, moved, strict=True)]
-        lines = zip(means, self.medians, self.spread, clipped, products, own, strict=True)
+            precisions = [x + h * h / unexplained for x, h in zip(precisions, moved, strict=True)]
+        lines = zip(means, self.medians, self.spread, clipped, products, precisions, strict=True)
         return [x - m - s * (z - r / d) for x, m, s, z, r, d in lines]
 
     def scale(self, category: int, excluded: int | None) -> float:

@@ -42,8 +42,8 @@ def skeleton(name: str) -> str:
     table = _ASCII if name.isascii() else _prototypes()
     form = unicodedata.normalize("NFKD", name)
     for _ in range(PASSES_MAX):
-        shown = "".join(table.get(letter, letter) for letter in " ".join(form.split()))
-        before, form = form, unicodedata.normalize("NFKD", shown)
+        mapped = "".join(table.get(letter, letter) for letter in " ".join(form.split()))
+        before, form = form, unicodedata.normalize("NFKD", mapped)
         if form == before:
             break
     return form
@@ -61,9 +61,10 @@ def skeletons(name: str) -> frozenset[str]:
 
 def has_stacked_marks(name: str) -> bool:
     """Whether more than `MARKS_MAX` combining marks follow each other; not beyond `NAME_MAX`."""
-    shown = unicodedata.normalize("NFD", name[:NAME_MAX])
+    decomposed = unicodedata.normalize("NFD", name[:NAME_MAX])
     return (
-        _MARKS.search("".join("m" if unicodedata.combining(c) else "." for c in shown)) is not None
+        _MARKS.search("".join("m" if unicodedata.combining(c) else "." for c in decomposed))
+        is not None
     )
 
 

@@ -119,7 +119,7 @@ class PeerRow(NamedTuple):
     values: "array.array[float]"
 
 
-class KnownEmbedding(NamedTuple):
+class RowWithoutFile(NamedTuple):
     """A row without a file here, such as a shipped one."""
 
     model_id: str
@@ -164,14 +164,16 @@ class Peers:
     """The other rows."""
 
     paths: tuple[Path, ...] = ()
-    population: tuple[Path | KnownEmbedding, ...] = ()
+    population: tuple[Path | RowWithoutFile, ...] = ()
     """Further rows to compare with; a file of `paths` replaces the row of the same model."""
     derived: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
     """Results of later stages from these rows, once for all files of a folder."""
     contents: Mapping[Path, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Files that the caller has read, with their bytes: they are not opened again."""
-    known: Mapping[str, KnownEmbedding] = field(default_factory=dict, compare=False, repr=False)
-    """SHA-256 of a file to what it says, for files that need not be parsed."""
+    rows_by_digest: Mapping[str, RowWithoutFile] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """Rows by the SHA-256 of their file, which then need not be parsed."""
 
     @functools.cached_property
     def ids(self) -> dict[str, list[Path]]:
@@ -219,7 +221,7 @@ class Peers:
         rows_read = [self._row(path, shapes, keep=path in candidates) for path in self.paths]
         replaced = {scores.model_id for scores in rows_read if scores.model_id}
         for peer in self.population:
-            if isinstance(peer, KnownEmbedding):
+            if isinstance(peer, RowWithoutFile):
                 row = (
                     PeerRow(peer.path, peer.names, peer.values) if peer.path in candidates else None
                 )
@@ -245,19 +247,21 @@ class Peers:
 
     def _row(self, path: Path, shapes: NameTuples, *, keep: bool) -> "ReadRow":
         raw: bytes | Fault | None = self.contents.get(path)
-        if raw is None and self.known:
+        if raw is None and self.rows_by_digest:
             with contextlib.suppress(NothingChecked):
                 raw = read_bytes(path)
-        known_row = (
-            self.known.get(hashlib.sha256(raw).hexdigest()) if isinstance(raw, bytes) else None
+        listed_row = (
+            self.rows_by_digest.get(hashlib.sha256(raw).hexdigest())
+            if isinstance(raw, bytes)
+            else None
         )
-        if known_row is not None:
-            return known_row.as_read(path, keep=keep)
+        if listed_row is not None:
+            return listed_row.as_read(path, keep=keep)
         return read_row(path, shapes, keep=keep, raw=raw)
 
     @property
     def _candidates(self) -> list[Path]:
-        paths = (row.path if isinstance(row, KnownEmbedding) else row for row in self.population)
+        paths = (row.path if isinstance(row, RowWithoutFile) else row for row in self.population)
         return [*self.paths, *paths]
 
 
@@ -308,6 +312,6 @@ def read_row(
     return ReadRow(path, model_id, _digest(names, values) if values else "", forms, row)
 
 
-def peers_of(paths: Iterable[Path], population: Iterable[Path | KnownEmbedding] = ()) -> Peers:
+def peers_of(paths: Iterable[Path], population: Iterable[Path | RowWithoutFile] = ()) -> Peers:
     """Return the other rows, without duplicate files, sorted by path."""
     return Peers(tuple(sorted(set(paths), key=BY_PARTS)), tuple(population))

@@ -120,10 +120,10 @@ def _reason(path: Path) -> str:
     except OSError as error:
         if error.errno != errno.ENOENT:
             return f"{path}: cannot be read: {error.strerror}"
-    return f"{path}: no such file{_meant(path)}"
+    return f"{path}: no such file{_similar_name(path)}"
 
 
-def _meant(path: Path) -> str:
+def _similar_name(path: Path) -> str:
     """Return the file beside it that differs in letter case or by `.json` alone, as a question."""
     similar = {path.name.casefold(), f"{path.name}.json".casefold()}
     try:

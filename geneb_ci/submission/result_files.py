@@ -176,9 +176,9 @@ def lenient_value(raw: bytes) -> Any:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        seen: dict[str, Any] = {}
+        first_values: dict[str, Any] = {}
         for name, value in pairs:
-            members[name] = value if seen.setdefault(name, value) == value else DOUBLED
+            members[name] = value if first_values.setdefault(name, value) == value else DOUBLED
     return members
 
 

@@ -165,8 +165,12 @@ def other_file(value: object) -> Fault | None:
     """
     if isinstance(value, dict) and "schema_version" in value and "results" in value:
         return None
-    other = other_kind(value, FileKind.SUBMISSION)
-    return None if other is None else Fault(FOREIGN, (), other.message, fix=sentence(other.fix))
+    foreign_kind = other_kind(value, FileKind.SUBMISSION)
+    return (
+        None
+        if foreign_kind is None
+        else Fault(FOREIGN, (), foreign_kind.message, fix=sentence(foreign_kind.fix))
+    )
 
 
 def unknown_version(value: dict[str, Any]) -> Fault:

@@ -1,11 +1,25 @@
-"""Worker processes of both programs: how many this machine runs, and when they end."""
+"""Processes of both programs: how a module of theirs is started, and workers that end with them."""
 
 import os
+import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing.process import BaseProcess
+
+
+def module_command(module: str) -> list[str]:
+    """Return the words that start a module of the programs as a process of its own.
+
+    It is of the installation that runs: no file of the current folder is imported in its place,
+    except where the program itself was started from that folder.
+    """
+    own_folder = Path(__file__).resolve().parents[2]
+    safe = [] if own_folder == Path.cwd().resolve() else ["-P"]
+    return [sys.executable, *safe, "-m", module]
 
 
 def processors() -> int:
@@ -32,10 +46,15 @@ class WorkerProcesses:
         import multiprocessing  # 30 ms that a command without workers does not need
         from concurrent.futures import ProcessPoolExecutor
 
-        self._others = set(multiprocessing.active_children())
-        self._executor = ProcessPoolExecutor(
-            jobs, multiprocessing.get_context(method), _begin, (initializer, given)
-        )
+        kind: Any = type(multiprocessing.get_context(method))
+        self._started: list[BaseProcess] = []
+
+        def process(*words: Any, **named: Any) -> "BaseProcess":
+            self._started.append(kind.Process(*words, **named))
+            return self._started[-1]
+
+        context = type("Context", (kind,), {"Process": staticmethod(process)})()
+        self._executor = ProcessPoolExecutor(jobs, context, _begin, (initializer, given))
 
     def __enter__(self) -> "ProcessPoolExecutor":
         return self._executor
@@ -46,11 +65,10 @@ class WorkerProcesses:
         SIGTERM would be lost in a process that has just begun: Python drops a signal whose handler
         is replaced before it is called, and the process would wait for one that ended meanwhile.
         """
-        import multiprocessing
-
         if kind is not None:
-            for process in set(multiprocessing.active_children()) - self._others:
-                process.kill()
+            for process in self._started:
+                if process.is_alive():
+                    process.kill()
         self._executor.shutdown(wait=True, cancel_futures=True)
 
 

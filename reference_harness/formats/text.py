@@ -11,8 +11,10 @@ SHOWN_MAX = 80
 
 
 def plural(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 cell", "2,000 cells"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """Return a number with its noun: "1 cell", "2,000 cells", "13 categories"."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {_FINAL_Y.sub('ie', noun)}s"
 
 
 def quoted(value: object, limit: int = SHOWN_MAX) -> str:
@@ -21,6 +23,8 @@ def quoted(value: object, limit: int = SHOWN_MAX) -> str:
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
+_FINAL_Y = re.compile(r"(?<![aeiou])y$")
+"""The end of a noun whose plural ends in "ies"."""
 NEXT = "next: "
 """Begins the last line of a command that leaves something to do."""
 _WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"[^"]*")+""")

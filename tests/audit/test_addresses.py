@@ -11,9 +11,10 @@ from geneb_ci.audit.rerun.fetching import WEIGHTS
 from geneb_ci.audit.sampling.beacon_source import BeaconUnavailable, fetch_round
 from geneb_ci.common import addresses
 from geneb_ci.common.addresses import AllowedServers, NotPublicError, is_global
-from geneb_ci.common.download import length_there
+from geneb_ci.common.download import served_length
 from geneb_ci.common.errors import WeightsRefused
 from geneb_ci.common.hosts import is_public
+from tests.each import each
 from tests.loopback import as_public, loopback
 from tests.models.publishers import Shelf
 
@@ -43,7 +44,7 @@ NAMES = (
 )
 
 
-@pytest.mark.parametrize("host", [*NUMBERS, *NAMES])
+@each("host", [*NUMBERS, *NAMES])
 def test_a_host_that_a_stranger_may_not_name(host: str) -> None:
     for address in (f"https://{host}/x", f"https://{host}:8443/x"):
         assert not is_public(address)
@@ -67,7 +68,7 @@ def test_a_name_of_a_server(host: str) -> None:
     assert is_public(f"https://{host}/x?token=a")
 
 
-@pytest.mark.parametrize(
+@each(
     "number",
     [
         *("0.0.0.1", "127.0.0.1", "10.0.0.1", "100.64.0.1", "169.254.169.254", "192.168.0.1"),
@@ -143,7 +144,7 @@ def test_every_answer_is_checked(names: BoardAnswers, listening: int) -> None:
 
 def message_of(address: str) -> str:
     with pytest.raises(WeightsRefused) as caught:
-        length_there(address, WEIGHTS)
+        served_length(address, WEIGHTS)
     return caught.value.message
 
 

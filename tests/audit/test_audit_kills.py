@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.statement import record_files
 from geneb_ci.audit.rerun.prepare import Machine, PreparedRerun, weights_here
-from geneb_ci.audit.rerun.task_embedding import KnownEmbedding, task_matrix
+from geneb_ci.audit.rerun.task_embedding import KeptEmbedding, task_matrix
 from geneb_ci.audit.rerun.workspace import EmbeddedTask, WorkSettings, open_work
 from geneb_ci.common.errors import ResultRefused
 from geneb_ci.sandbox.run import ExtractorSpec
@@ -123,7 +123,7 @@ def test_rows_of_earlier_tasks_are_taken_over_and_all_stay_in_place(
     first: list[int], second: list[int]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, open_work(Path(folder) / "work") as work:
-        known: dict[str, KnownEmbedding] = {}
+        known: dict[str, KeptEmbedding] = {}
         for task, numbers in (("first", first), ("second", second)):
             names = [f"s{number}" for number in numbers]
             new = [number for number in numbers if f"s{number}" not in known]
@@ -133,7 +133,7 @@ def test_rows_of_earlier_tasks_are_taken_over_and_all_stay_in_place(
             assert matrix.tolist() == [[n, -n] for n in numbers]
             np.save(work.task(task) / "embeddings.npy", matrix)
             for row, name in enumerate(names):
-                known.setdefault(name, KnownEmbedding(task, row))
+                known.setdefault(name, KeptEmbedding(task, row))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_tasks_with_embeddings_of_different_shape_are_refused(
 ) -> None:
     with open_work(tmp_path / "work") as work:
         np.save(work.task("first") / "embeddings.npy", np.ones((2, 2), np.float32))
-        known = {"a": KnownEmbedding("first", 0), "b": KnownEmbedding("first", 1)}
+        known = {"a": KeptEmbedding("first", 0), "b": KeptEmbedding("first", 1)}
         with pytest.raises(ResultRefused) as caught:
             task_matrix("second", ["a", "c"], found, known, work)
         assert caught.value.message == (
@@ -156,7 +156,7 @@ def test_tasks_with_embeddings_of_different_shape_are_refused(
         )
         np.save(work.task("second") / "embeddings.npy", found)
         with pytest.raises(ResultRefused, match=said):
-            task_matrix("third", ["b", "c"], None, known | {"c": KnownEmbedding("second", 0)}, work)
+            task_matrix("third", ["b", "c"], None, known | {"c": KeptEmbedding("second", 0)}, work)
 
 
 A, C = "a" * 64, "c" * 64

@@ -19,6 +19,7 @@ from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.workflow import refuse_unknown_run
 from geneb_ci.common.config import find_layout
 from tests.audit.recorded import outcome_of, plan_for, submission_bytes
+from tests.each import each
 from tests.paths import ROOT
 
 RAW = submission_bytes()
@@ -37,7 +38,7 @@ def functions_of(file: str) -> set[str]:
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-@pytest.mark.parametrize(("name", "use"), list(uses()))
+@each(("name", "use"), list(uses()))
 def test_each_function_and_each_attack_exists(name: str, use: DefenceUse) -> None:
     module, _, function = use.by.partition(":")
     assert callable(getattr(importlib.import_module(module), function)), name
@@ -53,7 +54,7 @@ def test_each_defence_is_named_once_and_says_why_a_sample_lacks_it() -> None:
             use for use in (defence.tasks, defence.embeddings) if isinstance(use, DefenceUnused)
         ]
         assert len(unused) < 2
-        assert all(use.why for use in unused)
+        assert all(use.reason for use in unused)
 
 
 def honest() -> AuditOutcome:
@@ -115,6 +116,6 @@ def test_scores_that_differ_from_an_unknown_run_are_no_record(
     if shift and unknown and not memorised:
         with pytest.raises(AuditRefused, match="it cannot run") as refused:
             refuse_unknown_run(result, layout)
-        assert "to be tried first: centred letters" in refused.value.fix
+        assert "try first: centred letters" in refused.value.fix
     else:
         refuse_unknown_run(result, layout)

@@ -46,7 +46,7 @@ def test_a_comment_of_sixty_long_findings_is_cut_at_its_limit():
 @given(body=texts)
 def test_a_verdict_is_read_from_our_own_line_alone(body):
     pull = pull_of([])
-    assert read_verdict(comment(pull, ADDRESS)) == pull.kept
+    assert read_verdict(comment(pull, ADDRESS)) == pull.for_comment
     assert read_verdict(body) is None
     assert read_verdict(body + comment(pull, ADDRESS)) is None or body == ""
 
@@ -56,7 +56,7 @@ def test_a_verdict_with_a_rule_of_another_version_keeps_its_commands():
     command = Command(comment=7, name=CommandName.AUDIT, login="maintainer", reason="")
     pull = pull_of([]).model_copy(update={"command": command})
     other = pull.model_copy(update={"places": {"rule-of-next-year": 1}})
-    assert read_verdict(marker_line(other)) == pull.kept
+    assert read_verdict(marker_line(other)) == pull.for_comment
 
 
 def test_a_broken_verdict_is_none():

@@ -7,7 +7,7 @@ import pytest
 from geneb_ci.github import reconcile, report
 from geneb_ci.github.verdict import decide, model
 from geneb_ci.github.verdict.model import OPEN_MAX, PullOutcome
-from geneb_ci.github.waiting_list import SHOWN, Wait, issue_text, read_waits
+from geneb_ci.github.waiting_list import LISTED_MAX, Wait, issue_text, read_waits
 from tests.github.conftest import REGULAR, sound
 from tests.github.history import git_sha
 from tests.github.server import BOT
@@ -105,7 +105,7 @@ def test_the_list_has_room_for_every_open_pull_request(world):
     }
     text = issue_text(waits)
     assert len(text) <= 65_536
-    assert f"{OPEN_MAX - SHOWN} more" in text
+    assert f"{OPEN_MAX - LISTED_MAX} more" in text
     world.server.issues[1] = {"number": 1, "body": text, "user": BOT, "state": "open"}
     found = read_waits(world.github()).waits
     assert {n: one.until for n, one in found.items()} == {n: w.until for n, w in waits.items()}

@@ -318,13 +318,13 @@ def training_of(refits: Iterable[RefitTask]) -> ChangedDecisions | None:
 
 def not_proved(cells: ComparedCells, fresh: FreshResult | None, tasks: int) -> list[str]:
     """Return a sentence for each thing that an audit by receipt of so many tasks does not prove."""
-    memory, *others, unnamed = NOT_PROVED
+    memory, *further_sentences, unnamed = NOT_PROVED
     if fresh is not None:
         memory = (
             f"that no label is known: the fresh set is of {len(fresh.tasks)} of {tasks} tasks, and "
             f"shows what is worth more than {FRESH_MARGIN:g} of their accuracy"
         )
-    return [memory, *others, *([] if cells.of_record else [unnamed])]
+    return [memory, *further_sentences, *([] if cells.of_record else [unnamed])]
 
 
 AnyOutcome = AuditOutcome | EmbeddingOutcome

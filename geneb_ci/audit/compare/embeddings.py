@@ -197,7 +197,7 @@ def drawn_task(
     *,
     as_before: bool = False,
 ) -> DrawnTask:
-    """Take the drawn embeddings from the file of a task, which was verified, with their proofs.
+    """Return the drawn embeddings of the verified file of a task, with their proofs.
 
     With them the strongest training embeddings: their own, or those that a record says, if it has
     any. `as_before`: by the rules of records before version 2.2. Raises AuditRefused when its
@@ -225,10 +225,10 @@ def drawn_task(
     strongest = strongest_embeddings(
         values[: entry.train], scale, files.train_labels, influence, probe
     )
-    own = strongest.rows if recorded is None else list(recorded)
+    strongest_rows = strongest.rows if recorded is None else list(recorded)
     with_strongest = drawn
-    if own:
-        with_strongest = drawn._replace(rows={**drawn.rows, STRONGEST_PART: own})
+    if strongest_rows:
+        with_strongest = drawn._replace(rows={**drawn.rows, STRONGEST_PART: strongest_rows})
     rows = with_strongest.distinct
     if why := unfit(values[rows]):
         raise AuditRefused(f"{task}: {why}", UNFIT)
@@ -263,11 +263,11 @@ class OwnReceipt(NamedTuple):
 
     def is_same_method(self, plan: EmbeddingPlan) -> bool:
         """Whether a plan is for this method, or for another benchmark."""
-        own, other = self.commitment, plan.commitment
+        commitment, planned_commitment = self.commitment, plan.commitment
         return (
-            own.sha256 == plan.commitment_sha256
-            or own.benchmark.sha256 != other.benchmark.sha256
-            or bool(same_method_reason(identity_of(other), identity_of(own)))
+            commitment.sha256 == plan.commitment_sha256
+            or commitment.benchmark.sha256 != planned_commitment.benchmark.sha256
+            or bool(same_method_reason(identity_of(planned_commitment), identity_of(commitment)))
         )
 
     def sample(self, positions: set[tuple[str, int]], say: Say) -> "Sample":
@@ -450,13 +450,15 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
     # Those that were not drawn would count for many others, and are not like them.
     drawn = task.is_drawn
     total = 0.0
-    for name, own, rows in (
+    for name, in_part, rows in (
         (TRAINING, is_training & drawn, task.entry.train),
         (TEST, ~is_training & drawn, task.entry.test),
     ):
-        part = DrawnPart(name, task.committed[own], rounded[own], task.labels[own])
+        part = DrawnPart(name, task.committed[in_part], rounded[in_part], task.labels[in_part])
         slopes = gradients(part, scale, task.influence, probe)
-        total += permitted(part, scaled(rerun[own], scale), allowed[own], slopes, scale, rows)
+        total += permitted(
+            part, scaled(rerun[in_part], scale), allowed[in_part], slopes, scale, rows
+        )
     return float(recorded(np.array([total]))[0])
 
 
@@ -579,15 +581,15 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> ComparedCe
         else:
             wrong.setdefault(cell, []).append(difference.what)
     total = sum(1 for _ in cells_in(cells))
-    shown = None
+    record_claims = None
     if compares_record(submission, cells):
-        shown = sum(
+        record_claims = sum(
             claim_of_record(submission, regime, task) is not None
             for task, result in cells.tasks.items()
             for regime in result.record or ()
         )
     return ComparedCells(
-        of_record=shown,
+        of_record=record_claims,
         equal=total - len(wrong) - len(unclaimed),
         of=total,
         differing=[f"{cell}: {', '.join(parts)}" for cell, parts in wrong.items()],

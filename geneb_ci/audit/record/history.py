@@ -333,9 +333,10 @@ def _check_time(plan: AnyPlan, before: frozenset[str], history: History) -> str:
     ]
     for name, event in commitments:
         _check_not_dated_back(plan, name, event, history)
-    shown = next((event.shown_on for _, event in starts if event.shown_on), "")
-    if shown:
-        return f"its commitment is a status of commit {shown[:DIGITS]} on GitHub, which dates it"
+    status_commit = next((event.shown_on for _, event in starts if event.shown_on), "")
+    if status_commit:
+        sha = status_commit[:DIGITS]
+        return f"its commitment is a status of commit {sha} on GitHub, which dates it"
     return NO_SERVER_NAMED
 
 

@@ -27,6 +27,7 @@ from geneb_ci.audit.sampling.beacon import time_of
 from reference_harness.formats.base import Hex64, Name, Positive, StrictModel, first_error
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.merkle import leaf_hash, root_of
+from reference_harness.formats.text import plural
 
 FOLDER, CHECKPOINT = "log", "checkpoint"
 LINKS = "links"
@@ -259,7 +260,8 @@ def check_extends(files: Mapping[str, bytes], earlier: bytes) -> None:
     leaves = [leaf_hash(raw) for raw in _entries_of(files, checkpoint.size)]
     if older.size > len(leaves):
         raise LogBroken(
-            f"it has {len(leaves)} entries, and had {older.size} before: entries were removed"
+            f"it has {plural(len(leaves), 'entry')}, and had {older.size} before: "
+            "entries were removed"
         )
     if checkpoint.origin != older.origin or root_of(leaves[: older.size]) != older.root:
         raise LogBroken(

@@ -219,36 +219,40 @@ def _from_receipt(
             current.path, receipt, files, receipt_tools.source, harness, names, benchmark=benchmark,
             say=receipt_tools.say, strata=Path(folder), on_file=take,
         )  # fmt: skip
-    others = [
+    different_draws = [
         audited.task
         for audited in outcome.tasks
         if (audited.rows, audited.strata)
         != (drawn[audited.task].drawn.rows, drawn[audited.task].drawn.sizes)
     ]
-    weaker = [
+    weaker_tasks = [
         task
-        for task, own in drawn.items()
+        for task, sample in drawn.items()
         if outcome.schema_version not in NOT_REFITTED
-        and not own.strongest.allows(parts[task].get(STRONGEST_PART, []))
+        and not sample.strongest.allows(parts[task].get(STRONGEST_PART, []))
     ]
     wrong = {
-        f"other embeddings of {', '.join(others)} follow from the seed": bool(others),
-        f"other training embeddings of {', '.join(weaker)} are the strongest": bool(weaker),
+        f"other embeddings of {', '.join(different_draws)} follow from the seed": bool(
+            different_draws
+        ),
+        f"other training embeddings of {', '.join(weaker_tasks)} are the strongest": bool(
+            weaker_tasks
+        ),
         "its cells are not those of the receipt": (
             compared_cells(submission, cells) != outcome.cells
         ),
         "its test of direction is another": rows is not None
-        and not others
+        and not different_draws
         and not _is_near(_direction(outcome, rows, drawn), outcome.direction),
         "its effect on the test embeddings is another": rows is not None
-        and not others
+        and not different_draws
         and not _is_same_effect(_effect(outcome, rows, drawn), outcome.effect),
         "its bounds of what altered test embeddings can hide are others": rows is not None
-        and not others
+        and not different_draws
         and bool(outcome.bounds)
         and not _are_same_bounds(outcome, rows, drawn, shares, benchmark),
         "the room that its tolerances leave is another": rows is not None
-        and not others
+        and not different_draws
         and not _is_same_room(outcome, rows, drawn),
         "its variants are not those of the seed, or the probes decide otherwise on them": (
             rows is not None
@@ -357,8 +361,12 @@ def _is_same_effect(first: Effect | None, second: Effect | None) -> bool:
     if first is None or second is None:
         return first is second
     return all(
-        mine.rows == theirs.rows and abs(mine.statistic - theirs.statistic) <= EFFECT_SLACK
-        for mine, theirs in ((first.training, second.training), (first.test, second.test))
+        first_part.rows == second_part.rows
+        and abs(first_part.statistic - second_part.statistic) <= EFFECT_SLACK
+        for first_part, second_part in (
+            (first.training, second.training),
+            (first.test, second.test),
+        )
     )
 
 
@@ -390,10 +398,10 @@ def _are_same_bounds(
     reruns = [rows.rerun[rows.task == number] for number in range(len(tasks))]
     bounds = bounds_of(tasks, reruns, shares, benchmark)
     return len(bounds) == len(outcome.bounds) and all(
-        (mine.regime, mine.draws, mine.flipped)
+        (computed.regime, computed.draws, computed.flipped)
         == (recorded.regime, recorded.draws, recorded.flipped)
-        and math.isclose(mine.raised, recorded.raised, abs_tol=BOUND_SLACK)
-        for mine, recorded in zip(bounds, outcome.bounds, strict=True)
+        and math.isclose(computed.raised, recorded.raised, abs_tol=BOUND_SLACK)
+        for computed, recorded in zip(bounds, outcome.bounds, strict=True)
     )
 
 

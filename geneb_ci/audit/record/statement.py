@@ -239,11 +239,13 @@ def read_record(path: Path) -> bytes:
 
 def check_place(path: Path, record: Record) -> None:
     """Raise StepMismatch for a record of the repository that is in the wrong place."""
-    place = f"{path.parent.name}/{path.name}"
+    record_path = f"{path.parent.name}/{path.name}"
     expected = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
-    if place != expected:
+    if record_path != expected:
         raise StepMismatch(
-            STATEMENT, f"the record is at {place}, expected {expected}", f"move it to {expected}"
+            STATEMENT,
+            f"the record is at {record_path}, expected {expected}",
+            f"move it to {expected}",
         )
 
 

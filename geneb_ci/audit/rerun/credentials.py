@@ -10,7 +10,7 @@ from geneb_ci.common.errors import UsageProblem
 
 KEY_TEXT = "AUDIT_KEY"
 """Variable with the text of the key that signs audits."""
-_NAMED = re.compile(
+_CREDENTIAL_NAMES = re.compile(
     "(?<!IMPLICIT_)(TOKENS?|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?)(_|$)|SSH_AUTH_SOCK"
     f"|(PRIVATE|ACCESS|API)_?KEY(_|$)|{KEY_TEXT}$",
     re.IGNORECASE,
@@ -53,7 +53,9 @@ def refuse_tokens(environment: Mapping[str, str] = os.environ) -> None:
 
 def variables_of(environment: Mapping[str, str]) -> list[str]:
     """Return the names of the variables that are set and are named as a credential."""
-    return sorted(name for name, value in environment.items() if value and _NAMED.search(name))
+    return sorted(
+        name for name, value in environment.items() if value and _CREDENTIAL_NAMES.search(name)
+    )
 
 
 def _files(environment: Mapping[str, str]) -> Iterator[str]:

@@ -236,8 +236,8 @@ def _alike(texts: set[str]) -> bool:
     ordered = sorted(texts)
     first = ordered[0]
     same = sum(
-        sum(a == b for a, b in zip(first, other, strict=False)) > 0.9 * len(first)
-        for other in ordered
+        sum(a == b for a, b in zip(first, text, strict=False)) > 0.9 * len(first)
+        for text in ordered
     )
     return 2 * same > len(ordered)
 

@@ -150,7 +150,7 @@ class _EmbeddingRun:
         say: Say,
     ) -> None:
         self.plan = plan
-        self.here = prepared
+        self.prepared = prepared
         self.submission = submission
         self.receipt = receipt
         self.files = files
@@ -161,7 +161,7 @@ class _EmbeddingRun:
 
     def result(self, clock: Callable[[], float]) -> RerunResult:
         stage: Literal["embedding", "scoring"] = "scoring"
-        started_at = self.here.work.begin(moment_of(int(clock())))
+        started_at = self.prepared.work.begin(moment_of(int(clock())))
         try:
             drawn = self._drawn()
             varied = self._varied()
@@ -169,7 +169,10 @@ class _EmbeddingRun:
             stage = "embedding"
             rows = self.embedder.embed(
                 [sequence for task in drawn for sequence in task.sequences],
-                [*varied.sequences, *(row.sequence for own in fresh.values() for row in own)],
+                [
+                    *varied.sequences,
+                    *(row.sequence for sequences in fresh.values() for row in sequences),
+                ],
             )
             reruns = [self._stacked(rows, task.sequences) for task in drawn]
             judged = [
@@ -189,10 +192,10 @@ class _EmbeddingRun:
         except ExtractorRefused as error:
             ended = moment_of(int(clock()))
             error.at = RunFacts(
-                stage, error.task, self.here.facts(self.embedder.parts), started_at, ended
+                stage, error.task, self.prepared.facts(self.embedder.parts), started_at, ended
             )
             raise
-        self.here.check_weights()
+        self.prepared.check_weights()
         rerun = rerun_file(
             drawn, reruns, test, training, [again.get(task.task, {}) for task in drawn]
         )
@@ -202,7 +205,7 @@ class _EmbeddingRun:
             )
             for task, own_rows, matrix in zip(drawn, test.rows, test.values, strict=True)
         ]
-        variants = receipt_variant_result(changes, refits, self.here.settings.nonce)
+        variants = receipt_variant_result(changes, refits, self.prepared.settings.nonce)
         tasks = [
             task_embeddings(
                 task,
@@ -220,15 +223,15 @@ class _EmbeddingRun:
         ]
         effect = effect_of(map(influences, drawn, reruns))
         bounds = self._bounds(drawn, reruns)
-        known = self._fresh_result(drawn, fresh, rows)
+        fresh_result = self._fresh_result(drawn, fresh, rows)
         outcome = self._outcome(
-            tasks, strata, effect, refits, variants, known, bounds, rerun, clock
+            tasks, strata, effect, refits, variants, fresh_result, bounds, rerun, clock
         )
         return RerunResult(outcome, rerun)
 
     def _drawn(self) -> list[DrawnTask]:
         """Score and draw the tasks, one after another: one file of the receipt at a time."""
-        work, benchmark = self.here.work, self.here.subject.benchmark
+        work, benchmark = self.prepared.work, self.prepared.subject.benchmark
         shares = task_shares(self.plan.rows, self.receipt, benchmark)
         seeds = [self.plan.seed, *(draw.seed for draw in self.plan.earlier)]
         folder = work.folder / STRATA
@@ -251,12 +254,12 @@ class _EmbeddingRun:
                 return drawn_tasks
         folder.mkdir(parents=True, exist_ok=True)
         submission = folder / SUBMISSION
-        work.keep(submission, json.dumps(self.here.subject.document))
+        work.keep(submission, json.dumps(self.prepared.subject.document))
         self.say("computing every cell from the committed embeddings")
         self.cells = recompute(
-            submission, self.receipt, self.files, self.here.source,
-            self.here.runner.harness, self.names,
-            benchmark=benchmark, options=self.here.machine.scoring, say=self.say, strata=folder,
+            submission, self.receipt, self.files, self.prepared.source,
+            self.prepared.runner.harness, self.names,
+            benchmark=benchmark, options=self.prepared.machine.scoring, say=self.say, strata=folder,
             on_file=take, keep=self.refitted,
         )  # fmt: skip
         for path in paths:
@@ -265,7 +268,7 @@ class _EmbeddingRun:
         return drawn_tasks
 
     def _varied(self) -> SampleVariants:
-        prepared, folder = self.here, self.here.work.folder / STRATA
+        prepared, folder = self.prepared, self.prepared.work.folder / STRATA
         nonce = prepared.settings.nonce
         return sample_variants(
             self.plan, self.names, nonce, prepared.source, prepared.runner.harness, folder
@@ -273,9 +276,9 @@ class _EmbeddingRun:
 
     def _fresh(self, drawn: Sequence[DrawnTask]) -> dict[str, list[FreshSequence]]:
         """Return the fresh sequences of each task that has some."""
-        fresh = self.here.fresh.rows if self.here.fresh is not None else ()
+        fresh = self.prepared.fresh.rows if self.prepared.fresh is not None else ()
         by_task = {task.task: fresh_of_task(fresh, task.task, task.deciders) for task in drawn}
-        return {task: own for task, own in by_task.items() if own}
+        return {task: sequences for task, sequences in by_task.items() if sequences}
 
     def _fresh_result(
         self,
@@ -284,7 +287,7 @@ class _EmbeddingRun:
         rows: "dict[str, npt.NDArray[np.float32]]",
     ) -> FreshResult | None:
         """Return the decisions of the probes on the fresh set; None where the audit has none."""
-        if self.here.fresh is None:
+        if self.prepared.fresh is None:
             return None
         decisions = {
             task.task: fresh_decisions(
@@ -297,7 +300,7 @@ class _EmbeddingRun:
             for task in drawn
             if task.task in fresh
         }
-        return fresh_result(decisions, self.here.fresh.sha256)
+        return fresh_result(decisions, self.prepared.fresh.sha256)
 
     def _embedded(
         self, variants: Mapping[str, TaskVariants], rows: "dict[str, npt.NDArray[np.float32]]"
@@ -312,7 +315,7 @@ class _EmbeddingRun:
 
     def _refits(self, varied: SampleVariants, training: EmbeddedVariants) -> list[RefitTask]:
         """Return the decisions of probes of the drawn tasks that are fitted on variants."""
-        prepared, folder = self.here, self.here.work.folder / STRATA
+        prepared, folder = self.prepared, self.prepared.work.folder / STRATA
         refits = []
         for task, variants in varied.training.items():
             self.say(f"{task}: fitting the probe on {plural(len(variants.rows), 'variant')}")
@@ -389,7 +392,7 @@ class _EmbeddingRun:
     ) -> list[RegimeBound]:
         from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
 
-        benchmark = self.here.subject.benchmark
+        benchmark = self.prepared.subject.benchmark
         return bounds_of(
             drawn, reruns, task_shares(self.plan.rows, self.receipt, benchmark), benchmark
         )
@@ -406,7 +409,7 @@ class _EmbeddingRun:
         rerun: bytes,
         clock: Callable[[], float],
     ) -> EmbeddingOutcome:
-        prepared, receipt = self.here, self.receipt
+        prepared, receipt = self.prepared, self.receipt
         cells = compared_cells(self.submission, self.cells)
         test = direction_test(strata, self.plan.seed)
         direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
@@ -455,7 +458,10 @@ class _EmbeddingRun:
         seconds = sum(part.seconds for part in parts)
         peak = max(part.peak for part in parts)
         return [
-            *(f"weights: {name} {digest}" for name, digest in sorted(self.here.digests.items())),
+            *(
+                f"weights: {name} {digest}"
+                for name, digest in sorted(self.prepared.digests.items())
+            ),
             *(
                 [f"the extractor's Python code called, inside the sandbox: {', '.join(called)}"]
                 if called

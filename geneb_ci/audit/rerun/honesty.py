@@ -240,13 +240,13 @@ def difference_limit(decisions: ChangedDecisions, margin: float, fits: int = 1) 
 def is_flagged(
     kinds: Mapping[str, ChangedDecisions],
     training: ChangedDecisions | None,
-    others: Mapping[str, VariantDecisions] | None = None,
+    other_probes: Mapping[str, VariantDecisions] | None = None,
 ) -> bool:
     """Whether variants are flagged: of test sequences by any probe, or of training sequences."""
     tested = [(decisions, VARIANT_MARGIN, 1) for decisions in kinds.values()]
     tested += [
         (decisions, VARIANT_MARGIN, probe.fits)
-        for probe in (others or {}).values()
+        for probe in (other_probes or {}).values()
         for decisions in probe.kinds.values()
     ]
     if training is not None:
@@ -362,10 +362,10 @@ def _variance(decisions: LabelledDecisions) -> float:
 
 def is_dropped(
     tasks: Mapping[str, FreshTask],
-    others: Mapping[str, Mapping[str, FreshTask]] | None = None,
+    other_probes: Mapping[str, Mapping[str, FreshTask]] | None = None,
 ) -> bool:
     """Whether a probe is significantly less accurate on fresh sequences than on public ones."""
-    losses = [accuracy_loss(fresh_tasks) for fresh_tasks in (tasks, *(others or {}).values())]
+    losses = [accuracy_loss(fresh_tasks) for fresh_tasks in (tasks, *(other_probes or {}).values())]
     return any(loss > FRESH_MARGIN + ALARM * error for loss, error in losses)
 
 

@@ -85,8 +85,8 @@ class SampleVariants(NamedTuple):
     @property
     def sequences(self) -> list[str]:
         """The sequences of all variants."""
-        both = (*self.test.values(), *self.training.values())
-        return [sequence for variants in both for sequence in variants.sequences]
+        task_variants = (*self.test.values(), *self.training.values())
+        return [sequence for variants in task_variants for sequence in variants.sequences]
 
 
 def sample_variants(
@@ -188,15 +188,15 @@ def fresh_of_task(
     fresh: Sequence[FreshSequence], task: str, deciders: "Mapping[str, Decider]"
 ) -> list[FreshSequence]:
     """Return the fresh sequences of a task. Raises NothingChecked for a label that it has not."""
-    known = set(deciders[MAIN].probes[0].classes.tolist())
-    own = [sequence for sequence in fresh if sequence.task == task]
-    if unknown := sorted({sequence.label for sequence in own} - known):
+    task_labels = set(deciders[MAIN].probes[0].classes.tolist())
+    of_task = [sequence for sequence in fresh if sequence.task == task]
+    if unknown := sorted({sequence.label for sequence in of_task} - task_labels):
         raise NothingChecked(
             f"the fresh set: label {unknown[0]} is not one of task {task}, which has "
-            f"{', '.join(map(str, sorted(known)))}",
+            f"{', '.join(map(str, sorted(task_labels)))}",
             "correct the set, and commit to it again",
         )
-    return own
+    return of_task
 
 
 def fresh_decisions(

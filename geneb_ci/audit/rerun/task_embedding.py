@@ -98,7 +98,7 @@ def read_further(path: Path) -> FurtherSequences:
         ) from error
 
 
-class KnownEmbedding(NamedTuple):
+class KeptEmbedding(NamedTuple):
     """Where the embedding of a sequence is kept."""
 
     task: str
@@ -109,7 +109,7 @@ def task_matrix(
     task: str,
     sequences: Sequence[str],
     values: "np.ndarray | None",
-    kept_embeddings: Mapping[str, KnownEmbedding],
+    kept_embeddings: Mapping[str, KeptEmbedding],
     work: Work,
 ) -> "np.ndarray":
     """Return the (n, d) embeddings of a task: from the work folder those embedded before.
@@ -153,10 +153,10 @@ class TaskRuns:
     def __init__(self, plan: TaskPlan, prepared: PreparedRerun, say: Say) -> None:
         self.plan = plan
         self.names = [choice.task for choice in plan.chosen]
-        self.here = prepared
+        self.prepared = prepared
         self.say = say
         self.embedded: dict[str, EmbeddedTask] = {}
-        self.known: dict[str, KnownEmbedding] = {}
+        self.kept_embeddings: dict[str, KeptEmbedding] = {}
         self.running: tuple[Literal["embedding", "scoring"], str] = ("embedding", "")
         """Stage and task."""
 
@@ -172,10 +172,10 @@ class TaskRuns:
         }
         for task, label in labels.items():
             self.running = ("embedding", task)
-            embedded = self.here.work.embedded(task)
+            embedded = self.prepared.work.embedded(task)
             self.embedded[task] = embedded or self._embed(task, label)
             for row, sequence in enumerate(self._sequences(task)):
-                self.known.setdefault(sequence, KnownEmbedding(task, row))
+                self.kept_embeddings.setdefault(sequence, KeptEmbedding(task, row))
         scores = []
         for task, label in labels.items():
             self.running = ("scoring", task)
@@ -190,25 +190,27 @@ class TaskRuns:
     @property
     def noise(self) -> str:
         """The dtype whose noise the scores have."""
-        declared = self.here.settings.noise
+        declared = self.prepared.settings.noise
         precision = precision_of(declared, self.repeated)
         return declared if precision is None else precision.noise
 
     def _sequences(self, task: str) -> list[str]:
-        file = self.here.work.task(task) / SEQUENCES
+        file = self.prepared.work.task(task) / SEQUENCES
         return file.read_text(encoding="ascii").splitlines()
 
     def _embed(self, task: str, label: str) -> EmbeddedTask:
         """Embed the sequences of a task that no earlier task has, and keep its matrix."""
         import numpy as np  # slow to import, and only needed here
 
-        work, folder = self.here.work, self.here.work.task(task)
-        file = sequences_of([task], self.here.source, folder, self.here.runner.harness)
+        work, folder = self.prepared.work, self.prepared.work.task(task)
+        file = sequences_of([task], self.prepared.source, folder, self.prepared.runner.harness)
         sequences = self._sequences(task)
-        new = [row for row, sequence in enumerate(sequences) if sequence not in self.known]
+        new = [
+            row for row, sequence in enumerate(sequences) if sequence not in self.kept_embeddings
+        ]
         beside = self._further(task)
         runs = SandboxRuns(
-            self.here, sum(task_embedded.seconds for task_embedded in self.embedded.values())
+            self.prepared, sum(task_embedded.seconds for task_embedded in self.embedded.values())
         )
         embeddings, values = None, None
         if new or beside:
@@ -220,7 +222,7 @@ class TaskRuns:
             )
             embeddings = runs.embed(decoyed)
             values = embeddings.values[: len(new)] if new else None
-        matrix = task_matrix(task, sequences, values, self.known, work)
+        matrix = task_matrix(task, sequences, values, self.kept_embeddings, work)
         # Kept before it is named: a matrix without its entry is embedded again.
         work.keep_binary(
             folder / EMBEDDINGS,
@@ -250,7 +252,7 @@ class TaskRuns:
 
     def _further(self, task: str) -> list[str]:
         """Return the sequences to embed beside those of a task."""
-        prepared, folder = self.here, self.here.work.task(task)
+        prepared, folder = self.prepared, self.prepared.work.task(task)
         seed = variant_seed(self.plan.seed, prepared.settings.nonce)
         rows = sequences_varied(len(self.names))
         reverse = prepared.subject.reverse_complement
@@ -268,9 +270,9 @@ class TaskRuns:
 
     def _score(self, task: str, label: str) -> Rescored:
         """Return the scores of a task, which are computed unless they are kept."""
-        folder, settings = self.here.work.task(task), self.here.settings
+        folder, settings = self.prepared.work.task(task), self.prepared.settings
         expected = self.embedded[task]
-        work = self.here.work
+        work = self.prepared.work
         if work.has_result(folder / RESCORED):
             scores = read_rescored(folder / RESCORED)
             same = scores.embeddings_sha256 == expected.embeddings_sha256
@@ -278,7 +280,7 @@ class TaskRuns:
                 return scores
         self.say(f"{label}: scoring the embeddings and {settings.copies} jittered copies")
         further = (folder / FURTHER_FILE, folder / FURTHER_EMBEDDINGS) if expected.further else None
-        computed = self.here.rescored(
+        computed = self.prepared.rescored(
             task, folder / SEQUENCES, folder / EMBEDDINGS, self.noise, further
         )
         work.note_result(folder / RESCORED)

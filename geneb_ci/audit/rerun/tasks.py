@@ -195,8 +195,8 @@ def _run_with(packages: InstalledPackages | None, scorer_packages: Mapping[str, 
     }
     if not own_variants:
         return [lock]
-    shown = ", ".join(f"{name} {version}" for name, version in sorted(own_variants.items()))
-    return [f"{lock}; it embedded with {shown}; `packages` are those that scored"]
+    package_list = ", ".join(f"{name} {version}" for name, version in sorted(own_variants.items()))
+    return [f"{lock}; it embedded with {package_list}; `packages` are those that scored"]
 
 
 def _weight_notes(digests: dict[str, str]) -> list[str]:

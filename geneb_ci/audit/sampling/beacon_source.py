@@ -97,9 +97,9 @@ def fetch_round(
     timeout: float = ANSWER_SECONDS,
     pause: Callable[[float], None] = time.sleep,
 ) -> DrandBeacon:
-    """Ask the relays in order, up to `ATTEMPTS` times, and return the first genuine round.
+    """Query the relays in order, up to `ATTEMPTS` times, and return the first genuine round.
 
-    `timeout` is in seconds for one answer. Raises BeaconUnavailable, with what each relay said,
+    `timeout` is in seconds for one answer. Raises BeaconUnavailable, with the answer of each relay,
     and UsageProblem for an address that is not https; http is allowed on the loopback interface.
     """
     for relay in relays:

@@ -146,11 +146,11 @@ def require_not_lowered(
         before = plan.rows.model_dump()
         lower = any(counts[name] < before[name] for name in before)
         if plan.commitment_sha256 == digest and lower:
-            shown = FULL if plan.rows.whole else str(plan.rows.test)
+            drawn_size = FULL if plan.rows.whole else str(plan.rows.test)
             raise UsageProblem(
-                f"--size would lower the sample: --size {shown} was drawn before for this "
+                f"--size would lower the sample: --size {drawn_size} was drawn before for this "
                 "commitment",
-                f"a sample can only be raised: pass --size {shown} or more",
+                f"a sample can only be raised: pass --size {drawn_size} or more",
             )
 
 

@@ -29,7 +29,7 @@ def power_lines(
     `candidates` are the ids of the committed tasks.
     """
     tasks = [task for task in benchmark.task_ids if task in candidates]
-    probabilities, shown = {}, 0
+    probabilities, task_count = {}, 0
     for regime in benchmark.regimes:
         matrices = {}
         for task in tasks:
@@ -41,11 +41,11 @@ def power_lines(
         if not matrices:
             continue
         cells = cells_of(matrices, benchmark.categories)
-        shown = max(shown, len(matrices))
+        task_count = max(task_count, len(matrices))
         probabilities[regime] = [found_test(cells, raise_, rows.test) for raise_ in RAISES]
     yield f"test embeddings, {rows.test:,} in each of {plural(len(probabilities), 'regime')}:"
     yield "  a macro MCC raised by altered test embeddings is found with at least, by this"
-    yield f"  row's own matrices of {shown} of {len(tasks)} tasks:"
+    yield f"  row's own matrices of {task_count} of {len(tasks)} tasks:"
     for regime, chances in probabilities.items():
         chances_text = ", ".join(
             f"{chance_text(chance)} if by {raise_:g}"

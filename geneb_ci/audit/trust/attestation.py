@@ -95,7 +95,7 @@ class FieldGroup(NamedTuple):
 
     @property
     def statement(self) -> str:
-        """Who stands for the fields where no audit compares them."""
+        """The author of the fields, where no audit compares them."""
         if self.author is Author.SUBMITTER:
             return WORD
         return f"{self.author} from {', '.join(self.basis)}" if self.basis else str(self.author)
@@ -303,12 +303,12 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
 
 
 def column_author(key: str) -> Author:
-    """Return who states a column of the board. Raises KeyError for one that is in no group."""
+    """Return who states a column of the board. Raise KeyError if it is in no group of fields."""
     path = f"page/models/*/{key}"
     for group in FIELD_GROUPS:
         if any(form == path or form.startswith(f"{path}/") for form in group.fields):
             return group.author
-    raise KeyError(key)
+    raise KeyError(f"the column {key} is in no group of FIELD_GROUPS in {__name__}: add its key")
 
 
 class Statement(NamedTuple):
@@ -364,12 +364,12 @@ class RowAttestation:
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """Who stands for scores, where more does than the submitter's word."""
+        """What attests the scores beside the submitter's word."""
         return (*self._score_statements(), *self._canonical_statements())
 
     @property
     def every_statement(self) -> tuple[Statement, ...]:
-        """Who stands for each group of fields, in the order of FIELD_GROUPS."""
+        """What attests each group of fields, in the order of FIELD_GROUPS."""
         scores = tuple(self._score_statements()) or (Statement(SCORES, WORD),)
         statements = {SCORES: scores, CANONICAL: tuple(self._canonical_statements())}
         return tuple(
@@ -379,7 +379,7 @@ class RowAttestation:
         )
 
     def _by(self, group: FieldGroup) -> str:
-        """Return who stands for a group of which nothing is said by task."""
+        """Return what attests a group that has no statement by task."""
         if STANDINGS[self.evidence].others is Standing.DISPUTED:
             return STANDING_MEANING[Standing.DISPUTED] if group.checks else group.statement
         receipt, record, method = "", "", ""
@@ -417,20 +417,22 @@ class RowAttestation:
             meaning = STANDING_MEANING[standings.sampled]
             yield Statement(f"scores of the other tasks in {', '.join(sampled)}", meaning)
         if self.unaudited:
-            others = "other scores" if self.rerun.keys() & set(self.unaudited) else "scores"
-            yield Statement(f"{others} in {', '.join(self.unaudited)}", WORD)
+            subject = "other scores" if self.rerun.keys() & set(self.unaudited) else "scores"
+            yield Statement(f"{subject} in {', '.join(self.unaudited)}", WORD)
 
     def _canonical_statements(self) -> Iterator[Statement]:
         if self.recomputed is not None:
             yield Statement(CANONICAL, _receipt(self.recomputed))
 
     def _reruns(self, regimes: Sequence[str]) -> str:
-        who = f" by {', '.join(self.signers)}" if self.signers else ""
+        by_signers = f" by {', '.join(self.signers)}" if self.signers else ""
         where = f"; {', '.join(regimes)}" if regimes else ""
         extent = f"{self.tasks} of {plural(self.benchmark_tasks, 'task')}{where}"
         if STANDINGS[self.evidence].rerun is Standing.STALE:
-            return f"rerun{who} ({extent}), for another version of harness, benchmark or data"
-        return f"rerun{who} ({extent}), equal within the tolerance"
+            return (
+                f"rerun{by_signers} ({extent}), for another version of harness, benchmark or data"
+            )
+        return f"rerun{by_signers} ({extent}), equal within the tolerance"
 
 
 def _receipt(recomputation: Recomputation) -> str:

@@ -192,14 +192,14 @@ def aborted_in_a_row(repository: AuditRepository) -> dict[str, tuple[str, ...]]:
     runs = sorted(_runs(repository), key=lambda run: (run.order, run.audit_id))
     limit = repository.inputs.policy.aborts
     by_submission: dict[str, tuple[str, ...]] = {}
-    for own in {run.submission: run for run in runs if run.is_abort}.values():
+    for abort in {run.submission: run for run in runs if run.is_abort}.values():
         last: list[_Run] = []
         for run in runs:
-            if same_method_reason(run.identity, own.identity):
+            if same_method_reason(run.identity, abort.identity):
                 ended = [earlier for earlier in last if run.by_receipt and not earlier.by_receipt]
                 last = [*last, run] if run.is_abort else ended
         if len(last) >= limit:
-            by_submission[own.submission] = tuple(last_run.audit_id for last_run in last[-limit:])
+            by_submission[abort.submission] = tuple(last_run.audit_id for last_run in last[-limit:])
     return by_submission
 
 
@@ -207,7 +207,7 @@ def _runs(repository: AuditRepository) -> Iterator[_Run]:
     for path, event in repository.events.items():
         if isinstance(event, AuditEvent) and event.aborted is not None:
             aborted = event.aborted
-            position = _place(repository, path, StatementKind.ABORT, event.signer)
+            position = _run_order(repository, path, StatementKind.ABORT, event.signer)
             yield from _run(
                 position, event.sha256, aborted.finished_at, aborted.plan, is_abort=True
             )
@@ -217,7 +217,7 @@ def _runs(repository: AuditRepository) -> Iterator[_Run]:
             repository.withdrawals.get(path), WithdrawnAudit
         ):
             outcome = record.outcome
-            position = _place(repository, path, StatementKind.RESULT, record.signer)
+            position = _run_order(repository, path, StatementKind.RESULT, record.signer)
             yield from _run(
                 position, record.sha256, outcome.finished_at, outcome.plan, is_abort=False
             )
@@ -242,7 +242,7 @@ def _run(
         )
 
 
-def _place(
+def _run_order(
     repository: AuditRepository, path: Path, kind: StatementKind, signer: Signer
 ) -> tuple[int, int] | None:
     """Return how many statements a run comes after, and its entry in an old log, 0 without one.
@@ -382,7 +382,7 @@ def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInput
 
 def audit_status(audit: Audit, sha256: str, requirements: EvidenceRequirements) -> str:
     """Return whether an audit counts for a submission of these bytes, and why not, as text."""
-    others = [
+    other_versions = [
         name
         for name in ("harness", "benchmark", "dataset")
         if getattr(audit.versions, name) != getattr(requirements.versions, name)
@@ -399,7 +399,7 @@ def audit_status(audit: Audit, sha256: str, requirements: EvidenceRequirements) 
         why_not |= {
             level: audit.sandbox < requirements.minimum_level,
             "an escape from its sandbox succeeded, or none was attempted": not audit.all_refused,
-            f"it was for another version of {', '.join(others)}": bool(others),
+            f"it was for another version of {', '.join(other_versions)}": bool(other_versions),
             shortcoming(audit, requirements): bool(shortcoming(audit, requirements)),
             f"{RECOMPUTED}; {lacking}": bool(lacking),
         }

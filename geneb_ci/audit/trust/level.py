@@ -16,7 +16,7 @@ SIGNERS = 2
 would make it."""
 NO_SANDBOX = 0
 """Sandbox level without any confinement: such an audit never counts, for or against a row."""
-SHOWN = 16
+DIGEST_DIGITS = 16
 """Hex digits of a digest in a sentence."""
 RECOMPUTED = "cells recomputed from published embeddings"
 COMPARED = "the scores shown are among them"
@@ -221,8 +221,8 @@ class Recomputation:
         counts = (
             f"{self.rows.equal}/{self.rows.cells}, {self.rows.embedded:,} embeddings computed again"
         )
-        shown = COMPARED if self.rows.compares_shown else UNCOMPARED
-        return f"{RECOMPUTED}: {counts}, {self.date}; {shown}"
+        comparison = COMPARED if self.rows.compares_shown else UNCOMPARED
+        return f"{RECOMPUTED}: {counts}, {self.date}; {comparison}"
 
 
 @dataclass(frozen=True)
@@ -334,9 +334,10 @@ def decide(
         reason = f"the last {len(aborted)} runs were aborted: {', '.join(aborted)}"
     elif not is_rescored:
         evidence, basis = Evidence.STALE, agreeing
+        row_digest, board_digest = scorer[:DIGEST_DIGITS], requirements.scorer[:DIGEST_DIGITS]
         reason = (
-            f"its scores are those of the scorer {scorer[:SHOWN]}..., that of the board is "
-            f"{requirements.scorer[:SHOWN]}...: `geneb-harness receipt-rescore` makes them again"
+            f"its scores are those of the scorer {row_digest}..., that of the board is "
+            f"{board_digest}...: `geneb-harness receipt-rescore` makes them again"
         )
     elif regimes := _reproduced(current, requirements):
         evidence, basis = Evidence.REPRODUCED, current

@@ -13,7 +13,7 @@ from reference_harness.formats.base import Count, Hex64, Signed, StrictModel
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Difference = Annotated[float, Field(ge=-2, le=2)]
-Place = Annotated[int, Field(ge=1)]
+Rank = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[float, Field(ge=0)]
 Model = Annotated[str, Field(min_length=1)]
 
@@ -60,10 +60,10 @@ class DiagnosedScore(StrictModel):
     low: Signed
     high: Signed
     """95 % interval of the score, for the model alone."""
-    rank: Place
+    rank: Rank
     """By score alone; 1 is best."""
-    rank_low: Place
-    rank_high: Place
+    rank_low: Rank
+    rank_high: Rank
     """All rank ranges of a score hold jointly with 95 % confidence."""
     could_be_best: bool
     """Whether no model scores significantly higher: `rank_low` is 1."""
@@ -83,7 +83,7 @@ class Ranks(StrictModel):
 
     models: Count
     """Ranked models."""
-    rounded: Place
+    rounded: Rank
     """That number rounded up to 10, 20, 50, 100, ...: `critical` depends on it."""
     critical: Annotated[float, Field(gt=0)]
     """Standard errors of a difference that make it significant, for every pair of the board."""

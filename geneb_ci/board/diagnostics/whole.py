@@ -232,7 +232,7 @@ def _regime(
                 document.Pair(
                     first=first.model,
                     second=second.model,
-                    values=(_shown(first, name), _shown(second, name)),
+                    values=(_value_text(first, name), _value_text(second, name)),
                     difference=rounded(against.difference),
                     significant=against.is_significant,
                 )
@@ -243,7 +243,7 @@ def _regime(
     }
 
 
-def _shown(facts: _Facts, attribute: str) -> str:
+def _value_text(facts: _Facts, attribute: str) -> str:
     return f"{facts.params:.0f}" if attribute == "size" else facts.kinds[attribute]
 
 

@@ -81,10 +81,10 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
     for name in names:
         plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
         slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "category"
-        taken = set(slug_of.values())
+        used_slugs = set(slug_of.values())
         number = 2
         unique = slug
-        while unique in taken:
+        while unique in used_slugs:
             unique, number = f"{slug}-{number}", number + 1
         slug_of[name] = unique
     return slug_of

@@ -49,7 +49,7 @@ class ModelFact(NamedTuple):
 
 def facts_of_model(entry: Entry, model_entry: ModelEntry | None) -> list[ModelFact]:
     """Return the facts of a model; what nobody has established is said to be unknown."""
-    return [*_own(entry), *_registered(model_entry)]
+    return [*_submission_facts(entry), *_registered(model_entry)]
 
 
 def baseline_facts(entry: Entry, benchmark: Benchmark) -> Iterator[ModelFact]:
@@ -74,7 +74,7 @@ def evidence_words(entry: Entry) -> str:
     return f"{entry.evidence}: {verb} {extent}, sandbox level {audit.sandbox}, {audit.date}"
 
 
-def _own(entry: Entry) -> Iterator[ModelFact]:
+def _submission_facts(entry: Entry) -> Iterator[ModelFact]:
     meta = entry.submission.meta
     confirmed = f"{evidence_words(entry)}: {EVIDENCE_MEANING[entry.evidence]}"
     yield ModelFact("Evidence", confirmed, Author.RECORDS)
@@ -109,8 +109,8 @@ def _own(entry: Entry) -> Iterator[ModelFact]:
     if (run := run_words(entry.submission)) is not None:
         yield ModelFact("Run", run, Author.SUBMITTER)
     if (pace := letters_a_second(entry.submission)) is not None:
-        taken = peak_memory(entry.submission)
-        memory = f", in up to {bytes_text(taken)} of memory" if taken else ""
+        memory_peak = peak_memory(entry.submission)
+        memory = f", in up to {bytes_text(memory_peak)} of memory" if memory_peak else ""
         yield ModelFact("Embedding", f"{pace:,} letters a second{memory}", Author.SUBMITTER)
     if entry.letters is not None:
         yield ModelFact("Letters", entry.letters, Author.SUBMITTER)
@@ -197,8 +197,8 @@ def _value(text: str) -> int | bool | str | None:
 
 def _python(extractor: str, arguments: Mapping[str, str], weights: WeightsSource) -> str:
     is_hub = weights.kind == "huggingface"
-    given = {"revision": weights.revision} if is_hub and weights.revision else {}
-    options = {**given, **arguments}
+    revision = {"revision": weights.revision} if is_hub and weights.revision else {}
+    options = {**revision, **arguments}
     where = weights.location if is_hub else "FOLDER"
     if extractor != GENERAL:
         words = [f"--option {name}={value}" for name, value in options.items()]

@@ -32,6 +32,7 @@ from geneb_ci.board.site.model import (
 )
 from geneb_ci.check.registry import BY_ID
 from reference_harness.formats.benchmark import Task
+from reference_harness.formats.text import plural
 
 LISTED_MAX = 500
 """Models that a page of a task, a category or a regime lists: 150 kB. The board has all."""
@@ -138,8 +139,9 @@ def model_page(entry: Entry, site: Site) -> Page:
     repository = RepositoryLinks(site.layout, site.built.commit)
     standing = site.standing(model, site.benchmark.regimes[0], MACRO)
     about = (
-        f"{name}: scores of its frozen embeddings on {len(site.benchmark.tasks)} "
-        f"classification tasks in {len(site.benchmark.category_order)} categories. "
+        f"{name}: scores of its frozen embeddings on "
+        f"{plural(len(site.benchmark.tasks), 'classification task')} in "
+        f"{plural(len(site.benchmark.category_order), 'category')}. "
         f"{_placed(model, standing, site)} {evidence_words(entry).capitalize()}."
     )
     return page(
@@ -233,9 +235,9 @@ def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> 
     best = site.best_first(scores, LISTED_MAX)
     standings = [[site.standing(m, r, category) for r in site.benchmark.regimes] for m in best]
     about = (
-        f"{category}: {len(tasks)} classification tasks of the benchmark "
-        f"{site.benchmark.name}, and where {len(site.names)} models stand, with intervals and "
-        "rank ranges."
+        f"{category}: {plural(len(tasks), 'classification task')} of the benchmark "
+        f"{site.benchmark.name}, with intervals and rank ranges of "
+        f"{plural(len(site.names), 'model')}."
     )
     return page(
         f"categories/{site.category_files[category]}.html",
@@ -261,7 +263,7 @@ def scores_page(regime: str, metric: str, site: Site) -> Page:
         title=f"All scores: {metric}, {regime}",
         about=(
             f"{metric} of {len(site.names)} {site.origin.models} in "
-            f"{len(site.benchmark.category_order)} categories with {regime} training data."
+            f"{plural(len(site.benchmark.category_order), 'category')} with {regime} training data."
         ),
         regime=regime,
         metric=metric,

@@ -36,7 +36,7 @@ from geneb_ci.common.types import level_word
 FEED, STYLE = "feed.xml", "pages.css"
 MARKER = b"<!-- scores for readers without scripts -->"
 """The mark in index.html that the table for readers without JavaScript replaces."""
-NAMED = b"<!-- name of the benchmark -->"
+BENCHMARK_NAME = b"<!-- name of the benchmark -->"
 """The mark in index.html that the name of the benchmark replaces."""
 MODELS = b"<!-- kind of models -->"
 """The mark in index.html that what the rows are replaces."""
@@ -99,7 +99,7 @@ def completed_index(index: bytes, site: Site) -> bytes:
     header = _rendered(_environment(), Page("index.html", "about.html", about))
     index = index.replace(BOARD_HEADER, header.strip(), 1)
     title, name = b"<title>", str(escape(site.benchmark.name)).encode()
-    index = index.replace(title, b"%s%s " % (title, name), 1).replace(NAMED, name, 1)
+    index = index.replace(title, b"%s%s " % (title, name), 1).replace(BENCHMARK_NAME, name, 1)
     index = index.replace(MODELS, str(escape(site.origin.models)).encode())
     index = index.replace(SPACE, SPACE.replace(b'""', f'"{site.layout.space}"'.encode()), 1)
     return index.replace(MARKER, _plain_scores(site), 1) if MARKER in index else index

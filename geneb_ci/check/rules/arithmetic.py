@@ -102,11 +102,11 @@ def nearest_text(classes: Classes, reported: ReportedTriple) -> tuple[str, str, 
 
 
 def _no_matrix(
-    classes: Classes, reported: ReportedTriple, instead: Triple, other: str
+    classes: Classes, reported: ReportedTriple, instead: Triple, other_metrics: str
 ) -> tuple[str, str, str]:
     actual, expected = distinct_text(reported.value, instead)
     sizes = f"{classes.total} sequences ({classes.small}/{classes.large})"
-    message = f"no confusion matrix on {sizes} gives {actual}; {other} gives {expected}"
+    message = f"no confusion matrix on {sizes} gives {actual}; {other_metrics} gives {expected}"
     return message, actual, expected
 
 
@@ -133,10 +133,10 @@ def wrong_metric(classes: Classes, reported: ReportedTriple) -> WrongMetric | No
         first = next(fitting_runs(classes, loose), None)
         if first is not None and len(first) == 1:
             value = scores(classes, first.right, first.first)
-            others = " and ".join(
+            other_metrics = " and ".join(
                 ["accuracy", *(other for other in METRIC_NAMES.values() if other != label)]
             )
-            return WrongMetric(label, others, value)
+            return WrongMetric(label, other_metrics, value)
     return None
 
 

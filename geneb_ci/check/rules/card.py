@@ -263,8 +263,8 @@ def copied_card(context: Context) -> Iterator[Fault]:
         return
     for model, other_card in context.other_cards.cards_beside(context.document.path.stem):
         shared = _shared(facts, other_card, row)
-        theirs = context.other_cards.row(model) if shared else row
-        shared = [name for name in shared if not _is_explained(name, facts, row, theirs)]
+        other_row = context.other_cards.row(model) if shared else row
+        shared = [name for name in shared if not _is_explained(name, facts, row, other_row)]
         if shared:
             entry = weights_of(card) if shared[0] == WEIGHTS else training_of(card)
             names = " and ".join(shared)

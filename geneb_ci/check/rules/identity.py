@@ -189,16 +189,17 @@ def confusable_name(context: Context) -> Iterator[Fault]:
     own_form = normal_form(context.model_id or "")
     for path, name in names_by_path.items():
         alike = {
-            (other_id, shown)
+            (other_id, other_name)
             for form in (skeletons(name) if name.strip() else ())
-            for other_id, shown in context.peers.names.get(form, ())
+            for other_id, other_name in context.peers.names.get(form, ())
             # Ids that differ in case and separators alone: model-id-collision reports them.
             if other_id != context.document.path
-            and (path[0] == "meta" or normal_form(shown) != own_form)
+            and (path[0] == "meta" or normal_form(other_name) != own_form)
         }
         if alike:
             names = [
-                f"{quoted(shown)} of {quoted(other_id.name)}" for other_id, shown in sorted(alike)
+                f"{quoted(other_name)} of {quoted(other_id.name)}"
+                for other_id, other_name in sorted(alike)
             ]
             yield Fault(
                 CONFUSABLE_NAME.id,

@@ -151,12 +151,12 @@ def identical_results(context: Context) -> Iterator[Fault]:
     digest = context.digest
     if digest is None:
         return
-    for other in context.peers.by_digest.get(digest, ()):
-        if other != context.document.path:
+    for path in context.peers.by_digest.get(digest, ()):
+        if path != context.document.path:
             yield Fault(
                 IDENTICAL_RESULTS.id,
                 ("results",),
-                f"every score equals that of {quoted(other.name)}",
+                f"every score equals that of {quoted(path.name)}",
                 "the same scores",
                 "scores of this model",
                 on_key=True,

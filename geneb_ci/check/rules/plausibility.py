@@ -311,12 +311,12 @@ def size_against_width(context: Context) -> Iterator[Fault]:
         ratio / PARAMETERS_MOST if ratio > PARAMETERS_MOST else PARAMETERS_LEAST / ratio, 1.0
     )
     unit = next((u for u, n in _UNITS.items() if _is_usual(n * ratio) and params < n), "")
-    meant = f"; did you mean {params:,} {unit}?" if unit else ""
+    suggestion = f"; did you mean {params:,} {unit}?" if unit else ""
     yield Fault(
         SIZE_AGAINST_WIDTH.id,
         ("meta", "params"),
         f"{params:,} parameters is {ratio:.3g} times the square of the embedding width {width:,}"
-        f"{meant}",
+        f"{suggestion}",
         f"{ratio:.3g}",
         f"{PARAMETERS_LEAST:g} to {PARAMETERS_MOST:g}; published models have 27 to 910",
         score=score,

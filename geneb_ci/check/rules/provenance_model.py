@@ -140,11 +140,11 @@ def _placeholders(context: Context) -> Iterator[Fault]:
                 f"{path[-1]} is {quoted(text)}: {quoted(placeholder)} is a placeholder",
                 quoted(text),
                 "the model's own",
-                fix=_OWN,
+                fix=_WEIGHTS_FIX,
             )
 
 
-_OWN = (
+_WEIGHTS_FIX = (
     "Write where the model's own weights are: the link and the repository (`OWNER/MODEL` stands "
     "for both names), the 40 hex digits of the commit, and the sha256 of each file."
 )

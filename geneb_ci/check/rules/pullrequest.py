@@ -15,7 +15,7 @@ from geneb_ci.check.change import (
 )
 from geneb_ci.check.rule import ChangeRule
 from geneb_ci.common.finding import Severity
-from reference_harness.formats.text import quoted
+from reference_harness.formats.text import plural, quoted
 
 
 def truncated_tree(change: Change) -> Iterator[ChangeFault]:
@@ -43,7 +43,7 @@ def too_many_files(change: Change) -> Iterator[ChangeFault]:
     """Report a pull request that changes more than FILES_MAX files."""
     if len(change.files) > FILES_MAX:
         message = f"the pull request changes {len(change.files):,} files"
-        actual = f"{len(change.files)} files"
+        actual = plural(len(change.files), "file")
         yield ChangeFault(
             TOO_MANY_FILES.id,
             "",
@@ -145,7 +145,7 @@ _MISTAKEN = re.compile(
 )
 _HIDDEN = re.compile(r"(^|/)\.")
 """A folder that is hidden, or leads upwards."""
-_OTHERS = re.compile(
+_RESERVED_NAMES = re.compile(
     r"[A-Z_]+\.md|(package(-lock)?|tsconfig|renovate|composer|\..*)\.json|"
     r"(setup|conftest|sitecustomize|noxfile|tasks|__init__)\.py"
 )
@@ -160,7 +160,7 @@ def right_place(file: FileChange, change: Change) -> str:
     folder, _, name = file.path.rpartition("/")
     is_new = file.before is None and file.after is not None and file.after.mode == REGULAR
     is_plain = _MISTAKEN.fullmatch(folder) and not _HIDDEN.search(folder)
-    if not is_new or not is_plain or _OTHERS.fullmatch(name):
+    if not is_new or not is_plain or _RESERVED_NAMES.fullmatch(name):
         return ""
     places, stem = change.folders, name.rpartition(".")[0]
     target = ""
@@ -278,11 +278,11 @@ GIT_SUBMODULE = ChangeRule(
 
 # Links and submodules have their own rules. Git otherwise writes 100644 and 100755, but a tree
 # object can hold any mode.
-_KNOWN = frozenset({REGULAR, SYMLINK, SUBMODULE})
+_KNOWN_MODES = frozenset({REGULAR, SYMLINK, SUBMODULE})
 
 
 def _irregular(mode: str) -> str | None:
-    if mode in _KNOWN:
+    if mode in _KNOWN_MODES:
         return None
     return "marked as executable" if mode == EXECUTABLE else "not a regular file"
 

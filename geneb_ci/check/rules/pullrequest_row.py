@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from geneb_ci.check.change import Change, ChangeFault, RivalKind
 from geneb_ci.check.rule import ChangeRule
 from geneb_ci.common.finding import Severity
-from reference_harness.formats.text import quoted
+from reference_harness.formats.text import plural, quoted
 
 
 def several_models(change: Change) -> Iterator[ChangeFault]:
@@ -14,7 +14,7 @@ def several_models(change: Change) -> Iterator[ChangeFault]:
         for file in change.rows:
             if file != change.row:
                 message = f"{quoted(file.path)} is the row of another model"
-                actual = f"{len(change.rows)} rows"
+                actual = plural(len(change.rows), "row")
                 yield ChangeFault(
                     SEVERAL_MODELS.id, file.path, message, actual, "the row of one model"
                 )

@@ -138,7 +138,9 @@ def repeated_regime(context: Context) -> Iterator[Fault]:
     repeated: set[str] = set()
     for earlier, regime in itertools.combinations(context.benchmark.regimes, 2):
         pairs = _telling_pairs(context, earlier, regime)
-        equal = [ours for ours, theirs in pairs if ours == theirs]
+        equal = [
+            cell_scores for cell_scores, earlier_scores in pairs if cell_scores == earlier_scores
+        ]
         least = EQUAL_SHARE * len(pairs) if len(pairs) >= EQUAL_TASKS else len(pairs)
         is_varied = len({tuple(cell.values()) for cell in equal}) >= TASKS_MIN
         if regime in repeated or not is_varied or len(equal) < least:
@@ -156,18 +158,20 @@ def repeated_regime(context: Context) -> Iterator[Fault]:
 
 
 def _telling_pairs(
-    context: Context, regime: str, other: str
+    context: Context, regime: str, other_regime: str
 ) -> list[tuple[dict[str, float], dict[str, float]]]:
     """Return the scores of the tasks of two regimes, but not where MCC says one class or no error.
 
     Such cells (MCC 0, 1 or -1) may well agree.
     """
-    theirs = {cell.task: cell.scores for cell in context.cells if cell.regime == other}
+    other_scores = {cell.task: cell.scores for cell in context.cells if cell.regime == other_regime}
     metric = context.benchmark.primary_metric
     return [
-        (cell.scores, theirs[cell.task])
+        (cell.scores, other_scores[cell.task])
         for cell in context.cells
-        if cell.regime == regime and cell.task in theirs and cell.scores.get(metric) not in WHOLE
+        if cell.regime == regime
+        and cell.task in other_scores
+        and cell.scores.get(metric) not in WHOLE
     ]
 
 

@@ -101,14 +101,14 @@ def _ruleset(
             for kind, values in rules.items()
         ],
     }
-    own = [
+    our_rulesets = [
         ruleset["id"]
         for ruleset in client.page("/rulesets")
         if ruleset["name"] == name
         and ruleset.get("source_type", _REPOSITORY_GROUP) == _REPOSITORY_GROUP
     ]
-    if own:
-        client.send("PUT", f"/rulesets/{own[0]}", body)
+    if our_rulesets:
+        client.send("PUT", f"/rulesets/{our_rulesets[0]}", body)
     else:
         client.send("POST", "/rulesets", body)
 

@@ -36,10 +36,10 @@ def _wrong(key: str, actual: Any, expected: object) -> str:  # of JSON
     """Return how a member differs; "" if it does not. An empty list is one of exceptions."""
     if expected == []:
         return f"also allowed: {', '.join(map(str, actual))}" if actual else ""
-    return "" if actual == expected else f"{key} is {_shown(actual)}"
+    return "" if actual == expected else f"{key} is {_value_text(actual)}"
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     if value is None:
         return "missing"
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -51,7 +51,7 @@ def repository(client: SettingsClient, setting: Setting) -> str | None:
     if key not in client.repository:
         raise Unseen(f"GitHub does not show {key}", "use a token that may push")
     actual = client.repository[key]
-    return None if actual == value else f"{key} is {_shown(actual)}"
+    return None if actual == value else f"{key} is {_value_text(actual)}"
 
 
 def no_runners(client: SettingsClient, setting: Setting) -> str | None:
@@ -109,7 +109,7 @@ def main_rules(client: SettingsClient, setting: Setting) -> str | None:
     for key, value in parameters.items():
         actual = max(rule.get("parameters", {}).get(key, 0) for rule in active)
         if actual < value:
-            return f"{key} is {_shown(actual)}"
+            return f"{key} is {_value_text(actual)}"
     return None
 
 
@@ -182,8 +182,8 @@ def verdict(client: SettingsClient, _setting: Setting) -> str | None:
         return None
     if app is not None and app not in sources:
         return f"{STATUS_CONTEXT} counts whoever sets it, not only from the App {app}"
-    if other := sorted(sources - {None, app}):
-        return f"{STATUS_CONTEXT} counts only from the App {other[0]}, which sets none"
+    if other_apps := sorted(sources - {None, app}):
+        return f"{STATUS_CONTEXT} counts only from the App {other_apps[0]}, which sets none"
     return None
 
 

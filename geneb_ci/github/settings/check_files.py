@@ -63,7 +63,7 @@ def workflows(client: SettingsClient, _setting: Setting) -> str | None:
 
 
 def merge_queue(client: SettingsClient, _setting: Setting) -> str | None:
-    """Look for a merge queue that would wait forever for its status."""
+    """Report a merge queue that would wait forever for its status."""
     if not rules(client, "merge_queue"):
         return None
     texts = (client.content(path) or b"" for path in client.folder(WORKFLOWS))
@@ -73,8 +73,8 @@ def merge_queue(client: SettingsClient, _setting: Setting) -> str | None:
 
 
 def _missing(client: SettingsClient, paths: Iterable[str]) -> str | None:
-    there = client.blobs()
-    missing = [path for path in paths if path not in there]
+    paths_on_main = client.blobs()
+    missing = [path for path in paths if path not in paths_on_main]
     return f"missing: {_listed(missing)}" if missing else None
 
 
@@ -84,7 +84,7 @@ def files_present(client: SettingsClient, setting: Setting) -> str | None:
 
 
 def policy(client: SettingsClient, _setting: Setting) -> str | None:
-    """Look for benchmark, policy and Space card, and whether the benchmark has what is drawn."""
+    """Report a missing benchmark, policy or Space card, or an audit that has too few tasks."""
     if missing := _missing(client, ESSENTIAL):
         return missing
     try:
@@ -133,8 +133,8 @@ def placeholders(client: SettingsClient, _setting: Setting) -> str | None:
         raw = client.content(path)
         if raw is None:
             problems.append(f"{path} is missing")
-        elif named := PLACEHOLDER.search(raw.decode("utf-8", "replace")):
-            problems.append(f"{path} has {named[0]}")
+        elif placeholder := PLACEHOLDER.search(raw.decode("utf-8", "replace")):
+            problems.append(f"{path} has {placeholder[0]}")
     return "; ".join(problems) or None
 
 

@@ -29,7 +29,7 @@ class SettingsClient:
         """Whether writes are only listed."""
         self.sent: list[str] = []
         """Each write so far: verb and path."""
-        self._known: dict[str, Any] = {}
+        self._replies: dict[str, Any] = {}
         self._github = GitHub(wire)
 
     def get(self, path: str, permission: str = METADATA, **parameters: str | int) -> Any:
@@ -59,14 +59,14 @@ class SettingsClient:
 
         It is `nothing` where GitHub finds nothing. Raises Unseen where the token may not read it.
         """
-        if key not in self._known:
+        if key not in self._replies:
             try:
-                self._known[key] = read()
+                self._replies[key] = read()
             except NotFound:
-                self._known[key] = nothing
+                self._replies[key] = nothing
             except MissingScope as error:
-                self._known[key] = _unseen(path, permission, error.message)
-        reply = self._known[key]
+                self._replies[key] = _unseen(path, permission, error.message)
+        reply = self._replies[key]
         if isinstance(reply, Unseen):
             raise reply
         return reply
@@ -86,7 +86,7 @@ class SettingsClient:
         self.sent.append(f"{verb} {path}")
         if not self.dry:
             self.wire.send(verb, path, body)
-            self._known.clear()
+            self._replies.clear()
 
     def value(self, path: str) -> str:
         """Return the value of a variable; "" where there is none. Raises Unseen."""
@@ -95,10 +95,10 @@ class SettingsClient:
 
     def set_value(self, path: str, value: str) -> None:
         """Set a variable. Raises Unseen or MissingScope without the right."""
-        place, _, name = path.rpartition("/")
+        collection, _, name = path.rpartition("/")
         is_new = self.get(path, _needs(path)) is None
         body = {"name": name, "value": value}
-        self.send("POST" if is_new else "PATCH", place if is_new else path, body)
+        self.send("POST" if is_new else "PATCH", collection if is_new else path, body)
 
     # Files of main.
 
@@ -123,15 +123,15 @@ class SettingsClient:
         """Return the git id of each file of main by its path; empty without main."""
         if not self.has_main:
             return {}
-        if "tree" not in self._known:
+        if "tree" not in self._replies:
             branch = self.get(f"/branches/{MAIN}", "Contents: read")
             tree = self._github.tree(branch["commit"]["sha"])
             if tree.is_cut:
                 raise UnexpectedReply("GitHub lists only a part of main", RETRY_FIX)
-            self._known["tree"] = {
+            self._replies["tree"] = {
                 path: blob.sha for path, blob in tree.files.items() if blob.mode != SUBMODULE
             }
-        return dict(self._known["tree"])
+        return dict(self._replies["tree"])
 
     def content(self, path: str) -> bytes | None:
         """Return the bytes of a file of main; None if there is none.
@@ -141,9 +141,9 @@ class SettingsClient:
         sha = self.blobs().get(path)
         if sha is None:
             return None
-        if sha not in self._known:
-            self._known[sha] = read_blob(self._github, Blob(REGULAR, sha))
-        raw = self._known[sha]
+        if sha not in self._replies:
+            self._replies[sha] = read_blob(self._github, Blob(REGULAR, sha))
+        raw = self._replies[sha]
         if not isinstance(raw, bytes):
             raise UnexpectedReply(f"{path}: {raw.message}", RETRY_FIX)
         return raw

@@ -104,7 +104,7 @@ def as_text(
 
     Where it has more than `most` lines, only the names of the others are in it.
     """
-    others = [one for one in diagnoses if one.state is not SettingState.FINE]
+    unfulfilled = [one for one in diagnoses if one.state is not SettingState.FINE]
     blocks = [
         [
             f"{diagnosis.state}: {diagnosis.setting.id}: {diagnosis.setting.expected}",
@@ -112,17 +112,17 @@ def as_text(
             f"  without it: {diagnosis.setting.against}",
             f"  fix: {diagnosis.fix}",
         ]
-        for diagnosis in others
+        for diagnosis in unfulfilled
     ]
     last = [*_last_lines(repository, diagnoses, features)]
     text = wrapped_text("\n".join([*itertools.chain(*blocks), *last]), width)
     if text.count("\n") <= most:
         return text
-    named = [
-        f"{state}: " + ", ".join(one.setting.id for one in others if one.state is state)
-        for state in dict.fromkeys(one.state for one in others)
+    name_lines = [
+        f"{state}: " + ", ".join(one.setting.id for one in unfulfilled if one.state is state)
+        for state in dict.fromkeys(one.state for one in unfulfilled)
     ]
-    return wrapped_text("\n".join([*named, ALL_PRINTS, *last]), width)
+    return wrapped_text("\n".join([*name_lines, ALL_PRINTS, *last]), width)
 
 
 ALL_PRINTS = "what is found and wanted of each, and how to fix it: --all"

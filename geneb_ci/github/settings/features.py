@@ -85,15 +85,15 @@ def reads_of(workflow: str, text: str) -> list[JobReads]:
     reads = []
     for match, end in zip(starts, ends, strict=True):
         part = body[match.start() : end]
-        named = shared | set(_READ.findall(part))
+        names = shared | set(_READ.findall(part))
         environment, runner = _ENVIRONMENT.search(part), _RUNS_ON.search(part)
         reads.append(
             JobReads(
                 workflow,
                 match[1],
                 environment[1] if environment else "",
-                frozenset(name for kind, name in named if kind == "secrets"),
-                frozenset(name for kind, name in named if kind == "vars"),
+                frozenset(name for kind, name in names if kind == "secrets"),
+                frozenset(name for kind, name in names if kind == "vars"),
                 runner[1].strip() if runner else "",
             )
         )
@@ -150,8 +150,8 @@ class _Board:
 
     def variable(self, name: str, environment: str = "") -> str:
         """Return the value of a variable as a job of this environment reads it; "" if not set."""
-        own = self.client.value(variable_path(name, environment)) if environment else ""
-        return own or self.client.value(variable_path(name))
+        of_environment = self.client.value(variable_path(name, environment)) if environment else ""
+        return of_environment or self.client.value(variable_path(name))
 
     def require_environments(self, jobs: Sequence[JobReads]) -> None:
         """Raise _Lacks for an environment that a job names and that does not exist."""
@@ -261,8 +261,8 @@ def _merging(board: _Board) -> str:
     people = board.client.page("/collaborators", "Metadata: read")
     able = [person for person in people if (person.get("permissions") or {}).get("push")]
     if len(able) < APPROVERS:
-        who = visible(str(able[0].get("login", ""))) if able else "nobody"
-        what = f"{who} alone may write, and nobody approves his own pull request"
+        writer = visible(str(able[0].get("login", ""))) if able else "nobody"
+        what = f"{writer} alone may write, and nobody approves his own pull request"
         fix = (
             "invite a second maintainer; to go on alone, which is weaker: "
             "geneb-ci init --maintainers @ME"

@@ -54,8 +54,8 @@ def _settings() -> Iterator[Setting]:
     for group in tomllib.loads(text)["group"]:
         settings, together = group.pop("settings"), group.pop("together", False)
         first = next(iter(settings))
-        for name, own in settings.items():
-            yield _setting(name, group | own, first if together else name)
+        for name, values in settings.items():
+            yield _setting(name, group | values, first if together else name)
 
 
 def _setting(name: str, values: dict[str, Any], group: str) -> Setting:
@@ -74,5 +74,5 @@ SETTINGS = tuple(_settings())
 def table() -> str:
     """Return the list of settings as a Markdown table, for docs/maintainer/setup.md."""
     columns = ("setting", "expected")
-    rows = [(f"`{one.id}`", one.expected) for one in SETTINGS]
+    rows = [(f"`{setting.id}`", setting.expected) for setting in SETTINGS]
     return "\n".join(Table(columns, rows).markdown_lines())

@@ -92,13 +92,13 @@ def judge_branch(
         error = NoClone if name in MAIN_NAMES and not uncommitted else NoBranch
         raise error(
             f"HEAD has no commit that {name} lacks, so there is no branch to judge"
-            f"{_named(uncommitted)}",
+            f"{_uncommitted_text(uncommitted)}",
             "commit the files of your model on a branch; in a clone of a fork, name the main that "
             "you propose to: --base REF",
         )
     main = main_at(clone, of_base, further_places(layout))
-    with layout_of_main(clone, root, main, say) as own:
-        judge = PullChecker(clone, BaseBranch(own), main)
+    with layout_of_main(clone, root, main, say) as main_layout:
+        judge = PullChecker(clone, BaseBranch(main_layout), main)
         decision = decide(judge, PullHead(number=1, head_sha=head), ranks=ranks)
     return BranchVerdict(decision, name, uncommitted)
 
@@ -143,8 +143,8 @@ def _uncommitted(repository: GitRepository, folders: list[str]) -> Iterator[Unco
     First all files below the folders of submissions, then those elsewhere that git tracks. A file
     that git ignores is among them where its name is like that of a part of a submission.
     """
-    own = [f":(top,literal){folder}" for folder in folders]
-    reasons = _reasons(repository, "--untracked-files=all", "--ignored", "--", *own)
+    pathspecs = [f":(top,literal){folder}" for folder in folders]
+    reasons = _reasons(repository, "--untracked-files=all", "--ignored", "--", *pathspecs)
     for path, reason in (reasons | _reasons(repository, "--untracked-files=no")).items():
         if reason != _IGNORED or path.endswith(_SUFFIXES):
             yield UncommittedFile(path, reason)
@@ -159,6 +159,6 @@ def _reasons(repository: GitRepository, *arguments: str) -> dict[str, str]:
     }
 
 
-def _named(uncommitted: tuple[UncommittedFile, ...]) -> str:
+def _uncommitted_text(uncommitted: tuple[UncommittedFile, ...]) -> str:
     names = [f"{file.path} ({file.reason})" for file in uncommitted]
     return f"; not committed: {first_and_more(names)}" if names else ""

@@ -75,8 +75,8 @@ def unsound_records(
                 raise
             except GenebError as error:
                 reasons = [error.message]
-            shown = (reason.replace(f"{folder}/", "")[:REASON_MAX] for reason in reasons)
-            failures += [(path, reason) for reason in shown]
+            short_reasons = (reason.replace(f"{folder}/", "")[:REASON_MAX] for reason in reasons)
+            failures += [(path, reason) for reason in short_reasons]
     return tuple(failures)
 
 
@@ -110,10 +110,10 @@ def _why_of_another_board(
     `changed` are the paths of the pull request.
     """
     history, audits = repository.history, places_of(repository.layout).audits
-    own = {path for path in history.files if f"{audits}/{path}" not in changed}
-    if own and not own & history.with_predecessors({name: history.files[name].sha256}):
+    on_main = {path for path in history.files if f"{audits}/{path}" not in changed}
+    if on_main and not on_main & history.with_predecessors({name: history.files[name].sha256}):
         yield (
-            f"links: it comes after none of the {plural(len(own), 'statement')} that main has: "
+            f"links: it comes after none of the {plural(len(on_main), 'statement')} that main has: "
             "sign it in a clone of main"
         )
 
@@ -181,7 +181,7 @@ def _change_findings(change: Change, rules: Iterable[ChangeRule]) -> Iterator[Fi
             more = len(faults) - PATHS_MAX
             message = f"{more:,} more findings of {rule.id} are not listed"
             yield change_finding(
-                rule, ChangeFault(rule.id, "", message, f"{len(faults)} paths", "none")
+                rule, ChangeFault(rule.id, "", message, plural(len(faults), "path"), "none")
             )
 
 
@@ -304,8 +304,10 @@ class PullChecker:
             findings = [finding for finding in findings if finding.rule != "missing-card"]
         findings.sort(key=Finding.sort_key)
         is_sound = all(finding.severity is not Severity.ERROR for finding in findings)
-        own = result.submission if is_sound else None
-        mark = fingerprint(own, change, context.benchmark) if own is not None else None
+        submission = result.submission if is_sound else None
+        mark = (
+            fingerprint(submission, change, context.benchmark) if submission is not None else None
+        )
         return CheckedPull(
             proposal.merge_base, change, tuple(findings), files, context, result, mark
         )
@@ -428,7 +430,7 @@ def _unusable_extractor(
     if fault is None or (isinstance(raw, bytes) and context.extractor is not None):
         return []
     path, line = change.extractor.path, (fault.at or 1) if fault.file else 1
-    found = ChangeFault(
+    change_fault = ChangeFault(
         fault.rule, path, fault.message, fault.found, fault.expected, fault.fix or ""
     )
-    return [dataclasses.replace(change_finding(BY_ID[fault.rule], found), line=line)]
+    return [dataclasses.replace(change_finding(BY_ID[fault.rule], change_fault), line=line)]

@@ -70,8 +70,8 @@ def ranked(submissions: Iterable[Submission], regime: str, benchmark: Benchmark)
 
 def rank_of(rows: Sequence[RankedRow], model: str) -> int | None:
     """Return 1 + the number of rows with a higher score; None if the row is not ranked."""
-    own = next((row for row in rows if row.model == model), None)
-    return None if own is None else 1 + sum(row.score > own.score for row in rows)
+    model_row = next((row for row in rows if row.model == model), None)
+    return None if model_row is None else 1 + sum(row.score > model_row.score for row in rows)
 
 
 def standings(
@@ -81,10 +81,10 @@ def standings(
     decided: DecisionFunction | None = None,
 ) -> list[RowStanding]:
     """Return the rank in each regime, with the rank of the row that it replaces."""
-    others = [row for row in board if row.model_id != submission.model_id]
+    other_rows = [row for row in board if row.model_id != submission.model_id]
     rows = []
     for regime in benchmark.regimes:
-        after = ranked([*others, submission], regime, benchmark)
+        after = ranked([*other_rows, submission], regime, benchmark)
         rank = rank_of(after, submission.model_id)
         if rank is None:
             continue
@@ -109,8 +109,8 @@ def row_comparison(
     Similarity is the root mean square difference of category means. None if it is not ranked.
     """
     regime = benchmark.regimes[0]
-    others = [row for row in board if row.model_id != submission.model_id]
-    rows = ranked([*others, submission], regime, benchmark)
+    other_rows = [row for row in board if row.model_id != submission.model_id]
+    rows = ranked([*other_rows, submission], regime, benchmark)
     this = next((row for row in rows if row.model == submission.model_id), None)
     if this is None:
         return None
@@ -159,11 +159,11 @@ def audit_estimate(benchmark: Benchmark, policy: AuditPolicy) -> AuditEstimate:
     tasks = list(benchmark.task_ids)
     fabricated = max(1, round(FABRICATED_SHARE * len(tasks)))
     design = design_of(tasks, strata_of(benchmark, tasks) if policy.stratified else [])
-    known = [task.n_test for task in benchmark.tasks if task.n_test is not None]
+    test_sizes = [task.n_test for task in benchmark.tasks if task.n_test is not None]
     return AuditEstimate(
         drawn=policy.drawn,
         tasks=len(tasks),
-        sequences=round(policy.drawn * mean(known)) if known else 0,
+        sequences=round(policy.drawn * mean(test_sizes)) if test_sizes else 0,
         fabricated=fabricated,
         detection=float(detection_probability(design, fabricated, policy.drawn)),
     )
@@ -218,13 +218,13 @@ def pull_verdict(
     result, context = judged.result, judged.context
     places = shown_places_of(judged.findings)
     is_sound = result is not None and not counts_of(places).error
-    own = result.submission if result is not None and is_sound else None
+    submission = result.submission if result is not None and is_sound else None
     level = None
-    if own is not None and result is not None:
-        level = base.level(own.model_id, result.document)
+    if submission is not None and result is not None:
+        level = base.level(submission.model_id, result.document)
     benchmark = base.benchmark
     model = judged.change.model or None
-    ranked_row = own if ranks else None
+    ranked_row = submission if ranks else None
     board = base.rows if ranked_row is not None else []
     verdict = PullVerdict(
         number=pull.number,
@@ -244,8 +244,8 @@ def pull_verdict(
             if ranked_row is None
             else standings(ranked_row, board, benchmark, base.decided(ranked_row))
         ),
-        neighbour=neighbour(context) if own is not None and context is not None else None,
-        audit=audit_estimate(benchmark, base.policy) if own is not None else None,
+        neighbour=neighbour(context) if submission is not None and context is not None else None,
+        audit=audit_estimate(benchmark, base.policy) if submission is not None else None,
         main_digest=main_digest,
         fingerprint=judged.fingerprint,
         rivals=numbers(judged.change.rivals),

@@ -55,20 +55,20 @@ def judge_group(github: GitHub, judge: PullChecker, head: str) -> GroupVerdict:
     proposal = judge.proposal(head)
     judged: dict[str, CheckedPull] = {}
     places: Counter[str] = Counter()
-    left = {file.path for file in proposal.change.files}
+    foreign_paths = {file.path for file in proposal.change.files}
     cut = [f.rule for f in change_findings(proposal.change) if f.rule in UNREAD]
     listed = OpenList([], []) if cut else github.open_pulls()
     for model, paths in _parts(github, proposal.change, listed.pulls).items():
         judged[model] = judge.judged(_part(proposal, paths))
         change = judged[model].change
-        left -= {file.path for file in (*change.own, *change.records)}
+        foreign_paths -= {file.path for file in (*change.own, *change.records)}
     for model, row in judged.items():
         places.update(finding.rule for finding in row.findings)
         places.update(_together(model, judged))
     places.update(cut)
-    if left and not cut:
+    if foreign_paths and not cut:
         listed.require_all(f"whose files the group {head} has is not known")
-        places["foreign-file"] += len(left)
+        places["foreign-file"] += len(foreign_paths)
     return GroupVerdict(head_sha=head, places=dict(sorted(places.items())), models=sorted(judged))
 
 
@@ -103,9 +103,9 @@ def _part(proposal: Proposal, paths: set[str]) -> Proposal:
 def _together(model: str, judged: dict[str, CheckedPull]) -> list[str]:
     """Return the rules that a row breaks beside the others of the group."""
     marks = {name: row.fingerprint for name, row in judged.items()}
-    own = marks[model]
-    if own is None:
+    row_fingerprint = marks[model]
+    if row_fingerprint is None:
         return []
     numbers = {n: mark for n, (name, mark) in enumerate(marks.items()) if mark and name != model}
-    change = replace(judged[model].change, rivals=rivals(own, numbers))
+    change = replace(judged[model].change, rivals=rivals(row_fingerprint, numbers))
     return [f.rule for f in change_findings(change) if f.rule in RIVAL_RULES]

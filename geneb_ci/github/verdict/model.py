@@ -405,7 +405,7 @@ class PullVerdict(StrictModel):
         return next((f.file for f in self.findings if f.rule == FOREIGN), "")
 
     @property
-    def kept(self) -> "PullVerdict":
+    def for_comment(self) -> "PullVerdict":
         """The verdict as its comment keeps it, without what is only read there.
 
         Later versions read it, so that a member that they add needs a default.

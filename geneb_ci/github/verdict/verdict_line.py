@@ -40,8 +40,8 @@ def shortened_verdict(verdict: Verdicts) -> Verdicts:
 def _without_last(verdict: Verdicts) -> Verdicts:
     if len(verdict.pulls) <= 1:
         raise AssertionError(len(verdict.pulls))  # the schema bounds everything else
-    rest = {"pulls": verdict.pulls[:-1], "waiting": verdict.waiting + 1}
-    return verdict.model_copy(update=rest)
+    shortened = {"pulls": verdict.pulls[:-1], "waiting": verdict.waiting + 1}
+    return verdict.model_copy(update=shortened)
 
 
 def _shortest(verdict: Verdicts) -> str:
@@ -67,7 +67,7 @@ def decode(text: str, repository: str) -> Verdicts:
     for pull in verdict.pulls:
         hold_together(pull)
     for group in verdict.groups:
-        _known(group.places, "the merge queue")
+        _require_known_rules(group.places, "the merge queue")
     return verdict
 
 
@@ -76,7 +76,7 @@ def hold_together(pull: PullVerdict) -> None:
 
     The job that computes verdicts asks this of each: one that `report` would refuse costs no other.
     """
-    _known(pull.places, str(pull.number))
+    _require_known_rules(pull.places, str(pull.number))
     for finding in pull.findings:
         if finding.rule not in pull.places or BY_ID[finding.rule].severity != finding.severity:
             raise Tampered(
@@ -101,7 +101,7 @@ def hold_together(pull: PullVerdict) -> None:
         )
 
 
-def _known(places: Iterable[str], what: str) -> None:
+def _require_known_rules(places: Iterable[str], what: str) -> None:
     unknown = next((rule for rule in places if rule not in BY_ID), None)
     if unknown is not None:
         raise Tampered(f"the verdict on {what} names an unknown rule: {unknown}", _RETRY_FIX)
