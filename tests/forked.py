@@ -34,6 +34,7 @@ from typing import IO, Any, Literal
 
 from reference_harness.extractors import BUILTINS
 from reference_harness.scorer import environment
+from tests.harness_forks import HarnessForks
 from tests.paths import ROOT
 
 PRODUCT = ("geneb_ci", "reference_harness")
@@ -405,6 +406,8 @@ def _command(
     multiprocessing.get_context = lambda _=None: fork  # type: ignore[assignment]
     if before is not None:
         runpy.run_path(str(before))["install"]()
+    if not any(Path(path, PRODUCT[0]).is_dir() and path != home for path in paths):
+        HarnessForks(sys.path[len(paths) :]).install()
     if code is not None:
         exec(code, {"__name__": "__main__"})  # noqa: S102 - a test's own words
         return
