@@ -93,9 +93,9 @@ PIN = ("plan", "commitment", "benchmark")
         (
             (*PIN, "sha256"),
             "0" * 64,
-            f'the definition is now "{BENCHMARK.sha256}", that of the audit was "',
+            f'the definition is now "{BENCHMARK.sha256}", and was "',
         ),
-        ((*PIN, "name"), "OTHER", f'the name is now "{BENCHMARK.name}", that of the audit was "'),
+        ((*PIN, "name"), "OTHER", f'the name is now "{BENCHMARK.name}", and was "'),
         ((*PIN, "dataset"), "a/b", f'the dataset is now "{BENCHMARK.dataset.repo_id}", that '),
         ((*PIN, "revision"), "1" * 40, "the dataset revision is now "),
         (("plan", "commitment", "tasks"), ["splice_sites", "no such"], 'the benchmark has no "no'),
@@ -208,7 +208,7 @@ def test_a_run_other_than_the_one_committed(tmp_path, path, value, what):
     other = _put(changed(*path, to=value), ("plan", "commitment", "submission_sha256"), digest)
     step, said = refusal(check_submission, other, place)
     assert step == "submission"
-    assert said.startswith(f"the {what} committed is ")
+    assert said.startswith(f"the {what} of the commitment is ")
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -235,7 +235,8 @@ def test_a_submission_that_is_not_here_was_changed_or_cannot_be_read(tmp_path):
     with pytest.raises(MissingInput) as caught:
         check_submission(OUTCOME, inputs(tmp_path / "empty"))
     assert (
-        caught.value.message == "submission: there is no model.json here to compare the record with"
+        caught.value.message
+        == "submission: model.json, with which the record is compared, is missing"
     )
     _, place = here(tmp_path, lambda document: document["meta"].update(display="Another name"))
     step, said = refusal(check_submission, OUTCOME, place)

@@ -105,7 +105,7 @@ def test_what_is_no_set_is_refused_with_its_line(tmp_path, rows, said):
     [
         (b"", 'begins with "nothing"'),
         (b"a,b\n", 'begins with "a,b", expected task,label,sequence'),
-        (f"{HEAD}\n".encode(), "has no sequence"),
+        (f"{HEAD}\n".encode(), "contains no sequence"),
     ],
 )
 def test_a_file_without_rows_is_refused(content, said):

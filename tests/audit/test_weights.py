@@ -89,7 +89,7 @@ def test_a_pickle_needs_a_sandbox_and_is_not_opened_here(tmp_path: Path):
     place = folder_of(tmp_path, {"pytorch_model.bin": content})
     weights = committed({"pytorch_model.bin": content})
     assert refused(place, weights, 1) == (
-        "pytorch_model.bin may hold a pickle, and loading one runs code; sandbox level 1, "
+        "pytorch_model.bin may contain a pickle, and loading a pickle runs code; sandbox level 1, "
         "expected 2 or above"
     )
     assert verify_weights(place, weights, 2) == {"pytorch_model.bin": sha256(content)}
