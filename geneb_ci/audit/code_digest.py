@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from geneb_ci.common.config import Layout
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.reading import read_bytes
 from reference_harness.formats.files import line_ends_differ
+from reference_harness.formats.processes import module_command
 
 _DROPPED = frozenset(
     {"annotation", "returns", "type_comment", "type_params", "kind", "ctx", "name", "asname"}
@@ -255,7 +255,6 @@ FILES_MAX = 1000
 """Largest number of files in the folder; each may be as large as a submission."""
 BYTES_MAX = 1 << 25
 """Largest size of all files together, in bytes."""
-_HARNESS_COMMAND = (sys.executable, "-m", "reference_harness")
 _PLAIN_FILES = "keep only plain source files in the folder of extractors"
 
 
@@ -380,7 +379,7 @@ def built_in(path: str) -> BuiltInExtractor:
     Raises AuditRefused if the harness has no extractor of that name, or is not installed.
     """
     completed = subprocess.run(  # noqa: S603 (our own words, and a name of the maintainers)
-        [*_HARNESS_COMMAND, "extractors", "digest", path],
+        [*module_command("reference_harness"), "extractors", "digest", path],
         capture_output=True,
         text=True,
         check=False,

@@ -1,6 +1,7 @@
 """Makes the commitment of a submission, and reads the submission that a commitment names."""
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -255,8 +256,11 @@ def subject_of(
     are not those of the commitment, NothingChecked when a file is missing.
     """
     if layout.submissions is None:
+        own = None if submission is None else find_layout(submission.document.path.parent)
+        root = "" if own is None or own.submissions is None else f": cd {os.path.relpath(own.root)}"
         raise NothingChecked(
-            "the audited submission is in no repository", "run this in a checkout of one"
+            "this folder is in no repository of a board, which has policy and keys",
+            f"run the command in a checkout of the board{root}",
         )
     if submission is None:
         submission = read_submission(layout.submissions / f"{commitment.model_id}.json")

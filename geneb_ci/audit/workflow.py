@@ -18,6 +18,7 @@ decided here: `geneb_ci/audit/trust/level.py:decide` computes it from all signed
 """
 
 import contextlib
+import json
 import os
 import shlex
 import time
@@ -37,11 +38,11 @@ from geneb_ci.audit.commit import (
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
 from geneb_ci.audit.compare.outcome import JOINT, TOLERANCE, AuditOutcome, objections
-from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.compare.tolerance import COPIES_MIN, tolerance_digest
 from geneb_ci.audit.cost import NO_COST, CostText
 from geneb_ci.audit.errors import AuditRefused, EntryIncomplete, EntryMissing
 from geneb_ci.audit.record.envelope import key_id
-from geneb_ci.audit.record.keys import private_key
+from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
 from geneb_ci.audit.record.repository import AuditRepository, earlier_plans
 from geneb_ci.audit.record.signing import (
     audits_of,
@@ -52,9 +53,17 @@ from geneb_ci.audit.record.signing import (
     sign_start,
 )
 from geneb_ci.audit.record.statement import RERUN, Record, check_can_record, record_of
-from geneb_ci.audit.rerun.prepare import Machine, PreparedRerun, prepared_rerun
-from geneb_ci.audit.rerun.workspace import Work, open_work
-from geneb_ci.audit.samples import OUTCOME, CommittedSubmission, Sample, TaskSample, sample_of
+from geneb_ci.audit.rerun.fresh import read_fresh_commitment
+from geneb_ci.audit.rerun.prepare import CUDA, Machine, PreparedRerun, prepared_rerun
+from geneb_ci.audit.rerun.workspace import OPTION_OF, Work, open_work
+from geneb_ci.audit.samples import (
+    OUTCOME,
+    CommittedSubmission,
+    EmbeddingSample,
+    Sample,
+    TaskSample,
+    sample_of,
+)
 from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET
 from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.sampling.embedding_draw import recompute_any
@@ -70,17 +79,23 @@ from geneb_ci.common.config import Layout, cache_folder, is_practice
 from geneb_ci.common.errors import Exit, ExtractorRefused
 from geneb_ci.common.files import write_files
 from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.sandbox.levels import DEFAULT
+from reference_harness.formats.files import read_json
 from reference_harness.formats.text import Say, next_line
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 COMMITMENT, PLAN = "commitment.json", "plan.json"
+TYPED = "command.json"
+"""File of the work folder: where the command of the last call was typed, and its words."""
 SHOWN = "shown"
 """Marker file of the work folder: the user was shown the digest, and has to publish it. A dry run
 does not write this file."""
 TO_BE_PUBLISHED = "to be published"
 """State of an audit whose commitment waits to be published."""
+LOOK = "geneb-ci next --as maintainer"
+"""Says whether a commitment is to be committed, published or drawn, and what follows a record."""
 FOLDER_DIGITS = 16
 """Number of hex digits of a commitment in the name of its folder."""
 EXAMPLE_TIME = "2026-11-20T08:30:00Z"
@@ -125,6 +140,8 @@ class AuditProgress(NamedTuple):
     cost: str = ""
     """The cost estimate as lines of text; "" after a rerun."""
     outcome: AnyOutcome | None = None
+    record: Path | None = None
+    """The signed record, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -158,8 +175,11 @@ class Signing:
         refuse_unknown_run(result, self.layout)
         if self.key is None:
             return None
+        folder = self.audits / result.outcome.plan.commitment.model_id
+        earlier = {*folder.glob("*.json")}
         path = write_record(result, self.key, self.layout, self.audits)
-        self.say(f"wrote {path}" + (f", and {path.stem}{RERUN}" * bool(result.embeddings)))
+        written = f"wrote {path}" + (f", and {path.stem}{RERUN}" * bool(result.embeddings))
+        self.say(f"{path}: signed by an earlier call" if path in earlier else written)
         return path
 
 
@@ -187,7 +207,11 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
 
     with open_work(folder) as work:
         plan = begin_audit(work, commitment, request.committed_at, sample)
+        if not request.dry_run:
+            work.keep(TYPED, json.dumps([str(Path.cwd()), *shlex.split(request.command)]) + "\n")
         result = saved_result(work, plan, subject, sample)
+        if result is not None:
+            refuse_other_settings(request, work)
         if result is None:
             with prepared_rerun(
                 commitment, subject, layout, request.machine, work, say
@@ -222,8 +246,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
             )
     agrees = result.outcome.verdict == "agrees"
     code = Exit.CLEAN if agrees else Exit.ERRORS
-    after = "" if path is None else _commit_command(path.parent)
-    return AuditProgress(code, result.outcome.verdict, next=after, outcome=result.outcome)
+    return AuditProgress(code, result.outcome.verdict, outcome=result.outcome, record=path)
 
 
 def draw_plan(
@@ -415,6 +438,7 @@ def ask_for_publication(
         show(
             "nothing was drawn: this digest was shown before, and --committed-at, the time of its "
             f"publication, is missing: run `{again}`\n{practice}"
+            f"{next_line(LOOK)}\n"
         )
         return state
     show(
@@ -488,6 +512,40 @@ def saved_result(
     )
 
 
+def refuse_other_settings(request: AuditRequest, work: Work) -> None:
+    """Refuse options that a finished audit did not have, since its outcome would hide them.
+
+    What an option has by default is not asked for. Raises AuditRefused, and NothingChecked for a
+    commitment to a fresh set that cannot be read.
+    """
+    machine, begun = request.machine, work.settings()
+    fresh = machine.fresh_commitment and read_fresh_commitment(machine.fresh_commitment).sha256
+    asked = {
+        "fresh": fresh,
+        "level": machine.level if machine.level != DEFAULT else None,
+        "device": CUDA if machine.gpu else None,
+        "noise": machine.noise,
+        "copies": machine.copies if machine.copies != COPIES_MIN else None,
+    }
+    for name, value in asked.items():
+        if value in {None, getattr(begun, name)}:
+            continue
+        option, had = OPTION_OF[name], getattr(begun, name)
+        words = ["geneb-ci", "audit", "run", str(work.folder / PLAN)]
+        words += ["--fresh", str(machine.fresh)] if name == "fresh" else []
+        given = machine.fresh_commitment if name == "fresh" else value
+        words += ["--gpu"] if name == "device" else [option, str(given)]
+        words += ["--unsigned"] if request.key is None else ["--key", str(request.key)]
+        receipt = getattr(request.sample, "receipt", None)
+        words += ["--receipt", str(receipt)] if receipt is not None else []
+        raise AuditRefused(
+            f"this audit is finished, with {name} {had or 'none'}; asked for is {value}"
+            if name != "fresh"
+            else f"this audit is finished, and its fresh set is not {machine.fresh_commitment}",
+            f"leave out {option}, or rerun the same draw with it: {shlex.join(words)}",
+        )
+
+
 def refuse_time_of_other_commitment(commitment: Commitment, folder: Path) -> None:
     """Refuse `--committed-at` if another commitment of the model was shown, and not this one.
 
@@ -507,6 +565,28 @@ def refuse_time_of_other_commitment(commitment: Commitment, folder: Path) -> Non
             "check out the files of that commitment, or run the command without --committed-at and "
             "publish the new digest",
         )
+
+
+def published_command(commitment: Commitment, file: Path, committed_at: str, shown_on: str) -> str:
+    """Return the command that continues an audit whose commitment is public since a time.
+
+    It has the options of the call that showed the digest, where that was typed in this folder.
+    """
+    words = ["geneb-ci", "audit", str(file)]
+    for sample in (TaskSample, EmbeddingSample):
+        folder = default_work(commitment, sample.cache)
+        if (folder / SHOWN).exists() and not (folder / PLAN).exists():
+            words = typed_in(folder, Path.cwd()) or words
+    if "--key" not in words and "--unsigned" not in words and not os.environ.get(KEY_VARIABLE):
+        words += ["--key", "KEY.pem"]
+    return shlex.join([*words, "--committed-at", committed_at, "--shown-on", shown_on])
+
+
+def typed_in(work: Path, folder: Path) -> list[str]:
+    """Return the words of the last command of a work folder; none where typed elsewhere."""
+    raw = Work(work).read(TYPED)
+    typed: list[str] = [] if raw is None else read_json(raw, is_own=True)
+    return typed[1:] if typed[:1] == [str(folder.resolve())] else []
 
 
 def _was_shown_or_drawn(folder: Path) -> bool:
@@ -582,10 +662,3 @@ def _other_cached_plans(
             yield path
         else:
             say(f"{path}: left out, a draw for another benchmark, {benchmark.name}")
-
-
-def _commit_command(path: Path) -> str:
-    """Return the command that adds and commits a file or folder."""
-    name, message = os.path.relpath(path), f"Audit {path.name}"
-    commands = ["git", "add", name], ["git", "commit", "-m", message, name]
-    return " && ".join(map(shlex.join, commands))

@@ -12,7 +12,8 @@ import pytest
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.statement import record_files
-from geneb_ci.audit.sampling.plan import committed_text, read_commitment
+from geneb_ci.audit.rerun.fresh import FreshCommitment
+from geneb_ci.audit.sampling.plan import committed_text, encoded, read_commitment
 from geneb_ci.audit.workflow import refuse_time_of_other_commitment
 from geneb_ci.cli.main import main
 from tests.audit.examples import task_plan
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from subprocess import CompletedProcess
 
 FILE = f"submissions/{MODEL}.json"
+FRESH = ("--fresh", "fresh.csv", "--fresh-commitment", "fresh.json")
 SCORES = f"tasks/{TASKS[0]}/rescored.json"
 
 
@@ -142,6 +144,31 @@ def test_the_file_is_compared_with_the_commitment(place: Installed) -> None:
     assert (folder.returncode, "submissions: this is a folder" in folder.stderr) == (3, True)
     right = place.run("geneb_ci", "audit", FILE, *command[3:], check=False)
     assert right.returncode == 0, right.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--copies", "32"), "this audit is finished, with copies 16; asked for is 32"),
+        (FRESH, "this audit is finished, and its fresh set is not fresh.json"),
+    ],
+)
+def test_a_finished_audit_has_the_options_that_it_is_asked_for(
+    place: Installed, work: Path, options: tuple[str, ...], said: str
+) -> None:
+    """Its outcome would hide that they had no effect; a plan is rerun with any of them."""
+    fresh = FreshCommitment(
+        schema_version="1.0",
+        benchmark="0" * 64,
+        tasks={TASKS[0]: 1},
+        sha256="0" * 64,
+    )
+    (place.root / "fresh.json").write_text(encoded(fresh), encoding="utf-8")
+    (place.root / "fresh.csv").touch()
+    done = audit(place, "--unsigned", *options)
+    assert (done.returncode, said in done.stderr) == (11, True), done.stderr
+    rerun = f"geneb-ci audit run {work}/plan.json {' '.join(options)} --unsigned"
+    assert f"or rerun the same draw with it: {rerun}\n" in done.stderr
 
 
 def test_a_draw_of_another_repository_is_left_out(place: Installed, work: Path) -> None:

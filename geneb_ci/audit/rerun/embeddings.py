@@ -455,7 +455,7 @@ class _EmbeddingRun:
     def _notes(self) -> list[str]:
         parts = self.embedder.parts
         called = list(dict.fromkeys(attempt for part in parts for attempt in part.attempts))
-        sequence_count = sum(part.computed + part.further for part in parts)
+        count = sum(part.computed + part.further for part in parts)
         seconds = sum(part.seconds for part in parts)
         peak = max(part.peak for part in parts)
         return [
@@ -468,8 +468,7 @@ class _EmbeddingRun:
                 if called
                 else []
             ),
-            f"embedding {sequence_count} sequences took {seconds:.0f} s and up to {peak // MIB} "
-            "MiB",
+            f"embedding {count} sequences took {seconds:.0f} s and up to {peak // MIB} MiB",
         ]
 
 
