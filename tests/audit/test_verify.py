@@ -303,7 +303,7 @@ def test_a_run_that_is_not_the_committed_one_is_refused(tmp_path):
     outcome = outcome_of(plan_for(RAW, extractor=extractor), RAW)
     found = verified(repository(tmp_path), record_bytes(outcome))
     assert [step.name for step in found.differs] == ["submission"]
-    assert refusal(found)[1].startswith("the extractor of the commitment is")
+    assert refusal(found)[1].startswith("extractor: the commitment has")
 
 
 def test_fewer_tasks_to_draw_from_than_are_claimed_is_refused(tmp_path):

@@ -159,8 +159,7 @@ def _check_same(part: str, committed: object, claimed: object) -> None:
     if committed != claimed:
         raise StepMismatch(
             SUBMISSION,
-            f"the {part} of the commitment is {quoted(committed)}, the submission has "
-            f"{quoted(claimed)}",
+            f"{part}: the commitment has {quoted(committed)}, the submission {quoted(claimed)}",
             "commit again, and audit again",
         )
 
