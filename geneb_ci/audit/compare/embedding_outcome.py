@@ -55,7 +55,10 @@ from reference_harness.formats.text import plural
 EMBEDDING_PREDICATE = "urn:geneb-ci:row-audit:1.0"
 NOT_PROVED = (
     "that memory is excluded: a fresh set alone shows look-ups that tolerate three changed letters",
-    "that no training embedding is altered: few of a small task raise a score and are seldom drawn",
+    (
+        "that no training embedding is altered: few of a small task raise a score and are seldom "
+        "drawn; of what they raise it by, support embeddings among them, no bound is known"
+    ),
     "that the score of one task is right: its own draws are few; rerun the task where it matters",
     "that the auditor reported what the extractor gave: anybody can compute an embedding again",
     "that the scores on the board are right: the run names no scorer of record; no level follows",
