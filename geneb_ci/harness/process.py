@@ -14,7 +14,6 @@ import os
 import resource
 import selectors
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -34,6 +33,7 @@ from geneb_ci.sandbox import processes
 from geneb_ci.sandbox.limits import MIB, advice
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import read_json
+from reference_harness.formats.processes import module_command
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,9 @@ FLOPS_A_VALUE = 4
 """Loss and gradient each multiply and add once a value of the matrix and class."""
 STEPS_RECORD = 1000
 """Limit of the stock solver; unscaled features of many models reach it."""
-STEPS_OPTIMUM = 2500
-"""Of the one probe at its optimum that a receipt has: up to 2,344 steps were measured."""
+STEPS_OPTIMUM = 100
+"""Of the one probe at its optimum that a receipt has, in steps of the stock solver: 2 to 33 take as
+long as what was measured with 256 to 4,096 columns (`make bench-harness`)."""
 STEPS_STOPS = 96 * 96 // 2
 """Steps of the fits that look for stopping points: 96 fits, each a step longer."""
 FEW_SHOT_FITS = 10
@@ -250,10 +251,9 @@ class HarnessProcess:
             return self._process
         self.close()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "reference_harness", "batch"],
+        self._process = subprocess.Popen(  # noqa: S603 (our own module)
+            [*module_command("reference_harness"), "batch"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
-            env=os.environ | {"PYTHONSAFEPATH": "1"},
             start_new_session=True,  # Ctrl-C is for this process alone, which then ends that one
         )  # fmt: skip
         return self._process
