@@ -81,7 +81,7 @@ class HarnessForks:
             for number, pipe in enumerate((reads, writes, errors)):
                 if pipe != -1:
                     os.dup2(pipe, number)
-            vars(resource_tracker._resource_tracker).update(_fd=None)  # type: ignore[attr-defined]
+            vars(resource_tracker._resource_tracker).update(_fd=None)
             os.closerange(3, os.sysconf("SC_OPEN_MAX"))
             if folder is not None:
                 os.chdir(folder)
