@@ -123,7 +123,7 @@ def sample_options(function: Any) -> Any:
 
 
 def sample_words(options: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of the sample out of `options`; --rows N is --sample embeddings --size N."""
+    """Remove the options of the sample from `options` and return them, --rows in its new form."""
     words = {name: options.pop(name) for name in ("sample", "size", "receipt", "near")}
     rows = options.pop("rows")
     if rows is not None:

@@ -206,7 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_streams() -> None:
-    """Let everything be printed: letters that an encoding lacks are replaced, closed streams too.
+    """Replace letters that the encoding of a stream lacks, and streams that are closed.
 
     Python raises an exception for the one, and has None in the place of the other.
     """
@@ -391,7 +391,7 @@ class TimedWait:
 
 @functools.cache
 def _fork_between_writes() -> None:
-    """Let processes part from this one only while no thread of it imports or writes."""
+    """Fork processes only while no thread of this one imports or writes."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(
             before=_output_lock.acquire,

@@ -309,7 +309,7 @@ def _from_hub(repository: str) -> Iterator[None]:
 
 
 def _answers(model: HubModel, options: Mapping[str, object]) -> OwnFacts:
-    """Take the options, ask for the rest. Raises UsageProblem that names all missing options."""
+    """Return the options, with answers for missing ones. Raises UsageProblem that lists them."""
     facts: dict[str, Any] = {
         "display": model.location.rpartition("/")[2],
         "max_length": model.max_length,
