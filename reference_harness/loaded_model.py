@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 from reference_harness.formats.files import file_sha256
 
 from .extractors.base import UNDECLARED, ExtractorError
-from .extractors.weights import OTHER, PICKLED, SAFE, weight_files
+from .extractors.weights import OTHER_FORMATS, PICKLED, SAFE, weight_files
 from .file_watch import is_within, package_folders
 
 _SNAPSHOT = re.compile(r"/models--([^/]+)/snapshots/([0-9a-f]{40})/(.+)\Z")
 """A file in the cache of the Hub: `OWNER--NAME`, commit, and its path in the repository."""
-_ENDINGS = frozenset({*SAFE, *PICKLED, *OTHER})
+_ENDINGS = frozenset({*SAFE, *PICKLED, *OTHER_FORMATS})
 
 
 class WeightFile(NamedTuple):

@@ -85,25 +85,25 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
         for m in near
         if pooling in (None, m.pooling) and (layer is None or m.layer in (None, layer))
     ]
-    shown = min(agreeing or near, key=lambda m: (m.layer is None, m.distance))
-    named = [m for m in agreeing if _is_named(declared["layer"], m.path)]
-    shown = min(named, key=lambda m: m.distance, default=shown)
-    is_layer = bool(named) or None not in (layer, shown.layer)
+    best_match = min(agreeing or near, key=lambda m: (m.layer is None, m.distance))
+    of_layer = [m for m in agreeing if _is_named(declared["layer"], m.path)]
+    best_match = min(of_layer, key=lambda m: m.distance, default=best_match)
+    is_layer = bool(of_layer) or None not in (layer, best_match.layer)
     if agreeing and is_layer and pooling is not None:
-        sentence = f"Embeddings are {_description(shown, blocks)}, as declared{factor}."
-        return sentence, shown.distance
+        sentence = f"Embeddings are {_description(best_match, blocks)}, as declared{factor}."
+        return sentence, best_match.distance
     if agreeing:
         unclear = [f"layer {declared['layer']!r}"] if not is_layer else []
         unclear += [f"pooling {declared['pooling']!r}"] if pooling is None else []
         msg = (
-            f"Embeddings are {_description(shown, blocks)}; the declared {' and '.join(unclear)} "
-            "cannot be compared with that."
+            f"Embeddings are {_description(best_match, blocks)}; the declared "
+            f"{' and '.join(unclear)} cannot be compared with that."
         )
-        raise UnverifiedError(msg, shown.distance)
+        raise UnverifiedError(msg, best_match.distance)
     msg = f"it declares layer {declared['layer']!r} and pooling {declared['pooling']!r}, and its "
     msg += (
-        f"embeddings are {_description(shown, blocks)}: declare what is computed, or compute what "
-        "is declared"
+        f"embeddings are {_description(best_match, blocks)}: declare what is computed, or compute "
+        "what is declared"
     )
     raise BrokenError(msg, call([_sequence(subject, 0)], 1))
 
@@ -339,8 +339,9 @@ def _description(match: _Match, blocks: int | None) -> str:
     )
     if match.layer is None:
         return f"{pooling} ({match.pooling!r}) of the output of {match.path}"
-    which = "last" if match.layer == blocks else str(match.layer)
-    return f"{pooling} ({match.pooling!r}) of layer {which!r} of {blocks} (output of {match.path})"
+    layer_name = "last" if match.layer == blocks else str(match.layer)
+    layer_text = f"layer {layer_name!r} of {blocks} (output of {match.path})"
+    return f"{pooling} ({match.pooling!r}) of {layer_text}"
 
 
 def _half_type(rows: np.ndarray) -> str:

@@ -151,10 +151,10 @@ def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:
 def pad_id(model: Any, tokens: Tokens) -> int:
     """Return any id: padded positions are masked, and their hidden states never read."""
     declared = getattr(getattr(model, "config", None), "pad_token_id", None)
-    own = None if tokens.own else tokens.inner.pad_token_id
+    tokenizer_id = None if tokens.own else tokens.inner.pad_token_id
     rows = embedding_rows(model)
     candidates = [
-        token_id for token_id in (own, declared, tokens.pad_id, 0) if token_id is not None
+        token_id for token_id in (tokenizer_id, declared, tokens.pad_id, 0) if token_id is not None
     ]
     return next(
         int(token_id)

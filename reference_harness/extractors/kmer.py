@@ -63,14 +63,14 @@ class KmerExtractor(BaseEmbeddingExtractor):
     def read_letters(self, sequences: Sequence[str]) -> Reading:
         """Return what is read of sequences: the letters that are in a window that is counted."""
         runs = re.compile(f"[ACGTacgt]{{{self.k},}}")
-        windows = valid = read = given = 0
+        windows = valid = read = letters = 0
         for sequence in sequences:
             counted = [len(run) for run in runs.findall(sequence)]
-            given += len(sequence)
+            letters += len(sequence)
             read += sum(counted)
             valid += sum(length - self.k + 1 for length in counted)
             windows += max(0, len(sequence) - self.k + 1)
-        return Reading(given, read, 0, windows, windows - valid)
+        return Reading(letters, read, 0, windows, windows - valid)
 
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = 1) -> np.ndarray:
         """Return the (n, 4**k) float32 frequencies of n sequences; `batch_size` has no effect."""
@@ -103,17 +103,17 @@ def _count(sequences: Sequence[str], lengths: np.ndarray, k: int) -> tuple[np.nd
     text = "\n".join((*sequences, "\n" * (k - 1))).encode("ascii", "replace")
     upper = np.frombuffer(text, dtype=np.uint8) & _UPPER
     windows = len(text) - k + 1
-    other = np.ones(len(text), dtype=bool)
+    is_other_letter = np.ones(len(text), dtype=bool)
     for letter in _VALID:
-        other &= upper != letter
+        is_other_letter &= upper != letter
     # Bits 1 and 2 of the ASCII letters A, C, T, G are 0, 1, 2, 3; the second step swaps T and G
     # into the order of the alphabet.
     letters = (upper >> np.uint8(1)) & np.uint8(3)
     letters ^= letters >> np.uint8(1)
-    skip = other[:windows].copy()
+    skip = is_other_letter[:windows].copy()
     code = letters[:windows].astype(np.min_scalar_type(4**k - 1))
     for shift in range(1, k):
-        skip |= other[shift : shift + windows]
+        skip |= is_other_letter[shift : shift + windows]
         code *= 4
         code += letters[shift : shift + windows]
     # The letters of sequence i and the line end after it belong to row i. A window that runs over

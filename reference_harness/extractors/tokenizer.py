@@ -148,21 +148,21 @@ def load_tokens(origin: Origin, options: Options) -> Tokens:
         return Tokens(inner=letter_tokenizer())
     if options.tokenizer in OWN_TOKENIZERS:
         return Tokens(inner=word_tokenizer(options, origin))
-    named = "AutoTokenizer" if options.tokenizer == "auto" else options.tokenizer
-    inner = class_of(named, origin).from_pretrained(origin.loads_from, **origin.keywords)
+    class_name = "AutoTokenizer" if options.tokenizer == "auto" else options.tokenizer
+    inner = class_of(class_name, origin).from_pretrained(origin.loads_from, **origin.keywords)
     if not callable(inner):
         msg = f"tokenizer is {options.tokenizer!r}, which gives no tokenizer: name another class"
         raise ExtractorError(msg)
     return Tokens(
         inner=inner,
         special=options.special_tokens,
-        prefix=_named(options.prefix, inner),
+        prefix=_with_token_texts(options.prefix, inner),
         spaced=options.letters == "spaced",
         arguments=options.tokenizer_arguments,
     )
 
 
-def _named(prefix: str, inner: Any) -> str:  # any tokenizer of transformers
+def _with_token_texts(prefix: str, inner: Any) -> str:  # any tokenizer of transformers
     """Return the prefix with `{bos_token}` and its like replaced by what the tokenizer names."""
 
     def text(match: re.Match[str]) -> str:

@@ -27,14 +27,14 @@ class WorkerProcesses:
         jobs: int,
         method: Literal["fork", "spawn"],
         initializer: Callable[..., object],
-        *given: object,
+        *initial_arguments: object,
     ) -> None:
         import multiprocessing  # 30 ms that a command without workers does not need
         from concurrent.futures import ProcessPoolExecutor
 
         self._others = set(multiprocessing.active_children())
         self._executor = ProcessPoolExecutor(
-            jobs, multiprocessing.get_context(method), _begin, (initializer, given)
+            jobs, multiprocessing.get_context(method), _begin, (initializer, initial_arguments)
         )
 
     def __enter__(self) -> "ProcessPoolExecutor":
