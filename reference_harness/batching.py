@@ -4,6 +4,7 @@ A batch is an array of row numbers. Every function returns each row exactly once
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,13 +14,37 @@ to 30 % on mixed lengths, since fewer lengths share a batch; in bfloat16 8,192 w
 30 %. Accelerators need more; none was measured."""
 
 EXACT_ROWS = 64
-"""Limit of rows per batch of equal lengths: the largest for which no row differed from a batch of
-one, in eight settings of length, dtype and attention kernel."""
+"""Rows per batch of equal lengths where that was not measured on the device: the largest for which
+no row differed from a batch of one, in eight settings of length, dtype and attention on CPUs."""
 
 EXACT_ALONE = 16
 """Under exact batching, sequences of fewer tokens are batches of one. Matrix libraries use other
 kernels for few rows: on CPU, sequences of up to 9 tokens differed from a batch of one in the last
 bit, and none of 13 or more tokens did."""
+
+
+class RowLimit(NamedTuple):
+    """The most rows of equal length in a batch whose bits are those of batches of one."""
+
+    tokens: int
+    """Of each row."""
+    rows: int
+
+
+EXACT_LIMITS = (RowLimit(EXACT_ALONE, EXACT_ROWS),)
+
+
+def rows_at(limits: Sequence[RowLimit], tokens: int) -> int:
+    """Return the rows that may share a batch, by limits in ascending order of tokens.
+
+    Between two lengths both limits hold, beyond the last one that one; before the first a row is
+    alone.
+    """
+    if not limits or tokens < limits[0].tokens:
+        return 1
+    upper = next((i for i, one in enumerate(limits) if one.tokens >= tokens), len(limits) - 1)
+    lower = upper if limits[upper].tokens <= tokens else upper - 1
+    return min(limits[lower].rows, limits[upper].rows)
 
 
 def file_order(count: int, batch_size: int) -> list[np.ndarray]:
@@ -49,22 +74,24 @@ def token_budget(lengths: Sequence[int], budget: int = TOKEN_BUDGET) -> list[np.
 
 
 def exact_length(
-    lengths: Sequence[int], budget: int = TOKEN_BUDGET, rows: int = EXACT_ROWS
+    lengths: Sequence[int],
+    budget: int = TOKEN_BUDGET,
+    limits: Sequence[RowLimit] = EXACT_LIMITS,
 ) -> list[np.ndarray]:
     """Return batches of rows of equal length, without padding, longest first.
 
-    Embeddings are then bitwise independent of the other sequences: measured on CPU, not guaranteed
-    where kernels depend on the shape of the batch, as on CUDA.
+    Embeddings are then bitwise independent of the other sequences where `limits` were measured on
+    the device (`exact.py`); kernels may depend on the shape of the batch.
     """
     _positive(budget)
-    _positive(rows)
+    _positive(min((one.rows for one in limits), default=1))
     values = np.asarray(lengths, dtype=np.int64)
     order = np.argsort(-values, kind="stable")
     edges = np.flatnonzero(np.diff(values[order])) + 1
     batches: list[np.ndarray] = []
     for group in np.split(order, edges) if len(order) else []:
         length = int(values[group[0]])
-        size = 1 if length < EXACT_ALONE else min(rows, max(1, budget // length))
+        size = min(rows_at(limits, length), max(1, budget // max(1, length)))
         batches.extend(group[i : i + size] for i in range(0, len(group), size))
     return batches
 

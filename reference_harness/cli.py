@@ -203,7 +203,8 @@ def cli(ctx: click.Context, program: str | None) -> None:
 @click.option(
     "--embedders",
     type=click.IntRange(min=1),
-    help="Embedders on the cluster; default: one per GPU, or per CPU with --device cpu.",
+    help="Processes that each load the model: with --device cuda each on a GPU of its own. "
+    "Default: 1; on a cluster one per GPU, or per CPU with --device cpu.",
 )
 @click.option(
     "--receipt",

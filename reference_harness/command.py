@@ -18,6 +18,7 @@ from .cache import default_cache
 from .embed import FILE_BATCH, Batching
 from .embedder import EmbedderSpec
 from .engine import Engine
+from .engine.devices import Embedding, Here, OnDevices
 from .engine.machine import LocalEngine
 from .errors import OptionError, known_name, unknown_name
 from .extractors.base import ExtractorError
@@ -143,7 +144,9 @@ def _engine(
     if cluster is None:
         # One process for an accelerator: each has a context of its own there, and its own memory.
         workers = options["jobs"] or (1 if probe_device.accelerator else processors())
-        return LocalEngine(spec, workers, array_api=array_api, fail_fast=fail_fast)
+        return LocalEngine(
+            _embedding(options, spec, listener), workers, array_api=array_api, fail_fast=fail_fast
+        )
     from .engine.distributed import RayEngine  # Ray need not be installed
 
     return RayEngine(
@@ -155,6 +158,16 @@ def _engine(
         fail_fast=fail_fast,
         say=listener.say,
     )
+
+
+def _embedding(
+    options: dict[str, Any], spec: EmbedderSpec, listener: progress.Listener
+) -> Embedding:
+    """Load the extractor in this process, or in as many as `--embedders` says."""
+    count = options["embedders"] or 1
+    if count == 1:
+        return Here(spec)
+    return OnDevices(spec, count, fail_fast=options["fail_fast"], say=listener.say)
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -180,9 +193,6 @@ def _check(options: dict[str, Any]) -> None:
         raise OptionError(msg)
     if options["definition"] and not options["data"]:
         msg = "--benchmark needs task data: add --data DIR"
-        raise OptionError(msg)
-    if options["embedders"] and options["engine"] == "local":
-        msg = "--embedders is for a cluster: add --engine ray"
         raise OptionError(msg)
 
 

@@ -56,6 +56,8 @@ class Batching:
     token_budget: int = batches.TOKEN_BUDGET
     """Padded tokens of a batch, unless `MemoryLimit.room` says where to measure them."""
     rows: int = FILE_BATCH
+    exact_limits: tuple[batches.RowLimit, ...] = batches.EXACT_LIMITS
+    """Rows of a batch of equal lengths; measured ones (`exact.py`) change no bit."""
 
 
 BATCHING = Batching()
@@ -100,7 +102,7 @@ def plan(
     if mode == "exact":
         if getattr(extractor.extractor, "count_tokens", None) is None:
             return batches.file_order(count, 1)
-        return batches.exact_length(lengths, batching.token_budget)
+        return batches.exact_length(lengths, batching.token_budget, batching.exact_limits)
     return batches.token_budget(lengths, batching.token_budget)
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,13 +12,15 @@ from . import environment
 from .cache import Cache, ShardWriter
 from .embed import Batching, budget_now, calls, cut_to
 from .errors import EmbeddingError, HarnessError, OptionError
+from .exact import with_limits
 from .extractors.base import ExtractorError, UnknownOptionError
 from .facts import ExtractorFacts, facts_of
 from .file_watch import WATCH
 from .formats.measured import Drift
+from .formats.text import plural
 from .loaded_model import loaded_model, without_unused
 from .loading import LoadedExtractor, load
-from .measure import NOT_MEASURED, Letters, drift_of, letters_of
+from .measure import NOT_MEASURED, Letters, drift_of, embedded_alone, letters_of
 from .memory import MemoryLimit, peak_memory, room_of
 from .tasks import sequence_digests
 
@@ -99,15 +101,16 @@ class EmbedderSpec:
                     environment.set_exact()
                 room = room_of(self.device) if self.measured else None
                 facts = facts_of(loaded, self.device)
+            batching = with_limits(loaded, self.batching, self.device)
+            if batching is not self.batching:
+                facts = replace(facts, exact_limits=batching.exact_limits)
             of = without_unused if loaded.path.startswith("builtin:") else loaded_model
             model = of(facts.description["model"], self.name_model, opened.values())
         except UnknownOptionError as error:
             raise OptionError(str(error)) from error
         except ExtractorError as error:
             raise EmbeddingError(str(error)) from error
-        return Embedder(
-            loaded, facts.of_model(*model), self.batching, MemoryLimit(room), self.device
-        )
+        return Embedder(loaded, facts.of_model(*model), batching, MemoryLimit(room), self.device)
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,8 @@ class Embedder:
         seconds, peak = time.perf_counter() - started, peak_memory(self.device)
         measured_letters, drift = NOT_MEASURED, None
         if not failed:
-            drift = self._drift(cache, (job.sequences or job.measured_sequences)[:DRIFT_SEQUENCES])
+            drift, note = self._drift(cache, job)
+            notes += note
             measured_letters = letters_of(self.extractor, job.measured_sequences)
         yield EmbedResult(
             job.task_id,
@@ -164,13 +168,29 @@ class Embedder:
             drift,
         )
 
-    def _drift(self, cache: Cache, sequences: list[str]) -> Drift | None:
-        """Return how far the first sequences are from what the cache has of them by now."""
+    def _drift(self, cache: Cache, job: EmbedJob) -> tuple[Drift | None, list[str]]:
+        """Return how far the first sequences are from what the cache has of them, embedded alone.
+
+        Under exact batching they have the same bits, or there is a note for the user.
+        """
+        sequences = (job.sequences or job.measured_sequences)[:DRIFT_SEQUENCES]
         try:
             first = cache.read(sequence_digests(sequences)) if sequences else np.empty((0, 0))
         except HarnessError:  # the probe, which needs all of them, says what is lost
-            return None
-        return drift_of(self.extractor, sequences, first)
+            return None, []
+        alone = embedded_alone(self.extractor, sequences)
+        if alone is None:
+            return None, []
+        drift = drift_of(alone, first)
+        moved = sum(a.tobytes() != b.tobytes() for a, b in zip(alone, first, strict=True))
+        if self.batching.mode != "exact" or not moved:
+            return drift, []
+        note = (
+            f"{job.task_id}: of {plural(len(sequences), 'sequence')} embedded alone, {moved} gave "
+            "other bits than before, where --batching exact expects the same: on this device its "
+            "rows depend on what shares a batch or came before; compare runs within a tolerance"
+        )
+        return drift, [note]
 
     def _fill(self, cache: Cache, job: EmbedJob) -> Iterator[Step]:
         digests, sequences = sequence_digests(job.sequences), job.sequences

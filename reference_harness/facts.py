@@ -1,9 +1,10 @@
 """The facts of an extractor that a run needs; it may be loaded in another process or machine."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from . import environment
+from .batching import RowLimit
 from .formats.measured import RunProperty
 from .loading import LoadedExtractor
 from .properties import properties_of
@@ -32,6 +33,9 @@ class ExtractorFacts:
     """Of the lock of packages beside the extractor, if it has one."""
     note: str = ""
     """A warning about the weights for the user; "" for none."""
+    exact_limits: tuple[RowLimit, ...] = field(default=(), compare=False)
+    """Rows of equal length that were measured to share a batch without a change of a bit; empty
+    where exact batching was not asked for. No bit depends on it, so machines may differ."""
 
     def of_model(self, model: dict[str, Any], note: str) -> Self:
         """Return the facts of an extractor that loaded another model than it declares."""

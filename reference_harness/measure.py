@@ -76,24 +76,24 @@ def _seen(extractor: LoadedExtractor, sequences: Sequence[str]) -> LettersRead:
     )
 
 
-def drift_of(
-    extractor: LoadedExtractor, sequences: Sequence[str], first: npt.NDArray[Any]
-) -> Drift | None:
-    """Return how far the embeddings of sequences are from `first`, (n, d), which they had before.
+def embedded_alone(extractor: LoadedExtractor, sequences: Sequence[str]) -> npt.NDArray[Any] | None:
+    """Return the (n, d) embeddings of sequences in batches of one.
 
-    They are embedded alone. None for no sequence, or where one cannot be embedded now.
+    None for no sequence, or where one cannot be embedded now.
     """
     if not sequences:
         return None
-    alone = Batching("file", rows=1)
     try:
-        parts = [rows for _, rows in calls(extractor, alone, "drift", sequences)]
+        parts = [rows for _, rows in calls(extractor, Batching("file", rows=1), "drift", sequences)]
     except HarnessError:
         return None
-    worst = difference(np.concatenate(parts).astype(np.float64), first.astype(np.float64))
-    return Drift(
-        sequences=len(sequences), difference=round(min(worst, DIFFERENCE_MAX), DRIFT_DECIMALS)
-    )
+    return np.concatenate(parts)
+
+
+def drift_of(alone: npt.NDArray[Any], first: npt.NDArray[Any]) -> Drift:
+    """Return how far (n, d) embeddings computed alone are from `first`, those of before."""
+    worst = difference(alone.astype(np.float64), first.astype(np.float64))
+    return Drift(sequences=len(alone), difference=round(min(worst, DIFFERENCE_MAX), DRIFT_DECIMALS))
 
 
 def embedding_facts(rows: WidenedEmbeddings, digests: Sequence[bytes]) -> EmbeddingFacts:

@@ -17,6 +17,7 @@ from .formats.run_record import (
     BatchingRef,
     DatasetRef,
     EmbeddingRef,
+    ExactRows,
     ExtractorRef,
     Hardware,
     HarnessRef,
@@ -170,6 +171,7 @@ def record_of(
             token_budget=token_budget or chosen.batching.token_budget,
             measured=token_budget is not None,
             rows=chosen.batching.rows,
+            exact_rows=[ExactRows(**one._asdict()) for one in facts.exact_limits],
         ),
         probe=ProbeRef(
             device=chosen.probe_device.name,

@@ -29,6 +29,7 @@ import numpy as np
 from .embed import budget_now, embed_sequences
 from .environment import set_exact, set_tf32
 from .errors import HarnessError
+from .exact import with_limits
 from .keywords import is_compiled, keywords
 from .loading import load
 from .memory import MemoryLimit, room_of
@@ -124,10 +125,11 @@ def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
         set_tf32(allowed=False)
     if options.batching == "exact" and options.device.startswith("cuda"):
         set_exact()
+    plan = with_limits(loaded, options.plan, options.device)
     allowed = None if options.memory_mib is None else options.memory_mib << 20
     limit_process = MemoryLimit(room_of(options.device, allowed) if options.measure else None)
-    values = embed_sequences(loaded, options.plan, sequences, limit_process)
-    os.write(2, f"{BUDGET}{budget_now(loaded, options.plan, limit_process)}\n".encode())
+    values = embed_sequences(loaded, plan, sequences, limit_process)
+    os.write(2, f"{BUDGET}{budget_now(loaded, plan, limit_process)}\n".encode())
     little = values.dtype.newbyteorder("<")
     return np.ascontiguousarray(values, dtype=little)
 

@@ -2,7 +2,7 @@
 
 from hypothesis import settings
 
-NIGHT, GATE = 100, 30
+NIGHT, GATE = 100, 15
 
 
 def choose(*, derandomize: bool, gate: bool) -> None:

@@ -45,7 +45,6 @@ Kind = Literal[
 ]
 # fmt: on
 """How the page writes, sorts and aligns a value; each has one entry in src/pure/facts.js."""
-_COUNTED = ("max_letters", "max_tokens", "embedding_dim")
 
 
 @dataclass(frozen=True)
@@ -197,9 +196,8 @@ def _attested(entry: Entry) -> list[dict[str, str]] | None:
     return [statement._asdict() for statement in entry.attestation.statements] or None
 
 
-def _registered(key: str, about: str, label: str) -> Column:
+def _registered(key: str, about: str, label: str, *, is_count: bool = False) -> Column:
     """Return the column of a fact that the model registry has; those that are words are facets."""
-    is_count = key in _COUNTED
     return Column(
         key=key,
         type=Count if is_count else str,
@@ -396,9 +394,13 @@ COLUMNS: tuple[Column, ...] = (
     _registered("pretraining", "What it was pretrained on, in the paper's words.", "Pretraining"),
     _registered("runs_on", "On what its published code runs: `CPU or GPU`, or `GPU`.", "Runs on"),
     _registered("licence", "Licence of the weights, as their publisher names it.", "Licence"),
-    _registered("max_letters", "Letters of a sequence that it takes.", "Longest input in letters"),
-    _registered("max_tokens", "Tokens that it takes.", "Longest input in tokens"),
-    _registered("embedding_dim", "Width of the embeddings.", "Embedding width"),
+    _registered(
+        "max_letters", "Most letters of a sequence.", "Longest input in letters", is_count=True
+    ),
+    _registered(
+        "max_tokens", "Most tokens of a sequence.", "Longest input in tokens", is_count=True
+    ),
+    _registered("embedding_dim", "Width of the embeddings.", "Embedding width", is_count=True),
     Column(
         key="url",
         type=str,

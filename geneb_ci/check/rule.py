@@ -63,6 +63,7 @@ class Context:
     document: Document
     submission: "Submission | None"
     reported: dict[str, tuple[Fault, ...]]
+    """The errors found while the file was read, by rule id."""
     benchmark: Benchmark
     policy: Policy
     peers: Peers

@@ -16,6 +16,7 @@ import numpy as np
 
 from reference_harness.batching import TOKEN_BUDGET
 from reference_harness.embed import FILE_BATCH, measured, plan, sizes_of
+from reference_harness.exact import with_limits
 from reference_harness.formats.text import plural
 from reference_harness.memory import MemoryLimit, room_of
 from reference_harness.reach import difference
@@ -70,7 +71,8 @@ class Scale:
         subject = self.subject
         limit = MemoryLimit(room_of(subject.device) if subject.measured else None)
         sizes = sizes_of(subject.loaded, self.sequences)
-        batching = measured(subject.loaded, subject.batching, self.sequences, sizes, limit)
+        batching = with_limits(subject.loaded, subject.batching, subject.device)
+        batching = measured(subject.loaded, batching, self.sequences, sizes, limit)
         return plan(subject.loaded, batching, self.sequences, sizes)
 
     @cached_property

@@ -21,7 +21,14 @@ from reference_harness.job import Job, ProbeFailure, ProbeResult
 
 from . import Notice
 from .cluster import Cluster, Size
-from .remote import RemoteEmbedder, StartedEmbedder, probe, probe_variables, thread_variables
+from .remote import (
+    RemoteEmbedder,
+    StartedEmbedder,
+    difference,
+    probe,
+    probe_variables,
+    thread_variables,
+)
 
 DEATHS_MAX = 8
 """Deaths that a task may see. More than on one machine: a machine that leaves is no fault of the
@@ -231,7 +238,7 @@ class RayEngine:
             self._idle.append(actor)
             return
         self._parked.append(actor)
-        why = started.failure or _difference(self.facts, started.facts)
+        why = started.failure if started.facts is None else difference(self.facts, started.facts)
         self._notices.append(Notice(f"an embedder on {started.machine} is not used: {why}"))
 
     def _step(self, stream: Any) -> RunEvent | None:  # Ray's own type
@@ -299,15 +306,3 @@ def _takes_gpu(device: str, size: Size, *, is_own_cluster: bool) -> bool:
         msg = "--engine ray --device cuda: Ray finds no GPU on this machine"
         raise OptionError(msg)
     return True
-
-
-def _difference(first: ExtractorFacts, other: ExtractorFacts | None) -> str:
-    """Return the differences between two machines, in words."""
-    names = [name for name, value in vars(first).items() if value != vars(other)[name]]
-    expected, actual = vars(first)[names[0]], vars(other)[names[0]]
-    if isinstance(expected, dict):
-        key = next(key for key in {**expected, **actual} if expected.get(key) != actual.get(key))
-        return (
-            f"its {names[0]} differ: {key} is {actual.get(key)!r}, elsewhere {expected.get(key)!r}"
-        )
-    return f"its {names[0]} is {actual!r}, elsewhere {expected!r}"

@@ -61,6 +61,11 @@ class Pool(Generic[Result]):
         """Tasks submitted whose result was not handed out."""
         return len(self._running)
 
+    @property
+    def futures(self) -> list[Future[Result]]:
+        """What `results` waits for."""
+        return list(self._running)
+
     def submit(self, work: Work[Result]) -> None:
         """Queue a task. Raises WorkerDiedError when a worker died before."""
         try:

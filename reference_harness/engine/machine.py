@@ -1,33 +1,37 @@
-"""The engine of one machine: embeds in this process, and probes in others beside it."""
+"""The engine of one machine: embeds here or on several devices, and probes in processes beside."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from concurrent.futures import FIRST_COMPLETED, wait
 from typing import Self
 
-from reference_harness.embedder import EmbedderSpec, EmbedJob, EmbedResult
+from reference_harness.embedder import EmbedJob, EmbedResult
 from reference_harness.errors import WorkerDiedError
 from reference_harness.job import Job, ProbeFailure, ProbeResult
 
 from . import ATTEMPTS, Notice
+from .devices import Embedding
 from .local import Pool
 
 AHEAD = 2
 """Tasks a worker may have waiting: enough to keep it busy, few enough to hold little memory."""
+POLL_SECONDS = 0.5
+"""Time between two looks at the progress of embeddings in other processes."""
 
 
 class LocalEngine:
-    """Embeds task by task in this process, while workers probe those that are embedded."""
-
-    longest_first = False
+    """Embeds tasks, while workers probe those that are embedded."""
 
     def __init__(
-        self, spec: EmbedderSpec, workers: int, *, array_api: bool = False, fail_fast: bool = False
+        self,
+        embedding: Embedding,
+        workers: int,
+        *,
+        array_api: bool = False,
+        fail_fast: bool = False,
     ) -> None:
-        """Load the extractor. Raises EmbeddingError, which says what failed."""
-        self._embedder = spec.load()
-        self.facts = self._embedder.facts
-        self._embedded: list[EmbedResult] = []
+        self._embedding = embedding
+        self.facts, self.longest_first = embedding.facts, embedding.longest_first
         self.workers = self._workers = workers
         self._array_api = array_api
         self._fail_fast = fail_fast
@@ -45,26 +49,22 @@ class LocalEngine:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
+        self._embedding.close(kind)
         self._pool.__exit__(kind)
 
     @property
     def has_room(self) -> bool:
-        """Whether few jobs wait for the workers."""
-        return not self._embedded and len(self._jobs) <= AHEAD * self._workers
+        """Whether few jobs wait for the workers, and a device for a task."""
+        return self._embedding.has_room and len(self._jobs) <= AHEAD * self._workers
 
     @property
     def open(self) -> int:
         """Jobs without a result."""
-        return len(self._embedded) + len(self._jobs)
+        return self._embedding.open + len(self._jobs)
 
     def embed(self, job: EmbedJob, progress: Callable[[int, int], None]) -> None:
-        """Embed a task, now."""
-        with closing(self._embedder.embed(job)) as steps:  # Ctrl-C saves what was computed
-            for step in steps:
-                if isinstance(step, EmbedResult):
-                    self._embedded.append(step)
-                else:
-                    progress(*step)
+        """Embed a task."""
+        self._embedding.embed(job, progress)
 
     def probe(self, job: Job) -> None:
         """Queue a task for the workers."""
@@ -78,13 +78,25 @@ class LocalEngine:
         self, *, block: bool
     ) -> Iterator[EmbedResult | ProbeResult | ProbeFailure | Notice]:
         """Yield results; workers that were killed are replaced by half as many."""
-        if self._embedded:
-            yield self._embedded.pop()
-            block = False
+        some = False
+        while not some:
+            for result in (*self._embedding.results(), *self._probed()):
+                some = True
+                yield result
+            running = [*self._embedding.futures, *self._pool.futures]
+            if not block or not running:
+                return
+            if not some:
+                # What other processes embed is told now and then; here is nothing to look at.
+                timeout = POLL_SECONDS if self._embedding.futures else None
+                wait(running, timeout, FIRST_COMPLETED)
+
+    def _probed(self) -> Iterator[ProbeResult | ProbeFailure | Notice]:
+        """Yield the probes that are finished by now."""
         try:
             if self._death is not None:
                 raise self._death
-            for result in self._pool.results(block=block):
+            for result in self._pool.results(block=False):
                 del self._jobs[result.task_id]
                 yield result
         except WorkerDiedError as death:

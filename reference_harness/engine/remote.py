@@ -1,13 +1,15 @@
-"""The parts on the machines of a cluster: an embedder that keeps its extractor, and a probe."""
+"""The parts in other processes, here or on a cluster: an embedder and a probe."""
 
 import os
 import socket
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from reference_harness.embedder import Embedder, EmbedderSpec, EmbedJob, EmbedResult, Step
+from reference_harness.environment import SHORT
 from reference_harness.errors import HarnessError
 from reference_harness.facts import ExtractorFacts
 from reference_harness.job import Job, ProbeFailure, ProbeResult
@@ -67,6 +69,28 @@ class RemoteEmbedder:
             if time.monotonic() - since >= STEP_SECONDS:
                 yield Step(sequences, letters)
                 sequences, letters, since = 0, 0, time.monotonic()
+
+    def works(self) -> bool:
+        """Return whether the extractor embeds a short sequence."""
+        if self._embedder is None:
+            return False
+        try:
+            self._embedder.extractor.extractor.extract_embeddings([SHORT], batch_size=1)
+        except Exception:  # noqa: BLE001 - foreign code raises what it likes
+            return False
+        return True
+
+
+def difference(first: ExtractorFacts, other: ExtractorFacts) -> str:
+    """Return the differences between two devices or machines, in words."""
+    pairs = {name: (value, vars(other)[name]) for name, value in vars(first).items()}
+    compared = {each.name for each in fields(first) if each.compare}
+    name = next(n for n, (one, two) in pairs.items() if n in compared and one != two)
+    expected, actual = pairs[name]
+    if isinstance(expected, dict):
+        key = next(key for key in {**expected, **actual} if expected.get(key) != actual.get(key))
+        return f"its {name} differ: {key} is {actual.get(key)!r}, elsewhere {expected.get(key)!r}"
+    return f"its {name} is {actual!r}, elsewhere {expected!r}"
 
 
 def limit_threads(count: int) -> None:

@@ -63,6 +63,8 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self.memory = MemoryLimit()
         self.token_budget = parsed.token_budget
         """Padded tokens of a batch; a run may set it before a call."""
+        self.exact_limits: Sequence[batches.RowLimit] = batches.EXACT_LIMITS
+        """Rows of equal length that share a batch; a run may set what it measured."""
         self._load()
         self._prepare = preparation_of(parsed)
         self._set_up()
@@ -94,6 +96,17 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         pieces, _ = self.encoder.encode(self._prepare([sequence]))
         piece = max(pieces, key=len)
         return self.encoder.pad_to or len(piece), lambda rows: self._pooled([piece] * rows)
+
+    @property
+    def equal_length_max(self) -> int | None:
+        """The most tokens that `equal_batch` takes; None for any number."""
+        return self.encoder.pad_to or self.encoder.max_length
+
+    def equal_batch(self, tokens: int, rows: Sequence[int]) -> np.ndarray:
+        """Return the embeddings of made-up pieces of so many tokens, numbered, as one batch."""
+        (ids,) = self._tokens.ids(self._prepare([_PROBE]))
+        pieces = [[ids[(row + i) % len(ids)] for i in range(tokens)] for row in rows]
+        return self._pooled(pieces)
 
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = 8) -> np.ndarray:
         """Return the (n, d) float32 embeddings of n sequences, row i for sequence i.
@@ -130,7 +143,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         if self.batching == "file":
             return batches.file_order(len(lengths), batch_size)
         if self.batching == "exact":
-            return batches.exact_length(lengths, self.token_budget)
+            return batches.exact_length(lengths, self.token_budget, self.exact_limits)
         return batches.token_budget(lengths, self.token_budget)
 
     def _pooled(self, pieces: Sequence[list[int]]) -> np.ndarray:

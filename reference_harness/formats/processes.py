@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing.process import BaseProcess
 
 
 def processors() -> int:
@@ -32,9 +33,16 @@ class WorkerProcesses:
         import multiprocessing  # 30 ms that a command without workers does not need
         from concurrent.futures import ProcessPoolExecutor
 
-        self._others = set(multiprocessing.active_children())
+        kind: Any = type(multiprocessing.get_context(method))
+        self._started: list[BaseProcess] = []
+
+        def process(*args: Any, **options: Any) -> "BaseProcess":
+            self._started.append(kind.Process(*args, **options))
+            return self._started[-1]
+
+        context = type("Context", (kind,), {"Process": staticmethod(process)})()
         self._executor = ProcessPoolExecutor(
-            jobs, multiprocessing.get_context(method), _begin, (initializer, initial_arguments)
+            jobs, context, _begin, (initializer, initial_arguments)
         )
 
     def __enter__(self) -> "ProcessPoolExecutor":
@@ -46,11 +54,10 @@ class WorkerProcesses:
         SIGTERM would be lost in a process that has just begun: Python drops a signal whose handler
         is replaced before it is called, and the process would wait for one that ended meanwhile.
         """
-        import multiprocessing
-
         if kind is not None:
-            for process in set(multiprocessing.active_children()) - self._others:
-                process.kill()
+            for process in self._started:
+                if process.is_alive():
+                    process.kill()
         self._executor.shutdown(wait=True, cancel_futures=True)
 
 

@@ -160,6 +160,13 @@ class EmbeddingRef(StrictModel):
     """"unit" where the harness divided each embedding by the root mean square of its values."""
 
 
+class ExactRows(StrictModel):
+    """Rows of equal length that share a batch, as measured on the device."""
+
+    tokens: Count
+    rows: Count
+
+
 class BatchingRef(StrictModel):
     """Batches of the run: size, order and padding."""
 
@@ -169,6 +176,10 @@ class BatchingRef(StrictModel):
     measured: bool = False
     """Whether that is what memory was measured to have room for, as `--token-budget auto` asks."""
     rows: Count
+    exact_rows: Annotated[list[ExactRows], Field(exclude_if=operator.not_)] = []  # noqa: RUF012
+    """Under "exact": the most rows of a length whose bits, in one batch, were those of batches of
+    one, measured on the device when the run began; longer sequences have the limit of the last.
+    Left out where nothing was measured."""
 
 
 class Hardware(StrictModel):

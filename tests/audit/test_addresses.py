@@ -14,6 +14,7 @@ from geneb_ci.common.addresses import AllowedServers, NotPublicError, is_global
 from geneb_ci.common.download import length_there
 from geneb_ci.common.errors import WeightsRefused
 from geneb_ci.common.hosts import is_public
+from tests.each import each
 from tests.loopback import as_public, loopback
 from tests.models.publishers import Shelf
 
@@ -43,7 +44,7 @@ NAMES = (
 )
 
 
-@pytest.mark.parametrize("host", [*NUMBERS, *NAMES])
+@each("host", [*NUMBERS, *NAMES])
 def test_a_host_that_a_stranger_may_not_name(host: str) -> None:
     for address in (f"https://{host}/x", f"https://{host}:8443/x"):
         assert not is_public(address)
@@ -67,7 +68,7 @@ def test_a_name_of_a_server(host: str) -> None:
     assert is_public(f"https://{host}/x?token=a")
 
 
-@pytest.mark.parametrize(
+@each(
     "number",
     [
         *("0.0.0.1", "127.0.0.1", "10.0.0.1", "100.64.0.1", "169.254.169.254", "192.168.0.1"),

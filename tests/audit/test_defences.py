@@ -19,6 +19,7 @@ from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.workflow import refuse_unknown_run
 from geneb_ci.common.config import find_layout
 from tests.audit.recorded import outcome_of, plan_for, submission_bytes
+from tests.each import each
 from tests.paths import ROOT
 
 RAW = submission_bytes()
@@ -37,7 +38,7 @@ def functions_of(file: str) -> set[str]:
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-@pytest.mark.parametrize(("name", "use"), list(uses()))
+@each(("name", "use"), list(uses()))
 def test_each_function_and_each_attack_exists(name: str, use: DefenceUse) -> None:
     module, _, function = use.by.partition(":")
     assert callable(getattr(importlib.import_module(module), function)), name

@@ -21,6 +21,7 @@ from tests.audit.examples import (
     plan,
     stratified,
 )
+from tests.each import each
 
 EARLIER = [EarlierDraw(commitment=hexes("an earlier one"), drawn=[*TASKS[:6], "gone-since"])]
 FULL = plan(earlier=EARLIER, targeted=TASKS[-4:])
@@ -86,7 +87,7 @@ COMMITTED = [path for path in leaves(FULL.commitment.model_dump()) if path != ("
 HEX = {"sha256", "tree", "submission_sha256", "tolerance", "revision"}
 
 
-@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: "/".join(map(str, path)))
+@each("path", COMMITTED, ids=lambda path: "/".join(map(str, path)))
 def test_each_field_of_the_commitment_is_held_by_its_digest(path):
     def change(document: Document) -> None:
         place = document["commitment"]
@@ -130,7 +131,7 @@ def drawn_swapped(document: Document) -> None:
     document["chosen"][:2] = reversed(document["chosen"][:2])
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "step", "message"),
     [
         (put("commitment_sha256", "0" * 64), "commitment", "was published"),

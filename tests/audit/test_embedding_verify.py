@@ -69,6 +69,7 @@ from tests.audit.recorded import (
     plan_for,
     submission_bytes,
 )
+from tests.each import each
 from tests.receipt.audited import receipt_with
 from tests.small import BENCHMARK
 
@@ -629,7 +630,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each("name", HOSTILE)
 def test_a_hostile_file_of_rerun_rows_is_refused(name: str) -> None:
     raw, message = HOSTILE[name]
     with pytest.raises(StepMismatch) as caught:

@@ -17,6 +17,7 @@ from geneb_ci.audit.record.envelope import (
 )
 from geneb_ci.audit.record.keys import TrustedKey, signer_of
 from tests.audit.recorded import entry, key
+from tests.each import each
 
 PAYLOAD = json.dumps({"a": ["statement", 1, 0.5, None]}).encode()
 SEALED = sign_payload(PAYLOAD, key())
@@ -75,7 +76,7 @@ VALUE = json.loads(SEALED)
 SIGNATURE = VALUE["signatures"][0]
 
 
-@pytest.mark.parametrize(
+@each(
     ("raw", "message"),
     [
         (b"", "the file is empty"),

@@ -4,10 +4,11 @@ import pytest
 from scipy import stats
 
 from geneb_ci.audit.compare.tolerance import quantile
+from tests.each import each
 
 
-@pytest.mark.parametrize("freedom", [2, 3, 4, 5, 15, 16, 31, 48, 200])
-@pytest.mark.parametrize("level", [0.95, 0.5, 1e-2, 1e-4, 1e-6, 1e-8])
+@each("freedom", [2, 3, 4, 5, 15, 16, 31, 48, 200])
+@each("level", [0.95, 0.5, 1e-2, 1e-4, 1e-6, 1e-8])
 def test_quantiles_are_scipys(freedom, level):
     t = quantile(level, freedom)
     assert t == pytest.approx(stats.t.isf(level / 2, freedom), rel=1e-6)

@@ -17,6 +17,7 @@ from geneb_ci.audit.trust.level import (
     decide,
 )
 from geneb_ci.common.types import Evidence, TrustLevel
+from tests.each import each
 
 OWN, OTHER = "a" * 64, "b" * 64
 NOW = Versions("GENEB-0.1.0", "c" * 64, "d" * 40)
@@ -71,7 +72,7 @@ def pair(tasks: int = 13, **changes: object) -> list[Audit]:
     return [audit(tasks, **changes), audit(tasks, **second | changes)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("audits", "expected"),
     [
         # No evidence, and evidence that does not count.

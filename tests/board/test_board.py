@@ -30,6 +30,7 @@ from reference_harness.formats.submission import SubmissionV10
 from tests import forked
 from tests.board.board import entries, entry
 from tests.cli.test_plain_install import EXTRAS
+from tests.each import each
 from tests.page.boards import name_of
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
@@ -327,9 +328,7 @@ def drop(document: dict[str, Any], regime: str, task: str) -> None:
     document["gaps"] = {regime: {task: "does not fit the memory of one GPU"}}
 
 
-@pytest.mark.parametrize(
-    "score", [0.0, 1.0, -1.0, 0.1, 1 / 3, 1e-4, -1e-4, 9.9e-5, -1e-5, 1e-7, 1e-300, 0.00012]
-)
+@each("score", [0.0, 1.0, -1.0, 0.1, 1 / 3, 1e-4, -1e-4, 9.9e-5, -1e-5, 1e-7, 1e-300, 0.00012])
 def test_each_score_is_written_as_python_writes_it(score):
     numbers = PackedNumbers({"a": 0, "b": 1}, array.array("d", [0.5, score]), 1)
     row = leaderboards(entries()[:1], shipped_benchmark())[1]["data"]["full"][0]

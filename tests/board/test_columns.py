@@ -28,6 +28,7 @@ from geneb_ci.common.types import TrustLevel
 from geneb_ci.models.tasks import task_notes
 from reference_harness.formats.submission import SubmissionV11, SubmissionV12
 from tests.board.board import entries, entry
+from tests.each import each
 from tests.paths import ROOT, outside_rows
 from tests.rules.deltas import entry_of
 from tests.small import BENCHMARK_FILE, CARD, small, small_v11, small_v12
@@ -153,7 +154,7 @@ def test_every_column_says_what_it_means_and_has_a_key_of_its_own():
         assert column.table is None or (column.download and column.label), column.key
 
 
-@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.key)
+@each("column", COLUMNS, ids=lambda column: column.key)
 def test_the_public_rows_have_values_of_its_type(column):
     """Where the registry is wrong about one model, the golden row of GROVER does not show it."""
     values = {one.submission.model_id: column.value(one) for one in entries()}
@@ -171,7 +172,7 @@ def side(own: dict[str, Any]) -> BoardSide:
     return BoardSide(board, board, lambda _model, _regime: Estimate(0.5, 0.01, math.inf))
 
 
-@pytest.mark.parametrize("key", FACTS)
+@each("key", FACTS)
 def test_diff_names_a_column_that_changed_and_one_that_came(key):
     before, after = row(**{key: "before"}), row(**{key: "after"})
     (changed,) = board_diff(side(before), side(after)).changed

@@ -31,6 +31,7 @@ from geneb_ci.board.decisions import (
 )
 from geneb_ci.board.uncertainty import RegimeScores
 from tests.board.board import found_intervals
+from tests.each import each
 from tests.examples import examples
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "decisions.json").read_bytes())
@@ -55,9 +56,7 @@ def boards() -> dict[str, RegimeScores]:
     return {name: found.board for name, found in found_intervals().regimes.items()}
 
 
-@pytest.mark.parametrize(
-    "need", NEEDS, ids=lambda n: f"{n['regime']}-{n['need']}-{n['max_params']}"
-)
+@each("need", NEEDS, ids=lambda n: f"{n['regime']}-{n['need']}-{n['max_params']}")
 def test_the_reference_vector(need):
     board = boards()[need["regime"]]
     scores, most = board.scores[need["need"]], need["max_params"]
@@ -120,8 +119,8 @@ def test_the_critical_value_is_that_of_the_studentized_range(models):
     assert critical_value(models) == pytest.approx(wanted, abs=1e-6)
 
 
-@pytest.mark.parametrize("freedom", [4.0, 8.0, 30.0, 400.0])
-@pytest.mark.parametrize("constant", [1.645, 1.96, 3.16, 3.99])
+@each("freedom", [4.0, 8.0, 30.0, 400.0])
+@each("constant", [1.645, 1.96, 3.16, 3.99])
 def test_a_stretched_constant_is_near_students_quantile(constant, freedom):
     wanted = t.ppf(norm.cdf(constant), freedom)
     found = float(student_quantile(constant, np.float64(freedom)))

@@ -9,6 +9,7 @@ from geneb_ci.board.reasons import score_text
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import entries, found_diagnostics
+from tests.each import each
 
 SPEARMAN = 0.565
 BY_CATEGORY = {
@@ -75,7 +76,7 @@ def test_size_against_macro():
     assert found["parameters"] == {"regime": "full", "exclude": []}
 
 
-@pytest.mark.parametrize("category", BY_CATEGORY)
+@each("category", BY_CATEGORY)
 def test_size_against_a_category(category):
     assert twice_rounded(rho(category)) == BY_CATEGORY[category]
 

@@ -22,6 +22,7 @@ from geneb_ci.submission.schema_engine import check_by_schema
 from geneb_ci.submission.structure import _NULL_FIX, Engine, check_structure
 from reference_harness.formats.files import member_at
 from reference_harness.formats.text import plural
+from tests.each import each
 from tests.paths import ROOT, SUBMISSIONS
 from tests.small import BENCHMARK_FILE, small, small_v11, small_v12
 
@@ -47,7 +48,7 @@ def said(request, tmp_path) -> Callable[[Any], Found]:
     return check
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "reason"),
     [
         ("https://huggingface.co/org/model", ""),

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 
 from geneb_ci.cli.main import COMMANDS
 from geneb_ci.common.benchmark import shipped_benchmark
+from tests.each import each
 from tests.paths import ROOT, SUBMISSIONS, outside_rows
 
 EXTRAS = (
@@ -149,7 +150,7 @@ def test_a_command_works_or_names_the_extra(line, said):
         assert "geneb-ci[" not in text
 
 
-@pytest.mark.parametrize("line", NEEDS)
+@each("line", NEEDS)
 def test_what_it_prints_fits_eighty_columns(line, said):
     """A pipe that is told of 80 columns, as a dumb terminal is; JSON and words stay whole."""
     _, text = said[line]

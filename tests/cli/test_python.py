@@ -27,6 +27,7 @@ from geneb_ci.submission.reading import BYTES_MAX
 from tests.audit.recorded import outcome_of, plan_for, submission_bytes
 from tests.audit.test_embedding_verify import sound
 from tests.cli.repository import put, real_repository, small_repository
+from tests.each import each
 from tests.hostile.conftest import hostile_folder as hostile_folder  # noqa: PLC0414 (a fixture)
 from tests.paths import PUBLIC, ROOT
 from tests.small import BENCHMARK_FILE, small
@@ -259,7 +260,7 @@ def parameters(signature: inspect.Signature) -> Iterator[str]:
 PYTHON = {"null": "None", "true": "True", "false": "False", "[]": "()"}
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@each("name", CLASSES)
 def test_the_page_has_every_public_attribute_of(name):
     assert f"`{name}`" in PAGE.replace("geneb_ci.", "")
     page = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", PAGE))))

@@ -26,6 +26,7 @@ from geneb_ci.github.verdict.model import (
     shown_places_of,
 )
 from geneb_ci.github.verdict.verdict_line import decode, encode
+from tests.each import each
 from tests.github.conftest import ADDRESS
 from tests.github.text import calm
 from tests.paths import ROOT
@@ -197,7 +198,7 @@ FIRST = ("pulls", 0)
 FINDING = (*FIRST, "findings", 0)
 
 
-@pytest.mark.parametrize(
+@each(
     ("apply", "message"),
     [
         (

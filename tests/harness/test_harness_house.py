@@ -5,8 +5,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
+from tests.each import each
 from tests.harness.support import REPOSITORY, Harness
 
 PACKAGE = REPOSITORY / "reference_harness"
@@ -23,7 +22,7 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+@each("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_stands_alone(path: Path) -> None:
     assert "geneb_ci" not in imported(path)
 

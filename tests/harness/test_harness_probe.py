@@ -190,6 +190,7 @@ def test_one_process_alone_uses_an_accelerator(
         "probe_device": "cuda",
         "jobs": None,
         "engine": "local",
+        "embedders": None,
         "fail_fast": False,
     }
     options |= given
@@ -201,6 +202,7 @@ def test_one_process_alone_uses_an_accelerator(
     assert (device.name, device.accelerator) == ("cuda", True)
     made = mock.Mock()
     monkeypatch.setattr(command, "LocalEngine", made)
+    monkeypatch.setattr(command, "Here", mock.Mock())
     command._engine(options, mock.Mock(), None, mock.Mock(), device)
     assert made.call_args.args[1] == 1
 

@@ -20,6 +20,7 @@ from reference_harness.formats.submission_terms import LARGEST, SMALL
 from reference_harness.receipt import rounding
 from reference_harness.receipt.rounding import WidenedEmbeddings, rounded, widened
 from reference_harness.receipt.scoring import DigestPairs, unequal_embeddings
+from tests.each import each
 from tests.harness.support import COMMAND_SECONDS, Harness
 
 VECTOR = "ec627aacc4f7aaae01b58dc67db233af66888a5cc8c51a61582cd67e15b95364"
@@ -46,7 +47,7 @@ def test_the_published_vector() -> None:
     assert merkle.Tree(leaves).root().hex() == VECTOR
 
 
-@pytest.mark.parametrize("size", range(1, 71))
+@each("size", range(1, 71))
 def test_trees_of_every_small_size(size: int) -> None:
     leaves = [hashlib.sha256(bytes([i])).digest() for i in range(size)]
     assert merkle.Tree(leaves).root() == root_by_recursion(leaves)

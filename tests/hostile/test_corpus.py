@@ -9,6 +9,7 @@ from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.submission.peers import results_digest
+from tests.each import each
 from tests.hostile import corpus
 from tests.hostile.text import MARK, Members, Place, Raw, unmarked, written
 
@@ -67,13 +68,13 @@ def agree(name: str, found: tuple[Finding, ...], newline: str) -> None:
     assert bool(errors) == name.startswith("reject/")
 
 
-@pytest.mark.parametrize("name", sorted(corpus.BY_FILE))
+@each("name", sorted(corpus.BY_FILE))
 def test_each_input_has_the_findings_of_its_case(hostile_folder, name):
     agree(name, findings(hostile_folder / "lf" / name), "\n")
 
 
-@pytest.mark.parametrize("layout", ["crlf", "minified"])
-@pytest.mark.parametrize("name", corpus.TEXTS)
+@each("layout", ["crlf", "minified"])
+@each("name", corpus.TEXTS)
 def test_layout_of_the_text_changes_the_place_and_nothing_else(hostile_folder, name, layout):
     agree(name, findings(hostile_folder / layout / name), corpus.LAYOUTS[layout])
 

@@ -11,6 +11,7 @@ from geneb_ci.cli.main import OLD_NAMES, SECTIONS, main
 from geneb_ci.cli.main import cli as toolkit
 from reference_harness.cli import cli as harness
 from reference_harness.formats.layered_help import WHOLE_HELP
+from tests.each import each
 
 
 def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
@@ -38,7 +39,7 @@ def test_the_commands_of_both_programs_are_found():
     assert {"geneb-ci audit plan", "geneb-ci data push", "geneb-harness data pull"} <= set(COMMANDS)
 
 
-@pytest.mark.parametrize("path", COMMANDS)
+@each("path", COMMANDS)
 def test_every_option_has_a_help_text(path):
     command = COMMANDS[path]
     options = [one for one in command.params if isinstance(one, click.Option)]
@@ -46,7 +47,7 @@ def test_every_option_has_a_help_text(path):
     assert (bool(command.help), lacking) == (True, [])
 
 
-@pytest.mark.parametrize("path", COMMANDS)
+@each("path", COMMANDS)
 def test_every_help_fits_eighty_columns(path):
     shown = help_of(COMMANDS[path], path, whole=True)
     assert [line for line in shown if cell_len(line) > 80] == []
@@ -60,7 +61,7 @@ LISTED = [*(path for path in COMMANDS if path.startswith("geneb-ci")), "geneb-ha
 """`geneb-ci run` is a command of the harness."""
 
 
-@pytest.mark.parametrize("path", LISTED)
+@each("path", LISTED)
 def test_help_lists_few_options_and_help_all_the_rest(path):
     """Beside `--help` itself, and `--help-all`, which a command has that leaves some out."""
     command = COMMANDS[path]

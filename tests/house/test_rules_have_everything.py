@@ -10,6 +10,7 @@ from geneb_ci.check.registry import ALL, FAMILIES, RULES, select
 from geneb_ci.check.rule import AnyRule
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Severity
+from tests.each import each
 from tests.house.tracked import python_files
 from tests.paths import ROOT
 from tests.rules.fixtures import FAMILIES as FIXTURES
@@ -55,7 +56,7 @@ def test_rules_of_a_family_stand_together():
     assert families == [name for family in FAMILIES for name in families if name == family]
 
 
-@pytest.mark.parametrize("rule", ALL, ids=IDS)
+@each("rule", ALL, ids=IDS)
 def test_a_rule_has_its_texts(rule):
     assert registry.rule_of(rule.id) is rule
     assert isinstance(rule.severity, Severity)
@@ -70,7 +71,7 @@ def test_a_rule_has_its_texts(rule):
     assert len({rule.what, rule.why, rule.fix}) == 3
 
 
-@pytest.mark.parametrize("rule", ALL, ids=IDS)
+@each("rule", ALL, ids=IDS)
 def test_a_rule_has_its_fixtures_in_the_table_of_its_family(rule):
     pair = FIXTURES.get(rule.family, {}).get(rule.id)
     assert pair, lacking(rule)

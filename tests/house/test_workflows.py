@@ -6,6 +6,7 @@ import pytest
 
 from geneb_ci.github.settings.check_files import OWN_WORKFLOWS
 from geneb_ci.publish.git import CODE, INPUTS
+from tests.each import each
 from tests.house.workflow_file import FOLDER as WORKFLOWS
 from tests.house.workflow_file import Workflow, read, rights, runs, shipped_workflows, steps
 from tests.house.workflow_rules import (
@@ -91,8 +92,8 @@ def test_the_privileged_ones_are_known():
     }
 
 
-@pytest.mark.parametrize("workflow", SHIPPED, ids=lambda workflow: workflow.name)
-@pytest.mark.parametrize("rule", RULES, ids=RULE_NAMES)
+@each("workflow", SHIPPED, ids=lambda workflow: workflow.name)
+@each("rule", RULES, ids=RULE_NAMES)
 def test_no_workflow_breaks(rule: Rule, workflow: Workflow):
     assert list(rule(workflow)) == []
 

@@ -16,6 +16,7 @@ from geneb_ci.models.entry import WeightsSource, addresses, parse_entry
 from geneb_ci.models.registry import ModelRegistry
 from reference_harness.extractors.options import parse
 from reference_harness.keywords import values
+from tests.each import each
 from tests.paths import ROOT
 from tools.generated_pages import in_short
 
@@ -31,7 +32,7 @@ def test_every_public_row_has_an_entry():
     assert set(PUBLIC) <= set(REGISTRY)
 
 
-@pytest.mark.parametrize("model_id", PUBLIC)
+@each("model_id", PUBLIC)
 def test_the_entry_of_a_public_row_is_whole(model_id):
     found = REGISTRY.entry(model_id)
     assert found is not None
@@ -140,7 +141,7 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", NO_ENTRY)
+@each("name", NO_ENTRY)
 def test_what_is_no_entry(name):
     text, message = NO_ENTRY[name]
     raw = text if isinstance(text, bytes) else text.encode()
@@ -238,7 +239,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert "broken.toml: schema_version: Field required" in said("verify", code=11)
 
 
-@pytest.mark.parametrize("model_id", PUBLIC)
+@each("model_id", PUBLIC)
 def test_the_general_extractor_knows_every_option_of_an_entry(model_id):
     found = REGISTRY.entry(model_id)
     assert found is not None
@@ -291,7 +292,7 @@ def test_the_table_says_of_every_model_what_was_exercised_and_what_not():
         assert comma + open_, f"{model_id}: what was not"
 
 
-@pytest.mark.parametrize("model_id", PUBLIC)
+@each("model_id", PUBLIC)
 def test_the_lock_of_an_entry_is_the_one_beside_it(model_id):
     found = REGISTRY.entry(model_id)
     assert found is not None
@@ -306,7 +307,7 @@ HARNESS_HAS = {"numpy", "torch"}
 """Packages that no lock has: the harness brings them."""
 
 
-@pytest.mark.parametrize("model_id", PUBLIC)
+@each("model_id", PUBLIC)
 def test_an_environment_has_what_the_model_was_loaded_with(model_id):
     """The code of DNABERT imports einops, which neither transformers nor the harness brings."""
     found = REGISTRY.entry(model_id)

@@ -17,6 +17,7 @@ from geneb_ci.models.lint import (
     unknowns,
 )
 from geneb_ci.models.registry import ModelRegistry
+from tests.each import each
 from tests.paths import ROOT, SUBMISSIONS
 
 REGISTRY = ModelRegistry(find_layout(ROOT))
@@ -63,7 +64,7 @@ CONTRADICTIONS: dict[str, tuple[tuple[str, dict[str, Any]], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", CONTRADICTIONS)
+@each("name", CONTRADICTIONS)
 def test_a_contradiction_inside_an_entry_is_named(name):
     (model_id, parts), text = CONTRADICTIONS[name]
     assert text in "; ".join(contradictions(changed(model_id, **parts)))

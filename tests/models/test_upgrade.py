@@ -21,6 +21,7 @@ from geneb_ci.submission.document import Document, downgraded, parse_document, u
 from geneb_ci.submission.schema_engine import check_by_schema
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.submission import SubmissionByEntry
+from tests.each import each
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
 ROWS = sorted(SUBMISSIONS.glob("*.json"))
@@ -42,7 +43,7 @@ def without(value: Any) -> Any:
     return kept | {"schema_version": "1.0"}
 
 
-@pytest.mark.parametrize("path", ROWS, ids=lambda path: path.stem)
+@each("path", ROWS, ids=lambda path: path.stem)
 def test_a_public_row_is_upgraded_losslessly(path: Path) -> None:
     old, raw = by_entry(path)
     new = parse_document(raw, path, path.name)

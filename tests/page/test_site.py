@@ -20,6 +20,7 @@ from geneb_ci.models.entry import (
 from reference_harness.extractors.options import parse
 from reference_harness.keywords import values as harness_values
 from tests.board.board import attributes, entries
+from tests.each import each
 from tests.gate import gated
 from tests.page.axe import violations
 from tests.page.boards import EVENT, values
@@ -198,7 +199,7 @@ def test_each_mark_stands_on_its_row_everywhere_and_leads_to_what_it_means(pages
     assert len(listed) == 10
 
 
-@pytest.mark.parametrize("text", MARKUP, ids=ascii)
+@each("text", MARKUP, ids=ascii)
 def test_a_citation_has_its_braces_in_pairs(text):
     made = citation("x", text, "models/x.html", public_site()).bibtex
     bare = re.sub(r"\\[{}&%$#_]", "", made)
@@ -247,7 +248,7 @@ def test_the_badge_has_level_and_rank_range(folder):
     assert "of 41</title>" in badge
 
 
-@pytest.mark.parametrize("model", sorted(attributes()))
+@each("model", sorted(attributes()))
 def test_the_snippet_is_python_with_options_that_the_harness_takes(model):
     known = public_site().model_entry(model)
     assert isinstance(known, ModelEntry)

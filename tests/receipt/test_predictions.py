@@ -30,6 +30,7 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import PredictionsFile, SubmissionV12
 from reference_harness.receipt import predictions as harness
 from tests import forked
+from tests.each import each
 from tests.harness.support import Harness
 from tests.paths import ROOT
 
@@ -217,7 +218,7 @@ MALFORMED: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("member", MALFORMED)
+@each("member", MALFORMED)
 def test_hostile_bytes_are_refused_by_name(raw: bytes, member: str) -> None:
     with pytest.raises(PredictionsRefused) as refused:
         decode(MALFORMED[member](raw), MINI)

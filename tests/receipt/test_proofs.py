@@ -2,18 +2,18 @@
 
 import hashlib
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_harness.formats.merkle import EmbeddingTree, inclusion_proof, root_by, root_of
+from tests.each import each
 
 
 def leaves(size: int) -> list[bytes]:
     return [hashlib.sha256(bytes([i])).digest() for i in range(size)]
 
 
-@pytest.mark.parametrize("size", range(1, 71))
+@each("size", range(1, 71))
 def test_every_row_of_a_tree_is_proved(size: int) -> None:
     found = leaves(size)
     made = EmbeddingTree(found)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.each import each
 from tools.rehearse.expressions import (
     ExpressionError,
     StrictContext,
@@ -25,7 +26,7 @@ CONTEXTS = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "value"),
     [
         ("github.ref == 'refs/heads/main'", True),

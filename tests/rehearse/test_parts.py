@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.each import each
 from tests.house.workflow_file import Workflow
 from tools.rehearse import shell
 from tools.rehearse.environments import CURRENT_INTERPRETER, Environments
@@ -18,7 +19,7 @@ def event(name: str, **facts) -> Event:
     return Event(name, "refs/heads/main", "0" * 40, **facts)
 
 
-@pytest.mark.parametrize(
+@each(
     ("on", "happened", "expected"),
     [
         ("push", event("push"), True),

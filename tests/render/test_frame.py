@@ -1,15 +1,15 @@
 """A code frame: the caret stands under its character, whatever the characters' widths."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from geneb_ci.render.text import _plain_window, _window, frame
+from tests.each import each
 from tests.render.hostile import texts
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "at", "width", "is_cut", "line", "caret"),
     [
         ('"MCC":1.7', 6, 40, False, '"MCC":1.7', 6),

@@ -3,6 +3,7 @@
 import pytest
 
 from geneb_ci.check.interface import PARSED_BYTES_MAX, interface_fault
+from tests.each import each
 
 CALLABLE = {
     "the usual one": "class Own:\n def extract_embeddings(self, sequences, batch_size=1): ...",
@@ -49,7 +50,7 @@ UNCALLABLE = {
 }
 
 
-@pytest.mark.parametrize("name", CALLABLE)
+@each("name", CALLABLE)
 @pytest.mark.filterwarnings("error")
 def test_an_extractor_that_may_be_callable_has_no_fault(name):
     assert interface_fault(CALLABLE[name].encode(), "Own") is None

@@ -3,6 +3,7 @@
 import pytest
 
 from geneb_ci.submission.placeholders import placeholder_in, placeholder_name
+from tests.each import each
 from tests.rules.deltas import card_with, put, v10, v11
 from tests.rules.place import found
 
@@ -60,7 +61,7 @@ CARDS = {
 }
 
 
-@pytest.mark.parametrize("text", CARDS)
+@each("text", CARDS)
 def test_a_placeholder_of_a_card(text):
     assert placeholder_in(text) == CARDS[text]
     rows = found(v10(card_text=card_with("BERT encoder", text)))

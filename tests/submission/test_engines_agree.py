@@ -15,6 +15,7 @@ from geneb_ci.submission.schema_engine import check_by_schema
 from geneb_ci.submission.structure import check_structure
 from geneb_ci.submission.tokens import UNUSABLE
 from tests.conftest import document_v11
+from tests.each import each
 from tests.examples import examples
 from tests.hostile import corpus
 from tests.paths import ROOT, SUBMISSIONS
@@ -151,7 +152,7 @@ def test_the_published_schema_is_one(version):
     Draft202012Validator.check_schema(SCHEMAS[version])
 
 
-@pytest.mark.parametrize("path", sorted(SUBMISSIONS.glob("*.json")), ids=lambda path: path.stem)
+@each("path", sorted(SUBMISSIONS.glob("*.json")), ids=lambda path: path.stem)
 def test_the_published_schema_accepts_every_public_submission(path):
     assert (
         list(Draft202012Validator(SCHEMAS["1.0"]).iter_errors(json.loads(path.read_bytes()))) == []
@@ -184,7 +185,7 @@ def hostile_folder(tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize("name", sorted(corpus.REJECT))
+@each("name", sorted(corpus.REJECT))
 def test_both_engines_give_the_same_findings_on_the_hostile_corpus(hostile_folder, name):
     path = hostile_folder / "lf" / name
     first, second = Checker(RULES).check(path), Checker(RULES, check_by_schema).check(path)

@@ -10,6 +10,7 @@ from geneb_ci.submission.document import quick_value
 from geneb_ci.submission.reading import decode
 from geneb_ci.submission.scanner import DEPTH_MAX, NUMBERS_MAX, VALUES_MAX, scan
 from geneb_ci.submission.tokens import UNUSABLE
+from tests.each import each
 from tests.hostile import corpus
 from tests.small import small, small_v11
 from tests.submission.test_scanner import SETTINGS, VALUES
@@ -30,7 +31,7 @@ def alike(text: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", sorted(INPUTS))
+@each("name", sorted(INPUTS))
 def test_hostile_inputs_are_read_as_the_scanner_reads_them(name):
     text, readable, _ = decode(INPUTS[name])
     if readable:

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reference_harness.formats.files import DEPTH_MAX, read_json
+from tests.each import each
 from tests.hostile import corpus
 from tests.submission.test_quick import PIECES
 from tests.submission.test_scanner import SETTINGS, VALUES
@@ -27,7 +28,7 @@ def alike(raw: bytes) -> None:
         assert repr(read_json(raw)) == expected
 
 
-@pytest.mark.parametrize("name", sorted(INPUTS))
+@each("name", sorted(INPUTS))
 def test_hostile_inputs_are_read_alike(name):
     alike(INPUTS[name])
 

@@ -15,6 +15,7 @@ from geneb_ci.cli.main import main
 from geneb_ci.github import errors
 from tests import forked
 from tests.audit import unboxed
+from tests.each import each
 from tests.init.conftest import IMPATIENT, identity, servers
 from tests.packaging.wheel import installed
 from tests.paths import IMPORTABLE, ROOT, SUBMISSIONS, outside_rows
@@ -122,7 +123,7 @@ def test_a_page_shows_what_its_commands_print(name, tmp_path, identity):
     play(Session(tmp_path, clean(identity)), name)
 
 
-@pytest.mark.parametrize("name", PAGES)
+@each("name", PAGES)
 def test_each_block_is_run_or_says_why_not(name):
     """A test that a reason names exists; what is no command and no Python is data."""
     for block in blocks(outside_rows(name).read_text(encoding="utf-8")):

@@ -303,12 +303,12 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
 
 
 def column_author(key: str) -> Author:
-    """Return who states a column of the board. Raises KeyError for one that is in no group."""
+    """Return who states a column of the board. Raise KeyError if it is in no group of fields."""
     path = f"page/models/*/{key}"
     for group in FIELD_GROUPS:
         if any(form == path or form.startswith(f"{path}/") for form in group.fields):
             return group.author
-    raise KeyError(key)
+    raise KeyError(f"the column {key} is in no group of FIELD_GROUPS in {__name__}: add its key")
 
 
 class Statement(NamedTuple):

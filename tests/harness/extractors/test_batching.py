@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from reference_harness import batching
 from tests.harness.support import padded_tokens
 
+FIVE = (batching.RowLimit(batching.EXACT_ALONE, 5),)
 LENGTHS = st.lists(st.integers(0, 300), max_size=60)
 
 
@@ -15,7 +16,7 @@ LENGTHS = st.lists(st.integers(0, 300), max_size=60)
 def test_every_row_is_in_one_batch(lengths, budget):
     for batches in (
         batching.token_budget(lengths, budget),
-        batching.exact_length(lengths, budget, rows=5),
+        batching.exact_length(lengths, budget, FIVE),
         batching.file_order(len(lengths), budget),
     ):
         rows = np.concatenate([np.empty(0, dtype=np.int64), *batches])
@@ -26,7 +27,7 @@ def test_every_row_is_in_one_batch(lengths, budget):
 def test_a_batch_of_several_rows_keeps_to_the_budget(lengths, budget):
     for batches in (
         batching.token_budget(lengths, budget),
-        batching.exact_length(lengths, budget, rows=5),
+        batching.exact_length(lengths, budget, FIVE),
     ):
         for batch in batches:
             assert len(batch) == 1 or max(lengths[i] for i in batch) * len(batch) <= budget
@@ -34,9 +35,18 @@ def test_a_batch_of_several_rows_keeps_to_the_budget(lengths, budget):
 
 @given(LENGTHS)
 def test_exact_batches_hold_one_length(lengths):
-    for batch in batching.exact_length(lengths, rows=5):
+    for batch in batching.exact_length(lengths, limits=FIVE):
         assert len({lengths[i] for i in batch}) == 1
         assert len(batch) <= (1 if lengths[batch[0]] < batching.EXACT_ALONE else 5)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "rows"), [(1, 1), (15, 1), (16, 4), (17, 2), (32, 2), (40, 2), (64, 8), (999, 8)]
+)
+def test_between_two_measured_lengths_both_limits_hold(tokens, rows):
+    limits = [batching.RowLimit(16, 4), batching.RowLimit(32, 2), batching.RowLimit(64, 8)]
+    assert batching.rows_at(limits, tokens) == rows
+    assert batching.rows_at([], tokens) == 1
 
 
 def test_the_longest_come_first_and_ties_keep_their_order():
@@ -49,7 +59,7 @@ def test_the_longest_come_first_and_ties_keep_their_order():
     "call",
     [
         lambda: batching.token_budget([1], 0),
-        lambda: batching.exact_length([1], 5, rows=0),
+        lambda: batching.exact_length([1], 5, [batching.RowLimit(1, 0)]),
         lambda: batching.file_order(3, 0),
     ],
 )

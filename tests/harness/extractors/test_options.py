@@ -6,6 +6,7 @@ from reference_harness.extractors.base import ExtractorError
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.extractors.options import CHOICES, Options, parse
 from reference_harness.keywords import texts, values
+from tests.each import each
 
 KMERS = {"tokenizer": "kmers", "vocabulary": "A,C", "k": 1}
 CHARACTERS = {"tokenizer": "characters", "vocabulary": "A,C"}
@@ -43,7 +44,7 @@ def test_the_words_of_a_command_line_become_options():
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "message"),
     [
         ({"poling": "mean"}, "no option 'poling' of the extractor huggingface; did you mean pooli"),
@@ -114,7 +115,7 @@ def test_a_class_that_does_not_exist_is_refused_before_anything_is_read(given, m
         HuggingFaceExtractor("no folder at all", **given, trust_remote_code=True)
 
 
-@pytest.mark.parametrize("name", sorted(CHOICES))
+@each("name", sorted(CHOICES))
 def test_a_word_that_is_not_listed_is_refused_with_those_that_are(name):
     with pytest.raises(ExtractorError) as refused:
         parse({name: "Mean "})

@@ -33,6 +33,7 @@ from geneb_ci.statistics.metrics import (
     is_unrounded,
 )
 from reference_harness import metrics
+from tests.each import each
 from tests.examples import examples
 from tests.statistics.arithmetic.draw import Drawn, read, tables
 
@@ -110,8 +111,8 @@ def test_the_recovered_set_always_holds_the_true_table(decimals, drawn: Drawn):
     assert held
 
 
-@pytest.mark.parametrize("classes", [Classes(1, 1), Classes(1, 9), Classes(6, 6), Classes(5, 12)])
-@pytest.mark.parametrize("decimals", PRECISIONS)
+@each("classes", [Classes(1, 1), Classes(1, 9), Classes(6, 6), Classes(5, 12)])
+@each("decimals", PRECISIONS)
 def test_the_recovered_set_is_that_of_a_search_through_all_tables(classes, decimals):
     everything = {one: scores_of(one) for one in all_tables(classes)}
     for one, triple in everything.items():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
 from geneb_ci.statistics.mean_triples import Hull, Plane, hull_of, outside
 from geneb_ci.statistics.metrics import EXACT, ReportedTriple, Triple
+from tests.each import each
 from tests.examples import examples
 from tests.statistics.arithmetic.draw import classes, part, read
 
@@ -104,8 +105,8 @@ def test_the_limits_of_a_refusal_are_where_refusals_begin(sizes):
             )
 
 
-@pytest.mark.parametrize("width", [EXACT, 1e-4])
-@pytest.mark.parametrize("sizes", [*SMALL, Classes(60, 85), Classes(4540, 22_703)])
+@each("width", [EXACT, 1e-4])
+@each("sizes", [*SMALL, Classes(60, 85), Classes(4540, 22_703)])
 def test_the_least_f1_is_that_of_means_of_three_tables(sizes, width):
     """Nothing right, one class predicted, all right; accuracy and F1 may be off by a width each."""
     small, large = sizes

@@ -15,6 +15,7 @@ from geneb_ci.common.finding import Severity
 from geneb_ci.statistics.binary import acc_limits, count
 from geneb_ci.statistics.metrics import EXACT
 from geneb_ci.submission.peers import peers_of
+from tests.each import each
 from tests.paths import SUBMISSIONS
 
 BENCHMARK = shipped_benchmark()
@@ -88,7 +89,7 @@ def test_a_public_row_has_no_finding_however_it_is_printed(row, decimals):
         assert ERROR not in heard(context(version), FAMILY)
 
 
-@pytest.mark.parametrize("attack", attacks().items(), ids=lambda item: " ".join(item[0]))
+@each("attack", attacks().items(), ids=lambda item: " ".join(item[0]))
 def test_every_attack_changes_a_row(attack):
     _, make = attack
     rng = random.Random(1)

@@ -1,0 +1,222 @@
+"""Several embedders on one machine: the record of one, whatever dies on the way."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reference_harness import mini
+from reference_harness.cache import Cache
+from reference_harness.claims import distinct
+from reference_harness.embed import Batching
+from reference_harness.embedder import EmbedderSpec, EmbedJob, EmbedResult
+from reference_harness.engine import ATTEMPTS, Notice
+from reference_harness.engine.devices import VISIBLE, OnDevices, devices_of
+from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError
+from tests.harness.support import Harness, timeless
+
+MINE = """
+import os, signal, time
+from pathlib import Path
+import numpy as np
+import reference_harness.cache
+from .base import BaseEmbeddingExtractor
+
+reference_harness.cache.FLUSH_SECONDS = 0
+HERE = Path(__file__).parent
+
+class Mine(BaseEmbeddingExtractor):
+    layer, pooling, max_length, truncation, dtype = "none", "mean", None, "none", "float32"
+    source = {"kind": "none", "location": "", "revision": None, "weights": {}}
+
+    def __init__(self, name_model="", device="cpu"):
+        self.broken = False
+        loaded = len(list(HERE.glob("loaded-*")))
+        (HERE / f"loaded-{os.getpid()}").touch()
+        if (HERE / f"refuse-{loaded}").exists():
+            raise ValueError("out of order")
+        if (HERE / f"other-{loaded}").exists():
+            self.dtype = "float16"
+
+    def extract_embeddings(self, sequences, batch_size=8):
+        with (HERE / f"asked-{os.getpid()}").open("a") as stream:
+            stream.writelines(s + "\\n" for s in sequences)
+        if len(sequences) > 1:
+            time.sleep(0.05)
+            for name in ("kill", "break"):
+                try:
+                    (HERE / name).rename(HERE / f"{name}-{os.getpid()}")
+                except OSError:
+                    continue
+                if name == "kill":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                self.broken = True
+        if self.broken or (HERE / "always").exists() and len(sequences) > 1:
+            self.broken = True
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+        return np.array([[s.count(c) / len(s) for c in "ACGT"] for s in sequences], "float32")
+"""
+TASKS = ("mini_mouse", "mini_tf", "mini_phage", "mini_splice")
+RUN = (
+    "run", "--extractor", "mine.py:Mine", "--tasks", ",".join(TASKS), "--regimes", "1shot",
+    "--limit", 60, "--jobs", 1, "--token-budget", 700,
+)  # fmt: skip
+STOP_SECONDS = 90
+
+
+def spec_of(folder: Path) -> EmbedderSpec:
+    (folder / "mine.py").write_text(MINE)
+    return EmbedderSpec(
+        extractor=f"{folder}/mine.py:Mine", name_model="", device="cpu", keywords={},
+        batching=Batching(token_budget=700), measured=False,
+    )  # fmt: skip
+
+
+def embedded(folder: Path, count: int = 2) -> Iterator[EmbedResult | Notice]:
+    """Embed four tasks on so many devices, and yield what comes; then compare with one device."""
+    spec = spec_of(folder)
+    tasks = {name: list(distinct(mini.load(name).head(30)).items()) for name in TASKS}
+    progress: list[int] = []
+    devices = OnDevices(spec, count)
+    try:
+        for name, named in tasks.items():
+            sequences = [sequence for _, sequence in named]
+            job = EmbedJob(name, sequences, folder / "many", {})
+            devices.embed(job, lambda sequences, _: progress.append(sequences))
+        until = time.monotonic() + STOP_SECONDS
+        while devices.open and time.monotonic() < until:
+            yield from devices.results()
+            time.sleep(0.01)
+    except BaseException as error:
+        devices.close(error)
+        raise
+    devices.close(None)
+    assert not devices.open
+    one = spec.load()
+    for name, named in tasks.items():
+        list(one.embed(EmbedJob(name, [sequence for _, sequence in named], folder / "one", {})))
+        digests = [digest for digest, _ in named]
+        found = [Cache(folder / place, {}).read(digests).tobytes() for place in ("one", "many")]
+        assert found[0] == found[1]
+    assert sum(progress) >= sum(map(len, tasks.values()))
+
+
+def pids(folder: Path, name: str) -> set[int]:
+    return {int(one.name.rpartition("-")[2]) for one in folder.glob(f"{name}-*")} - {os.getpid()}
+
+
+@pytest.mark.nightly  # the test below asserts the same where a process is killed
+def test_each_task_is_embedded_once_and_has_the_bytes_of_one_device(tmp_path):
+    results = list(embedded(tmp_path))
+    assert all(isinstance(one, EmbedResult) and not one.failure for one in results)
+    assert sorted(one.task_id for one in results if isinstance(one, EmbedResult)) == sorted(TASKS)
+    assert len(pids(tmp_path, "asked")) == 2
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("kill", "its process was killed, probably out of memory"),
+        pytest.param(
+            "break",
+            "the extractor Mine failed: RuntimeError: CUDA error: an illegal memory access",
+            marks=pytest.mark.nightly,
+        ),
+    ],
+)
+def test_what_a_lost_process_had_goes_on_in_another_and_its_device_is_named(tmp_path, what, why):
+    (tmp_path / what).touch()
+    results = list(embedded(tmp_path))
+    (notice,) = [one.line for one in results if isinstance(one, Notice)]
+    assert any(f": embedder {n}: " in notice for n in (1, 2))
+    assert why in notice
+    assert notice.endswith("; it goes on in another process")
+    assert sorted(one.task_id for one in results if isinstance(one, EmbedResult)) == sorted(TASKS)
+    assert not any(one.failure for one in results if isinstance(one, EmbedResult))
+    assert len(pids(tmp_path, "loaded")) == 3
+
+
+@pytest.mark.nightly  # six processes
+def test_devices_that_always_fail_are_left_one_by_one(tmp_path):
+    (tmp_path / "always").touch()
+    results: list[EmbedResult | Notice] = []
+    with pytest.raises(WorkerDiedError, match=r"^embedder [12]: .*: no embedder is left"):
+        results.extend(one for one in embedded(tmp_path))
+    dead = [one for one in pids(tmp_path, "loaded") if Path(f"/proc/{one}").exists()]
+    assert not dead
+    assert len(pids(tmp_path, "loaded")) <= 2 * ATTEMPTS
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        pytest.param("refuse-0", "^embedder 1: .*out of order", marks=pytest.mark.nightly),
+        ("refuse-1", "^embedder 2: .*out of order"),
+        pytest.param(
+            "other-1",
+            "^embedder 2 is not like embedder 1: its description differ",
+            marks=pytest.mark.nightly,
+        ),
+    ],
+)
+def test_a_device_that_cannot_load_the_model_as_the_first_is_named(tmp_path, what, said):
+    (tmp_path / what).touch()
+    with pytest.raises(EmbeddingError, match=said):
+        OnDevices(spec_of(tmp_path), 2)
+    assert not [one for one in pids(tmp_path, "loaded") if Path(f"/proc/{one}").exists()]
+
+
+@pytest.mark.parametrize(
+    ("device", "visible", "expected"),
+    [
+        ("cpu", None, [("embedder 1", {}), ("embedder 2", {})]),
+        ("cuda", None, [("GPU 0", {VISIBLE: "0"}), ("GPU 1", {VISIBLE: "1"})]),
+        ("cuda", "3,5,6", [("GPU 3", {VISIBLE: "3"}), ("GPU 5", {VISIBLE: "5"})]),
+        ("cuda", "4", "--embedders 2: CUDA_VISIBLE_DEVICES has 1 GPU: name one for each"),
+        ("cuda:1", None, "--embedders 2 --device cuda:1: expected cpu, or cuda: each has its own"),
+    ],
+)
+def test_each_process_sees_one_gpu(monkeypatch, device, visible, expected):
+    monkeypatch.delenv(VISIBLE, raising=False)
+    if visible is not None:
+        monkeypatch.setenv(VISIBLE, visible)
+    if isinstance(expected, list):
+        assert devices_of(device, 2) == expected
+        return
+    with pytest.raises(OptionError, match=expected):
+        devices_of(device, 2)
+
+
+def record(folder: Path, name: str) -> Any:
+    return timeless(json.loads((folder / name).read_text()))
+
+
+@pytest.mark.nightly  # four runs of the command
+def test_a_run_that_is_killed_goes_on_with_other_embedders_and_has_the_record_of_one(
+    harness: Harness,
+):
+    (harness.folder / "mine.py").write_text(MINE)
+    done = harness(*RUN, "--output", "one.json", "--cache", "one")
+    assert done.returncode == 0, done.stderr
+    several = (*RUN, "--output", "many.json", "--cache", "many")
+    started = harness.start(*several, "--embedders", 3)
+    until = time.monotonic() + STOP_SECONDS
+    while time.monotonic() < until and len(pids(harness.folder, "asked")) < 4:
+        time.sleep(0.01)
+    os.killpg(started.pid, signal.SIGKILL)
+    started.communicate(STOP_SECONDS)
+    done = harness(*several, "--embedders", 2, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert "embedders: embedder 1, embedder 2" in done.stderr
+    one, many = (record(harness.folder, name) for name in ("one.json", "many.json"))
+    for task in (*one["tasks"].values(), *many["tasks"].values()):
+        task.pop("embedded_now")  # what the killed run had saved
+        task.pop("embedded_letters", None)
+    assert many.pop("resumed") in (True, False)
+    one.pop("resumed")
+    assert one == many
