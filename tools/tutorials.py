@@ -40,7 +40,7 @@ class Played(NamedTuple):
     commands: int
     install: float
     """Seconds."""
-    rest: float
+    after_install: float
     processor: float
     """Seconds of all processes together."""
 
@@ -64,7 +64,7 @@ def main() -> int:
                 return 1
             print(
                 f"{page}: {played.commands} commands; install {played.install:.0f} s, the rest "
-                f"{played.rest:.0f} s; {played.processor:.0f} processor seconds",
+                f"{played.after_install:.0f} s; {played.processor:.0f} processor seconds",
                 flush=True,
             )
             if played.commands > COMMANDS_MAX[page] or played.processor > SECONDS_MAX:

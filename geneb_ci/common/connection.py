@@ -133,7 +133,7 @@ class _CheckedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
     ) -> http.client.HTTPResponse:
         by_proxy = getattr(req, "by_proxy", False)
         if by_proxy:
-            self._reach.own = False  # nobody here sees where a proxy leads
+            self._reach.may_be_local = False  # nobody here sees where a proxy leads
 
         def connection(host: str, **options: Any) -> http.client.HTTPConnection:
             new = kind(host, **options)

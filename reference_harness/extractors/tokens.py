@@ -106,7 +106,7 @@ class Encoder:
         """Whether we cut, and not the tokenizer: it cuts a prefix off, or has no windows."""
         if self.max_length is None or self.truncation == "none":
             return False
-        if self.tokens.own:
+        if self.tokens.is_own:
             return True
         windows = self.truncation == "windows"
         by_hand = windows and (not self.tokens.is_fast or self.full_last)

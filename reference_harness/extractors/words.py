@@ -47,9 +47,9 @@ class WordTokenizer:
             if word in self.vocabulary and (not short or self.rest in ("shorter", "end")):
                 yield self.vocabulary[word]
             else:
-                yield from self._rest(word)
+                yield from self._partial_word(word)
 
-    def _rest(self, word: str) -> Iterator[int]:
+    def _partial_word(self, word: str) -> Iterator[int]:
         """Encode letters that are no whole word."""
         if self.rest == "drop":
             return

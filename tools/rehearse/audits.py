@@ -184,7 +184,7 @@ class Audits:
         self.forge.stamp = committed_at(FIRST)
         answer = json.dumps({"round": FIRST, "signature": ROUNDS[FIRST]})
         with relay(says(answer)) as (address, _):
-            self.world.given["GENEB_RELAY"] = address
+            self.world.machine_variables["GENEB_RELAY"] = address
             yield
         self.forge.stamp = ""
 

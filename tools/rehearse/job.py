@@ -155,7 +155,7 @@ class Job:
             }
         return {
             **passed,
-            **self.world.given,
+            **self.world.machine_variables,
             **variables,
             **identity,
             "CI": "true",

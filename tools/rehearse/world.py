@@ -67,7 +67,7 @@ class World:
     say: Callable[[Outcome], None]
     borrow: bool = False
     """Whether all jobs take the packages of this program instead of an install of their own."""
-    given: dict[str, str] = field(default_factory=dict)
+    machine_variables: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(
         default_factory=lambda: dict.fromkeys(AUDIT_VARIABLES, "") | {"HF_OIDC_RESOURCE": RESOURCE}
     )
@@ -232,7 +232,7 @@ def world(
                 say,
                 borrow,
             )
-            rehearsed.given = _machine_variables(hub)
+            rehearsed.machine_variables = _machine_variables(hub)
             yield rehearsed
     finally:
         hub.close()

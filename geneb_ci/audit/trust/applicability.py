@@ -49,7 +49,7 @@ class TrustInputs:
     """Model ids of which a record cannot be read, and its name: what it drew is not known."""
     history: History = field(default_factory=History)
     """The signed statements of the repository, and what each names."""
-    seen: SeenReceipts = field(default_factory=SeenReceipts)
+    receipt_notes: SeenReceipts = field(default_factory=SeenReceipts)
     """When published receipts were last there."""
     submissions_now: dict[str, SubmissionNow | None] = field(
         default_factory=dict, compare=False, repr=False
