@@ -142,8 +142,8 @@ def _located(
         raise ExtractorError(msg)
     if origins_text:
         repository, revision = origins[0]
-        where: dict[str, Any] = {"kind": "huggingface", "location": repository}
-        return LoadedModel(where | {"revision": revision, "weights": weights})
+        source: dict[str, Any] = {"kind": "huggingface", "location": repository}
+        return LoadedModel(source | {"revision": revision, "weights": weights})
     is_published = kind in {"huggingface", "url"}
     if not is_published or weights.keys() <= declared["weights"].keys():
         return LoadedModel(declared | {"weights": weights})
@@ -152,5 +152,5 @@ def _located(
         f"nothing shows that the weights of the folder {parent} are those of {claimed[0]}: the run "
         'names neither; declare their digests in "weights" of the source, or load them from the Hub'
     )
-    where = {"kind": "local", "location": parent, "revision": None}
-    return LoadedModel(where | {"weights": weights}, note)
+    source = {"kind": "local", "location": parent, "revision": None}
+    return LoadedModel(source | {"weights": weights}, note)

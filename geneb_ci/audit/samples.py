@@ -270,8 +270,8 @@ class EmbeddingSample:
             repository.inputs.benchmark,
         )
         near = near_roots(own_receipt, repository, self.others, say)
-        for why in near.values():
-            say(f"near {why}: its draws are made again here")
+        for model_text in near.values():
+            say(f"near {model_text}: its draws are made again here")
         return near
 
     def drawing(

@@ -134,8 +134,8 @@ def _make_app(answers: BoardAnswers, *, dry_run: bool) -> Exit:
 def _print_next_step(folder: Path, answers: BoardAnswers) -> None:
     """Print what is left to do, and the one command that comes next."""
     if is_changed(folder):
-        where = [] if folder == Path() else ["-C", str(folder)]
-        add, save = (["git", *where, verb] for verb in ("add", "commit"))
+        folder_words = [] if folder == Path() else ["-C", str(folder)]
+        add, save = (["git", *folder_words, verb] for verb in ("add", "commit"))
         echo(next_line(f"{shlex.join([*add, '--all'])} && {shlex.join(save)}"))
         return
     if not has_rows(folder):

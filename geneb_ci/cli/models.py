@@ -162,11 +162,11 @@ def show_command(model_id: str, format_: str, *, is_whole: bool) -> None:
         f"  {key.replace('_', ' ')}: {_value_text(value, key)}"
         for key, value in read_entry.entry.attributes.items()
     ]
-    where = addresses(read_entry.entry.weights) if read_entry.entry.weights else {}
+    address_by_file = addresses(read_entry.entry.weights) if read_entry.entry.weights else {}
     for part in ("published", "weights", "code", "run", "loading", "sources"):
         table = _summary(read_entry).get(part)
         if table:
-            lines += [f"{part}", *_lines(table, where)]
+            lines += [f"{part}", *_lines(table, address_by_file)]
     columns, points = row_width("-"), open_points(read_entry.entry)
     fact_lines = wrapped_text("\n".join(map(_visible_line, lines)), columns).splitlines()
     last = wrapped_text(f"open: {'; '.join(points) if points else 'nothing'}", columns).splitlines()
@@ -188,7 +188,7 @@ def _value_text(value: object, fact: str = "") -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def _lines(table: Mapping[str, Any], where: Mapping[str, str]) -> list[str]:
+def _lines(table: Mapping[str, Any], address_by_file: Mapping[str, str]) -> list[str]:
     """Return the lines of a part of an entry; files with their address."""
     lines = []
     for key, value in table.items():
@@ -196,8 +196,8 @@ def _lines(table: Mapping[str, Any], where: Mapping[str, str]) -> list[str]:
             lines += [f"  {key}"] if value else []
             for name, member in value.items():
                 lines.append(f"    {name}: {member}")
-                if key == "files" and name in where:
-                    lines.append(f"      {where[name]}")
+                if key == "files" and name in address_by_file:
+                    lines.append(f"      {address_by_file[name]}")
         elif isinstance(value, list):
             if value:
                 lines.append(f"  {key}: {', '.join(map(str, value))}")
@@ -446,9 +446,9 @@ def _by_entry(document: Document) -> str:
     new = parse_document(raw, document.path, document.name)
     faults = [*new.faults, *check_structure(new.value)[1]]
     if len(raw) > BYTES_MAX or faults:
-        why = faults[0].message if faults else f"the file would have {len(raw):,} bytes"
+        reason = faults[0].message if faults else f"the file would have {len(raw):,} bytes"
         raise UsageProblem(
-            f"the entry of {model_id} in the model registry fits in no submission: {why}",
+            f"the entry of {model_id} in the model registry fits in no submission: {reason}",
             f"correct {models.path(model_id)} (docs/maintainer/models.md), then upgrade the file",
         )
     return text

@@ -378,7 +378,7 @@ def _report(
     width = "unknown width" if model.width is None else f"width {model.width:,}"
     built_in = extractor.removeprefix("builtin:")
     options = own_facts.extractor_options(model) if built_in != extractor else {}
-    where = extractor_words(extractor, model.location, options)
+    extractor_options = extractor_words(extractor, model.location, options)
     facts = {
         "model_id": own_facts.model_id,
         "display": own_facts.display,
@@ -400,7 +400,8 @@ def _report(
         "when the extractor is checked, run the evaluation:",
         *command_lines(f"  {shlex.join(run)}", COMMAND_COLUMNS),
         *command_lines(
-            next_line(shlex.join(["geneb-harness", "extractors", "check", *where])), COMMAND_COLUMNS
+            next_line(shlex.join(["geneb-harness", "extractors", "check", *extractor_options])),
+            COMMAND_COLUMNS,
         ),
     ]
     columns = row_width("-")

@@ -128,10 +128,10 @@ def print_row(model: str) -> None:
     Raises UsageProblem where there never was such a row, and BrokenRecordError.
     """
     layout = find_layout(Path.cwd())
-    why = trust_evidence.level_reasons(model, layout)
+    reasons = trust_evidence.level_reasons(model, layout)
     history, no_history = _history()
     events = list(row_history(history, model, width(widest=PARAGRAPH)))
-    if why is None and not events:
+    if reasons is None and not events:
         present_models = (
             [path.stem for path in files_in(layout.submissions)] if layout.submissions else []
         )
@@ -140,7 +140,7 @@ def print_row(model: str) -> None:
             print_row(str(exact_id))
             return
         raise _unknown(model, layout, models)
-    first, *further_reasons = why or [_GONE]
+    first, *further_reasons = reasons or [_GONE]
     line = wrapped_text(f"{model}  {escape(first)}", row_width())
     click.echo(line.replace(model, click.style(model, bold=True), 1), nl=False)
     for line in further_reasons:

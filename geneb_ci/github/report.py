@@ -80,11 +80,11 @@ def report_health(github: GitHub, *, is_healthy: bool, run: str) -> str:
 
 
 def _text(github: GitHub, run: str) -> str:
-    where = f" Run: {run}" if run.startswith("https://") else ""
+    run_text = f" Run: {run}" if run.startswith("https://") else ""
     return (
         f"{HEALTH_MARK}\nThe daily check found that the Space differs from main, that a published "
         f"receipt is not there, or could not look, last at {github.wire.now:%Y-%m-%d %H:%M} "
-        f"UTC.{where}\n\n"
+        f"UTC.{run_text}\n\n"
         "`geneb-ci publish --verify` says what differs; `gh workflow run publish.yml` publishes "
         "main again. `geneb-ci receipt seen` names receipts that are lost; with `--write` it notes "
         "the day. This issue is closed by the first check that finds nothing.\n"

@@ -123,15 +123,15 @@ def computed_dtype(subject: Subject) -> str:
     rows = subject.embed(many_sequences())
     grid = _half_type(rows)
     computed = recorder.computed.most_common()
-    where = ", ".join(f"{count} in {name}" for name, count in computed)
+    module_counts = ", ".join(f"{count} in {name}" for name, count in computed)
     if declared == UNDECLARED:
-        seen_text = f"outputs of its layers: {where}" if computed else "no layer is visible"
+        seen_text = f"outputs of its layers: {module_counts}" if computed else "no layer is visible"
         msg = f"It declares no dtype ({seen_text})."
         raise UnverifiedError(msg)
     if computed and (most := computed[0][0]) != declared:
         msg = (
             f"it declares dtype {declared!r}, and most layers compute in {most} (outputs: "
-            f"{where}): declare {most!r}, or load the model in {declared} without autocast"
+            f"{module_counts}): declare {most!r}, or load the model in {declared} without autocast"
         )
         raise BrokenError(msg, call([sequence], 1))
     if grid and declared not in _HALVES:
@@ -141,7 +141,7 @@ def computed_dtype(subject: Subject) -> str:
         )
         raise BrokenError(msg, call(many_sequences()[:1], 1))
     if computed:
-        return f"Its layers compute in {declared}, as declared (outputs: {where})."
+        return f"Its layers compute in {declared}, as declared (outputs: {module_counts})."
     msg = f"Whether it computes in {declared} cannot be verified: no layer is visible."
     if declared not in _HALVES:
         msg += f" Its embeddings are not rounded to fewer digits than {declared} has."

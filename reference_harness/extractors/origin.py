@@ -85,10 +85,10 @@ def origin_of(name: str, revision: str | None, *, trust_remote_code: bool) -> Or
     """
     local = bool(name) and Path(name).is_dir()
     if not (local and revision is None) and not re.fullmatch(r"[0-9a-f]{40}", revision or ""):
-        where = "" if local else f"; copy it from https://huggingface.co/{name}/commits/main"
+        commits_hint = "" if local else f"; copy it from https://huggingface.co/{name}/commits/main"
         msg = (
             f"revision of {name!r} is {revision!r}, expected the 40 hex digits of a commit: a "
-            f"branch or tag can move{where}"
+            f"branch or tag can move{commits_hint}"
         )
         raise ExtractorError(msg)
     return Origin(name=name, revision=revision, local=local, trust_remote_code=trust_remote_code)

@@ -277,9 +277,9 @@ def _repository(root: Path, folder: Path) -> Path:
     repository = folder / "board.git"
     git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(repository))
     git(repository, "config", "uploadpack.allowAnySHA1InWant", "true")
-    where = {"GIT_DIR": str(repository), "GIT_WORK_TREE": str(root)}
-    git_raw(root, "add", "--all", env=where)
-    tree = git_raw(root, "write-tree", env=where).decode().strip()
+    git_variables = {"GIT_DIR": str(repository), "GIT_WORK_TREE": str(root)}
+    git_raw(root, "add", "--all", env=git_variables)
+    tree = git_raw(root, "write-tree", env=git_variables).decode().strip()
     sha = git(repository, "commit-tree", tree, "-m", "Lay the ground")
     git(repository, "update-ref", "refs/heads/main", sha)
     # Each checkout fetches from it: from two thousand loose files that is a second of computing.

@@ -181,7 +181,7 @@ def _weights(run: Run, entry: ReadEntry | None) -> Weights:
             "with the same digests",
         )
     files = dict(sorted(model.weights.items()))
-    where = {}
+    addresses_by_file = {}
     if model.kind == "url":
         if not PUBLIC_ADDRESS.fullmatch(model.location):
             raise AuditRefused(
@@ -189,13 +189,15 @@ def _weights(run: Run, entry: ReadEntry | None) -> Weights:
                 "public server, without a query",
                 "ask for such an address, or for a repository on the Hub",
             )
-        where = addresses(WeightsSource(kind="url", location=model.location, files=files))
+        addresses_by_file = addresses(
+            WeightsSource(kind="url", location=model.location, files=files)
+        )
     return Weights(
         kind=model.kind,
         location=model.location,
         revision=model.revision,
         files=files,
-        addresses=where,
+        addresses=addresses_by_file,
     )
 
 
