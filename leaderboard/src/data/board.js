@@ -53,7 +53,7 @@ const summaryColumns = means.map((key, position) => ({ key, position, ...MEANS[k
 export const categoryColumns = (bench?.categories ?? []).map((name, index) => ({
   key: categoryKey(name),
   label: name,
-  place: means.length + index,
+  position: means.length + index,
   title: `Mean of ${counted(bench.tasks.filter((task) => task.category === index).length, "task")}`,
 }));
 export const taskColumns = (bench?.tasks ?? []).map((task, index) => ({
