@@ -99,7 +99,7 @@ def published() -> list[PublishedRow]:
         categories = context.benchmark.categories.values()
         weights = {task: 1 / len(categories) / len(one) for one in categories for task in one}
         cells = {
-            one.task: [[t.large_right, t.large_wrong], [t.small_wrong, t.small_right]]
+            one.task: [[t.large_correct, t.large_wrong], [t.small_wrong, t.small_correct]]
             for one in recovered_tables(context, "full")
             if (t := one.table) is not None
         }

@@ -33,14 +33,16 @@ ROUNDS = 4000
 ROUNDS_SEED = 4001
 
 
-def mcc_of(small: Array, large: Array, small_right: Array, large_right: Array) -> Array:
+def mcc_of(small: Array, large: Array, small_correct: Array, large_correct: Array) -> Array:
     """Return MCC of tables from class sizes and right predictions, all of one shape or broadcast.
 
     It is 0 where one class is never predicted, as scikit-learn has it.
     """
-    as_small = small_right + (large - large_right)
+    as_small = small_correct + (large - large_correct)
     spread = np.sqrt(small * large * 1.0) * np.sqrt(as_small * 1.0 * (small + large - as_small))
-    top = small_right * 1.0 * large_right - (small - small_right) * 1.0 * (large - large_right)
+    top = small_correct * 1.0 * large_correct - (small - small_correct) * 1.0 * (
+        large - large_correct
+    )
     return np.asarray(np.divide(top, spread, out=np.zeros(top.shape), where=spread > 0))
 
 

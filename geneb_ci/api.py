@@ -18,6 +18,7 @@ from geneb_ci.check.report import Outcome, Report, Verdict, named_files, outcome
 from geneb_ci.common.config import Finder, Layout, benchmark_of, find_layout, layout_finder
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
 from geneb_ci.render.formats import WIDTH, render, verdict
+from reference_harness.formats.processes import module_command
 from reference_harness.formats.text import Say, silent
 
 if TYPE_CHECKING:
@@ -475,6 +476,7 @@ def audit(
     from geneb_ci.audit.workflow import AuditRequest, audit_file
     from geneb_ci.publish.git import has_remote
     from geneb_ci.render.results import AuditResult
+    from geneb_ci.situation.after_record import command_after_record
 
     def path_of(path: PathLike | None) -> Path | None:
         return None if path is None else Path(path)
@@ -502,7 +504,10 @@ def audit(
         has_remote=has_remote(layout.root),
         **path_options,
     )
-    return AuditResult(**audit_file(request, layout, say, show)._asdict())
+    progress = audit_file(request, layout, say, show)
+    if progress.record is not None:
+        progress = progress._replace(next=command_after_record(progress.record))
+    return AuditResult(**progress._asdict())
 
 
 def recommend(
@@ -615,13 +620,12 @@ def command(*words: PathLike) -> "CommandResult":
     error of the command is no exception: its exit code is the result's.
     """
     import subprocess  # beside its use: no other function needs it
-    import sys
 
     from geneb_ci.render.results import CommandResult
 
     process = subprocess.run(  # noqa: S603 (our own module)
-        [sys.executable, "-m", "geneb_ci", *map(str, words)],
+        [*module_command("geneb_ci"), *map(str, words)],
         stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False,
-        env=os.environ | {"PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"},
+        env=os.environ | {"PYTHONUTF8": "1"},
     )  # fmt: skip
     return CommandResult(process.returncode, process.stdout, process.stderr)

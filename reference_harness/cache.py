@@ -33,8 +33,8 @@ from .shard import (
     DamagedShardError,
     Embeddings,
     ForeignShardError,
+    blocks_in,
     checksum,
-    matrix_in,
     names_in,
     shape_of,
 )
@@ -203,41 +203,55 @@ class Cache:
     def read(self, digests: Sequence[bytes]) -> Embeddings:
         """Return the (n, d) embeddings of n sequences as one array.
 
-        At most one shard is in memory besides the result. Raises LostEmbeddingsError if an
-        embedding is missing, or was in a damaged shard, which is set aside: it has to be computed
-        again. Raises StateError if the embeddings do not belong together.
+        Raises LostEmbeddingsError if an embedding is missing, or was in a damaged shard, which is
+        set aside: it has to be computed again. Raises StateError if the embeddings do not belong
+        together.
         """
         shards, shard_of, row_of = self._locate(digests)
         lacking = int((shard_of < 0).sum())
-        out: Embeddings | None = None
+        out: Embeddings | int = len(digests)
         for number in np.unique(shard_of[shard_of >= 0]).tolist():
-            rows = np.flatnonzero(shard_of == number)
-            matrix = self._matrix(shards[number])
-            if matrix is None:
-                lacking += len(rows)
-                continue
-            if out is None:
-                out = np.empty((len(digests), matrix.shape[1]), dtype=matrix.dtype)
-            if (matrix.shape[1], matrix.dtype) != (out.shape[1], out.dtype):
-                msg = (
-                    f"{shards[number]}: embeddings of {matrix.shape[1]} {matrix.dtype}, others "
-                    f"have {out.shape[1]} {out.dtype}: delete the folder and run again"
-                )
-                raise StateError(msg)
-            out[rows] = matrix[row_of[rows]]
+            places = np.flatnonzero(shard_of == number)
+            copied = self._copied(shards[number], row_of[places], out, places)
+            if copied is None:
+                lacking += len(places)
+            else:
+                out = copied
         if lacking:
             msg = f"{self.folder}: {lacking} embeddings are missing or damaged: run again"
             raise LostEmbeddingsError(msg)
-        if out is None:
+        if isinstance(out, int):
             msg = "there is no sequence to embed"
             raise StateError(msg)
         return out
 
-    def _matrix(self, shard: Path) -> Embeddings | None:
-        """Return the (n, d) embeddings of a shard, or None if it is damaged or gone."""
+    def _copied(
+        self,
+        shard: Path,
+        wanted: npt.NDArray[np.int64],
+        out: Embeddings | int,
+        places: npt.NDArray[np.int64],
+    ) -> Embeddings | None:
+        """Return `out` with the wanted embeddings of a shard in their places.
+
+        A number stands for so many embeddings of which none is there yet. None if the shard is
+        damaged or gone. Raises StateError if its embeddings are not like the others.
+        """
+        order = np.argsort(wanted)
+        wanted, places = wanted[order], places[order]
         try:
             shape = shape_of(shard)
-            rows = matrix_in(shard, shape)
+            if isinstance(out, int):
+                out = np.empty((out, shape.dim), dtype=shape.dtype)
+            if (shape.dim, np.dtype(shape.dtype)) != (out.shape[1], out.dtype):
+                msg = (
+                    f"{shard}: embeddings of {shape.dim} {np.dtype(shape.dtype)}, others have "
+                    f"{out.shape[1]} {out.dtype}: delete the folder and run again"
+                )
+                raise StateError(msg)
+            for start, block in blocks_in(shard, shape):
+                first, end = np.searchsorted(wanted, (start, start + len(block)))
+                out[places[first:end]] = block[wanted[first:end] - start]
         except FileNotFoundError:  # another run set it aside
             return None
         except DamagedShardError as damage:
@@ -247,7 +261,7 @@ class Cache:
             self._put_aside(shard, f"cannot be read: {error.strerror}")
             return None
         self.token_budgets.add(shape.token_budget)
-        return rows
+        return out
 
 
 class ShardWriter:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .cache import Cache
-from .tasks import DIGEST_BYTES, TaskData, sequence_digests
+from .tasks import DIGEST_BYTES, TaskData
 
 Digests = npt.NDArray[np.void]
 """(n,) digests, each once; of 16 bytes, and not text, whose last zeros NumPy drops."""
@@ -23,7 +23,8 @@ class EmbeddingClaim(NamedTuple):
 def distinct(data: TaskData) -> dict[bytes, str]:
     """Return digest to sequence of both splits, identical ones once, in file order."""
     sequences = [*data.train.sequences, *data.test.sequences]
-    return dict(zip(sequence_digests(sequences), sequences, strict=True))
+    digests = [*data.digests["train"], *data.digests["test"]]
+    return dict(zip(digests, sequences, strict=True))
 
 
 def packed(digests: Iterable[bytes]) -> Digests:
@@ -36,8 +37,9 @@ def claims(digests_by_task: Mapping[str, Digests], cache: Cache) -> dict[str, Em
     tasks = list(digests_by_task)
     lacking = {}
     for task_id, digests in digests_by_task.items():
-        present = cache.find(digest.tobytes() for digest in digests)
-        absent = np.array([digest.tobytes() not in present for digest in digests], dtype=np.bool_)
+        names = digests.tolist()
+        present = cache.find(names)
+        absent = np.array([name not in present for name in names], dtype=np.bool_)
         lacking[task_id] = digests[absent]
     all_digests = np.concatenate([*lacking.values()]) if tasks else packed(())
     owner = np.repeat(

@@ -151,8 +151,8 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
             receipt = write_task(job.receipt, job.task_id, rows, cut)
         problem = problem_of(rows, cut, job.train_labels, job.test_labels)
         digests = _digests_in(job.train_digests) + _digests_in(job.test_digests)
-        facts = embedding_facts(WidenedEmbeddings(*rows), digests)
         del rows
+        facts = embedding_facts([problem.train, problem.test], digests)
         scored = {name: regime(problem, name, job) for name in job.regimes}
         unit_scale = at_unit_scale(problem, job)
     except ProbeError as error:

@@ -1,6 +1,7 @@
 """Measures what a run says of each task beside its scores: the letters read, and the embeddings."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +14,6 @@ from .extractors.base import Reading
 from .formats.measured import REASON_MAX, Drift, EmbeddingFacts, LettersRead
 from .loading import LoadedExtractor
 from .reach import Mover, difference, sampled
-from .receipt.rounding import BLOCK_VALUES, WidenedEmbeddings
 from .tasks import DIGEST_BYTES
 
 CHUNK = 2048
@@ -22,8 +22,12 @@ DIFFERENCE_MAX = 1e6
 """Written in the place of a larger or infinite one, which JSON does not have."""
 DRIFT_DECIMALS = 2
 """Of a drift: less is the rounding of float32 and float16 in other batches, which differ by run."""
+MEASURED_VALUES = 1 << 15
+"""Values measured at once, or an embedding: 256 KiB in float64, which a processor's cache holds."""
 DIGITS = 6
 """Significant digits of what is measured of embeddings: beyond, processors may differ in sums."""
+
+Rows = npt.NDArray[np.float32]
 
 
 class Letters(NamedTuple):
@@ -96,41 +100,72 @@ def drift_of(alone: npt.NDArray[Any], first: npt.NDArray[Any]) -> Drift:
     return Drift(sequences=len(alone), difference=round(min(worst, DIFFERENCE_MAX), DRIFT_DECIMALS))
 
 
-def embedding_facts(rows: WidenedEmbeddings, digests: Sequence[bytes]) -> EmbeddingFacts:
-    """Return the measurements of (n, d) embeddings as scored; each sequence counts once."""
-    own = np.array(sorted({digest: row for row, digest in enumerate(digests)}.values()))
-    total = np.zeros(rows.shape[1])
-    for block in _blocks(rows, own):
-        total += block.sum(axis=0)
-    mean = total / len(own)
-    norms, distances = np.empty(len(own)), np.empty(len(own))
-    counts: dict[bytes, int] = {}
-    at = 0
-    for block in _blocks(rows, own):
-        norms[at : at + len(block)] = np.sqrt(np.square(block).sum(axis=1))
-        distances[at : at + len(block)] = np.sqrt(np.square(block - mean).sum(axis=1))
-        at += len(block)
-    for row in own:
-        key = hashlib.blake2b(rows.values[row].tobytes(), digest_size=DIGEST_BYTES).digest()
-        counts[key] = counts.get(key, 0) + 1
+def embedding_facts(parts: Sequence[Rows], digests: Sequence[bytes]) -> EmbeddingFacts:
+    """Return the measurements of embeddings as scored, (n_i, d) each; each sequence counts once.
+
+    `digests` are those of the sequences of all parts, one after the other.
+    """
+    counted = np.zeros(len(digests), dtype=np.bool_)
+    counted[list({digest: row for row, digest in enumerate(digests)}.values())] = True
+    count, columns = int(counted.sum()), parts[0].shape[1]
+    total, norms, keys = np.zeros(columns), np.empty(count), np.empty(count, dtype=np.uint64)
+    factors = np.random.default_rng(columns).integers(1 << 63, size=(columns,), dtype=np.uint64)
+    factors |= np.uint64(1)
+    for where, block in _blocks(parts, counted):
+        wide = block.astype(np.float64)
+        total += wide.sum(axis=0)
+        norms[where] = np.sqrt(np.vecdot(wide, wide))
+        bits: npt.NDArray[Any] = block.view(np.uint32 if columns % 2 else np.uint64)
+        keys[where] = (bits * factors[: bits.shape[1]]).sum(axis=1, dtype=np.uint64)
+    mean, distances = total / count, np.empty(count)
+    for where, block in _blocks(parts, counted):
+        wide = block.astype(np.float64)
+        wide -= mean
+        distances[where] = np.sqrt(np.vecdot(wide, wide))
+    distinct, most_repeated = _repetitions(parts, counted, keys)
     norm = float(np.median(norms))
     scale = norm or 1.0
     return EmbeddingFacts(
-        count=len(own),
-        distinct=len(counts),
-        most_repeated=max(counts.values()),
+        count=count,
+        distinct=distinct,
+        most_repeated=most_repeated,
         norm=_short(norm),
         spread=_short(float(np.median(distances)) / scale),
         norm_spread=_short(float(norms.std()) / scale),
     )
 
 
-def _blocks(
-    rows: WidenedEmbeddings, chosen: npt.NDArray[np.int64]
-) -> Iterator[npt.NDArray[np.float64]]:
-    size = max(1, BLOCK_VALUES // rows.shape[1])
-    for start in range(0, len(chosen), size):
-        yield rows[chosen[start : start + size]].astype(np.float64)
+def _repetitions(
+    parts: Sequence[Rows], counted: npt.NDArray[np.bool_], keys: npt.NDArray[np.uint64]
+) -> tuple[int, int]:
+    """Return how many of the embeddings differ, and how many the most frequent one has.
+
+    Equal embeddings have equal keys; the bytes of those that share one are compared.
+    """
+    _, inverse, times = np.unique(keys, return_inverse=True, return_counts=True)
+    is_shared = times[inverse] > 1
+    names: Counter[bytes] = Counter()
+    for where, block in _blocks(parts, counted):
+        for row in np.flatnonzero(is_shared[where]):
+            name = hashlib.blake2b(block[row].data, digest_size=DIGEST_BYTES).digest()
+            names[name] += 1
+    alone = len(keys) - int(is_shared.sum())
+    return alone + len(names), max(names.values(), default=1)
+
+
+def _blocks(parts: Sequence[Rows], counted: npt.NDArray[np.bool_]) -> Iterator[tuple[slice, Rows]]:
+    """Yield the embeddings that are counted, and their numbers among these, block by block."""
+    size = max(1, MEASURED_VALUES // parts[0].shape[1])
+    row = at = 0
+    for part in parts:
+        for start in range(0, len(part), size):
+            block = part[start : start + size]
+            chosen = counted[row : row + len(block)]
+            row += len(block)
+            if not chosen.all():
+                block = block[chosen]
+            yield slice(at, at + len(block)), block
+            at += len(block)
 
 
 def _short(value: float) -> float:

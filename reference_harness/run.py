@@ -26,7 +26,11 @@ from .receipt.task_file import is_written
 from .scorer import SCORER
 from .settings import Settings, key_parts, record_of, tasks_to_run
 from .state import FinishedTask, State
-from .tasks import TaskData, sequence_digests
+from .tasks import TaskData
+
+KEPT_LETTERS = 1 << 25
+"""Letters of the tasks that stay in memory from their check to their embedding: with their digests
+they take 100 MB where sequences have 70 letters. Other tasks are read again."""
 
 
 class _CheckedTask(NamedTuple):
@@ -81,6 +85,8 @@ class _Run:
         """The scorer of the first task that is not of record, if there is one; else that of all."""
         self.libraries: dict[tuple[str, str, str, int], LibraryRef] = {}
         self.checked: dict[str, _CheckedTask] = {}
+        self.kept: dict[str, TaskData] = {}
+        """Tasks that were checked and did not begin, as far as `KEPT_LETTERS` allows."""
         self.claims: dict[str, EmbeddingClaim] = {}
         """The sequences that each task embeds. It is taken out when it begins, and then embeds what
         was lost, too."""
@@ -238,6 +244,7 @@ class _Run:
     def _check(self, tasks: list[Task]) -> None:
         """Read every task before the first is embedded, so that invalid data show early."""
         faults: list[str] = []
+        room = KEPT_LETTERS
         for task in tasks:
             try:
                 data = self._load(task)
@@ -250,6 +257,9 @@ class _Run:
             self.checked[task.id] = _CheckedTask(
                 data.sha256, packed(sequence_by_digest), letters, rows
             )
+            if letters <= room:
+                self.kept[task.id] = data
+                room -= letters
         if faults:
             raise DataError(faults)
 
@@ -286,11 +296,11 @@ class _Run:
 
     def _prepared(self, task: Task) -> EmbedJob:
         """Return what is to be embedded of a task, and keep what its probe needs."""
-        data = self._load(task)
+        data = self.kept.pop(task.id, None) or self._load(task)
         sequence_by_digest = distinct(data)
         claim = self.claims.pop(task.id, None)
         if claim is not None:
-            lacking = {key.tobytes() for key in claim.missing}
+            lacking = set(claim.missing.tolist())
             self.lenders[task.id] = claim.lenders
         else:  # its embeddings were lost
             self.lenders.pop(task.id, None)
@@ -325,9 +335,9 @@ class _Run:
             task_id=data.id,
             cache=self.settings.cache,
             key_parts=self.key_parts,
-            train_digests=b"".join(sequence_digests(data.train.sequences)),
+            train_digests=b"".join(data.digests["train"]),
             train_labels=data.train.labels,
-            test_digests=b"".join(sequence_digests(data.test.sequences)),
+            test_digests=b"".join(data.digests["test"]),
             test_labels=data.test.labels,
             regimes=self.settings.regimes_to_run,
             seeds=tuple(protocol.seeds),

@@ -6,6 +6,7 @@ the (n, d) matrix in the same order. Every byte of it is under a checksum.
 
 import json
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ FORMAT = 2
 SUFFIX = ".shard"
 DAMAGED_SUFFIX = ".damaged"
 """Appended to the name of a damaged shard. It is kept, since it may help to find the cause."""
+READ_BYTES = 1 << 18
+"""Bytes of embeddings read at once, or an embedding: a processor's cache holds them."""
 _HEADER_MAX = 4096  # a header has about 150 bytes
 Embeddings = npt.NDArray[np.floating[Any]]
 
@@ -88,12 +91,22 @@ def names_in(shard: Path) -> bytes:
     return names
 
 
-def matrix_in(shard: Path, shape: Shape) -> Embeddings:
-    """Return the (n, d) matrix of a shard. Raises DamagedShardError."""
-    values = np.fromfile(
-        shard, dtype=shape.dtype, offset=shape.start + shape.rows * DIGEST_BYTES
-    ).reshape(shape.rows, shape.dim)
-    if zlib.crc32(values.data) != shape.crc:
+def blocks_in(shard: Path, shape: Shape) -> Iterator[tuple[int, Embeddings]]:
+    """Yield the (n, d) matrix of a shard in blocks, each with the number of its first row.
+
+    A block is overwritten by the next. Raises DamagedShardError after the last one, and what
+    opening and reading a file raises.
+    """
+    row_bytes = shape.dim * np.dtype(shape.dtype).itemsize
+    size, crc = max(1, READ_BYTES // row_bytes), 0
+    buffer = memoryview(bytearray(min(size, shape.rows) * row_bytes))
+    with shard.open("rb") as stream:
+        stream.seek(shape.start + shape.rows * DIGEST_BYTES)
+        for start in range(0, shape.rows, size):
+            block = buffer[: (min(shape.rows, start + size) - start) * row_bytes]
+            if stream.readinto(block) != len(block):
+                break
+            crc = zlib.crc32(block, crc)
+            yield start, np.frombuffer(block, dtype=shape.dtype).reshape(-1, shape.dim)
+    if crc != shape.crc:
         raise DamagedShardError("the embeddings are damaged")
-    rows: Embeddings = values
-    return rows

@@ -62,6 +62,12 @@ class TaskData:
                 digest.update(f"{name},{label},{sequence}\n".encode())
         return digest.hexdigest()
 
+    @cached_property
+    def digests(self) -> dict[str, list[bytes]]:
+        """Split to the digest of each of its sequences, in file order."""
+        splits = (("train", self.train), ("test", self.test))
+        return {name: sequence_digests(split.sequences) for name, split in splits}
+
     def head(self, limit: int) -> "TaskData":
         """Return the task cut to `limit` sequences a split."""
         return TaskData(self.id, self.train.head(limit), self.test.head(limit))

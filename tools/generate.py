@@ -309,7 +309,7 @@ def defences_page() -> str:
     def without(defence: defences.Defence) -> str:
         uses = (("tasks", defence.tasks), ("embeddings", defence.embeddings))
         return "; ".join(
-            f"{name}: {use.why}" for name, use in uses if isinstance(use, defences.DefenceUnused)
+            f"{name}: {use.reason}" for name, use in uses if isinstance(use, defences.DefenceUnused)
         )
 
     def attacks(defence: defences.Defence) -> str:

@@ -1,4 +1,4 @@
-"""Canonical JSON, its digest, times, and the steps of a draw."""
+"""Canonical JSON and its digest, times as text, and the names of the steps of a draw."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -15,21 +15,21 @@ SEED = "seed"
 TICKETS = "tickets"
 SAMPLE = "sample"
 STEPS = (COMMITMENT, ROUND, SIGNATURE, SEED, TICKETS, SAMPLE)
-"""The steps of a draw, in the order in which each follows from the one before."""
+"""The steps of a draw; each is computed from the one before."""
 
 
 def canonical(value: Any) -> bytes:
     """Return the canonical JSON of a value (RFC 8785), as UTF-8.
 
-    Raises TypeError for floats, which no commitment needs and whose notation readers get wrong, for
-    keys that are not ASCII, and for anything that JSON does not have; ValueError for texts that are
-    not UTF-8 and whole numbers beyond 2**53, which not every reader of JSON keeps.
+    Raises TypeError for floats, which no commitment needs and which programs write differently, for
+    keys that are not ASCII, and for values that JSON does not have; ValueError for texts that are
+    not UTF-8 and for whole numbers beyond 2**53, which some readers of JSON round.
     """
-    _refuse(value)
+    _refuse_unsupported(value)
     try:
         return rfc8785.dumps(value)
     except rfc8785.CanonicalizationError as error:
-        msg = f"canonical JSON cannot hold this: {error}"
+        msg = f"this value has no canonical JSON: {error}"
         raise ValueError(msg) from error
 
 
@@ -38,22 +38,22 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
-def _refuse(value: Any) -> None:
+def _refuse_unsupported(value: Any) -> None:
     if isinstance(value, dict):
         for key, inner in value.items():
             if not isinstance(key, str) or not key.isascii():
                 msg = f"canonical JSON has ASCII keys, found {key!r}"
                 raise TypeError(msg)
-            _refuse(inner)
+            _refuse_unsupported(inner)
     elif isinstance(value, list | tuple):
         for inner in value:
-            _refuse(inner)
+            _refuse_unsupported(inner)
     elif isinstance(value, float):
         msg = f"canonical JSON here has no floats, found {value!r}"
         raise TypeError(msg)
 
 
-FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def seconds_of(moment: str) -> int:
@@ -62,11 +62,11 @@ def seconds_of(moment: str) -> int:
     Raises UsageProblem for any other text.
     """
     try:
-        time = datetime.strptime(moment, FORMAT).replace(tzinfo=UTC)
+        time = datetime.strptime(moment, TIME_FORMAT).replace(tzinfo=UTC)
     except ValueError:
         time = None
-    # strptime also takes digits of other scripts and missing zeros; one way to write it is valid.
-    if time is None or not moment.isascii() or time.strftime(FORMAT) != moment:
+    # strptime also accepts digits of other scripts and missing zeros; only one notation is valid.
+    if time is None or not moment.isascii() or time.strftime(TIME_FORMAT) != moment:
         raise UsageProblem(
             f"{moment!r} is not a time", "write it in UTC, to the second: 2026-11-20T08:30:00Z"
         )
@@ -74,7 +74,7 @@ def seconds_of(moment: str) -> int:
 
 
 def checked_moment(moment: str) -> str:
-    """Return a time unchanged. Raises ValueError unless it is a valid one."""
+    """Return a time unchanged. Raises ValueError unless `seconds_of` accepts it."""
     try:
         seconds_of(moment)
     except UsageProblem as error:
@@ -84,4 +84,4 @@ def checked_moment(moment: str) -> str:
 
 def moment_of(seconds: int) -> str:
     """Return seconds since 1970 as a time such as 2026-11-20T08:30:00Z."""
-    return datetime.fromtimestamp(seconds, UTC).strftime(FORMAT)
+    return datetime.fromtimestamp(seconds, UTC).strftime(TIME_FORMAT)

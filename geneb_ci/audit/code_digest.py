@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from geneb_ci.common.config import Layout
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.reading import read_bytes
 from reference_harness.formats.files import line_ends_differ
+from reference_harness.formats.processes import module_command
 
 _DROPPED = frozenset(
     {"annotation", "returns", "type_comment", "type_params", "kind", "ctx", "name", "asname"}
@@ -248,7 +248,6 @@ FILES_MAX = 1000
 """More files than this are not extractors. Each may have as many bytes as a submission."""
 BYTES_MAX = 1 << 25
 """Bytes of all of them."""
-HARNESS = (sys.executable, "-m", "reference_harness")
 _PLAIN_FILES = "keep only plain source files in the folder of extractors"
 
 
@@ -373,7 +372,10 @@ def built_in(path: str) -> BuiltInExtractor:
     Raises AuditRefused where the harness has none of that name, or is not installed.
     """
     completed = subprocess.run(  # noqa: S603 (our own words, and a name of the maintainers)
-        [*HARNESS, "extractors", "digest", path], capture_output=True, text=True, check=False
+        [*module_command("reference_harness"), "extractors", "digest", path],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if completed.returncode:
         raise AuditRefused(

@@ -1,6 +1,7 @@
-"""From a submission to its commitment, and from a commitment back to its submission."""
+"""Makes the commitment of a submission, and reads the submission that a commitment names."""
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,17 +53,17 @@ from reference_harness.formats.text import plural
 
 
 class CheckedSubmission(NamedTuple):
-    """A submission with what every rule found."""
+    """A submission in its context, and the findings of all rules."""
 
     context: Context
     findings: tuple[Finding, ...]
 
 
 class SubmissionFile(NamedTuple):
-    """A submission, read once: its bytes, and what they hold."""
+    """The bytes of a submission, and the document parsed from them."""
 
     raw: bytes | Fault
-    """The reason in their place, where the file has no usable bytes."""
+    """A Fault, with the reason, if the file has no usable bytes."""
     document: Document
 
 
@@ -76,10 +77,10 @@ def read_submission(file: Path) -> SubmissionFile:
 def checked_submission(
     submission: SubmissionFile, modules: Mapping[str, bytes] | None = None
 ) -> CheckedSubmission:
-    """Run every rule over a submission that was read; neither it nor `modules` is opened again.
+    """Run every rule over a submission that was read, without opening its file again.
 
-    `modules` are the extractors, name to content, where the caller has read them.
-    Raises BadConfiguration when the benchmark or policy of its place cannot be used.
+    `modules` maps the name of each extractor file to its content, if the caller has read them.
+    Raises BadConfiguration when the benchmark or policy of the repository cannot be used.
     """
     checker, document = Checker(RULES), submission.document
     context = checker.context_of(document, ProposedRow(b"", extractors=modules or {}))
@@ -92,9 +93,10 @@ def checked_submission(
 def submission_here(
     commitment: Commitment, file: Path | None, layout: Layout
 ) -> SubmissionFile | None:
-    """Return the committed submission: `file`, or that of the repository; None where it has none.
+    """Return the committed submission, from `file` or else from the repository.
 
-    Raises AuditRefused where `file` is another one.
+    Returns None if no file is passed and the repository lacks it. Raises AuditRefused if `file` is
+    another submission.
     """
     path = file
     if path is None and layout.submissions is not None:
@@ -108,28 +110,31 @@ def submission_here(
         return None
     raw = submission.raw if isinstance(submission.raw, bytes) else b""
     raise AuditRefused(
-        f"{file}: this is not the submission that was committed to: sha256 "
-        f"{submission.document.sha256 or 'of no bytes'}, expected {commitment.submission_sha256}"
+        f"{file}: this is not the committed submission: its sha256 is "
+        f"{submission.document.sha256 or 'unknown'}, expected {commitment.submission_sha256}"
         f"{line_ends_differ(raw, commitment.submission_sha256)}",
         "name the file with the sha256 of the commitment: --submission FILE",
     )
 
 
-def commit(read: SubmissionFile, tolerance: str, declared: DeclaredRun | None = None) -> Commitment:
+def commit(
+    submission_file: SubmissionFile, tolerance: str, declared: DeclaredRun | None = None
+) -> Commitment:
     """Return the commitment of a submission in its repository; each file is read once.
 
-    `tolerance` is the digest of the constants of the tolerance.
-    Raises AuditRefused when the file has errors or its run cannot be repeated, UsageProblem when
-    `declared` is incomplete or not needed, NothingChecked for another kind of file, and what
-    `Checker.check` does.
+    `tolerance` is the digest of the constants of the tolerance. Raises AuditRefused when the file
+    has errors or its run cannot be repeated, UsageProblem when `declared` is incomplete or not
+    needed, NothingChecked for another kind of file, and what `Checker.check` raises.
     """
-    file = read.document.name
-    if isinstance(read.raw, bytes) and (other_kind := other_kind_of(read.raw, FileKind.SUBMISSION)):
+    file = submission_file.document.name
+    if isinstance(submission_file.raw, bytes) and (
+        other_kind := other_kind_of(submission_file.raw, FileKind.SUBMISSION)
+    ):
         raise NothingChecked(f"{file}: {other_kind.message}", other_kind.fix)
-    layout = find_layout(read.document.path.parent)
-    extractors = None if is_built_in(read.document.value) else read_extractors(layout)
+    layout = find_layout(submission_file.document.path.parent)
+    extractors = None if is_built_in(submission_file.document.value) else read_extractors(layout)
     context, findings = checked_submission(
-        read, extractors.files if extractors is not None else None
+        submission_file, extractors.files if extractors is not None else None
     )
     errors = [finding.rule for finding in findings if finding.severity is Severity.ERROR]
     if errors or context.submission is None:
@@ -146,7 +151,7 @@ def commit(read: SubmissionFile, tolerance: str, declared: DeclaredRun | None = 
         commitment = Commitment(
             protocol=PROTOCOL,
             model_id=submission.model_id,
-            submission_sha256=read.document.sha256,
+            submission_sha256=submission_file.document.sha256,
             extractor=extractor,
             weights=weights,
             benchmark=BenchmarkPin(
@@ -174,20 +179,20 @@ def commit(read: SubmissionFile, tolerance: str, declared: DeclaredRun | None = 
     return commitment
 
 
-_RETRY_FIX = "check out the commit that was committed to, or commit and draw again"
+_RETRY_FIX = "check out the files that were committed to, or make a new commitment and draw again"
 
 
 @dataclass(frozen=True)
 class AuditSubject:
-    """A submission under audit, with what its rerun needs of the checkout."""
+    """A submission under audit, with the files of the checkout that its rerun needs."""
 
     document: dict[str, Any]
-    """The submission, as it was read."""
+    """The submission as parsed JSON."""
     benchmark: Benchmark
     modules: dict[str, bytes]
-    """Files of the extractors' folder by name; empty for a built-in."""
+    """Content of each file of the extractors' folder, by name; empty for a built-in extractor."""
     entry: ModelEntry | None = None
-    """Entry of the model registry, where that describes the run."""
+    """Entry of the model registry; None unless it describes the run."""
 
     @property
     def dtype(self) -> str | None:
@@ -198,20 +203,20 @@ class AuditSubject:
 
     @property
     def device(self) -> str | None:
-        """The kind of device that the run declares, such as "cuda"; None where it declares none."""
+        """The type of device that the run declares, such as "cuda"; None if it declares none."""
         return text_at(self.document, "run", "hardware", "device").partition(":")[0] or None
 
     @property
     def environment(self) -> Environment | None:
-        """The packages that the registry's entry names; None where it names none."""
+        """The packages that the registry's entry names, or None."""
         run = self.entry.run if self.entry is not None else None
         return run.environment if run is not None else None
 
     @property
     def lock(self) -> Lock | None:
-        """The lock beside the submitted extractor; None where the run used none.
+        """The lock file beside the submitted extractor; None if the run used none.
 
-        Raises AuditRefused for one that cannot be installed, or that is another than in the run.
+        Raises AuditRefused for a lock that is malformed, or that is not the lock of the run.
         """
         if self.entry is not None:
             return None
@@ -226,7 +231,7 @@ class AuditSubject:
             raise AuditRefused(
                 f"{name}:{error.line}: the lock {error.reason}", _RETRY_FIX
             ) from error
-        _same("lock of the packages", lock.sha256, claimed or "absent")
+        _require_same("lock of the packages", lock.sha256, claimed or "absent")
         return lock
 
     @property
@@ -237,7 +242,7 @@ class AuditSubject:
 
     @property
     def is_rounded(self) -> bool:
-        """Whether the claim is of features rounded to float16: those of older harnesses are not."""
+        """Whether the claims are of embeddings rounded to float16, as since the scorer is named."""
         run = self.document.get("run", {})
         return isinstance(run, dict) and run.get("scorer") is not None
 
@@ -245,31 +250,34 @@ class AuditSubject:
 def subject_of(
     commitment: Commitment, layout: Layout, submission: SubmissionFile | None = None
 ) -> AuditSubject:
-    """Read what was committed to, each file once; `submission` was read before.
+    """Read the committed files, each once; `submission` is passed if it was read before.
 
     Raises AuditRefused when submission, extractor, benchmark or the constants of the tolerance
-    are not those of the commitment, NothingChecked when a file is not there.
+    are not those of the commitment, NothingChecked when a file is missing.
     """
     if layout.submissions is None:
+        own = None if submission is None else find_layout(submission.document.path.parent)
+        root = "" if own is None or own.submissions is None else f": cd {os.path.relpath(own.root)}"
         raise NothingChecked(
-            "the audited submission is in no repository", "run this in a checkout of one"
+            "this folder is in no repository of a board, which has policy and keys",
+            f"run the command in a checkout of the board{root}",
         )
     if submission is None:
         submission = read_submission(layout.submissions / f"{commitment.model_id}.json")
     document = submission.document
-    _same("submission", document.sha256, commitment.submission_sha256)
+    _require_same("submission", document.sha256, commitment.submission_sha256)
     benchmark = benchmark_of(layout)
-    _same("benchmark", benchmark.sha256, commitment.benchmark.sha256)
-    _same("tolerance", tolerance_digest(), commitment.policy.tolerance)
+    _require_same("benchmark", benchmark.sha256, commitment.benchmark.sha256)
+    _require_same("tolerance", tolerance_digest(), commitment.policy.tolerance)
     code = commitment.extractor
     entry = ModelRegistry(layout).entry(commitment.model_id)
     if commitment.entry is not None:
-        _same("registry entry", entry.sha256 if entry else "absent", commitment.entry)
+        _require_same("registry entry", entry.sha256 if entry else "absent", commitment.entry)
     folder = None
     if not code.path.startswith(BUILTIN):
         folder = read_extractors(layout)
         present_code = extractor_code(folder, code.path, code.class_name, code.sha256, code.options)
-        _same("extractors' folder", present_code.tree, code.tree)
+        _require_same("extractors' folder", present_code.tree, code.tree)
     _check_sources(commitment, document.value, folder, entry)
     return AuditSubject(
         document.value,
@@ -285,15 +293,15 @@ def _check_sources(
     folder: ExtractorFolder | None,
     entry: ReadEntry | None,
 ) -> None:
-    """Refuse a commitment to other code or weights than follow from submission and entry.
+    """Refuse a commitment to code or weights other than those of submission and registry entry.
 
-    What a maintainer declared for a row of format 1.0 follows from nothing here.
+    The run that a maintainer declared for format 1.0 is in neither, so it is not compared.
     """
     submission = MODELS[model_key_of(value) or ""].model_validate(value)
     if commitment.entry is None and type(submission) is SubmissionV10:
         return
     sources = sources_of(submission, None, folder, entry)
-    _same("registry entry", sources.entry or "absent", commitment.entry or "absent")
+    _require_same("registry entry", sources.entry or "absent", commitment.entry or "absent")
     if not commitment.weights.addresses:  # as in commitments before there were addresses
         sources = sources._replace(weights=sources.weights.model_copy(update={"addresses": {}}))
     if commitment.extractor.shape is None:  # as in commitments before there were shapes
@@ -304,15 +312,15 @@ def _check_sources(
     ):
         if present != committed:
             raise AuditRefused(
-                f"the {source} committed to are not those of the submission or its registry entry",
+                f"submission and registry entry do not name the {source} of the commitment",
                 _RETRY_FIX,
             )
 
 
-def _same(source: str, present: str, committed: str) -> None:
+def _require_same(source: str, present: str, committed: str) -> None:
     if present != committed:
         raise AuditRefused(
-            f"the {source} here is not the one committed to: {present[:16]}..., expected "
+            f"the {source} in this checkout is {present[:16]}..., the commitment is to "
             f"{committed[:16]}...",
             _RETRY_FIX,
         )

@@ -1,8 +1,8 @@
-"""Commitments: what is fixed before the draw, and which of them are about one method.
+"""Commitments: all that is fixed before the draw, and whether two are about the same method.
 
-A draw follows what it was made for. Two commitments are about the same method if they have the same
-model id, share a file of weights, share code and options of a method without weights, or make
-nearly the same claims.
+An earlier draw for the same method counts again. Two commitments are about the same method if they
+have the same model id, share a file of weights, share code and options of a method without weights,
+or make nearly the same claims.
 """
 
 import operator
@@ -21,11 +21,11 @@ from reference_harness.formats.base import Hex40, Hex64, Name, Positive, StrictM
 from reference_harness.formats.submission import Submission
 
 PROTOCOL: Literal["geneb-audit-v1"] = "geneb-audit-v1"
-"""Name of the protocol, and the domain of its hashes."""
+"""Name of the protocol; each hash of a draw begins with it."""
 
 
 class Weights(StrictModel):
-    """Weights that the rerun uses."""
+    """The weights that the rerun uses."""
 
     kind: Kind | Literal["local"]
     location: str
@@ -37,7 +37,7 @@ class Weights(StrictModel):
 
 
 class ExtractorCode(StrictModel):
-    """Code that turns sequences into embeddings."""
+    """The code that turns sequences into embeddings."""
 
     path: Name
     """Path in the repository, or `builtin:<name>`."""
@@ -48,14 +48,14 @@ class ExtractorCode(StrictModel):
     """Keyword arguments of the constructor, as text, as the submission's run names them."""
     tree: Hex64
     """Digest over `<sha256>  <name>` lines of every file of the extractors' folder, in order of
-    name: a module may import its neighbours. That of no line for a built-in."""
+    name: a module may import its neighbours. The digest of nothing for a built-in."""
     shape: Hex64 | None = Field(default=None, exclude_if=operator.not_)
-    """Digest of the code without names of its own, comments and formatting; left out for a
+    """Digest of the code without comments, formatting and the names that it defines; left out for a
     built-in, and in earlier commitments."""
 
 
 class BenchmarkPin(StrictModel):
-    """Benchmark definition and data."""
+    """The benchmark definition and its data."""
 
     name: Name
     sha256: Hex64
@@ -64,14 +64,14 @@ class BenchmarkPin(StrictModel):
 
 
 class DrawPolicy(StrictModel):
-    """How many tasks are drawn, and what counts as agreement, by the policy at that time."""
+    """How many tasks are drawn, and within which tolerance claims agree, by the current policy."""
 
     drawn: Positive
-    """k: tasks of the guaranteed sample."""
+    """Number of tasks of the guaranteed sample, k."""
     stratified: bool
     """Whether each of the larger categories has at least one task in the sample."""
     strata: list[list[Name]] = []  # noqa: RUF012 (pydantic copies it)
-    """Tasks of each of the larger categories; none unless stratified."""
+    """Tasks of each of the larger categories; empty unless stratified."""
     tolerance: Hex64
     """Digest of the constants of the tolerance."""
 
@@ -82,7 +82,7 @@ submission has no score."""
 
 
 class Commitment(StrictModel):
-    """Everything that decides the sample and its outcome, except the seed."""
+    """Everything that decides the sample and the outcome of an audit, except the seed."""
 
     protocol: Literal["geneb-audit-v1"]
     model_id: Name
@@ -92,14 +92,14 @@ class Commitment(StrictModel):
     benchmark: BenchmarkPin
     regimes: Annotated[list[Name], Field(min_length=1)]
     tasks: Annotated[list[Name], Field(min_length=1)]
-    """Ids that may be drawn, in board order: N is their number."""
+    """Ids of the N tasks that may be drawn, in the order of the board."""
     policy: DrawPolicy
     claims: Claims = Field(default={}, exclude_if=operator.not_)
-    """By which a later commitment to nearly the same claims is found, whatever its name; left out
-    in earlier commitments."""
+    """The claims, by which a later commitment to nearly the same claims is recognised, whatever its
+    name; left out in earlier commitments."""
     entry: Hex64 | None = Field(default=None, exclude_if=operator.not_)
-    """SHA-256 of the model's entry in the registry, where that describes the run and not the
-    submission; left out of the digest where there is none, as in earlier commitments."""
+    """SHA-256 of the model's entry in the registry, if the entry and not the submission describes
+    the run; otherwise left out, as in earlier commitments."""
 
     @model_validator(mode="after")
     def _has_a_digest(self) -> Self:
@@ -116,18 +116,18 @@ class Commitment(StrictModel):
 
     @property
     def sha256(self) -> str:
-        """The commitment c: SHA-256 of the canonical JSON."""
+        """SHA-256 of the canonical JSON: the digest that is published."""
         return digest(self.model_dump())
 
 
 def check_commitment(commitment: Commitment, published: str) -> None:
-    """Refuse a commitment that is not the one published, or from which nothing can be drawn.
+    """Refuse a commitment whose digest is not `published`, or from which nothing can be drawn.
 
-    `published` is its digest, as hex digits. Raises StepMismatch, of the step "commitment".
+    Raises StepMismatch, of the step "commitment".
     """
     tasks, policy = commitment.tasks, commitment.policy
     stratified = [task for stratum in policy.strata for task in stratum]
-    wrong = {
+    objections = {
         f"its digest is {commitment.sha256}, and {published} was published": (
             commitment.sha256 != published
         ),
@@ -140,42 +140,42 @@ def check_commitment(commitment: Commitment, published: str) -> None:
             bool(policy.strata) and not (policy.stratified and all(policy.strata))
         ),
     }
-    for message, holds in wrong.items():
-        if holds:
+    for message, is_true in objections.items():
+        if is_true:
             raise StepMismatch(COMMITMENT, message)
 
 
 SCALE = 100_000
-"""Claims are kept as whole hundred-thousandths: canonical JSON here has no floats, and a claim that
-is near another differs from it by less than a hundred of them."""
+"""Claims are whole hundred-thousandths, since canonical JSON has no floats here; nearly equal
+claims differ by less than a hundred of them."""
 COARSE = SCALE // 100
-"""Scores that are all multiples of this are rounded to 0.01."""
+"""Claims that are all multiples of this number were rounded to 0.01."""
 COARSE_SHARE = 2 / 3
-"""Share of equal cells from which rounded claims count as a copy: two related models, rounded to
-0.01, agree in a third of theirs."""
+"""Share of equal cells from which rounded claims count as a copy. Two related models, rounded to
+0.01, agree in a third of their cells."""
 CLOSE = SCALE // 200
-"""0.005: two names of one method, each with claims that differ from the truth by what an audit in
-float32 allows, differ by less in most cells."""
+"""0.005: claims of one method under two names differ by less in most cells, if an audit in float32
+would accept both."""
 CLOSE_SHARE = 0.3
-"""Share of close cells from which claims are of one method. The maximum of the 820 pairs of public
-rows is 0.21, of models of one family; a pair above it only shares its draws."""
+"""Share of close cells from which claims are of one method. The largest share in the 820 pairs of
+public rows is 0.21, in a pair of one family. The only effect is that the two share their draws."""
 TEXT_FILES = frozenset(
     {".cfg", ".ini", ".json", ".jsonl", ".md", ".model", ".py", ".toml", ".txt", ".vocab"}
     | {".yaml", ".yml"}
 )
-"""Files beside the weights that models of one family share: configuration, tokenizer, code."""
+"""Suffixes of files without parameters, which models of one family share."""
 
 
 class Identity(NamedTuple):
-    """The subject of a commitment, in the form in which two are compared."""
+    """The facts of a commitment by which two are compared."""
 
     model_id: str
     code: str | None
-    """Digest of code and options, for a method without weights; its weights name any other."""
+    """Digest of code and options of a method without weights; None if it has weights."""
     weights: frozenset[str]
-    """Digests of the files that hold parameters."""
+    """Digests of the files with parameters."""
     claims: Mapping[str, Sequence[int | None]]
-    """Regime to a number for each task of `tasks`."""
+    """Regime to the claim on each task of `tasks`, as in a commitment."""
     tasks: Sequence[str]
     benchmark: str
 
@@ -206,14 +206,14 @@ def same_method_reason(first: Identity, second: Identity) -> str:
         return "with a file of weights in common"
     if first.code is not None and first.code == second.code:
         return "of the same code, without weights"
-    if first.benchmark == second.benchmark and _near(first, second):
+    if first.benchmark == second.benchmark and _has_near_claims(first, second):
         return "with nearly the same claims"
     return ""
 
 
-def _near(first: Identity, second: Identity) -> bool:
-    """Whether the claims agree in more cells than those of two models do."""
-    common = _common(first, second)
+def _has_near_claims(first: Identity, second: Identity) -> bool:
+    """Whether the claims agree in more cells than those of two different models."""
+    common = _common_claims(first, second)
     if len(common) < COUNT_MIN:
         return False
     is_coarse = any(
@@ -221,32 +221,36 @@ def _near(first: Identity, second: Identity) -> bool:
     )
     if is_coarse:
         return sum(abs(a - b) < COARSE for a, b in common) >= COARSE_SHARE * len(common)
-    apart = [abs(a - b) for a, b in common]
-    close = max(COUNT_MIN, CLOSE_SHARE * len(common))
+    distances = [abs(a - b) for a, b in common]
+    close_min = max(COUNT_MIN, CLOSE_SHARE * len(common))
     return (
-        sum(distance < NEAR * SCALE for distance in apart) >= near_cells_of_copy(len(common))
-        or sum(distance < CLOSE for distance in apart) >= close
+        sum(distance < NEAR * SCALE for distance in distances) >= near_cells_of_copy(len(common))
+        or sum(distance < CLOSE for distance in distances) >= close_min
     )
 
 
-def _common(first: Identity, second: Identity) -> list[tuple[int, int]]:
-    """Return both scores of each cell that both claim."""
-    places = {task: number for number, task in enumerate(second.tasks)}
-    same = list(first.tasks) == list(second.tasks)
-    pairs_claimed = []
+def _common_claims(first: Identity, second: Identity) -> list[tuple[int, int]]:
+    """Return the two claims on each cell that both have."""
+    second_index = {task: number for number, task in enumerate(second.tasks)}
+    has_same_tasks = list(first.tasks) == list(second.tasks)
+    claim_pairs = []
     for regime in first.claims.keys() & second.claims.keys():
         first_scores, second_scores = first.claims[regime], second.claims[regime]
-        if not same:
-            shared = [number for number, task in enumerate(first.tasks) if task in places]
-            second_scores = [second_scores[places[first.tasks[number]]] for number in shared]
-            first_scores = [first_scores[number] for number in shared]
+        if not has_same_tasks:
+            shared_indices = [
+                number for number, task in enumerate(first.tasks) if task in second_index
+            ]
+            second_scores = [
+                second_scores[second_index[first.tasks[number]]] for number in shared_indices
+            ]
+            first_scores = [first_scores[number] for number in shared_indices]
         pairs = zip(first_scores, second_scores, strict=True)
-        pairs_claimed += [(a, b) for a, b in pairs if a is not None and b is not None]
-    return pairs_claimed
+        claim_pairs += [(a, b) for a, b in pairs if a is not None and b is not None]
+    return claim_pairs
 
 
 def claims_of(submission: Submission, regimes: Sequence[str], tasks: Sequence[str]) -> Claims:
-    """Return the MCC of each task in each regime, as a commitment keeps it: None where missing."""
+    """Return the claimed MCC of each task in each regime, in hundred-thousandths or None."""
     return {
         regime: [
             round(scores[task].MCC * SCALE) if task in scores else None

@@ -1,11 +1,11 @@
 """The cost of a rerun on this machine, from a timed sample in the sandbox.
 
-A run of the extractor costs its start, measured with a few sequences, and time in proportion to the
-letters, measured with `SAMPLE` sequences of the tasks; where these are too few to time, they are
-repeated, and start and sample are timed in turn three times. No timing is repeated for an audit
-that embeds no more letters than were timed, or takes no longer than the timing has. Scoring is
-timed once, on the smallest task with made-up embeddings of the same width, and scaled by the number
-of sequences.
+A run of the extractor takes the time of its start, measured with a few sequences, and time in
+proportion to its letters, measured with `SAMPLE` sequences of the tasks. If these take too little
+time, they are repeated, and start and sample are timed in turn three times. No timing is repeated
+for an audit that embeds no more letters than were timed, or that takes less time than the timing
+took. Scoring is timed once, on the smallest task with invented embeddings of the same width, and
+scaled by the number of sequences.
 """
 
 import random
@@ -34,39 +34,41 @@ if TYPE_CHECKING:
     import numpy as np
 
 SAMPLE = 256
-"""Sequences that are timed."""
+"""Number of sequences that are timed."""
 START_SEQUENCES = 8
-"""Sequences of the run whose time is taken for the start."""
+"""Number of sequences of the run whose time counts as that of a start."""
 TIMED_MIN = 2.0
-"""Seconds by which the sample has to take longer than the start, or as long as the start where that
-is more: less is within the noise of a start on a busy machine."""
-QUICK, MORE_PAIRS = 30.0, 2
-"""A start and a sample that together take fewer seconds are timed so often again: a longer one has
-most of the load of a busy machine in its own mean."""
+"""The sample has to take longer than the start by so many seconds, or by the time of the start if
+that is more: a smaller difference is within the noise of a start on a busy machine."""
+QUICK_SECONDS, FURTHER_PAIRS = 30.0, 2
+"""A start and a sample that together take fewer than `QUICK_SECONDS` are timed `FURTHER_PAIRS`
+times more: a longer timing already averages over the load of a busy machine."""
 REPEATS_MAX = 256
-"""The sample is repeated at most so often: 65,536 sequences that take no longer cost nothing."""
+"""Most repeats of the sample: if 65,536 sequences take no longer than a start, they cost
+nothing."""
 GROWTH = 4
-"""Factor between two repeats."""
+"""Factor from one number of repeats to the next."""
 RUNS = 2
-"""Runs of the extractor a task: all sequences, then the decoys in file order."""
+"""Runs of the extractor per task: all sequences, then the decoys in file order."""
 DECOYS = 2 * TWICE + 2 * TRIANGLES + FRESH
-"""Sequences that a task of ordinary size adds, those of the second run included."""
-VARIANTS_OF_BOTH, VARIANTS_A_SEQUENCE = 4, 3
-"""Variants for each row that is varied: three of a test sequence and one of a training sequence;
-and at most for each sequence of a task, all of them being test sequences."""
-FINE, MINUTES = 10, 120
-"""Seconds below which a time is shown with tenths, and from which in minutes."""
+"""Number of decoys of a task of ordinary size, those of the second run included."""
+VARIANTS_PER_PAIR, VARIANTS_PER_TEST_SEQUENCE = 4, 3
+"""Variants of a test sequence and a training sequence together, three and one, and of a test
+sequence alone."""
+TENTHS_BELOW_SECONDS, MINUTES_FROM_SECONDS = 10, 120
+"""A time is written with tenths of a second below the first, and in minutes from the second."""
 SAMPLED = "sample.json"
-_SAMPLE_SEED = 20261122  # of the choice of the sample, which is not secret
+_SAMPLE_SEED = 20261122  # decides the sample, which is not secret
 
 
 class TaskSize(StrictModel):
-    """A task's distinct sequences."""
+    """The size of a task in distinct sequences and letters."""
 
     sequences: Positive
     letters: Count
     test: Positive | None = None
-    """Rows of the test split, where the benchmark says how many; each may be varied three times."""
+    """Number of test sequences; None where the benchmark does not say. Each has up to three
+    variants."""
 
 
 class Measurements(StrictModel):
@@ -76,36 +78,36 @@ class Measurements(StrictModel):
     start_seconds: float = Field(ge=0)
     """Seconds of a run without sequences."""
     seconds_per_letter: float = Field(ge=0)
-    """Seconds."""
     embedding_bytes: Positive
+    """Bytes of one embedding."""
     peak_bytes: Count
-    """Bytes of memory of the sample."""
+    """Largest memory of the extractor while it embedded the sample, in bytes."""
     listing_seconds: float = Field(ge=0)
     """Seconds that the harness takes to list the sequences of a task."""
     scored_sequences: Positive
     """Sequences of the task whose scoring was timed."""
     scoring_seconds: float = Field(ge=0)
-    """Seconds of that."""
+    """Seconds that scoring it took."""
 
 
 class Cost(NamedTuple):
-    """Expected cost of what is left of an audit."""
+    """Expected cost of what is left of an audit; before the draw, the mean over all draws."""
 
     tasks: float
-    """For a draw to come, the numbers are expectations."""
     sequences: float
     letters: float
     variants: float
-    """Sequences beside them, at most."""
+    """Largest number of variants that are embedded as well."""
     embedding: float
     """Seconds."""
     scoring: float
+    """Seconds."""
     memory: int
-    """Bytes."""
+    """Memory of the extractor, in bytes."""
     disk: float
-    """Bytes of embeddings and weights."""
+    """Size of embeddings and weights, in bytes."""
     slowest: float
-    """Seconds of the largest task in the sandbox."""
+    """Seconds in the sandbox of the task that takes longest."""
     setup: float
     """Seconds of the checks before the first task."""
 
@@ -118,11 +120,12 @@ class Cost(NamedTuple):
 def measurements_of(
     prepared: PreparedRerun, weights: Mapping[str, float], say: Say
 ) -> Measurements:
-    """Return the measurements for these tasks; they are made once and kept in the work folder.
+    """Return measurements for the tasks in `weights`, kept in the work folder once they are made.
 
-    `weights` has the tasks drawn, or before the draw all that may be drawn, each with its chance:
-    their data are read, so that what is missing is found before a draw is spent. Raises
-    NothingChecked for missing data, and what the sandbox raises for an extractor that fails.
+    The keys of `weights` are the drawn tasks, or before the draw all tasks that may be drawn, with
+    their probabilities. The data of all of them are read, so that missing data are found before the
+    draw. Raises NothingChecked for missing data, and what the sandbox raises for an extractor that
+    fails.
     """
     earlier = prepared.work.read_as(SAMPLED, Measurements)
     if earlier is not None and weights.keys() <= earlier.sizes.keys():
@@ -136,18 +139,18 @@ def measurements_of(
     chosen = _sampled_sequences(sizes, samples)
     say(f"timing the extractor on {len(chosen)} sequences")
     timed = _timed(prepared, chosen, _expected_work(sizes, weights))
-    values = timed.values
+    embeddings = timed.embeddings
     smallest = min(sizes, key=lambda task: (sizes[task].sequences, task))
     say(f"timing the scoring on {smallest}")
     measurements = Measurements(
         sizes=sizes,
         start_seconds=timed.start,
         seconds_per_letter=timed.per_letter,
-        embedding_bytes=values.shape[1] * values.dtype.itemsize,
+        embedding_bytes=embeddings.shape[1] * embeddings.dtype.itemsize,
         peak_bytes=timed.peak,
         listing_seconds=reading,
         scored_sequences=sizes[smallest].sequences,
-        scoring_seconds=_scoring(prepared, smallest, values),
+        scoring_seconds=_scoring_seconds(prepared, smallest, embeddings),
     )
     prepared.work.keep(SAMPLED, measurements.model_dump_json(indent=1) + "\n")
     return measurements
@@ -161,18 +164,20 @@ def _size_and_sample(prepared: PreparedRerun, task: str) -> tuple[TaskSize, list
     sequences = file.read_text(encoding="ascii").splitlines()
     if not sequences:
         raise NothingChecked(f"task {task} has no sequence", "pull its data again")
-    some = random.Random(_SAMPLE_SEED).sample(sequences, min(SAMPLE, len(sequences)))  # noqa: S311
+    sample = random.Random(_SAMPLE_SEED).sample(sequences, min(SAMPLE, len(sequences)))  # noqa: S311
     test_size = prepared.subject.benchmark.by_id[task].n_test
     size = TaskSize(sequences=len(sequences), letters=sum(map(len, sequences)), test=test_size)
-    return size, some
+    return size, sample
 
 
 def _sampled_sequences(
     sizes: Mapping[str, TaskSize], samples: Mapping[str, list[str]]
 ) -> list[str]:
-    """Return up to `SAMPLE` sequences, of each task in proportion to its size, one at least."""
-    total = sum(size.sequences for size in sizes.values())
-    shares = {t: max(1, round(SAMPLE * size.sequences / total)) for t, size in sizes.items()}
+    """Return about `SAMPLE` sequences, from each task in proportion to its size, at least one."""
+    total_sequences = sum(size.sequences for size in sizes.values())
+    shares = {
+        t: max(1, round(SAMPLE * size.sequences / total_sequences)) for t, size in sizes.items()
+    }
     return [sequence for task, share in shares.items() for sequence in samples[task][:share]]
 
 
@@ -180,9 +185,9 @@ class TimedRun(NamedTuple):
     """One run of the extractor."""
 
     seconds: float
-    values: "np.ndarray"
+    embeddings: "np.ndarray"
     peak: int
-    """Bytes."""
+    """Largest memory, in bytes."""
 
 
 class Rate(NamedTuple):
@@ -191,20 +196,20 @@ class Rate(NamedTuple):
     start: float
     """Seconds of a run without sequences."""
     per_letter: float
-    """Seconds."""
-    values: "np.ndarray"
+    """Seconds per letter."""
+    embeddings: "np.ndarray"
     """Embeddings of the sample."""
     peak: int
-    """Bytes of memory of its largest run."""
+    """Largest memory of any run, in bytes."""
 
 
 class ExpectedWork(NamedTuple):
-    """The sequences that an audit will embed."""
+    """What an audit will embed."""
 
     runs: float
     """Number of runs of the extractor."""
     letters: float
-    """In the mean of all draws, or of the largest task where that has more."""
+    """Letters of the mean draw, or of the largest task if it has more."""
 
 
 def _expected_work(sizes: Mapping[str, TaskSize], weights: Mapping[str, float]) -> ExpectedWork:
@@ -215,7 +220,7 @@ def _expected_work(sizes: Mapping[str, TaskSize], weights: Mapping[str, float]) 
 
 
 def _timed(prepared: PreparedRerun, sequences: list[str], expected_work: ExpectedWork) -> Rate:
-    """Time the extractor in the sandbox. Raises what the sandbox does."""
+    """Time the extractor in the sandbox. Raises what the sandbox raises."""
 
     def run(sequences: list[str]) -> TimedRun:
         started = time.monotonic()
@@ -229,55 +234,58 @@ def rate_of(
     run: Callable[[list[str]], TimedRun],
     sequences: list[str],
     expected_work: ExpectedWork,
-    allowed: float,
+    run_seconds_max: float,
 ) -> Rate:
-    """Return the rate at which `run` embeds; no run may take more than about `allowed` seconds.
+    """Return the rate at which `run` embeds; no run takes much longer than `run_seconds_max`.
 
-    Start and sample are timed in turn, and the median of their differences is taken: one run that
-    another program delays changes it little, and a load that both have cancels. What is ahead
-    limits the precision: where all its letters were timed, the error is that of a start.
+    Start and sample are timed in turn, and the rate follows from the median of their differences: a
+    single delayed run changes it little, and a load during both cancels. An audit that embeds no
+    more letters than were timed needs no greater precision, since the error is that of a start.
     """
-    few = sequences[: min(START_SEQUENCES, len(sequences))]
-    spent = [run(few).seconds]  # the first start also reads libraries and weights from disk
-    start, sample, times = run(few).seconds, run(sequences), 1
-    spent += [start, sample.seconds]
-    values, peak = sample.values, sample.peak
-    fewest, letters = sum(map(len, few)), sum(map(len, sequences))
+    start_sequences = sequences[: min(START_SEQUENCES, len(sequences))]
+    run_seconds = [
+        run(start_sequences).seconds
+    ]  # the first start also reads libraries and weights from disk
+    start, sample, repeats = run(start_sequences).seconds, run(sequences), 1
+    run_seconds += [start, sample.seconds]
+    embeddings, peak = sample.embeddings, sample.peak
+    start_letters, letters = sum(map(len, start_sequences)), sum(map(len, sequences))
     while (
         sample.seconds - start < max(TIMED_MIN, start)
-        and times < REPEATS_MAX
-        and letters * times < expected_work.letters
-        and start + GROWTH * (sample.seconds - start) < allowed
+        and repeats < REPEATS_MAX
+        and letters * repeats < expected_work.letters
+        and start + GROWTH * (sample.seconds - start) < run_seconds_max
     ):
-        times *= GROWTH
-        sample = run(sequences * times)
-        spent.append(sample.seconds)
+        repeats *= GROWTH
+        sample = run(sequences * repeats)
+        run_seconds.append(sample.seconds)
         peak = max(peak, sample.peak)
     starts, differences = [start], [sample.seconds - start]
-    over = max(1, letters * times - fewest)
-    expected = expected_work.runs * start + expected_work.letters * differences[0] / over
-    if start + sample.seconds < QUICK and sum(spent) < expected:
-        for _ in range(MORE_PAIRS):
-            starts.append(run(few).seconds)
-            differences.append(run(sequences * times).seconds - starts[-1])
-    per_letter = max(0.0, statistics.median(differences)) / over
-    start = max(0.0, statistics.median(starts) - per_letter * fewest)
-    return Rate(start, per_letter, values, peak)
+    letters_beyond_start = max(1, letters * repeats - start_letters)
+    expected_seconds = (
+        expected_work.runs * start + expected_work.letters * differences[0] / letters_beyond_start
+    )
+    if start + sample.seconds < QUICK_SECONDS and sum(run_seconds) < expected_seconds:
+        for _ in range(FURTHER_PAIRS):
+            starts.append(run(start_sequences).seconds)
+            differences.append(run(sequences * repeats).seconds - starts[-1])
+    per_letter = max(0.0, statistics.median(differences)) / letters_beyond_start
+    start = max(0.0, statistics.median(starts) - per_letter * start_letters)
+    return Rate(start, per_letter, embeddings, peak)
 
 
-def _scoring(prepared: PreparedRerun, task: str, values: "np.ndarray") -> float:
-    """Return the seconds of scoring a task, with rows made of the sample's."""
+def _scoring_seconds(prepared: PreparedRerun, task: str, sample: "np.ndarray") -> float:
+    """Return the seconds of scoring a task, with embeddings mixed from those of a sample."""
     import numpy as np  # slow to import, and only needed here
 
     folder = prepared.runner.sandbox.scratch
     file = sequences_of([task], prepared.source, folder, prepared.runner.harness)
     count = len(file.read_text(encoding="ascii").splitlines())
     draw = np.random.default_rng(_SAMPLE_SEED)
-    rows = values[draw.integers(len(values), size=count)]
-    # Other rows than those of the sample, so that the probe has to separate as many as in earnest.
-    mixed = (rows + values[draw.integers(len(values), size=count)]) / 2
+    first, second = (sample[draw.integers(len(sample), size=count)] for _ in range(2))
+    # Distinct embeddings, so that the probe has as many to separate as those of the task.
     embeddings = folder / "sample.npy"
-    np.save(embeddings, mixed.astype(values.dtype), allow_pickle=False)
+    np.save(embeddings, ((first + second) / 2).astype(sample.dtype), allow_pickle=False)
     started = time.monotonic()
     prepared.rescored(task, file, embeddings, prepared.settings.noise)
     return time.monotonic() - started
@@ -286,12 +294,12 @@ def _scoring(prepared: PreparedRerun, task: str, values: "np.ndarray") -> float:
 def cost_of(
     prepared: PreparedRerun, measurements: Measurements, weights: Mapping[str, float], setup: float
 ) -> Cost:
-    """Return the expected cost of tasks, each with its weight: 1, or the chance to be drawn.
+    """Return the expected cost of tasks, each weighted by 1 or by its probability to be drawn.
 
-    `setup` is in seconds: what the checks before the first task took.
+    `setup` has the seconds that the checks before the first task took.
     """
     tasks = max(1, round(sum(weights.values())))
-    embedding = {task: _embedding(measurements, task, tasks) for task in weights}
+    embedding = {task: _embedding_seconds(measurements, task, tasks) for task in weights}
     sizes = measurements.sizes
     largest = max((sizes[task].sequences for task in weights), default=0)
     scoring = {
@@ -301,11 +309,11 @@ def cost_of(
         / measurements.scored_sequences
         for task in weights
     }
-    rows = sum(weight * sizes[task].sequences for task, weight in weights.items())
-    files = sum(path.stat().st_size for path in prepared.work.folder.glob("weights/**/*"))
+    sequences = sum(weight * sizes[task].sequences for task, weight in weights.items())
+    weight_bytes = sum(path.stat().st_size for path in prepared.work.folder.glob("weights/**/*"))
     return Cost(
         tasks=sum(weights.values()),
-        sequences=rows,
+        sequences=sequences,
         letters=sum(weight * sizes[task].letters for task, weight in weights.items()),
         variants=sum(
             weight * variant_count(sizes[task], tasks) for task, weight in weights.items()
@@ -313,22 +321,22 @@ def cost_of(
         embedding=sum(weight * embedding[task] for task, weight in weights.items()),
         scoring=sum(weight * scoring[task] for task, weight in weights.items()),
         memory=measurements.peak_bytes + largest * measurements.embedding_bytes,
-        disk=rows * measurements.embedding_bytes + files,
+        disk=sequences * measurements.embedding_bytes + weight_bytes,
         slowest=max(embedding.values(), default=0.0),
         setup=setup,
     )
 
 
 def variant_count(size: TaskSize, tasks: int) -> int:
-    """Return how many variants of a task's sequences an audit of so many tasks embeds, at most."""
-    rows, variants = sequences_varied(tasks), VARIANTS_A_SEQUENCE
+    """Return how many variants of a task's sequences an audit of `tasks` tasks embeds at most."""
+    varied, variants = sequences_varied(tasks), VARIANTS_PER_TEST_SEQUENCE
     if size.test is None:
-        return min(VARIANTS_OF_BOTH * rows, variants * size.sequences)
-    return variants * min(rows, size.test) + min(rows, size.sequences)
+        return min(VARIANTS_PER_PAIR * varied, variants * size.sequences)
+    return variants * min(varied, size.test) + min(varied, size.sequences)
 
 
-def _embedding(measurements: Measurements, task: str, tasks: int) -> float:
-    """Return the seconds that a task takes in the sandbox, in an audit of so many tasks."""
+def _embedding_seconds(measurements: Measurements, task: str, tasks: int) -> float:
+    """Return the seconds that a task takes in the sandbox, in an audit of `tasks` tasks."""
     return (
         RUNS * measurements.start_seconds
         + _letters(measurements.sizes[task], tasks) * measurements.seconds_per_letter
@@ -336,9 +344,9 @@ def _embedding(measurements: Measurements, task: str, tasks: int) -> float:
 
 
 def _letters(size: TaskSize, tasks: int) -> float:
-    """Return the letters of a task with those beside it, in an audit of so many tasks."""
-    beside = DECOYS + variant_count(size, tasks)
-    return size.letters * (1 + beside / size.sequences)
+    """Return the letters of a task, its decoys and variants, in an audit of `tasks` tasks."""
+    added = DECOYS + variant_count(size, tasks)
+    return size.letters * (1 + added / size.sequences)
 
 
 def draw_probabilities(commitment: Commitment) -> dict[str, float]:
@@ -363,14 +371,14 @@ def remaining_tasks(plan: TaskPlan, prepared: PreparedRerun) -> dict[str, float]
 def refuse_too_large(
     prepared: PreparedRerun, measurements: Measurements, tasks: Sequence[str], drawn: int
 ) -> None:
-    """Refuse an audit that this machine or its limits cannot carry, whatever is drawn.
+    """Refuse an audit that may exceed the limits of time or the disk of this machine.
 
-    Raises LimitExceeded, whose fix names the option, for a task above the limit of time or memory,
-    AuditRefused where the disk is too small for the largest tasks.
+    Raises LimitExceeded for a task, or for the largest tasks together, above a limit of time, and
+    AuditRefused if the disk is too small for the largest tasks.
     """
     limits, sizes = prepared.machine.limits, measurements.sizes
-    slowest = max(tasks, key=lambda task: _embedding(measurements, task, drawn))
-    seconds = _embedding(measurements, slowest, drawn)
+    slowest = max(tasks, key=lambda task: _embedding_seconds(measurements, task, drawn))
+    seconds = _embedding_seconds(measurements, slowest, drawn)
     if seconds > limits.seconds:
         raise LimitExceeded(
             "seconds",
@@ -379,43 +387,60 @@ def refuse_too_large(
             advice("seconds"),
         )
     largest = sorted(tasks, key=lambda task: -sizes[task].sequences)[:drawn]
-    whole = sum(_embedding(measurements, task, drawn) for task in largest)
-    if whole > limits.total_seconds:
+    total_seconds = sum(_embedding_seconds(measurements, task, drawn) for task in largest)
+    if total_seconds > limits.total_seconds:
         raise LimitExceeded(
             "total_seconds",
-            f"the largest {drawn} tasks would take about {whole:.0f} s here; the limit is "
+            f"the largest {drawn} tasks would take about {total_seconds:.0f} s here; the limit is "
             f"{limits.total_seconds} s",
             advice("total_seconds"),
         )
-    needed = sum(sizes[task].sequences for task in largest) * measurements.embedding_bytes
-    free = shutil.disk_usage(prepared.work.folder).free
-    if needed > free:
+    bytes_needed = sum(sizes[task].sequences for task in largest) * measurements.embedding_bytes
+    bytes_free = shutil.disk_usage(prepared.work.folder).free
+    if bytes_needed > bytes_free:
         raise AuditRefused(
-            f"{prepared.work.folder}: embeddings of up to {needed // MIB:,} MiB are expected, and "
-            f"{free // MIB:,} MiB are free",
+            f"{prepared.work.folder}: embeddings of up to {bytes_needed // MIB:,} MiB are "
+            f"expected, and {bytes_free // MIB:,} MiB are free",
             "free disk space, or name a folder on another disk: --work DIR",
         )
 
 
-def cost_text(cost: Cost, prepared: PreparedRerun, *, drawn: bool) -> str:
+class CostText(NamedTuple):
+    """A cost as lines of text."""
+
+    heading: str
+    """The line that says what the figures are the cost of."""
+    figures: str
+    """The lines below it; "" if nothing is left to pay."""
+
+    @property
+    def text(self) -> str:
+        """All lines."""
+        return self.heading + self.figures
+
+
+NO_COST = CostText("", "")
+
+
+def cost_text(cost: Cost, prepared: PreparedRerun, *, is_drawn: bool) -> CostText:
     """Return a cost as lines of text."""
-    subject = "what is left of the draw" if drawn else "a draw to come, in the mean"
-    return (
-        f"cost of {subject}, on this machine ({prepared.machine.device}):\n"
+    subject = "what is left of the draw" if is_drawn else "a draw to come, in the mean"
+    return CostText(
+        f"cost of {subject}, on this machine ({prepared.machine.device}):\n",
         f"  {plural(round(cost.tasks), 'task')}, {cost.sequences:,.0f} sequences, "
         f"{cost.letters:,.0f} letters (a token has one letter or more)\n"
         f"  up to {cost.variants:,.0f} variants beside them: "
         f"{cost.variants / max(1.0, cost.sequences):.0%} more sequences\n"
-        f"  {_minutes(cost.seconds)}: embedding {_minutes(cost.embedding)}, scoring "
-        f"{_minutes(cost.scoring)}, checks {_minutes(cost.setup)}; the largest task "
-        f"{_minutes(cost.slowest)} in the sandbox\n"
+        f"  {_time_text(cost.seconds)}: embedding {_time_text(cost.embedding)}, scoring "
+        f"{_time_text(cost.scoring)}, checks {_time_text(cost.setup)}; the largest task "
+        f"{_time_text(cost.slowest)} in the sandbox\n"
         f"  memory of the extractor {cost.memory // MIB:,} MiB, of "
         f"{prepared.machine.limits.memory_mib:,} allowed; GPU memory is not measured\n"
-        f"  disk {cost.disk / MIB:,.0f} MiB in {prepared.work.folder}\n"
+        f"  disk {cost.disk / MIB:,.0f} MiB in {prepared.work.folder}\n",
     )
 
 
-def _minutes(seconds: float) -> str:
-    if seconds < FINE:
+def _time_text(seconds: float) -> str:
+    if seconds < TENTHS_BELOW_SECONDS:
         return f"{seconds:.1f} s"
-    return f"{seconds:.0f} s" if seconds < MINUTES else f"{seconds / 60:.0f} min"
+    return f"{seconds:.0f} s" if seconds < MINUTES_FROM_SECONDS else f"{seconds / 60:.0f} min"

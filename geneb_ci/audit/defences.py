@@ -1,42 +1,42 @@
-"""Defences of an audit: what each is against, what it needs, and where each sample runs it.
+"""The defences of an audit: the attack that each detects, its inputs, and its code by sample.
 
-A sample that cannot run a defence says why. `tests/audit/test_defences.py` holds that every
-function and every attack that is named here exists, and that each sample answers for each defence.
+A sample that cannot use a defence has a reason. `tests/audit/test_defences.py` tests that every
+function and every attack named here exists.
 """
 
 from dataclasses import dataclass
 
 from geneb_ci.audit.compare.outcome import DECOYS, FRESH, JOINT, ORDER, TOLERANCE, VARIANTS
 
-_WHOLE = "every sequence is scored again"
+_ALL_SCORED = "every sequence is scored again"
 
 
 @dataclass(frozen=True)
 class DefenceUse:
-    """A defence at work in an audit of one kind of sample."""
+    """The code of a defence in an audit of one sample."""
 
     by: str
-    """The function that carries it out, as `module:name`."""
+    """The function that implements it, as `module:name`."""
     attack: str
-    """A test that carries the attack out, as `file::name`."""
+    """A test that performs the attack, as `file::name`."""
 
 
 @dataclass(frozen=True)
 class DefenceUnused:
-    """Why a sample runs without a defence."""
+    """The reason why a sample has no use for a defence."""
 
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Defence:
-    """One defence, and how each kind of sample uses it."""
+    """One defence, and its use by each sample."""
 
     name: str
     attack: str
-    """The attack, in words."""
+    """The attack that it detects."""
     needs: str
-    """The input that it depends on."""
+    """The inputs without which it cannot work."""
     tasks: DefenceUse | DefenceUnused
     embeddings: DefenceUse | DefenceUnused
 
@@ -54,7 +54,7 @@ _MEMORY = "tests/adversary/test_receipt_memory.py"
 DEFENCES = (
     Defence(
         name=TOLERANCE,
-        attack="scores that the embeddings of the extractor do not give",
+        attack="claimed scores that do not follow from the embeddings of the extractor",
         needs="the extractor, its weights and the task data",
         tasks=DefenceUse(
             f"{_OUTCOME}:task_verdict",
@@ -67,7 +67,7 @@ DEFENCES = (
     ),
     Defence(
         name="recomputed cells",
-        attack="scores that the published embeddings do not give",
+        attack="claimed scores that do not follow from the published embeddings",
         needs="the files of the receipt",
         tasks=DefenceUnused("no embeddings are published; every drawn cell is scored again"),
         embeddings=DefenceUse(
@@ -77,19 +77,19 @@ DEFENCES = (
     ),
     Defence(
         name=JOINT,
-        attack="small raises of many cells, each within its tolerance",
-        needs="as many compared cells as are drawn",
+        attack="many scores raised slightly, each within its tolerance",
+        needs="the comparisons of all drawn cells",
         tasks=DefenceUse(
             f"{_OUTCOME}:mean_biases",
             "tests/adversary/test_forger.py::test_a_raise_is_divided_within_the_tolerances",
         ),
-        embeddings=DefenceUnused("cells are compared exactly, so none has room to be raised in"),
+        embeddings=DefenceUnused("cells are compared exactly, so that no raise can pass"),
     ),
     Defence(
         name="direction of the labels",
         attack="embeddings altered within the tolerance of an embedding, towards their labels",
         needs="drawn embeddings outside of the support sets",
-        tasks=DefenceUnused(_WHOLE),
+        tasks=DefenceUnused(_ALL_SCORED),
         embeddings=DefenceUse(
             "geneb_ci.receipt.direction:direction_test",
             f"{_EMBEDDING_AUDIT}::test_what_moves_within_the_tolerance_is_found_by_its_direction",
@@ -97,30 +97,30 @@ DEFENCES = (
     ),
     Defence(
         name="tolerance of each column",
-        attack="a column of large values that makes room for changes elsewhere",
+        attack="a column of large values that widens the tolerance of other columns",
         needs="several drawn embeddings of a task",
-        tasks=DefenceUnused(_WHOLE),
+        tasks=DefenceUnused(_ALL_SCORED),
         embeddings=DefenceUse("geneb_ci.receipt.column_rule:tolerances", _EMBEDDING_ATTACKS),
     ),
     Defence(
         name="pooled rounding",
-        attack="features on the borders of float16, so that many coordinates may round otherwise",
+        attack="features between two numbers of float16, so that many may be rounded either way",
         needs="all drawn embeddings together",
-        tasks=DefenceUnused(_WHOLE),
+        tasks=DefenceUnused(_ALL_SCORED),
         embeddings=DefenceUse("geneb_ci.receipt.embeddings:allowed_pooled", _EMBEDDING_ATTACKS),
     ),
     Defence(
         name="rare rescue",
-        attack="altered embeddings that the contributor's own code gives in float64",
-        needs="failed sequences that are embedded again, alone",
-        tasks=DefenceUnused("no embedding is compared, so none can be rescued"),
+        attack="altered embeddings that the extractor only returns when it computes in float64",
+        needs="failed sequences, each embedded again alone",
+        tasks=DefenceUnused("task audits compare scores, so no failed embedding is embedded again"),
         embeddings=DefenceUse("geneb_ci.receipt.embeddings:allowed_rescued", _EMBEDDING_ATTACKS),
     ),
     Defence(
         name="effect on the loss",
-        attack="training and support embeddings altered within their tolerance so that it pays",
+        attack="training embeddings altered within their tolerance so that the test loss falls",
         needs="the probe of the full regime",
-        tasks=DefenceUnused(_WHOLE),
+        tasks=DefenceUnused(_ALL_SCORED),
         embeddings=DefenceUse("geneb_ci.receipt.influence:influence_on_loss", _EMBEDDING_ATTACKS),
     ),
     Defence(
@@ -140,7 +140,7 @@ DEFENCES = (
     ),
     Defence(
         name=DECOYS,
-        attack="published sequences that are looked up in a table",
+        attack="a table from which the embeddings of published sequences are looked up",
         needs="new sequences that look like published ones",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.decoys:embed_among_decoys",
@@ -153,8 +153,8 @@ DEFENCES = (
     ),
     Defence(
         name=VARIANTS,
-        attack="labels of published test sequences, known by a key that a small change breaks",
-        needs="a secret that decides sequences and changes",
+        attack="labels of published test sequences, looked up by a key that a small change breaks",
+        needs="a secret that decides which sequences are changed, and how",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.tasks:memorisation_results",
             f"{_ATTACKS}::test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set",
@@ -166,7 +166,7 @@ DEFENCES = (
     ),
     Defence(
         name="variants of training sequences",
-        attack="training embeddings moved by a key, so that the probe learns what is not there",
+        attack="training embeddings altered by a key, so that the probe learns invented features",
         needs="a refit of the probe with the variants",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.tasks:memorisation_results",
@@ -181,7 +181,7 @@ DEFENCES = (
     ),
     Defence(
         name="decisions of every probe",
-        attack="labels in a column that the optimum ignores and the probe of record uses",
+        attack="labels in a column that the canonical probe ignores and the probe of record uses",
         needs="the weights of the probes of record",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.tasks:memorisation_results",
@@ -195,9 +195,9 @@ DEFENCES = (
     ),
     Defence(
         name="strongest training embeddings",
-        attack="few training embeddings of a receipt that are altered so that the probe moves",
+        attack="few altered training embeddings of a receipt that have a large effect on the probe",
         needs="the probe of the full regime and every training embedding",
-        tasks=DefenceUnused(_WHOLE),
+        tasks=DefenceUnused(_ALL_SCORED),
         embeddings=DefenceUse(
             "geneb_ci.receipt.influence:strongest_embeddings",
             "tests/adversary/test_receipt_embeddings.py"
@@ -206,7 +206,7 @@ DEFENCES = (
     ),
     Defence(
         name=FRESH,
-        attack="labels of published sequences, known by any key",
+        attack="labels of published sequences, looked up by any key",
         needs="labelled sequences that nobody has seen",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.honesty:fresh_result",
@@ -219,7 +219,7 @@ DEFENCES = (
     ),
     Defence(
         name="measured precision",
-        attack="a coarse dtype that is declared for the sake of its tolerance",
+        attack="a coarse dtype that is declared to obtain its wide tolerance",
         needs="sequences that are embedded twice",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.honesty:precision_of",
@@ -232,7 +232,7 @@ DEFENCES = (
     ),
     Defence(
         name="one draw of a commitment",
-        attack="drawing again until the sample suits",
+        attack="drawing repeatedly until the sample is favourable",
         needs="the records of the repository",
         tasks=DefenceUse(
             "geneb_ci.audit.sampling.task_draw:require_one_draw",
@@ -245,7 +245,7 @@ DEFENCES = (
     ),
     Defence(
         name="earlier draws count again",
-        attack="another name or another version of a submission for the sake of another draw",
+        attack="a new name or version of a submission to obtain another draw",
         needs="the records of the repository",
         tasks=DefenceUse(
             "geneb_ci.audit.sampling.task_draw:earlier_draws",
@@ -258,7 +258,7 @@ DEFENCES = (
     ),
     Defence(
         name="near claims and receipts",
-        attack="a copy with one touched weight under another name",
+        attack="a copy under another name, with one changed weight",
         needs="the claims, or the receipts, of earlier audits",
         tasks=DefenceUse(
             "geneb_ci.audit.commitment:same_method_reason",
@@ -271,8 +271,8 @@ DEFENCES = (
     ),
     Defence(
         name="signed starts and aborts",
-        attack="runs that are ended because they go badly",
-        needs="a maintainer who commits what is written",
+        attack="ending a run whose result will be unfavourable",
+        needs="a maintainer who commits the signed files",
         tasks=DefenceUse(
             "geneb_ci.audit.record.signing:sign_abort",
             "tests/audit/test_rerun_faults.py::test_a_run_that_the_extractor_ends_is_signed_as_aborted",

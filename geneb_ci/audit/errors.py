@@ -1,12 +1,12 @@
-"""Errors of audits: a step that computes otherwise, and a submission that cannot be audited."""
+"""Errors of audits: a step with another result, and a submission that cannot be audited."""
 
 from typing import ClassVar
 
-from geneb_ci.common.errors import Exit, GenebError
+from geneb_ci.common.errors import Exit, GenebError, UsageProblem
 
 
 class StepMismatch(GenebError):  # noqa: N818 (named after what is wrong)
-    """A step of a plan or a record that gives another result when it is computed again."""
+    """A step of a plan or record has another result when it is computed again."""
 
     exit_code: ClassVar[Exit] = Exit.ERRORS
 
@@ -19,10 +19,18 @@ class StepMismatch(GenebError):  # noqa: N818 (named after what is wrong)
 
 
 class MissingInput(StepMismatch):
-    """A step that cannot be computed, because something it needs is missing here."""
+    """A step cannot be computed again, because a file that it needs is missing."""
 
 
 class AuditRefused(GenebError):  # noqa: N818
     """A submission or a request for which no audit may begin."""
 
     exit_code: ClassVar[Exit] = Exit.ERRORS
+
+
+class EntryMissing(UsageProblem):
+    """The model registry has no entry for a submission of format 1.0, whose run is not declared."""
+
+
+class EntryIncomplete(AuditRefused):
+    """The entry of the model registry does not describe the run, which is not declared either."""

@@ -1,7 +1,6 @@
 """The two samples of an audit: whole tasks, or embeddings of a receipt.
 
-Both kinds of sample offer the same few steps, so that `geneb_ci.audit.workflow` carries out an
-audit of either without asking which it is.
+Both have the same steps, so that `geneb_ci.audit.workflow` treats them alike.
 """
 
 import dataclasses
@@ -19,6 +18,7 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import EmbeddingOutcome, RerunResult
 from geneb_ci.audit.compare.embeddings import OwnReceipt, near_roots
 from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.cost import NO_COST, CostText
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX
@@ -67,33 +67,33 @@ class CommittedSubmission(NamedTuple):
 
     commitment: Commitment
     submission: SubmissionFile | None
-    """None where the checkout does not have it."""
+    """None if the checkout does not contain it."""
     repository: AuditRepository
 
     @property
     def with_receipt(self) -> SubmissionWithReceipt:
-        """The submission with its receipt. Raises what the function `with_receipt` does."""
+        """The submission with its receipt. Raises what the function `with_receipt` raises."""
         return with_receipt(self.submission, self.repository.inputs.benchmark)
 
 
 class Sample(Protocol[_P]):
-    """A way to draw a part of a submission, to rerun it, and to compare it with what was claimed.
+    """A way to draw a part of a submission, to rerun it, and to compare it with the claims.
 
-    Each step raises what refuses the audit there.
+    Each step raises a GenebError if the audit must not continue.
     """
 
     name: ClassVar[str]
     """Value of the option `--sample`."""
     cache: ClassVar[str]
-    """Folder of the user's cache that keeps the work folders of such audits."""
+    """Name of the folder of the user's cache with the work folders of such audits."""
 
     @property
-    def kind(self) -> type[_P]:
-        """Class of the plans that it draws."""
+    def plan_class(self) -> type[_P]:
+        """Class of the plans that this sample draws."""
 
     @property
     def earlier(self) -> Sequence[Path]:
-        """Files of plans that were drawn earlier and have no record."""
+        """Paths of plans that were drawn earlier and have no record."""
 
     def with_earlier(self, plans: Iterable[Path]) -> Self:
         """Return this sample with further plans of earlier draws."""
@@ -102,31 +102,31 @@ class Sample(Protocol[_P]):
         """Refuse a submission that has nothing to draw from, before anything is published."""
 
     def drawn_text(self, commitment: Commitment) -> str:
-        """Return the sample to be drawn, as part of a sentence."""
+        """Return what will be drawn, as a noun phrase."""
 
-    def near(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
-        """Return the roots of other receipts that are nearly this one: root to the reason.
+    def near_roots(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
+        """Return the Merkle roots of other receipts that nearly equal this one, with reasons.
 
-        Draws from them count as draws for this submission.
+        Draws from those receipts count as draws for this submission.
         """
 
-    def drawing(
+    def prepared_draw(
         self, committed: CommittedSubmission, plans: Sequence[_P], near_roots: Collection[str]
     ) -> Callable[[str, Beacon], _P]:
         """Return a function from the time of the commitment and the beacon to the plan.
 
         `plans` are those of earlier draws for this method. Raises UsageProblem for a smaller
-        sample than was drawn before.
+        sample than in an earlier draw.
         """
 
     def drawn_names(self, plan: _P) -> str:
         """Return the drawn tasks, or the number of drawn embeddings, in one line."""
 
-    def cost(self, prepared: PreparedRerun, plan: _P | None, setup: float, say: Say) -> str:
-        """Return the cost of the rerun as lines of text; "" where nothing is left to pay.
+    def cost(self, prepared: PreparedRerun, plan: _P | None, setup: float, say: Say) -> CostText:
+        """Return the cost of the rerun; `NO_COST` if nothing is left to rerun.
 
-        `plan` is None before the draw; `setup` is in seconds. Raises what refuses a machine that
-        cannot carry it.
+        `plan` is None before the draw. `setup` has the seconds that the checks before the first
+        task took. Raises LimitExceeded or AuditRefused for a machine that is too small.
         """
 
     def rerun(
@@ -134,8 +134,8 @@ class Sample(Protocol[_P]):
     ) -> RerunResult:
         """Embed and score the sample again, compare it, and return the outcome."""
 
-    def finished_outcome(self, plan: _P, subject: AuditSubject, work: Work) -> RerunResult | None:
-        """Return the outcome that an earlier call left in the work folder; None if not complete.
+    def saved_result(self, plan: _P, subject: AuditSubject, work: Work) -> RerunResult | None:
+        """Return the result that an earlier call left in the work folder; None if incomplete.
 
         Raises AuditRefused when the outcome does not follow from the plan and the folder.
         """
@@ -143,18 +143,18 @@ class Sample(Protocol[_P]):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSample:
-    """Whole tasks: every sequence is embedded again, and every cell scored."""
+    """Drawn tasks: each of their sequences is embedded again, and each of their cells scored."""
 
     name: ClassVar[str] = "tasks"
-    kind: ClassVar[type[TaskPlan]] = TaskPlan
+    plan_class: ClassVar[type[TaskPlan]] = TaskPlan
     cache: ClassVar[str] = "audits"
 
     drawn: int | None = None
-    """Number of tasks; None: as committed."""
+    """Number of tasks to draw; None: the number in the commitment."""
     at_least: int = 0
-    """Fewest tasks that reach the probability of detection that was requested."""
+    """Smallest number of tasks that reaches the requested probability of detection."""
     targeted: int | None = None
-    """Suspicious tasks to add; None: one of each category that the model leads."""
+    """Number of suspicious tasks to add; None: one of each category that the model leads."""
     earlier: Sequence[Path] = ()
 
     def with_earlier(self, plans: Iterable[Path]) -> Self:
@@ -162,20 +162,20 @@ class TaskSample:
         return dataclasses.replace(self, earlier=(*self.earlier, *plans))
 
     def check(self, submission: SubmissionFile, benchmark: Benchmark, say: Say) -> None:
-        """Do nothing: a submission that was committed to has tasks."""
+        """Do nothing: every committed submission has tasks."""
 
     def drawn_text(self, commitment: Commitment) -> str:
         """Return how many tasks will be drawn."""
         return f"{commitment.policy.drawn} of {len(commitment.tasks)} tasks"
 
-    def near(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
-        """Return nothing: which earlier draws of tasks count follows from the commitments."""
+    def near_roots(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
+        """Return {}: which earlier draws of tasks count follows from the commitments alone."""
         return {}
 
-    def drawing(
+    def prepared_draw(
         self, committed: CommittedSubmission, plans: Sequence[TaskPlan], near_roots: Collection[str]
     ) -> Callable[[str, Beacon], TaskPlan]:
-        """Return the draw of tasks, with targeted ones and those of earlier draws."""
+        """Return the function that draws tasks and adds targeted ones and those drawn earlier."""
         commitment, submission, _ = committed
         if self.targeted is None:
             count, targets = CROWNS_MAX, crowns_of(commitment, submission)
@@ -196,8 +196,10 @@ class TaskSample:
         """Return the names of the tasks to rerun."""
         return ", ".join(choice.task for choice in plan.chosen)
 
-    def cost(self, prepared: PreparedRerun, plan: TaskPlan | None, setup: float, say: Say) -> str:
-        """Measure, and return as text, what is left to pay on this machine."""
+    def cost(
+        self, prepared: PreparedRerun, plan: TaskPlan | None, setup: float, say: Say
+    ) -> CostText:
+        """Time the extractor on this machine and return the cost of what is left to rerun."""
         commitment = prepared.commitment
         if plan is None:
             tasks, weights = commitment.tasks, cost.draw_probabilities(commitment)
@@ -206,11 +208,11 @@ class TaskSample:
             weights = cost.remaining_tasks(plan, prepared)
             tasks, drawn = list(weights), len(weights)
         if not weights:
-            return ""  # all is embedded
-        sampled = cost.measurements_of(prepared, weights, say)
-        expected = cost.cost_of(prepared, sampled, weights, setup)
-        cost.refuse_too_large(prepared, sampled, tasks, drawn)
-        return cost.cost_text(expected, prepared, drawn=plan is not None)
+            return NO_COST  # every task is embedded
+        measurements = cost.measurements_of(prepared, weights, say)
+        expected = cost.cost_of(prepared, measurements, weights, setup)
+        cost.refuse_too_large(prepared, measurements, tasks, drawn)
+        return cost.cost_text(expected, prepared, is_drawn=plan is not None)
 
     def rerun(
         self, plan: TaskPlan, prepared: PreparedRerun, clock: Callable[[], float], say: Say
@@ -218,10 +220,8 @@ class TaskSample:
         """Embed and score the drawn tasks again, and compare every cell of them."""
         return RerunResult(outcome_of(plan, prepared, clock, say))
 
-    def finished_outcome(
-        self, plan: TaskPlan, subject: AuditSubject, work: Work
-    ) -> RerunResult | None:
-        """Return the outcome of the folder, computed again from the scores beside it."""
+    def saved_result(self, plan: TaskPlan, subject: AuditSubject, work: Work) -> RerunResult | None:
+        """Return the outcome in the folder, once checked against the scores beside it."""
         outcome = work.read_as(OUTCOME, AuditOutcome) if work.has_result(OUTCOME) else None
         if outcome is None:
             return None
@@ -231,18 +231,18 @@ class TaskSample:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingSample:
-    """Embeddings of a receipt: drawn ones are computed again, and every cell from all of them."""
+    """Drawn embeddings of a receipt are computed again; all of its cells are recomputed."""
 
     name: ClassVar[str] = "embeddings"
-    kind: ClassVar[type[EmbeddingPlan]] = EmbeddingPlan
+    plan_class: ClassVar[type[EmbeddingPlan]] = EmbeddingPlan
     cache: ClassVar[str] = "row-audits"
 
     size: str = STANDARD
     """`standard`, `full`, or a number of test embeddings of each regime."""
     receipt: Path | None = None
-    """Folder of the receipt; None: it is fetched."""
+    """Folder of the receipt; None: its files are downloaded."""
     others: Path | None = None
-    """Folder of other receipts, a folder for each model; None: they are fetched."""
+    """Folder with a folder of each other model's receipt; None: their files are downloaded."""
     earlier: Sequence[Path] = ()
 
     def with_earlier(self, plans: Iterable[Path]) -> Self:
@@ -250,18 +250,18 @@ class EmbeddingSample:
         return dataclasses.replace(self, earlier=(*self.earlier, *plans))
 
     def check(self, submission: SubmissionFile, benchmark: Benchmark, say: Say) -> None:
-        """Refuse a submission without a receipt that can be drawn from, or one that is not here."""
+        """Refuse a submission whose receipt is missing, unreadable or cannot be drawn from."""
         embedding_counts(self.size)
         receipt = with_receipt(submission, benchmark).receipt
         with self._files(receipt, say):
             pass
 
     def drawn_text(self, commitment: Commitment) -> str:
-        """Return the sample to be drawn, in words."""
+        """Return what will be drawn, as a noun phrase."""
         return "embeddings of its receipt"
 
-    def near(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
-        """Return the roots of receipts that were drawn from and are nearly the same as this one."""
+    def near_roots(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
+        """Return the Merkle roots of receipts with draws that nearly equal this one."""
         repository, receipt = committed.repository, committed.with_receipt.receipt
         own_receipt = OwnReceipt(
             committed.commitment,
@@ -269,25 +269,25 @@ class EmbeddingSample:
             lambda: self._files(receipt, say),
             repository.inputs.benchmark,
         )
-        near = near_roots(own_receipt, repository, self.others, say)
-        for model_text in near.values():
-            say(f"near {model_text}: its draws are made again here")
-        return near
+        reasons = near_roots(own_receipt, repository, self.others, say)
+        for reason in reasons.values():
+            say(f"near {reason}: its draws are repeated here")
+        return reasons
 
-    def drawing(
+    def prepared_draw(
         self,
         committed: CommittedSubmission,
         plans: Sequence[EmbeddingPlan],
         near_roots: Collection[str],
     ) -> Callable[[str, Beacon], EmbeddingPlan]:
-        """Return the draw of embeddings, with those of earlier draws."""
-        commitment, rows = committed.commitment, embedding_counts(self.size)
-        require_not_lowered(rows, plans, commitment)
+        """Return the function that draws embeddings and adds those drawn earlier."""
+        commitment, counts = committed.commitment, embedding_counts(self.size)
+        require_not_lowered(counts, plans, commitment)
         return functools.partial(
             draw_embeddings,
             commitment,
             root=committed.with_receipt.receipt.root,
-            rows=rows,
+            rows=counts,
             earlier=earlier_embedding_draws(plans, commitment, near_roots),
         )
 
@@ -300,17 +300,20 @@ class EmbeddingSample:
 
     def cost(
         self, prepared: PreparedRerun, plan: EmbeddingPlan | None, setup: float, say: Say
-    ) -> str:
-        """Return the power and the cost of a draw; "" after the draw."""
+    ) -> CostText:
+        """Return the power and the cost of a draw; `NO_COST` after the draw."""
         if plan is not None:
-            return ""
+            return NO_COST
         benchmark = prepared.subject.benchmark
         drawn_from = receipt_of(check_structure(prepared.subject.document)[0], benchmark)
         with self._files(drawn_from.receipt, say) as files:
             lacking = files.lacking(list(drawn_from.receipt.tasks))
         fresh = prepared.fresh.rows if prepared.fresh is not None else ()
         fresh_count = sum(sequence.task in drawn_from.receipt.tasks for sequence in fresh)
-        return self.power_and_cost(drawn_from, prepared.commitment, benchmark, lacking, fresh_count)
+        return CostText(
+            "",
+            self.power_and_cost(drawn_from, prepared.commitment, benchmark, lacking, fresh_count),
+        )
 
     def power_and_cost(
         self,
@@ -320,13 +323,13 @@ class EmbeddingSample:
         bytes_to_fetch: int = 0,
         fresh: int = 0,
     ) -> str:
-        """Return the power and the cost of a draw as lines; `bytes_to_fetch` are not here.
+        """Return the power and the cost of a draw as lines of text.
 
-        `fresh` sequences are embedded with it.
+        `bytes_to_fetch` of the receipt have to be downloaded; `fresh` sequences are embedded too.
         """
-        rows, receipt = embedding_counts(self.size), drawn_from.receipt
+        counts, receipt = embedding_counts(self.size), drawn_from.receipt
         costs = rerun_cost(
-            rows,
+            counts,
             receipt,
             benchmark,
             drawn_from.submission.meta.params,
@@ -334,7 +337,7 @@ class EmbeddingSample:
             fresh,
         )
         lines = [
-            *power_lines(drawn_from.submission, rows, benchmark, commitment.tasks),
+            *power_lines(drawn_from.submission, counts, benchmark, commitment.tasks),
             *rerun_cost_lines(costs, cost_of(receipt, receipt.tasks, bytes_to_fetch)),
         ]
         return "".join(f"{line}\n" for line in lines)
@@ -346,10 +349,10 @@ class EmbeddingSample:
         files = functools.partial(receipt_files, folder=self.receipt, say=say)
         return rerun_embeddings(plan, prepared, files, clock, say)
 
-    def finished_outcome(
+    def saved_result(
         self, plan: EmbeddingPlan, subject: AuditSubject, work: Work
     ) -> RerunResult | None:
-        """Return the outcome of the folder, where the embeddings that it names are beside it."""
+        """Return the outcome in the folder if the embeddings that it names are beside it."""
         outcome = work.read_as(OUTCOME, EmbeddingOutcome) if work.has_result(OUTCOME) else None
         if outcome is None:
             return None
@@ -373,12 +376,12 @@ class EmbeddingSample:
 def with_receipt(submission: SubmissionFile | None, benchmark: Benchmark) -> SubmissionWithReceipt:
     """Return a submission with its receipt.
 
-    Raises UsageProblem where it is not here, AuditRefused for one without embeddings that can be
-    drawn.
+    Raises UsageProblem if the submission is missing, AuditRefused if it has no embeddings that can
+    be drawn.
     """
     if submission is None:
         raise UsageProblem(
-            "a sample of embeddings needs the submission that was committed to, and it is not here",
+            "a sample of embeddings needs the committed submission, which is missing",
             "name it: --submission FILE",
         )
     return receipt_of(check_structure(submission.document.value)[0], benchmark)
@@ -399,9 +402,9 @@ def sample_by_name(
     targeted: int | None = None,
     at_least: int = 0,
 ) -> AnySample:
-    """Return the sample that a caller names, `tasks` or `embeddings`, with its options.
+    """Return the sample with this name, `tasks` or `embeddings`, and these options.
 
-    Raises UsageProblem for another name, or for an option of the other kind of sample.
+    Raises UsageProblem for another name, or for an option of the other sample.
     """
     other_options: dict[str, object]
     if name == TaskSample.name:
@@ -417,11 +420,11 @@ def sample_by_name(
         embedding_counts(sample.size)
     else:
         raise UsageProblem(
-            f"--sample {name!r} is not a kind of sample", f"pass one of {', '.join(SAMPLES)}"
+            f"--sample {name!r} is not a sample", f"pass one of {', '.join(SAMPLES)}"
         )
     wrong_options = [option for option, value in other_options.items() if value is not None]
     if wrong_options:
-        needed = next(kind for kind in SAMPLES if kind != name)
+        needed = next(sample_name for sample_name in SAMPLES if sample_name != name)
         raise UsageProblem(
             f"{' and '.join(wrong_options)}: expected a sample of {needed}, and this one is of "
             f"{name}",
@@ -431,9 +434,9 @@ def sample_by_name(
 
 
 def sample_of(plan: TaskPlan | EmbeddingPlan, receipt: Path | None = None) -> AnySample:
-    """Return the kind of sample that a plan draws; `receipt` is the folder of its receipt.
+    """Return the sample that a plan was drawn from; `receipt` is the folder of its receipt.
 
-    Raises UsageProblem for a receipt where tasks are drawn.
+    Raises UsageProblem if a folder is passed with a plan of tasks.
     """
     if isinstance(plan, EmbeddingPlan):
         return EmbeddingSample(receipt=receipt)

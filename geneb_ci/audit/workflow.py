@@ -1,24 +1,24 @@
 """An audit from a submission to its signed record: commit, draw, rerun, compare, sign.
 
-`audit_file` is the whole of it, `geneb-ci audit FILE`. `draw_plan`, `rerun_plan` and `write_record`
-are its steps, which the five commands, the jobs of GitHub and the queue call as well.
+`audit_file` does all of it for `geneb-ci audit FILE`. The five commands, the jobs on GitHub and the
+queue also call its steps: `draw_plan`, `rerun_plan` and `write_record`.
 
-What is drawn from what: the seed follows from the commitment and a value of the beacon that comes
-after it. A `Sample` draws by it from the tasks of the submission (`TaskSample`), or from the
-embeddings of its receipt (`EmbeddingSample`).
+The seed of the draw is computed from the commitment and a later value of the beacon. With that
+seed, a `TaskSample` draws tasks of the submission, an `EmbeddingSample` embeddings of its receipt.
+`Sample.rerun` then compares
 
-What is compared with what: of a drawn task, the claimed scores with those of a rerun, each within
-its tolerance. Of a receipt, every claimed cell with the one that all committed embeddings give,
-exactly, and drawn embeddings with those of a rerun, each within the tolerance of its column. Of
-both, decoys, variants, a fresh set and tests of all deviations together can object as well.
-`Sample.rerun` does it, with `rerun.tasks` or `rerun.embeddings` and the rules in `compare`;
-`geneb_ci/audit/defences.py` lists what is against which attack.
+    this claim                   with this value                        within
+    score of a drawn task        score of the rerun                     tolerance of the cell
+    each cell of the receipt     cell computed from all its embeddings  nothing: they must be equal
+    drawn embedding              embedding of the rerun                 tolerance of the column
 
-Which level follows: none here. The signed record holds the outcome, and
-`geneb_ci/audit/trust/level.py:decide` computes the level of a row from all of its records.
+An audit of either sample also differs if its decoys, variants, fresh set or joint tests object;
+`geneb_ci/audit/defences.py` lists which defence finds which attack. The trust level of a row is not
+decided here: `geneb_ci/audit/trust/level.py:decide` computes it from all signed records of the row.
 """
 
 import contextlib
+import json
 import os
 import shlex
 import time
@@ -38,10 +38,11 @@ from geneb_ci.audit.commit import (
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
 from geneb_ci.audit.compare.outcome import JOINT, TOLERANCE, AuditOutcome, objections
-from geneb_ci.audit.compare.tolerance import tolerance_digest
-from geneb_ci.audit.errors import AuditRefused
+from geneb_ci.audit.compare.tolerance import COPIES_MIN, tolerance_digest
+from geneb_ci.audit.cost import NO_COST, CostText
+from geneb_ci.audit.errors import AuditRefused, EntryIncomplete, EntryMissing
 from geneb_ci.audit.record.envelope import key_id
-from geneb_ci.audit.record.keys import private_key
+from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
 from geneb_ci.audit.record.repository import AuditRepository, earlier_plans
 from geneb_ci.audit.record.signing import (
     audits_of,
@@ -52,9 +53,17 @@ from geneb_ci.audit.record.signing import (
     sign_start,
 )
 from geneb_ci.audit.record.statement import RERUN, Record, check_can_record, record_of
-from geneb_ci.audit.rerun.prepare import Machine, PreparedRerun, ready
-from geneb_ci.audit.rerun.workspace import Work, open_work
-from geneb_ci.audit.samples import OUTCOME, CommittedSubmission, Sample, TaskSample, sample_of
+from geneb_ci.audit.rerun.fresh import read_fresh_commitment
+from geneb_ci.audit.rerun.prepare import CUDA, Machine, PreparedRerun, prepared_rerun
+from geneb_ci.audit.rerun.workspace import OPTION_OF, Work, open_work
+from geneb_ci.audit.samples import (
+    OUTCOME,
+    CommittedSubmission,
+    EmbeddingSample,
+    Sample,
+    TaskSample,
+    sample_of,
+)
 from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET
 from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.sampling.embedding_draw import recompute_any
@@ -67,23 +76,28 @@ from geneb_ci.audit.sampling.plan import (
     read_commitment,
 )
 from geneb_ci.common.config import Layout, cache_folder, is_practice
-from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem
+from geneb_ci.common.errors import Exit, ExtractorRefused
 from geneb_ci.common.files import write_files
 from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.sandbox.levels import DEFAULT
+from reference_harness.formats.files import read_json
 from reference_harness.formats.text import Say, next_line
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 COMMITMENT, PLAN = "commitment.json", "plan.json"
+TYPED = "command.json"
+"""File of the work folder: where the command of the last call was typed, and its words."""
 SHOWN = "shown"
-"""File of the work folder: the digest was shown, to be published. A dry run does not write it."""
+"""Marker file of the work folder: the user was shown the digest, and has to publish it. A dry run
+does not write this file."""
 TO_BE_PUBLISHED = "to be published"
 """State of an audit whose commitment waits to be published."""
-OPTION_OF_COMMIT = "--extractor"
-"""Option that `audit commit` has and `audit FILE` has not."""
-DIGITS = 16
-"""Hex digits of a commitment that name its folder."""
+LOOK = "geneb-ci next --as maintainer"
+"""Says whether a commitment is to be committed, published or drawn, and what follows a record."""
+FOLDER_DIGITS = 16
+"""Number of hex digits of a commitment in the name of its folder."""
 EXAMPLE_TIME = "2026-11-20T08:30:00Z"
 
 _P = TypeVar("_P", TaskPlan, EmbeddingPlan)
@@ -91,26 +105,27 @@ _P = TypeVar("_P", TaskPlan, EmbeddingPlan)
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRequest:
-    """The options of `audit FILE`: what to audit, how, and where to keep and sign the outcome."""
+    """The options of `audit FILE`: what to audit, how, and where to write the outcome."""
 
     file: Path
     sample: Sample[Any] = field(default_factory=TaskSample)
     machine: Machine
     source: BeaconSource
     commitment: Path | None = None
-    """The file that `audit commit` wrote, where the run has to be declared."""
+    """The file that `audit commit` wrote for a submission of format 1.0 with a declared run."""
     committed_at: str | None = None
+    """The time at which the digest was published, in UTC; None before that."""
     work: Path | None = None
     key: Path | None = None
     unsigned: bool = False
     output: Path | None = None
     dry_run: bool = False
     shown_on: str | None = None
-    """Commit on GitHub whose status shows the commitment, with that time."""
+    """The git commit on GitHub whose status contains the digest since `committed_at`."""
     command: str = ""
     """The command that runs this audit, without --committed-at."""
     has_remote: bool = True
-    """Whether the clone has a remote, whose server can show the commitment."""
+    """Whether the clone has a remote repository, on whose server the digest can be published."""
 
 
 class AuditProgress(NamedTuple):
@@ -119,52 +134,60 @@ class AuditProgress(NamedTuple):
     exit_code: Exit
     state: str
     commitment: str = ""
-    """The digest, where the caller has to publish it before the audit goes on."""
+    """The digest, if the caller has to publish it before the audit can continue."""
     next: str = ""
+    """The command that continues the audit."""
     cost: str = ""
-    """Lines of text, where nothing was rerun."""
+    """The cost estimate as lines of text; "" after a rerun."""
     outcome: AnyOutcome | None = None
+    record: Path | None = None
+    """The signed record, where there is one."""
 
 
 @dataclass(frozen=True)
 class Signing:
-    """Where an audit writes what it signs, and with which key; without one it signs nothing."""
+    """The folder of the signed files of an audit, and the key, without which none is written."""
 
     layout: Layout
     key: "Ed25519PrivateKey | None"
     audits: Path
+    """Folder below which signed files are written."""
     say: Say
     shown_on: str | None = None
-    """Commit whose status shows the commitment."""
+    """The git commit on GitHub whose status contains the digest."""
 
     def start(self, plan: TaskPlan | EmbeddingPlan) -> None:
-        """Sign that a drawn sample is about to be rerun, so that its draw is not forgotten."""
+        """Sign that a rerun begins, so that later audits repeat its draw even if it is ended."""
         if self.key is not None:
             sign_start(plan, self.key, self.layout, self.audits, self.say, self.shown_on)
 
     def abort(self, error: ExtractorRefused, plan: TaskPlan | EmbeddingPlan) -> None:
-        """Sign that the extractor ended a rerun, so that its draw is not forgotten."""
+        """Sign that the extractor ended a rerun, so that later audits repeat its draw."""
         if self.key is not None:
             sign_abort(error, plan, self.key, self.layout, self.audits, self.say)
 
     def record(self, result: RerunResult) -> Path | None:
-        """Write the signed record, and what it needs beside it; return its path.
+        """Write the signed record and the rerun embeddings that it names; return its path.
 
-        Raises AuditRefused where scores differ and nobody knows what made the row.
+        Returns None without a key. Raises AuditRefused where scores differ and the model registry
+        has no known run for the row.
         """
         refuse_unknown_run(result, self.layout)
         if self.key is None:
             return None
+        folder = self.audits / result.outcome.plan.commitment.model_id
+        earlier = {*folder.glob("*.json")}
         path = write_record(result, self.key, self.layout, self.audits)
-        self.say(f"wrote {path}" + (f", and {path.stem}{RERUN}" * bool(result.embeddings)))
+        written = f"wrote {path}" + (f", and {path.stem}{RERUN}" * bool(result.embeddings))
+        self.say(f"{path}: signed by an earlier call" if path in earlier else written)
         return path
 
 
 def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> AuditProgress:
-    """Do every step of one audit that can be done now; the next call continues from there.
+    """Do every step of one audit that is possible now; the next call continues after them.
 
-    `say` gets progress, `show` what is to be read afterwards. Raises what the steps do, and
-    AuditRefused when something is not what it was when the audit began.
+    `say` prints a line of progress, `show` a part of the result. Raises what the steps raise, and
+    AuditRefused when a file differs from what it was when the audit began.
     """
     began = time.monotonic()
     check_moment(request.committed_at)
@@ -180,30 +203,34 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
     signing = signing_of(request, commitment, layout, say)
     folder = request.work or default_work(commitment, sample.cache)
     if request.work is None and request.committed_at is not None:
-        refuse_other(commitment, folder)
+        refuse_time_of_other_commitment(commitment, folder)
 
     with open_work(folder) as work:
         plan = begin_audit(work, commitment, request.committed_at, sample)
-        result = finished_outcome(work, plan, subject, sample)
+        if not request.dry_run:
+            work.keep(TYPED, json.dumps([str(Path.cwd()), *shlex.split(request.command)]) + "\n")
+        result = saved_result(work, plan, subject, sample)
+        if result is not None:
+            refuse_other_settings(request, work)
         if result is None:
-            with ready(commitment, subject, layout, request.machine, work, say) as prepared:
+            with prepared_rerun(
+                commitment, subject, layout, request.machine, work, say
+            ) as prepared:
                 setup = time.monotonic() - began
-                cost = _shown_cost(request, prepared, plan, setup, say, show)
+                cost = sample.cost(prepared, plan, setup, say)
+                show_new_cost(cost, NO_COST, show)
                 if request.dry_run:
-                    return AuditProgress(Exit.CLEAN, "dry run", next=request.command, cost=cost)
+                    state = AuditProgress(Exit.CLEAN, "dry run", next=request.command)
+                    return state._replace(cost=cost.text)
                 if plan is None:
-                    # Draw: the sample follows from the commitment and a beacon after it.
-                    draw = _published_and_drawn(request, submission, prepared, signing, show)
-                    if isinstance(draw, AuditProgress):
-                        return draw._replace(cost=cost)
-                    plan = draw
-                    _shown_cost(request, prepared, plan, setup, say, show, before=cost)
+                    # Draw: the sample follows from the commitment and a later beacon value.
+                    if request.committed_at is None and not request.source.practice:
+                        state = ask_for_publication(request, prepared, signing, show)
+                        return state._replace(cost=cost.text)
+                    plan = draw_and_keep_plan(request, submission, prepared, signing)
+                    show_new_cost(sample.cost(prepared, plan, setup, say), cost, show)
                 # Rerun and compare.
-                advice = (
-                    f"\n  this draw has no record: what is finished is kept in {work.folder}; run "
-                    "the same command again,\n  or pass the plan to the next audit: "
-                    f"--earlier {work.folder / PLAN}"
-                )
+                advice = advice_after_abort(work)
                 result = rerun_drawn(plan, sample, prepared, signing, advice)
                 work.keep_result(OUTCOME, encoded(result.outcome))
         if request.dry_run:
@@ -219,8 +246,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
             )
     agrees = result.outcome.verdict == "agrees"
     code = Exit.CLEAN if agrees else Exit.ERRORS
-    after = "" if path is None else _git(path.parent)
-    return AuditProgress(code, result.outcome.verdict, next=after, outcome=result.outcome)
+    return AuditProgress(code, result.outcome.verdict, outcome=result.outcome, record=path)
 
 
 def draw_plan(
@@ -232,20 +258,23 @@ def draw_plan(
     source: BeaconSource,
     say: Say,
 ) -> _P:
-    """Draw the sample of a commitment that became public at a time; waits for the beacon's round.
+    """Draw the sample of a commitment that was published at `committed_at`; wait for the beacon.
 
-    The plan also has what earlier audits of the same method drew: that is rerun again. A second
-    draw of one commitment is refused. Raises what `earlier_plans`, the sample and `beacon_of` do.
+    The plan also contains what earlier audits of the same method drew, which is rerun again. A
+    second draw of one commitment is refused. Raises what `earlier_plans`, the sample and
+    `beacon_of` raise.
     """
     repository = AuditRepository(layout)
     repository.history.check_here(commitment.model_id)
     repository.history.check_undrawn(commitment)
     committed = CommittedSubmission(commitment, submission, repository)
-    near = sample.near(committed, say)
-    plans = earlier_plans(sample.kind, commitment, committed_at, repository, sample.earlier, near)
-    drawing = sample.drawing(committed, plans, near)
+    near_roots = sample.near_roots(committed, say)
+    plans = earlier_plans(
+        sample.plan_class, commitment, committed_at, repository, sample.earlier, near_roots
+    )
+    draw = sample.prepared_draw(committed, plans, near_roots)
     beacon = beacon_of(commitment, committed_at, source, repository.inputs.policy, say)
-    return drawing(committed_at, beacon)
+    return draw(committed_at, beacon)
 
 
 def rerun_plan(
@@ -259,12 +288,12 @@ def rerun_plan(
 ) -> RerunResult:
     """Rerun a plan, compare, and return the outcome.
 
-    What is finished is kept in the folder `work`, from which the next call continues; without one
-    it is lost when this ends. `receipt` is the folder of the receipt of a plan of embeddings.
-    Raises StepMismatch when the plan does not recompute, AuditRefused when something here is not
-    what was committed to, SandboxUnavailable or SandboxLeaks, ExtractorFailed, LimitExceeded or
-    ResultRefused for the extractor, NothingChecked for what is missing, UsageProblem for options
-    that contradict the submission.
+    Finished parts are kept in the folder `work`, from which the next call continues; without this
+    folder they are deleted at the end. `receipt` is the folder of the receipt, for a plan of
+    embeddings. Raises StepMismatch when the plan computed again is another, AuditRefused when a
+    file is not what was committed to, SandboxUnavailable or SandboxLeaks, ExtractorFailed,
+    LimitExceeded or ResultRefused for the extractor, NothingChecked when a file is missing,
+    UsageProblem for options that contradict the submission.
     """
     recompute_any(plan)
     sample: Sample[Any] = sample_of(plan, receipt)
@@ -273,7 +302,7 @@ def rerun_plan(
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(open_work(work)) if work is not None else None
         prepared = stack.enter_context(
-            ready(plan.commitment, subject, signing.layout, machine, folder, signing.say)
+            prepared_rerun(plan.commitment, subject, signing.layout, machine, folder, signing.say)
         )
         return rerun_drawn(plan, sample, prepared, signing, advice)
 
@@ -283,7 +312,8 @@ def rerun_drawn(
 ) -> RerunResult:
     """Rerun a drawn sample and compare it; sign its start, and an abort by the extractor.
 
-    Raises what the sample does; where the extractor ended the run, `advice` says how to go on.
+    Raises what `Sample.rerun` raises. If the extractor ended the run, `advice` is added to the fix
+    of the error.
     """
     signing.start(plan)
     try:
@@ -299,17 +329,17 @@ def write_record(
 ) -> Path:
     """Write the signed record of an outcome below a folder, and the embeddings that it names.
 
-    It names the newest statements of the repository, and the start of its plan. Returns its path;
-    one of the same outcome and key that is there is not written again. Raises UsageProblem when it
-    could not be read back.
+    The record names the newest statements of the repository and the start of its plan. Returns its
+    path. If a record of this outcome by this key exists, returns the path of that record and writes
+    nothing. Raises UsageProblem when the record would be too large to be read.
     """
     plan, repository = result.outcome.plan, AuditRepository(layout)
-    own_key = key_id(key.public_key().public_bytes_raw())
+    signer_id = key_id(key.public_key().public_bytes_raw())
     for path in repository.files:
         earlier = repository.parsed(path)
         if not isinstance(earlier, Record) or not path.is_relative_to(audits.resolve()):
             continue
-        if (earlier.outcome, earlier.signer.keyid) == (result.outcome, own_key):
+        if (earlier.outcome, earlier.signer.keyid) == (result.outcome, signer_id):
             return path
     heads = heads_after(plan, repository)
     record = record_of(result.outcome, key, heads)
@@ -322,9 +352,9 @@ def write_record(
 
 
 def refuse_unknown_run(result: RerunResult, layout: Layout) -> None:
-    """Refuse a record that scores differ, where the registry says the run of the row is unknown.
+    """Refuse to record that only scores differ if the registry says the row's run is unknown.
 
-    Other objections concern the code that was run, so they are recorded all the same.
+    Other objections concern the code that was run, so they are recorded. Raises AuditRefused.
     """
     outcome = result.outcome
     if not isinstance(outcome, AuditOutcome) or outcome.plan.commitment.entry is None:
@@ -338,12 +368,12 @@ def refuse_unknown_run(result: RerunResult, layout: Layout) -> None:
     raise AuditRefused(
         f"{outcome.plan.commitment.model_id}: the scores differ, which is no evidence against the "
         f"row: {read_entry.entry.run_unknown}",
-        f"describe another run in the entry and audit again; to be tried first: {candidates}",
+        f"describe another run in the entry and audit again; try first: {candidates}",
     )
 
 
 def signing_of(request: AuditRequest, commitment: Commitment, layout: Layout, say: Say) -> Signing:
-    """Return key and folder for the record. Raises UsageProblem for a key that is not trusted."""
+    """Return the key and folder of the record. Raises UsageProblem for an untrusted key."""
     audits = request.output or audits_of(layout)
     key = None if request.unsigned or request.dry_run else private_key(request.key)
     if key is not None:
@@ -352,9 +382,9 @@ def signing_of(request: AuditRequest, commitment: Commitment, layout: Layout, sa
 
 
 def commitment_of(request: AuditRequest, submission: SubmissionFile) -> Commitment:
-    """Return the commitment of `request.commitment`, or else a new one to its file.
+    """Return the commitment in the file `request.commitment`, or else a new one to `request.file`.
 
-    Raises AuditRefused for a commitment to another submission, and what `commit` does.
+    Raises AuditRefused for a commitment to another submission, and what `commit` raises.
     """
     file = request.file
     if request.commitment is not None:
@@ -369,26 +399,19 @@ def commitment_of(request: AuditRequest, submission: SubmissionFile) -> Commitme
         return commitment
     try:
         return commit(submission, tolerance_digest())
-    except (UsageProblem, AuditRefused) as error:
-        if OPTION_OF_COMMIT in error.fix:
-            error.fix += (
-                f"\n  {OPTION_OF_COMMIT} is an option of `geneb-ci audit commit {file} --output "
-                f"C.json`; then run `geneb-ci audit {file} --commitment C.json`"
-            )
+    except (EntryMissing, EntryIncomplete) as error:
+        error.fix += (
+            f"\n  --extractor is an option of `geneb-ci audit commit {file} --output C.json`; then "
+            f"run `geneb-ci audit {file} --commitment C.json`"
+        )
         raise
 
 
-def publish(
+def ask_for_publication(
     request: AuditRequest, prepared: PreparedRerun, signing: Signing, show: Say
-) -> str | AuditProgress:
-    """Sign the commitment and show how the caller publishes it; return the state that asks for it.
-
-    For practice nothing is published, and the result is the time of the commitment.
-    """
+) -> AuditProgress:
+    """Sign the commitment and show how the caller publishes its digest; return that state."""
     commitment = prepared.commitment
-    if request.source.practice:
-        signing.say("practice: the digest is published nowhere, and anybody can foresee the draw")
-        return practice_time()
     merge, shown = "", ""
     if signing.key is not None:
         path = sign_commitment(commitment, signing.key, signing.layout, signing.audits, signing.say)
@@ -398,7 +421,7 @@ def publish(
     prepared.work.keep(SHOWN, commitment.sha256 + "\n")
     again = f"{request.command} --committed-at {EXAMPLE_TIME}{shown}"
     state = AuditProgress(Exit.CLEAN, TO_BE_PUBLISHED, commitment.sha256, again)
-    # It commits as this audit does, unless the run was declared to `audit commit`.
+    # `audit publish` makes the same commitment, unless `audit commit` made it from a declared run.
     on_github = shlex.join(["geneb-ci", "audit", "publish", str(request.file)])
     command = on_github if request.commitment is None else again
     practice = ""
@@ -413,34 +436,35 @@ def publish(
     )
     if shown_before:
         show(
-            "nothing was drawn: this digest was shown before, and when it became public is not "
-            f"said: --committed-at is missing, as in `{again}`\n{practice}"
+            "nothing was drawn: this digest was shown before, and --committed-at, the time of its "
+            f"publication, is missing: run `{again}`\n{practice}"
+            f"{next_line(LOOK)}\n"
         )
         return state
     show(
-        f"{merge}publish this digest where a server that you do not control shows it with a time: "
-        "as commit status geneb/audit-commit, or in the ledger; then continue with that time, in "
+        f"{merge}publish this digest where a server outside of your control timestamps it: as "
+        "commit status geneb/audit-commit, or in the ledger; then continue with that time, in "
         f"UTC:\n  {again}\n{practice}{next_line(command)}\n"
     )
     return state
 
 
 def practice_time() -> str:
-    """Return the latest time of a commitment whose round is due now."""
+    """Return the latest commitment time whose beacon round has already been published."""
     return moment_of(int(time.time()) - DELAY - QUICKNET.period)
 
 
-def default_work(commitment: Commitment, kind: str) -> Path:
-    """Return the folder of an audit below the user's cache."""
-    return cache_folder(kind) / commitment.model_id / commitment.sha256[:DIGITS]
+def default_work(commitment: Commitment, cache: str) -> Path:
+    """Return the work folder of a commitment in a folder of the user's cache."""
+    return cache_folder(cache) / commitment.model_id / commitment.sha256[:FOLDER_DIGITS]
 
 
 def begin_audit(
     work: Work, commitment: Commitment, committed_at: str | None, sample: Sample[_P]
 ) -> _P | None:
-    """Write the commitment into the work folder; return the plan that is there, None before a draw.
+    """Write the commitment into the work folder; return its plan, or None before the draw.
 
-    Raises AuditRefused when the folder has another commitment or draw.
+    Raises AuditRefused when the folder contains another commitment or draw.
     """
     if work.read(COMMITMENT) is None:
         work.keep(COMMITMENT, committed_text(commitment))
@@ -448,13 +472,13 @@ def begin_audit(
     if earlier != commitment:
         raise AuditRefused(
             f"{work.folder}: the audit began with another {_difference(earlier, commitment)}",
-            "check out what it began with, or name another folder: --work DIR; if its sample is "
-            f"drawn, add --earlier {work.folder / PLAN}",
+            "check out the files it began with, or name another folder: --work DIR; if its sample "
+            f"is drawn, add --earlier {work.folder / PLAN}",
         )
     if work.read(PLAN) is None:
         return None
     plan = read_any_plan(work.folder / PLAN)
-    if not isinstance(plan, sample.kind):
+    if not isinstance(plan, sample.plan_class):
         drawn = sample_of(plan).name
         raise AuditRefused(
             f"{work.folder / PLAN}: this audit drew {drawn}, expected {sample.name}",
@@ -463,57 +487,115 @@ def begin_audit(
     recompute_any(plan)
     if plan.commitment != commitment or committed_at not in {None, plan.committed_at}:
         raise AuditRefused(
-            f"{work.folder / PLAN}: drawn for commitment {plan.commitment_sha256[:DIGITS]}... as "
-            f"of {plan.committed_at}, not for {commitment.sha256[:DIGITS]}... as of {committed_at}",
+            f"{work.folder / PLAN}: drawn for commitment "
+            f"{plan.commitment_sha256[:FOLDER_DIGITS]}... as of {plan.committed_at}, not for "
+            f"{commitment.sha256[:FOLDER_DIGITS]}... as of {committed_at}",
             "leave out --committed-at: a commitment has one draw",
         )
     return plan
 
 
-def finished_outcome(
+def saved_result(
     work: Work, plan: _P | None, subject: AuditSubject, sample: Sample[_P]
 ) -> RerunResult | None:
-    """Return the outcome that an earlier call left in the work folder; None where there is none.
+    """Return the result that an earlier call left in the work folder, or None.
 
-    Raises AuditRefused when it does not follow from the plan and the folder.
+    Raises AuditRefused when it does not follow from the plan and the files of the folder.
     """
     if plan is not None:
-        return sample.finished_outcome(plan, subject, work)
+        return sample.saved_result(plan, subject, work)
     if not work.has_result(OUTCOME):
         return None
     raise AuditRefused(
-        f"{work.folder / OUTCOME}: its plan, {work.folder / PLAN}, is not there",
-        f"put the plan back, or remove {work.folder / OUTCOME} and run the command again",
+        f"{work.folder / OUTCOME}: its plan, {work.folder / PLAN}, is missing",
+        f"restore the plan, or remove {work.folder / OUTCOME} and run the command again",
     )
 
 
-def refuse_other(commitment: Commitment, folder: Path) -> None:
-    """Refuse `--committed-at` where another commitment of the model was shown, and not this one.
+def refuse_other_settings(request: AuditRequest, work: Work) -> None:
+    """Refuse options that a finished audit did not have, since its outcome would hide them.
 
-    The time would be that of the other's publication. Raises AuditRefused.
+    What an option has by default is not asked for. Raises AuditRefused, and NothingChecked for a
+    commitment to a fresh set that cannot be read.
     """
-    if _was_published(folder):
+    machine, begun = request.machine, work.settings()
+    fresh = machine.fresh_commitment and read_fresh_commitment(machine.fresh_commitment).sha256
+    asked = {
+        "fresh": fresh,
+        "level": machine.level if machine.level != DEFAULT else None,
+        "device": CUDA if machine.gpu else None,
+        "noise": machine.noise,
+        "copies": machine.copies if machine.copies != COPIES_MIN else None,
+    }
+    for name, value in asked.items():
+        if value in {None, getattr(begun, name)}:
+            continue
+        option, had = OPTION_OF[name], getattr(begun, name)
+        words = ["geneb-ci", "audit", "run", str(work.folder / PLAN)]
+        words += ["--fresh", str(machine.fresh)] if name == "fresh" else []
+        given = machine.fresh_commitment if name == "fresh" else value
+        words += ["--gpu"] if name == "device" else [option, str(given)]
+        words += ["--unsigned"] if request.key is None else ["--key", str(request.key)]
+        receipt = getattr(request.sample, "receipt", None)
+        words += ["--receipt", str(receipt)] if receipt is not None else []
+        raise AuditRefused(
+            f"this audit is finished, with {name} {had or 'none'}; asked for is {value}"
+            if name != "fresh"
+            else f"this audit is finished, and its fresh set is not {machine.fresh_commitment}",
+            f"leave out {option}, or rerun the same draw with it: {shlex.join(words)}",
+        )
+
+
+def refuse_time_of_other_commitment(commitment: Commitment, folder: Path) -> None:
+    """Refuse `--committed-at` if another commitment of the model was shown, and not this one.
+
+    The option would then be the time at which that other commitment was published. Raises
+    AuditRefused.
+    """
+    if _was_shown_or_drawn(folder):
         return
     for path in sorted(folder.parent.glob(f"*/{COMMITMENT}")):
-        if not _was_published(path.parent):
+        if not _was_shown_or_drawn(path.parent):
             continue
-        published = read_commitment(path)
+        shown = read_commitment(path)
         raise AuditRefused(
-            f"--committed-at is the time of commitment {published.sha256}, which was shown here; "
+            f"--committed-at is the time of commitment {shown.sha256}, which was shown here; "
             f"the files now make commitment {commitment.sha256}, with another "
-            f"{_difference(published, commitment)}",
-            "check out what was committed to, or run the command without --committed-at and "
+            f"{_difference(shown, commitment)}",
+            "check out the files of that commitment, or run the command without --committed-at and "
             "publish the new digest",
         )
 
 
-def _was_published(folder: Path) -> bool:
-    """Whether a folder's digest was shown to be published, or its tasks are drawn."""
+def published_command(commitment: Commitment, file: Path, committed_at: str, shown_on: str) -> str:
+    """Return the command that continues an audit whose commitment is public since a time.
+
+    It has the options of the call that showed the digest, where that was typed in this folder.
+    """
+    words = ["geneb-ci", "audit", str(file)]
+    for sample in (TaskSample, EmbeddingSample):
+        folder = default_work(commitment, sample.cache)
+        if (folder / SHOWN).exists() and not (folder / PLAN).exists():
+            words = typed_in(folder, Path.cwd()) or words
+    if "--key" not in words and "--unsigned" not in words and not os.environ.get(KEY_VARIABLE):
+        words += ["--key", "KEY.pem"]
+    return shlex.join([*words, "--committed-at", committed_at, "--shown-on", shown_on])
+
+
+def typed_in(work: Path, folder: Path) -> list[str]:
+    """Return the words of the last command of a work folder; none where typed elsewhere."""
+    raw = Work(work).read(TYPED)
+    typed: list[str] = [] if raw is None else read_json(raw, is_own=True)
+    return typed[1:] if typed[:1] == [str(folder.resolve())] else []
+
+
+def _was_shown_or_drawn(folder: Path) -> bool:
+    """Whether the digest of a work folder was shown to the user, or its sample is drawn."""
     return any((folder / name).exists() for name in (SHOWN, PLAN))
 
 
 def _difference(first: Commitment, second: Commitment) -> str:
-    """Name the parts in which two commitments differ."""
+    """Return the names of the parts in which two commitments differ."""
     values, other_values = first.model_dump(), second.model_dump()
     names = {"submission_sha256": "submission", "model_id": "model"}
     return ", ".join(
@@ -521,45 +603,33 @@ def _difference(first: Commitment, second: Commitment) -> str:
     )
 
 
-def _shown_cost(
-    request: AuditRequest,
-    prepared: PreparedRerun,
-    plan: TaskPlan | EmbeddingPlan | None,
-    setup: float,
-    say: Say,
-    show: Say,
-    before: str = "",
-) -> str:
-    """Return the remaining cost, and show it where its figures differ from those shown before.
-
-    "" where all is embedded.
-    """
-    cost: str = request.sample.cost(prepared, plan, setup, say)
-    if cost and cost.partition("\n")[2] != before.partition("\n")[2]:
-        show(cost)
-    return cost
+def show_new_cost(cost: CostText, shown_before: CostText, show: Say) -> None:
+    """Show a cost, unless it is empty or its figures were shown before."""
+    if cost.figures not in {"", shown_before.figures}:
+        show(cost.text)
 
 
-def _published_and_drawn(
-    request: AuditRequest,
-    submission: SubmissionFile,
-    prepared: PreparedRerun,
-    signing: Signing,
-    show: Say,
-) -> TaskPlan | EmbeddingPlan | AuditProgress:
-    """Publish the commitment, unless that is done; draw, and keep the plan before any rerun.
+def advice_after_abort(work: Work) -> str:
+    """Return how an audit continues whose rerun the extractor ended, as lines below a fix."""
+    return (
+        f"\n  this draw has no record: what is finished is kept in {work.folder}; run the same "
+        f"command again,\n  or pass the plan to the next audit: --earlier {work.folder / PLAN}"
+    )
 
-    Returns the plan, or the state of the audit where the caller has to publish the commitment.
-    """
+
+def draw_and_keep_plan(
+    request: AuditRequest, submission: SubmissionFile, prepared: PreparedRerun, signing: Signing
+) -> TaskPlan | EmbeddingPlan:
+    """Draw the sample and keep its plan in the work folder, before any rerun; return the plan."""
     committed_at = request.committed_at
     if committed_at is None:
-        published = publish(request, prepared, signing, show)
-        if isinstance(published, AuditProgress):
-            return published
-        committed_at = published
+        signing.say("practice: the digest is published nowhere, and anybody can foresee the draw")
+        committed_at = practice_time()
     sample, work = request.sample, prepared.work
     if request.work is None:
-        plans = _plans_here(work.folder, prepared.commitment, sample.kind, signing.say)
+        plans = _other_cached_plans(
+            work.folder, prepared.commitment, sample.plan_class, signing.say
+        )
         sample = sample.with_earlier(plans)
     plan: TaskPlan | EmbeddingPlan = draw_plan(
         prepared.commitment,
@@ -575,26 +645,20 @@ def _published_and_drawn(
     return plan
 
 
-def _plans_here(
-    folder: Path, commitment: Commitment, kind: type[TaskPlan | EmbeddingPlan], say: Say
+def _other_cached_plans(
+    folder: Path, commitment: Commitment, plan_class: type[TaskPlan | EmbeddingPlan], say: Say
 ) -> Iterable[Path]:
-    """Yield the paths of all other plans for the model in this cache, signed as records or not.
+    """Yield the paths of all other plans for the model in this cache, whether recorded or not.
 
-    What they drew is rerun as well: a draw cannot be thrown away. A plan for another benchmark is
-    of another repository, and left out.
+    Their samples are rerun as well, so that a contributor or auditor cannot discard a draw. A plan
+    for another benchmark belongs to another repository and is left out.
     """
     for path in sorted({*folder.parent.glob(f"*/{PLAN}")} - {folder / PLAN}):
         plan = read_any_plan(path)
-        if not isinstance(plan, kind):
+        if not isinstance(plan, plan_class):
             continue
         benchmark = plan.commitment.benchmark
         if benchmark.sha256 == commitment.benchmark.sha256:
             yield path
         else:
-            say(f"{path}: a draw for another benchmark, {benchmark.name}: left out")
-
-
-def _git(path: Path) -> str:
-    name, message = os.path.relpath(path), f"Audit {path.name}"
-    commands = ["git", "add", name], ["git", "commit", "-m", message, name]
-    return " && ".join(map(shlex.join, commands))
+            say(f"{path}: left out, a draw for another benchmark, {benchmark.name}")

@@ -170,7 +170,7 @@ def _whole(
         for k in np.flatnonzero(~exact):
             classes = Classes(int(sizes.small[k]), int(sizes.large[k]))
             table = recovered_table(classes, widths[benchmark.task_ids[int(sizes.two_class[k])]])
-            small[k], large[k] = table.small_right, table.large_right
+            small[k], large[k] = table.small_correct, table.large_correct
     return small, large
 
 

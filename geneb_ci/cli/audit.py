@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import click
 
 from geneb_ci.api import verify
-from geneb_ci.audit.canonical import FORMAT
+from geneb_ci.audit.canonical import TIME_FORMAT
 from geneb_ci.audit.commit import commit, read_submission
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.events import withdrawal_of
@@ -51,6 +51,7 @@ from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
 from geneb_ci.render.audits import outcome_text, verification_json, verification_text
 from geneb_ci.render.results import Verifications
 from geneb_ci.render.table import wrapped_text
+from geneb_ci.situation.after_record import command_after_record
 from geneb_ci.submission.reading import FileKind, require_file
 from reference_harness.formats.text import next_line
 
@@ -232,12 +233,15 @@ def run_command(
         advice=advice if signer is None else "",
     )
     # Before anything is printed: a closed pipe must not lose the record.
-    if signing.record(result) is None and result.embeddings is not None and work is None:
+    record = signing.record(result)
+    if record is None and result.embeddings is not None and work is None:
         say("the embeddings, which a record needs beside it, are not kept: pass --work DIR")
     outcome = result.outcome
     click.echo(
         encoded(outcome) if format_ == "json" else outcome_text(outcome, _columns()), nl=False
     )
+    if record is not None:
+        say(next_line(command_after_record(record)))
     return Exit.CLEAN if outcome.verdict == "agrees" else Exit.ERRORS
 
 
@@ -334,7 +338,7 @@ def _exit_code(results: Verifications) -> Exit:
 )
 def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
     """Withdraw the audit RECORD: write a signed withdrawal next to it. The record is kept."""
-    now = datetime.now(UTC).strftime(FORMAT)
+    now = datetime.now(UTC).strftime(TIME_FORMAT)
     require_file(record, FileKind.RECORD)
     file = record.resolve()
     raw, signer = read_record(file), private_key(key)

@@ -10,6 +10,7 @@ import click
 from geneb_ci.audit.commit import commit, read_submission
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.rerun.credentials import refuse_tokens
+from geneb_ci.audit.workflow import published_command
 from geneb_ci.cli.audit_draw import relay_option
 from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.shared import LayeredCommand, Seconds, machine_of, machine_options
@@ -35,6 +36,7 @@ from geneb_ci.github.audit_steps import (
 )
 from geneb_ci.github.audit_targets import pull_to_audit, row_to_audit
 from geneb_ci.github.one_line import decode, encode
+from reference_harness.formats.text import next_line
 
 ORDER, OUTCOME = "AUDIT_ORDER", "AUDIT_OUTCOME"
 """Variables of the environment: what the jobs of one run pass on."""
@@ -102,6 +104,7 @@ def publish_command(file: Path, repo: str | None) -> int:
         at, _ = audits.publish(github, head, commitment.sha256, ())
     say(f"commitment {commitment.sha256}, public since {at} as a status of {head}")
     echo(f"--committed-at {at} --shown-on {head}")
+    say(next_line(published_command(commitment, file, at, head)))
     return Exit.CLEAN
 
 

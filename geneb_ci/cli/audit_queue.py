@@ -5,7 +5,6 @@ import json
 import os
 import queue
 import subprocess
-import sys
 import tempfile
 import threading
 import tomllib
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from geneb_ci.audit.canonical import FORMAT
+from geneb_ci.audit.canonical import TIME_FORMAT
 from geneb_ci.cli.audit_draw import source_options
 from geneb_ci.cli.audit_file import QUEUED, check_options, file_command, record_options
 from geneb_ci.cli.main import echo
@@ -25,6 +24,7 @@ from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from reference_harness.formats.files import NotReadable, read_text
+from reference_harness.formats.processes import module_command
 from reference_harness.formats.text import next_line, plural
 
 TOML_MAX = 1_000_000
@@ -120,7 +120,7 @@ def _word_of(value: Any, position: str) -> str:  # of a TOML file
                 f"{position}: {value.isoformat()} is not a time in UTC, to the second",
                 "write it with its time zone: 2026-11-20T08:30:00Z",
             )
-        return value.astimezone(dt.UTC).strftime(FORMAT)
+        return value.astimezone(dt.UTC).strftime(TIME_FORMAT)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise UsageProblem(
             f"{position}: {value!r} is neither a text nor a whole number",
@@ -166,12 +166,12 @@ class _Queue:
     def _run(self, number: int, entry: QueuedAudit, device: str | None) -> AuditEnd:
         report = self._folder / f"{number}.json"
         words = [*self._words, *entry.arguments, *(["--device", device] if device else [])]
-        command = [sys.executable, "-m", "geneb_ci", "audit", "file", entry.file, *words]
+        command = [*module_command("geneb_ci"), "audit", "file", entry.file, *words]
         if self._cluster:
             gpu = ["--gpu"] if (device or "").startswith("cuda") else []
-            command[:0] = [sys.executable, "-m", "reference_harness", "elsewhere", *gpu, "--"]
+            command[:0] = [*module_command("reference_harness"), "elsewhere", *gpu, "--"]
         last = ""
-        environment = os.environ | {"PYTHONSAFEPATH": "1", QUEUED: str(report)}
+        environment = os.environ | {QUEUED: str(report)}
         with subprocess.Popen(  # noqa: S603 (our own module)
             command,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.PIPE,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from geneb_ci.cli.main import HARNESS, HELP, echo, run_harness, say
+from geneb_ci.cli.main import HELP, echo, harness_words, run_harness, say
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.finding import first_and_more
@@ -134,7 +134,7 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     name = repo or benchmark.dataset.repo_id
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as folder_name:
         options = ["--benchmark", str(definition)] if definition else []
-        words = [*HARNESS, "data", "stage", *options, "--", str(folder), folder_name]
+        words = [*harness_words(), "data", "stage", *options, "--", str(folder), folder_name]
         process = subprocess.run(words, check=False)  # noqa: S603 (our own module)
         if process.returncode:
             return process.returncode

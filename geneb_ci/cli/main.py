@@ -408,14 +408,20 @@ NARROWEST = 40
 """Columns; a message in fewer cannot be read."""
 
 HELP = ((), ("-h",), ("--help",))
-HARNESS = (sys.executable, "-m", "reference_harness", "--program", "geneb-ci")  # named in its help
+
+
+def harness_words() -> list[str]:
+    """Return the words that start the harness, which names this program in its help."""
+    from reference_harness.formats.processes import module_command  # typing, for `check`
+
+    return [*module_command("reference_harness"), "--program", "geneb-ci"]
 
 
 def run_harness(name: str, *arguments: str) -> int:
     """Run a command of the harness in the place of this process, or return its exit code."""
     import subprocess  # 5 ms that `check` does not need
 
-    command = [*HARNESS, name, *arguments]
+    command = [*harness_words(), name, *arguments]
     if os.name == "posix" and arguments not in HELP:
         sys.stdout.flush()
         os.execv(sys.executable, command)  # noqa: S606 (our own module)

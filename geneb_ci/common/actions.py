@@ -7,14 +7,14 @@ OUTPUTS, SUMMARY = "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"
 
 
 def run_address() -> str:
-    """Return the address of this run; "" where GitHub Actions does not run it."""
+    """Return the address of this run of GitHub Actions; "" outside of one."""
     names = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
     server, repository, run = (os.environ.get(name, "") for name in names)
     return f"{server}/{repository}/actions/runs/{run}" if run else ""
 
 
 def set_output(name: str, value: str) -> None:
-    """Set an output of the step, where GitHub Actions runs it.
+    """Set an output of the step; do nothing outside GitHub Actions.
 
     Raises ValueError for a value of several lines, which could set other outputs.
     """
@@ -24,7 +24,7 @@ def set_output(name: str, value: str) -> None:
 
 
 def add_summary(text: str) -> None:
-    """Add a paragraph to the summary of the run, where GitHub Actions runs it."""
+    """Add a paragraph to the summary of the run; do nothing outside GitHub Actions."""
     _append(SUMMARY, f"{text}\n\n")
 
 

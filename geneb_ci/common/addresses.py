@@ -1,12 +1,12 @@
-"""Which servers a download may reach: public ones, by the number that was checked.
+"""Which servers a download may reach: for an address from a submission, only public ones.
 
-An address that a stranger names leads to public servers alone. Its host is resolved once, every
-answer is checked, and the connection is made to a checked number: a name that leads elsewhere a
-moment later leads nowhere. What the user of this machine names may be in his own network; once
-that leads to a public server, what follows is a stranger's.
+Its host is resolved once, every IP address is checked, and the connection is made to a checked one,
+so that a name which resolves differently a moment later gains nothing (DNS rebinding). An address
+from the user of this machine may be in his own network; after a redirect to a public server, the
+rules for a submission apply.
 
-Where a proxy is set (HTTPS_PROXY), the proxy resolves and connects. Hosts that are numbers are
-refused all the same; names are the proxy's to refuse.
+Where a proxy is set (HTTPS_PROXY), the proxy resolves and connects. Hosts that are IP addresses are
+still refused; which names it resolves is the proxy's decision.
 """
 
 import ipaddress
@@ -16,28 +16,28 @@ from urllib.parse import urlsplit
 from geneb_ci.common.hosts import LOOPBACK, is_public
 
 ALLOWED: frozenset[str] = frozenset()
-"""Numbers that may be reached beside the public ones: tests put that of their servers here."""
+"""IP addresses that may be reached beside the public ones: tests add those of their servers."""
 PORT_MAX = (1 << 16) - 1
 _UNICAST = ipaddress.ip_network("2000::/3")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _PLATFORM = tuple(map(ipaddress.ip_network, ("168.63.129.16/32", "192.0.0.0/24")))
-"""Of the machine's own surroundings, and public by their number, or for older Pythons: what Azure,
-where Actions run, and Oracle's cloud tell a machine of itself."""
+"""Metadata services of Azure, where Actions run, and of Oracle's cloud: public by their IP address,
+or for older versions of Python."""
 
 
 class NotPublicError(OSError):
-    """A host has no public number, or has others as well."""
+    """A host has no public IP address, or has others as well."""
 
 
 def is_global(number: str) -> bool:
-    """Whether a number is of a machine on the public internet.
+    """Whether an IP address is on the public internet.
 
-    A number of version 6 that stands for one of version 4 is judged by that. Those of tunnels
-    (6to4, Teredo) lead to any machine and are none.
+    An IPv6 address that maps an IPv4 address is judged by the latter. Those of tunnels (6to4,
+    Teredo) lead to any machine and are not public.
     """
     try:
         address = ipaddress.ip_address(number)
-    except ValueError:  # of no kind known here, or with a zone, which only a link's own have
+    except ValueError:  # not an IP address, or with a zone, which only link-local ones have
         return False
     if isinstance(address, ipaddress.IPv6Address):
         if address in _NAT64:
@@ -46,22 +46,22 @@ def is_global(number: str) -> bool:
             address = address.ipv4_mapped
         elif address not in _UNICAST or address.sixtofour is not None or address.teredo is not None:
             return False
-    is_near = any(address in network for network in _PLATFORM)
-    return address.is_global and not address.is_multicast and not is_near
+    is_platform = any(address in network for network in _PLATFORM)
+    return address.is_global and not address.is_multicast and not is_platform
 
 
 def public_numbers(host: str, port: int) -> list[str]:
-    """Return the numbers of a host, all of which are public.
+    """Return the IP addresses of a host, all of which are public.
 
-    Raises NotPublicError, which says the same of every host without them: nobody learns from it
-    which names and ports a private network has.
+    Raises NotPublicError, with the same message for every other host, so that nobody learns from
+    it which names and ports a private network has.
     """
     refused = NotPublicError(f"{host} is not a public server that can be found from here")
     if not 0 < port <= PORT_MAX:
         raise refused
     try:
         answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, ValueError) as error:  # ValueError: no name at all, such as one too long
+    except (OSError, ValueError) as error:  # ValueError: not a name, for instance too long
         raise refused from error
     numbers = list(dict.fromkeys(str(address[0]) for *_, address in answers))
     if not numbers or not all(is_global(number) or number in ALLOWED for number in numbers):
@@ -74,12 +74,12 @@ class AllowedServers:
 
     def __init__(self, *, is_user_named: bool) -> None:
         self.may_be_local = is_user_named
-        """Whether the next server may be in the network of this machine's user."""
+        """Whether the next server may be in the user's own network."""
 
     def allows(self, address: str, before: str = "") -> bool:
-        """Whether an address may be asked, after the one that redirects to it.
+        """Whether an address may be requested; `before` is the address that redirected to it.
 
-        Its server is checked when it is connected to.
+        The server's IP address is checked in `connect`.
         """
         if address.startswith(LOOPBACK):
             is_named = self.may_be_local or (urlsplit(address).hostname or "") in ALLOWED
@@ -92,7 +92,7 @@ class AllowedServers:
         timeout: float | None = None,
         source: tuple[str, int] | None = None,
     ) -> socket.socket:
-        """Return a connection to a host's port. Raises OSError, and NotPublicError."""
+        """Return a connection to a host and port. Raises OSError, also as NotPublicError."""
         host, port = address
         if self.may_be_local:
             connection = socket.create_connection(address, timeout, source)

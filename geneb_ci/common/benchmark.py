@@ -1,4 +1,4 @@
-"""Benchmark definitions on disk: a file, the shipped ones, upstream's completed by GENEB's."""
+"""Benchmark definitions read from files: any, the shipped ones, and upstream's."""
 
 import functools
 import json
@@ -53,7 +53,7 @@ _RESTORE = "restore the file from upstream's main branch"
 
 @functools.cache
 def upstream_benchmark(path: Path) -> Benchmark:
-    """Return upstream's benchmark_spec.json, completed with the shipped test sizes and protocol.
+    """Return upstream's benchmark_spec.json with test sizes and protocol of the shipped definition.
 
     Raises BadConfiguration, which names the file and the key, when it cannot be used.
     """

@@ -1,4 +1,4 @@
-"""Where files are: detected from the folder, overridden by [tool.geneb-ci] in pyproject.toml."""
+"""Paths of a repository: detected from the folder, or set by [tool.geneb-ci] in pyproject.toml."""
 
 import contextlib
 import enum
@@ -31,8 +31,8 @@ _LONG_KEY = rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*+\.[ \t]*+){{{KEY_PARTS_MAX}}}"
 PLACES = ("submissions", "cards", "extractors", "benchmark", "policy", "audits")
 LISTS = ("select", "ignore")
 LINKS = ("repository", "site", "space")
-"""Addresses that the pages of a board link to: of the repository on GitHub, of the board,
-and of the page of the Hub that shows it in a frame."""
+"""Addresses that the pages of a board link to: its repository on GitHub, the published board, and
+the Hugging Face Space that shows it in a frame."""
 _LINK = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~-]+)*/?")
 
 _ISOLATED = "or use no settings at all: geneb-ci check --isolated"
@@ -57,14 +57,14 @@ def read_settings(path: Path) -> Settings | None:
     table = _table(path)
     if table is None:
         return None
-    places: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     lists: dict[str, tuple[str, ...]] = {}
     links: dict[str, str] = {}
     for key, value in table.items():
         if key in LISTS and isinstance(value, list) and all(isinstance(i, str) for i in value):
             lists[key] = tuple(value)
         elif key in PLACES and isinstance(value, str) and "\0" not in value:
-            places[key] = Path(os.path.normpath(path.parent / value))
+            paths[key] = Path(os.path.normpath(path.parent / value))
         elif key in LINKS and isinstance(value, str) and _LINK.fullmatch(value):
             links[key] = value.rstrip("/")
         else:
@@ -74,7 +74,7 @@ def read_settings(path: Path) -> Settings | None:
                 f"settings are {names}; select and ignore are lists of strings, repository, "
                 "site and space https addresses, the others paths",
             )
-    return Settings(path, places, lists, links)
+    return Settings(path, paths, lists, links)
 
 
 def _table(path: Path) -> dict[str, Any] | None:
@@ -89,7 +89,7 @@ def _table(path: Path) -> dict[str, Any] | None:
         ) from error
     if b"geneb-ci" not in raw:
         return None
-    if re.search(_LONG_KEY, raw):  # compiled here: few places have settings
+    if re.search(_LONG_KEY, raw):  # compiled here: few repositories have settings
         raise BadConfiguration(
             f"{path}: {TABLE}: a dotted key, or a string that looks like one, has more than "
             f"{KEY_PARTS_MAX} parts",
@@ -195,7 +195,7 @@ _FOLDERS = {
 def default_folder(kind: LayoutKind, name: str) -> str:
     """Return the default of a folder in a kind of repository, relative to its root.
 
-    For what upstream does not have, it is the place in a repository of this project.
+    A folder that upstream does not have is where a repository of this project has it.
     """
     return _FOLDERS.get(kind, {}).get(name, _FOLDERS[LayoutKind.GENEB_CI][name])
 
@@ -205,7 +205,7 @@ _ROWS = ("submissions", "cards", "extractors")
 _FILES = ("benchmark",)
 ROWS = "submissions"
 LAYOUT_FILES = (FILE, *(folders["benchmark"] for folders in _FOLDERS.values()))
-"""Files that decide, with a folder `ROWS`, of which kind a repository is and where what lies."""
+"""Files that decide, with the folder `ROWS`, the kind of a repository and its paths."""
 
 Finder = Callable[[Path], Layout]
 """Returns the layout for the files of a folder."""
@@ -249,17 +249,17 @@ def layout_finder(*, isolated: bool = False, config_from: Path | None = None) ->
 
 
 def _trusted(source: Path, tree: Path) -> Layout:
-    """Return the layout of an untrusted tree, of which only rows, cards and extractors are used.
+    """Return a layout with rows, cards and extractors of the untrusted `tree`.
 
     Rules, benchmark, policy and audits are those of `source`, or the shipped ones.
     Raises NothingChecked if a folder of the tree is a symbolic link.
     """
-    own_layout = _layout_at(source, trusted=True) or _layout(LayoutKind.GENEB_CI, source, None)
+    source_layout = _layout_at(source, trusted=True) or _layout(LayoutKind.GENEB_CI, source, None)
     rows: dict[str, Path] = {}
     for name in _ROWS:
-        default = source / _FOLDERS[own_layout.kind][name]
+        default = source / _FOLDERS[source_layout.kind][name]
         path: Path = (
-            own_layout.settings.paths.get(name, default) if own_layout.settings else default
+            source_layout.settings.paths.get(name, default) if source_layout.settings else default
         )
         if path.is_relative_to(source):
             path = tree / path.relative_to(source)
@@ -270,15 +270,15 @@ def _trusted(source: Path, tree: Path) -> Layout:
                 )
         rows[name] = path
     return Layout(
-        own_layout.kind,
+        source_layout.kind,
         tree,
         **rows,  # type: ignore[arg-type]  # keys are Layout's own
-        benchmark=own_layout.benchmark,
-        policy=own_layout.policy,
-        audits=own_layout.audits,
-        select=own_layout.select,
-        ignore=own_layout.ignore,
-        settings=own_layout.settings,
+        benchmark=source_layout.benchmark,
+        policy=source_layout.policy,
+        audits=source_layout.audits,
+        select=source_layout.select,
+        ignore=source_layout.ignore,
+        settings=source_layout.settings,
     )
 
 
@@ -327,13 +327,13 @@ def _require(settings: Settings, key: str, path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
-        wrong = "is a broken link" if path.is_symlink() else ""
+        fault = "is a broken link" if path.is_symlink() else ""
     except OSError as error:
-        wrong = f"cannot be read: {error.strerror}"
+        fault = f"cannot be read: {error.strerror}"
     else:
-        wrong = "" if key in _FILES or stat.S_ISDIR(mode) else "is not a folder"
-    if wrong:
-        raise BadConfiguration(f"{path}: {wrong}{_origin_text(settings, key)}", f"correct {key}")
+        fault = "" if key in _FILES or stat.S_ISDIR(mode) else "is not a folder"
+    if fault:
+        raise BadConfiguration(f"{path}: {fault}{_origin_text(settings, key)}", f"correct {key}")
 
 
 def _origin_text(settings: Settings | None, key: str) -> str:
@@ -344,7 +344,7 @@ def _origin_text(settings: Settings | None, key: str) -> str:
 
 @contextlib.contextmanager
 def naming(layout: Layout, key: str) -> Iterator[None]:
-    """Add the setting that names a file to the error message about the file."""
+    """Add the setting that names the file to the message of a BadConfiguration in the block."""
     try:
         yield
     except BadConfiguration as error:
@@ -370,9 +370,9 @@ _RESTORE = "restore the file from the main branch"
 
 
 def cache_folder(name: str) -> Path:
-    """Return a place of geneb-ci below the user's cache folder; XDG_CACHE_HOME moves it.
+    """Return a folder below the user's cache folder, which XDG_CACHE_HOME sets.
 
-    Raises UsageProblem for a user without a home, as a container may have.
+    Raises UsageProblem for a user without a home, as in some containers.
     """
     base = os.environ.get("XDG_CACHE_HOME")
     try:
@@ -397,9 +397,9 @@ _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def official_files(layout: Layout) -> dict[str, str]:
-    """Return file name to digest of the authors' own files, the repository's list or the shipped.
+    """Return the SHA-256 of each file by the benchmark's authors, by file name.
 
-    Raises BadConfiguration when the list cannot be used.
+    The list is the repository's, or the shipped one. Raises BadConfiguration if it is malformed.
     """
     path = shipped("policy", OFFICIAL) if layout.policy is None else layout.policy / OFFICIAL
     with naming(layout, "policy"):

@@ -1,4 +1,4 @@
-"""Connections to servers that may be slow, endless or lead elsewhere."""
+"""HTTP connections to servers that may be slow, send endless answers or redirect."""
 
 import http.client
 import io
@@ -10,37 +10,37 @@ from typing import IO, Any
 
 from geneb_ci.common.addresses import AllowedServers
 
-SLOWEST, PACE = 1000, 60
-"""Bytes a second below which a server counts as gone, over so many seconds: a modem was seven times
+BYTES_PER_SECOND_MIN, PACE_SECONDS = 1000, 60
+"""A connection that is slower than this over so many seconds is given up. A modem was seven times
 as fast."""
 OVERHEAD_MAX = 1 << 20
-"""Bytes of headers, lengths of chunks and the like beyond those of the file so far; servers send a
-few kB of them."""
-ADDRESS_MAX = 200  # characters of a server's address that a message shows
+"""Most bytes of headers, chunk lengths and the like beyond the bytes of the file so far; servers
+send a few kB."""
+ADDRESS_MAX = 200  # most characters of an address in a message
 
 
 class _PacedStream(io.RawIOBase):
-    """The bytes of an answer, header included, at no less than a least pace.
+    """The bytes of an answer, headers included, from a server that keeps a minimum pace.
 
-    What the reader does between two reads, such as unpacking or writing, is not the server's time.
+    Only the time inside reads counts, not what the reader does between two of them.
     """
 
     def __init__(self, source: io.RawIOBase) -> None:
-        self.source, self.waited, self.came = source, 0.0, 0
+        self.source, self.seconds_waited, self.bytes_received = source, 0.0, 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read what has come. Raises TimeoutError where that trickles or nothing comes."""
-        before = time.monotonic()
+        """Read what has arrived. Raises TimeoutError below the minimum pace."""
+        started = time.monotonic()
         count: int | None = self.source.readinto(buffer)
-        self.waited += time.monotonic() - before
-        self.came += count or 0
-        if self.waited > PACE:
-            if count and self.came < SLOWEST * self.waited:
-                raise TimeoutError(f"it sends fewer than {SLOWEST:,} bytes a second")
-            self.waited, self.came = 0.0, 0
+        self.seconds_waited += time.monotonic() - started
+        self.bytes_received += count or 0
+        if self.seconds_waited > PACE_SECONDS:
+            if count and self.bytes_received < BYTES_PER_SECOND_MIN * self.seconds_waited:
+                raise TimeoutError(f"it sends fewer than {BYTES_PER_SECOND_MIN:,} bytes per second")
+            self.seconds_waited, self.bytes_received = 0.0, 0
         return count
 
     def close(self) -> None:
@@ -49,22 +49,21 @@ class _PacedStream(io.RawIOBase):
 
 
 class _BoundedReader(io.BufferedReader):
-    """An answer in which little stands around the file.
+    """An answer with a limit on the bytes that are not part of the file.
 
-    http.client has no limit on answers that only announce another one, on the lines after the last
-    chunk, nor on what a line says beside the length of its chunk: any of them may have no end. It
-    reads these by lines; whoever wants a file by lines has to cut it up.
+    http.client reads these by lines, and has no limit on the number of interim answers (100), of
+    trailer lines, or on the extension of a chunk's length. The file itself is never read by lines.
     """
 
     def __init__(self, source: io.RawIOBase) -> None:
         super().__init__(source)
-        self.allowed = OVERHEAD_MAX
+        self.overhead_left = OVERHEAD_MAX
 
     def readline(self, size: int | None = -1, /) -> bytes:
-        """Read a line of what stands around the file. Raises HTTPException for too much of it."""
+        """Read a line that is not part of the file. Raises HTTPException above the limit."""
         line = super().readline(size)
-        self.allowed -= len(line)
-        if self.allowed < 0:
+        self.overhead_left -= len(line)
+        if self.overhead_left < 0:
             raise http.client.HTTPException(
                 f"more than {OVERHEAD_MAX:,} bytes of the answer are not part of the file"
             )
@@ -73,19 +72,19 @@ class _BoundedReader(io.BufferedReader):
     def read(self, size: int | None = -1, /) -> bytes:
         """Read bytes of the file."""
         data = super().read(size)
-        self.allowed += len(data)
+        self.overhead_left += len(data)
         return data
 
     def read1(self, size: int = -1, /) -> bytes:
         """Read bytes of the file."""
         data = super().read1(size)
-        self.allowed += len(data)
+        self.overhead_left += len(data)
         return data
 
     def readinto(self, buffer: Any, /) -> int:
         """Read bytes of the file."""
         count = super().readinto(buffer)
-        self.allowed += count
+        self.overhead_left += count
         return count
 
 
@@ -116,7 +115,7 @@ class _Proxies(urllib.request.ProxyHandler):
 
 
 class _CheckedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
-    """Connects to where it may, and to the proxy that the user set."""
+    """Connects to the allowed servers, and to the proxy that the user set."""
 
     def __init__(self, reach: AllowedServers) -> None:
         super().__init__()
@@ -133,24 +132,24 @@ class _CheckedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
     ) -> http.client.HTTPResponse:
         by_proxy = getattr(req, "by_proxy", False)
         if by_proxy:
-            self._reach.may_be_local = False  # nobody here sees where a proxy leads
+            self._reach.may_be_local = False  # where a proxy connects to is not visible here
 
         def connection(host: str, **options: Any) -> http.client.HTTPConnection:
             new = kind(host, **options)
             if not by_proxy:
-                new._create_connection = self._reach.connect  # type: ignore[union-attr]  # noqa: SLF001 (urllib has no other place for it)
+                new._create_connection = self._reach.connect  # type: ignore[union-attr]  # noqa: SLF001 (urllib has no other way)
             return new
 
         return self.do_open(connection, req)
 
 
 def opener(reach: AllowedServers) -> urllib.request.OpenerDirector:
-    """Return an opener of addresses; a server that trickles, or falls silent, is a TimeoutError."""
+    """Return an opener that raises TimeoutError for a server below the minimum pace."""
     return urllib.request.build_opener(_Proxies, _CheckedHandler(reach), _SafeRedirects(reach))
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects to https alone, or, on this machine, from this machine."""
+    """Follows redirects to https only, and from this machine also to this machine."""
 
     def __init__(self, reach: AllowedServers) -> None:
         self._reach = reach
@@ -164,7 +163,7 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
         headers: http.client.HTTPMessage,
         newurl: str,
     ) -> urllib.request.Request | None:
-        """Return the request of a redirect. Raises URLError for one that may not be asked."""
+        """Return the request for a redirect. Raises URLError if its address is not allowed."""
         if not self._reach.allows(newurl, req.full_url):
             fp.close()
             raise urllib.error.URLError(

@@ -1,4 +1,4 @@
-"""Downloads files by their digests over https."""
+"""Downloads over https of files whose digests are given."""
 
 import contextlib
 import fcntl
@@ -17,32 +17,32 @@ from geneb_ci.common.errors import GenebError, unwritable
 from reference_harness.formats.files import file_sha256
 
 REASON_MAX = 200
-"""Characters of what a server gave as a reason."""
+"""Most characters of a server's reason in a message."""
 SILENCE_MAX = 60
-"""Seconds without a byte after which a server counts as gone."""
+"""Seconds without a byte after which a connection is given up."""
 CHUNK = 1 << 20
 BYTES_MAX = 1 << 38
-"""Bytes of one file or archive: ten times the largest model of the board in float32."""
+"""Most bytes of one file or archive: ten times the largest model of the board in float32."""
 PARTIAL = ".part"
 """Ending of a file whose download has not finished."""
 
 Refusal = Callable[[str, str], GenebError]
-"""Makes an error of what was found, and what to do next."""
+"""Makes the error from a message and its fix."""
 
 
 class Purpose(NamedTuple):
-    """The purpose of the files, as errors word it."""
+    """Which errors a download raises, and the words in them."""
 
     not_served: Refusal
-    """The server does not deliver the file."""
+    """Makes the error for a file that the server does not deliver."""
     wrong_content: Refusal
-    """The file has another digest or size."""
+    """Makes the error for a file with another digest or size."""
     folder: str
-    """The option that names a folder of files fetched by hand."""
+    """The option that names a folder of files downloaded by hand."""
     changed_fix: str
-    """The fix for another digest."""
+    """The fix that the error for another digest shows."""
     is_user_named: bool = False
-    """Whether this machine's user named the server, which then may be in his own network."""
+    """Whether the user named the server, which may then be in his own network."""
 
 
 def download(
@@ -50,23 +50,22 @@ def download(
 ) -> None:
     """Download one file to `path`, continuing an earlier download of it.
 
-    Raises what `purpose` says when the server does not deliver it, and when its digest is another
-    or it is longer than `bytes_max`; the file is then not kept.
+    Raises `purpose.not_served` if the server does not deliver it, and `purpose.wrong_content` if
+    it has another digest or more than `bytes_max` bytes; the file is then deleted.
     """
     unfinished = partial_path(path, purpose)
     with _only_writer(unfinished, path, purpose):
-        have = unfinished.stat().st_size
-        # What is here may be of another file, or the server may send other bytes than asked for.
+        size = unfinished.stat().st_size
+        # The unfinished file may be of another one, or the server may send other bytes.
         if not (
-            0 < have <= bytes_max
-            and _is_continued(address, unfinished, have, purpose, sha256, bytes_max)
+            0 < size <= bytes_max
+            and _is_continued(address, unfinished, size, purpose, sha256, bytes_max)
         ):
             try:
                 _receive(address, unfinished, 0, purpose, bytes_max)
             except _TooLong as error:
-                more = f"{error.args[0]:,} bytes or more"
                 raise purpose.wrong_content(
-                    f"{address}: the file is longer than expected, by {more}",
+                    f"{address}: the file is at least {error.args[0]:,} bytes longer than expected",
                     "check the address of the file",
                 ) from error
         keep_download(unfinished, path, sha256, address, purpose)
@@ -74,9 +73,9 @@ def download(
 
 @contextlib.contextmanager
 def _only_writer(partial_file: Path, path: Path, purpose: Purpose) -> Iterator[None]:
-    """Keep other processes from writing an unfinished download, which is there then.
+    """Create the unfinished file and lock it, so that no other process writes it.
 
-    Raises what `purpose` says where another one does.
+    Raises `purpose.not_served` if another process has the lock.
     """
     with named_write_errors(path, purpose):
         stream = partial_file.open("ab")
@@ -89,10 +88,10 @@ def _only_writer(partial_file: Path, path: Path, purpose: Purpose) -> Iterator[N
             )
         except BlockingIOError:
             is_named = False
-        if not is_named:  # or it was finished, and has its own name, since it was opened here
+        if not is_named:  # locked, or renamed by a process that finished it meanwhile
             raise purpose.not_served(
                 f"{path}: another process is fetching this file",
-                "wait until that has ended, then run the command again",
+                "wait until it has ended, then run the command again",
             )
         try:
             yield
@@ -104,7 +103,7 @@ def _only_writer(partial_file: Path, path: Path, purpose: Purpose) -> Iterator[N
 def _is_continued(
     address: str, partial_file: Path, size: int, purpose: Purpose, sha256: str, bytes_max: int
 ) -> bool:
-    """Continue a download, and return whether that gave the right file."""
+    """Continue a download. Return whether the whole file then has the digest."""
     try:
         _receive(address, partial_file, size, purpose, bytes_max)
     except _TooLong:
@@ -113,11 +112,11 @@ def _is_continued(
 
 
 class _TooLong(Exception):  # noqa: N818 (no error of this program)
-    """A file is longer than its digest is of, by that many bytes or more."""
+    """The file exceeds its expected size by at least `args[0]` bytes."""
 
 
 def _receive(address: str, partial_file: Path, size: int, purpose: Purpose, bytes_max: int) -> None:
-    """Add to a file what a server has after its first `size` bytes. Raises _TooLong."""
+    """Append the bytes after the first `size` ones to a file. Raises _TooLong."""
     with contextlib.suppress(_NothingLeft), open_address(address, size, purpose) as response:
         if size and response.status != HTTPStatus.PARTIAL_CONTENT:
             size = 0  # the server sends it from the beginning
@@ -128,10 +127,10 @@ def _receive(address: str, partial_file: Path, size: int, purpose: Purpose, byte
             _copy(response, stream, bytes_max - size, address, purpose)
 
 
-def length_there(address: str, purpose: Purpose) -> int:
-    """Return the bytes that a server has at an address, of which one is asked for.
+def served_length(address: str, purpose: Purpose) -> int:
+    """Return the size of the file at an address in bytes, 0 if the server does not state it.
 
-    Raises what `purpose` says when it does not deliver it.
+    Only its first byte is requested. Raises `purpose.not_served`.
     """
     with open_address(address, 0, purpose, byte_range="bytes=0-0") as response:
         _, slash, total = str(response.headers.get("Content-Range", "")).partition("/")
@@ -140,21 +139,21 @@ def length_there(address: str, purpose: Purpose) -> int:
 
 
 class _NothingLeft(Exception):  # noqa: N818 (no error)
-    """The server has no byte after those that are here."""
+    """The server has no bytes after those downloaded."""
 
 
 @contextlib.contextmanager
 def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "") -> Iterator[Any]:
-    """Open an address from byte `start` on, or with another `byte_range`.
+    """Open an address from byte `start` on, or with another `byte_range`; yield the response.
 
-    Raises what `purpose` says, and _AllHere.
+    Raises `purpose.not_served`, and _NothingLeft if the file ends at `start`.
     """
     byte_range = byte_range or (f"bytes={start}-" if start else "")
     reach = AllowedServers(is_user_named=purpose.is_user_named)
     if not reach.allows(address):
         raise purpose.not_served(
-            f"{address} is not an https address of a public server",
-            "publish the files on such a server, which has a name",
+            f"{address} is not an https address of a public server with a host name",
+            "publish the files on such a server",
         )
     request = urllib.request.Request(  # noqa: S310 (https, or this machine)
         address, headers={"Range": byte_range} if byte_range else {}
@@ -167,15 +166,15 @@ def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "
             raise _NothingLeft from error
         raise purpose.not_served(
             f"{address}: the server answered {error.code} {_reason_line(error.reason)}",
-            f"check that the file is public; fetch it by hand into {purpose.folder} if it is",
+            f"check that the file is public; if it is, fetch it by hand into {purpose.folder}",
         ) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise delivery_error(address, error, purpose) from error
     with response:
         if response.headers.get_content_type() == "text/html":
             raise purpose.not_served(
-                f"{address}: the server sent a web page instead of the file, as for a limit of "
-                "downloads or a login",
+                f"{address}: the server sent a web page instead of the file; it may limit "
+                "downloads or require a login",
                 f"run the command again tomorrow, or fetch the file by hand into {purpose.folder}",
             )
         yield response
@@ -184,21 +183,21 @@ def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "
 def _copy(
     source: http.client.HTTPResponse, target: IO[bytes], limit: int, address: str, purpose: Purpose
 ) -> None:
-    """Copy a stream. Raises what `purpose` says where it breaks off, _TooLong above `limit`."""
-    # Some versions of Python leave `length` as it is in read1: it is asked once.
+    """Copy a stream. Raises `purpose.not_served` if it ends early, _TooLong above `limit` bytes."""
+    # In some versions of Python read1 does not count `length` down, so it is read once.
     expected, copied = source.length or 0, 0
     while chunk := _read(source, expected - copied, address, purpose):
         copied += len(chunk)
         if copied > limit:
-            target.truncate(0)  # or the next call would go on from what is too long
+            target.truncate(0)  # so that the next call does not continue it
             raise _TooLong(copied - limit)
         target.write(chunk)
 
 
 def _read(source: http.client.HTTPResponse, missing: int, address: str, purpose: Purpose) -> bytes:
-    """Return bytes as they come, so that a trickle is seen; none at the end.
+    """Return the next bytes as they arrive, none at the end of the file.
 
-    Raises what `purpose` says where the stream breaks off; `missing` bytes are still to come.
+    Raises `purpose.not_served` if the stream ends while `missing` bytes are still expected.
     """
     try:
         chunk = source.read1(CHUNK)
@@ -210,7 +209,7 @@ def _read(source: http.client.HTTPResponse, missing: int, address: str, purpose:
 
 
 def partial_path(path: Path, purpose: Purpose) -> Path:
-    """Return the place of an unfinished download, and make its folder."""
+    """Return the path of the unfinished file, and create its folder."""
     with named_write_errors(path, purpose):
         path.parent.mkdir(parents=True, exist_ok=True)
     return path.with_name(path.name + PARTIAL)
@@ -218,7 +217,7 @@ def partial_path(path: Path, purpose: Purpose) -> Path:
 
 @contextlib.contextmanager
 def named_write_errors(path: Path, purpose: Purpose) -> Iterator[None]:
-    """Name the file that cannot be written. Raises UsageProblem or MachineFault."""
+    """Raise UsageProblem or MachineFault, which name the file, for an OSError in the block."""
     try:
         yield
     except OSError as error:
@@ -228,13 +227,13 @@ def named_write_errors(path: Path, purpose: Purpose) -> Iterator[None]:
 
 
 def _reason_line(reason: object) -> str:
-    """Return the reason that a server gave, which may be any text, as part of a line."""
+    """Return a server's reason, which may be any text, as a short part of one line."""
     words = " ".join(str(reason).split())
     return words[:REASON_MAX]
 
 
 def require_whole(response: object) -> None:
-    """Raise EOFError where a server closed early, of which http.client says nothing."""
+    """Raise EOFError if a server closed early, which http.client does not report."""
     missing = getattr(response, "length", None)
     if missing:
         raise EOFError(f"{missing:,} bytes are missing")
@@ -243,7 +242,7 @@ def require_whole(response: object) -> None:
 def keep_download(
     partial_file: Path, path: Path, sha256: str, address: str, purpose: Purpose
 ) -> None:
-    """Rename a finished download, if its digest is right. Raises what `purpose` says."""
+    """Rename a finished download to `path`. Raises `purpose.wrong_content` for another digest."""
     digest = file_sha256(partial_file)
     if digest != sha256:
         partial_file.unlink()
@@ -255,9 +254,9 @@ def keep_download(
 
 
 def delivery_error(address: str, error: Exception, purpose: Purpose) -> GenebError:
-    """Return the error for a download that broke off or never began."""
+    """Return `purpose.not_served` for a download that failed, before or after its first byte."""
     reason = str(getattr(error, "reason", "") or error) or type(error).__name__
     return purpose.not_served(
         f"{address} cannot be fetched: {reason}",
-        "run the command again: it goes on where the download broke off",
+        "run the command again: it continues the download",
     )

@@ -104,7 +104,7 @@ class WeightsRefused(GenebError):
 class ExtractorRefused(GenebError):
     """The extractor in the sandbox returned no valid embeddings; `log` is what it printed.
 
-    `stage` is what was done with them, and `task` of which task, where one is known.
+    `stage` is the step that failed, and `task` the task of its sequences, "" if they have none.
     """
 
     exit_code = Exit.NOT_CHECKED
@@ -112,7 +112,7 @@ class ExtractorRefused(GenebError):
     stage: str = "embedding"
     task: str = ""
     at: object = None
-    """Where in an audit it happened; None outside of one."""
+    """The position in an audit; None outside of audits."""
 
 
 class ExtractorFailed(ExtractorRefused):

@@ -1,4 +1,4 @@
-"""Writes the files of a folder, each whole, and says what helps where that fails."""
+"""Writes files of a folder atomically."""
 
 import os
 import stat
@@ -10,15 +10,15 @@ from geneb_ci.common.errors import unwritable
 from reference_harness.formats.files import NotReadable, read_regular
 
 WRITERS = 8
-"""Files that are flushed at once: a disk takes eight in little more time than one."""
+"""Files flushed at the same time: eight take a disk little more time than one."""
 MODE = 0o644
-"""Of files that are published."""
+"""Mode of published files."""
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files, each whole or not at all: under a temporary name, then renamed.
 
-    A file that has these bytes already is left as it is.
+    A file that has these bytes already is not written.
     Raises UsageProblem for a folder that cannot be written, MachineFault for a full or broken disk.
     """
     staged: dict[str, str] = {}
@@ -57,8 +57,8 @@ def _has(path: str, content: bytes) -> bool:
     """Whether a regular file, no link, has these bytes and may be read by everybody."""
     try:
         status = os.lstat(path)
-        is_like = stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) == MODE
-        if not is_like or status.st_size != len(content):
+        is_published_file = stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) == MODE
+        if not is_published_file or status.st_size != len(content):
             return False
         return read_regular(Path(path), len(content), links=False) == content
     except (OSError, NotReadable):

@@ -1,6 +1,6 @@
-"""Faults, as a reader or a rule finds them, findings, as they are reported, and needs of rules.
+"""Faults that rules find, findings that reports show, and what rules need.
 
-A finding says where a fault is, how severe it is and how to fix it.
+A finding adds position, severity and fix to a fault.
 """
 
 import enum
@@ -19,7 +19,7 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One problem found by a rule, at a place of the document.
+    """One problem that a rule found in the document.
 
     `at` is an offset in code points, or None for the place of `path`; `on_key` points at the key of
     the last member of `path` rather than at its value.
@@ -35,13 +35,13 @@ class Fault:
     fix: str = ""
     """How to fix this case, if more specific than the rule's own text."""
     card: bool = False
-    """Whether the place is in the model card rather than in the submission."""
+    """Whether the fault is in the model card rather than in the submission."""
     file: str = ""
-    """Another file that the place is in, such as the extractor; `at` is then a line, from 1."""
+    """Another file that has the fault, such as the extractor; `at` is then a line, from 1."""
     score: float = 0.0
-    """How unusual it is, from 1 at the rule's threshold to 10; triage sorts files by the sum."""
+    """How unusual the value is, 1 at the rule's threshold to 10; triage sorts files by the sum."""
     unlisted: int = 0
-    """Further faults of the rule for which this one stands."""
+    """Number of further faults of the rule that are not listed."""
 
 
 def pointer(path: KeyPath) -> str:
@@ -83,9 +83,9 @@ class Finding:
     expected: str
     fix: str
     score: float = 0.0
-    """How unusual it is, from 1 at the rule's threshold to 10; 0 if the rule has no measure."""
+    """How unusual the value is, 1 at the rule's threshold to 10; 0 if the rule has no scale."""
     unlisted: int = 0
-    """Further findings of the rule in this file that are counted and not listed."""
+    """Number of further findings of the rule in this file that are not listed."""
 
     def sort_key(self) -> tuple[str, int, int, str, str, str]:
         """Sort key of reports: by position, then by rule, so that output is deterministic."""
@@ -113,7 +113,7 @@ def first_and_more(items: list[str], limit: int = 5) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share as "12 %"; only all is "100 %", and only none "0 %"."""
+    """Return a share as "12 %"; only 1 is "100 %", and only 0 is "0 %"."""
     rounded = f"{100 * share:.0f}"
     if rounded == "100" and share < 1:
         return f"{math.floor(1000 * share) / 10} %"
@@ -133,7 +133,7 @@ def near(name: str, known_names: list[str]) -> str:
 
 
 def nearest(name: str, known_names: list[str]) -> str | None:
-    """Return the most similar known name; None where none is near."""
+    """Return the most similar known name; None if no similarity reaches `NEAR`."""
     folded = {original.casefold(): original for original in known_names}
     similar = [name.casefold()] if name.casefold() in folded else []
     if not similar:
@@ -144,7 +144,7 @@ def nearest(name: str, known_names: list[str]) -> str | None:
 
 
 def near_member(name: str, known_names: Iterable[str], present: Container[str]) -> str:
-    """Return a suggestion of a missing member, or else which one of a near name is there, or ""."""
+    """Return a suggestion: a similar missing member, else a similar present one, else ""."""
     members = [*known_names]
     missing = near(name, [member for member in members if member not in present])
     if missing:
@@ -154,16 +154,16 @@ def near_member(name: str, known_names: Iterable[str], present: Container[str]) 
 
 
 RENAMED_MAX = 3
-"""Misspelt names that one fix lists: the others are found beside it."""
+"""Most misspelt names that one fix lists."""
 HINTS_MAX = 20
-"""Searches for a near name per file. Each takes up to a millisecond, so that a file with hundreds
-of unknown names would be slow without a limit."""
+"""Most searches for a similar name in one file. Each takes up to a millisecond, so a file with
+hundreds of unknown names would be slow."""
 
 
 def renaming(unknown: Iterable[str], missing: Iterable[str], fix: str) -> str:
-    """Return the fix of missing names that unknown ones beside them misspell, or "" for none.
+    """Return the fix that renames unknown names to similar missing ones; "" if none is similar.
 
-    Where others are missing too, it ends in their `fix`.
+    It ends with `fix` if further names are missing.
     """
     unmatched, pairs = [*missing], []
     for name in [*unknown][:HINTS_MAX] if unmatched else ():
@@ -178,16 +178,17 @@ def renaming(unknown: Iterable[str], missing: Iterable[str], fix: str) -> str:
 
 
 def known_name(name: str, known_names: Iterable[str]) -> str | None:
-    """Return the known name that is meant: letter case does not matter where it is one name."""
+    """Return the known name equal to `name`, else the only one that differs in letter case."""
     names = {*known_names}
     folded = [candidate for candidate in names if candidate.casefold() == name.casefold()]
     return name if name in names else folded[0] if len(folded) == 1 else None
 
 
 def exact_name(name: str, known_names: Sequence[str], what: str, fix: str = "") -> str:
-    """Return the known name that is meant, as `known_name` does; `what` says what it should be.
+    """Return the known name that `known_name` finds.
 
-    Raises UsageProblem, with a suggestion, for another; its fix lists what exists, or is `fix`.
+    Raises UsageProblem if there is none: `name` is not a `what`, with a suggestion, and `fix`, or
+    the list of the known names.
     """
     match = known_name(name, known_names)
     if match is None:
@@ -199,11 +200,11 @@ def exact_name(name: str, known_names: Sequence[str], what: str, fix: str = "") 
 
 
 ROWS_MIN = 8
-"""Minimum number of rows for robust quantiles."""
+"""Fewest rows for robust quantiles."""
 
 
 class Need(enum.StrEnum):
-    """One requirement of a rule."""
+    """Something that a rule needs beside the submission."""
 
     OTHER_ROWS = "other-rows"
     MANY_ROWS = "many-rows"
@@ -226,12 +227,12 @@ class Need(enum.StrEnum):
 
     @property
     def of_main(self) -> str:
-        """How to provide it for a pull request, which is compared with main; "" if by `fix`."""
+        """How to provide it for a pull request, compared with the rows of main; "" if as `fix`."""
         return _FEWER if _TEXTS[self][1] == _ROWS else ""
 
     @property
     def in_practice(self) -> str:
-        """Why a file of the practice benchmark is checked without it; "" if it can be provided."""
+        """Why a file of the practice benchmark cannot have it; "" if it can."""
         return _IN_PRACTICE.get(self, "")
 
 

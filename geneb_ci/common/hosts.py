@@ -1,23 +1,23 @@
-"""Which addresses a stranger may name, by their text; `addresses` checks where they lead."""
+"""Which addresses a submission may name, by their text; `addresses` checks their servers."""
 
 import re
 from urllib.parse import urlsplit
 
 LOOPBACK = ("http://127.0.0.1:", "http://localhost:")
-"""This machine, which only its own user can name."""
+"""This machine, which only its own user may name."""
 PUBLIC_ADDRESS = re.compile(
     r"https://(?!([^/:]*\.)?(?i:localhost)[:/])(?![^/:]*\.([0-9]+|0[xX][0-9A-Fa-f]*)[:/])"
     r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:[0-9]{1,5})?/[^?#\s@\\]*"
 )
-"""An address that a submission may name: a server with a name, not a number in any spelling that a
-system reads as one (10.1, 0x7f.1, 0177.0.0x1), as those of a private network have; no query or
-fragment, which could mean something to the program that fetches it."""
+"""An address that a submission may name: its host is a name, and not an IP address in any spelling
+that a system accepts (10.1, 0x7f.1, 0177.0.0x1); it has no query or fragment, which could have a
+meaning for the program that downloads it."""
 
 
 def is_public(address: str) -> bool:
-    """Whether an address is of a server with a name, whatever is asked of it."""
+    """Whether the host of an address is a name; path and query may be any."""
     try:
         parts = urlsplit(address)
-    except ValueError:  # a bracket that is not closed, or characters that mean others
+    except ValueError:  # an unclosed bracket, or characters that normalise to others
         return False
     return PUBLIC_ADDRESS.fullmatch(f"{parts.scheme}://{parts.netloc}/") is not None

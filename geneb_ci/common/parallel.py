@@ -8,7 +8,7 @@ from reference_harness.formats.processes import WorkerProcesses, processors
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _forked: list[Callable[[Any], Any]] = []
-"""In a process that was forked, what it does: last of all, where that one forked, too."""
+"""The function of a forked process: the last one, if a forked process forked again."""
 
 
 def in_processes(
@@ -16,8 +16,8 @@ def in_processes(
 ) -> Iterator[Result]:
     """Yield the result of `function` for each item, in their order, by `jobs` processes.
 
-    Items and results are pickled, `chunk` at once; `function` is not. With one job, without fork or
-    where a process is killed, this process goes on alone.
+    Items and results are pickled, `chunk` at a time; `function` is not. With one job, without fork
+    or after a process was killed, this process does the rest.
     """
     finished = 0
     if jobs > 1:
@@ -36,12 +36,12 @@ def in_processes(
 
 
 MANY_FILES = 100
-"""Files from which several processes are quicker than one: less than a second of work."""
+"""Number of files from which several processes are faster than one: a second of work."""
 JOBS_MAX = 16
 
 
 def jobs_for(files: int) -> int:
-    """Return how many processes work on so many files."""
+    """Return the number of processes for a number of files."""
     if files < MANY_FILES:
         return 1
     return min(JOBS_MAX, processors())

@@ -14,7 +14,6 @@ import os
 import resource
 import selectors
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -34,6 +33,7 @@ from geneb_ci.sandbox import processes
 from geneb_ci.sandbox.limits import MIB, advice
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import read_json
+from reference_harness.formats.processes import module_command
 
 
 @dataclass(frozen=True)
@@ -250,10 +250,9 @@ class HarnessProcess:
             return self._process
         self.close()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "reference_harness", "batch"],
+        self._process = subprocess.Popen(  # noqa: S603 (our own module)
+            [*module_command("reference_harness"), "batch"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
-            env=os.environ | {"PYTHONSAFEPATH": "1"},
             start_new_session=True,  # Ctrl-C is for this process alone, which then ends that one
         )  # fmt: skip
         return self._process

@@ -105,13 +105,13 @@ def missing_files(receipt: EmbeddingReceipt) -> str:
 
     Only sizes are compared: `geneb-ci receipt verify` compares digests.
     """
-    from geneb_ci.common.download import length_there  # http.client: 20 ms that a board needs not
+    from geneb_ci.common.download import served_length  # http.client: 20 ms that a board needs not
 
     try:
         origin = published_at(receipt.location)
         for task, entry in receipt.tasks.items():
             address = origin.address(task)
-            length = length_there(address, purpose(origin))
+            length = served_length(address, purpose(origin))
             if length != entry.bytes:
                 return f"{address} has {length} bytes; the receipt says {entry.bytes}"
     except GenebError as error:

@@ -191,11 +191,13 @@ class AuditResult:
     commitment: str = ""
     """The digest, where it is to be published now."""
     next: str = ""
-    """The command that continues the audit after the publication."""
+    """The command that comes next: it continues the audit, or commits its record."""
     cost: str = ""
     """Lines of text, where nothing was rerun."""
     outcome: "AnyOutcome | None" = None
     """Claims, rerun values and tolerances, where the rerun is finished."""
+    record: Path | None = None
+    """The signed record, where there is one."""
 
     def text(self, width: int = 110) -> str:
         """Return the outcome as `geneb-ci audit FILE` prints it, or else the cost."""

@@ -149,8 +149,8 @@ def matrices_text(
     for cell in sorted(cells, key=lambda cell: cell.matrices > 0) if most < sys.maxsize else cells:
         correct_counts = (
             (
-                f"{cell.table.small_right}/{cell.classes.small}",
-                f"{cell.table.large_right}/{cell.classes.large}",
+                f"{cell.table.small_correct}/{cell.classes.small}",
+                f"{cell.table.large_correct}/{cell.classes.large}",
             )
             if cell.table
             else ("-", "-")

@@ -95,6 +95,8 @@ class BranchState(CloneState):
     run_command: tuple[str, ...] = ()
     """Where there is no row yet: the command that makes one."""
     results: ResultsFolder | None = None
+    is_practised: bool = False
+    """Whether the board is one for practice, and on this machine alone."""
     is_fixable: bool = False
     """Whether `geneb-ci check --fix` would change the row."""
     row_errors: ProblemCounts = NO_PROBLEMS
@@ -274,7 +276,7 @@ def _no_card(state: BranchState) -> Iterator[str]:
 
 def _write_card(state: BranchState) -> str:
     folder = str(PurePosixPath(state.card).parent)
-    return f"{_join('mkdir', '-p', folder)} && ${{EDITOR:-vi}} {shlex.quote(state.card)}"
+    return f"{_join('mkdir', '-p', folder)} && {_edit_card(state)}"
 
 
 def _card_errors(state: BranchState) -> Iterator[str]:
@@ -299,6 +301,19 @@ def _edit_extractor(state: BranchState) -> str:
     if state.is_module_missing:
         return f"{_join('cp', '-n', 'FILE.py', state.module)} && {check}"
     return f"${{EDITOR:-vi}} {shlex.quote(state.module)} && {check}"
+
+
+def _practised(state: BranchState) -> Iterator[str]:
+    yield state.title
+    yield f"{state.row} passes, on a practice board that is on this machine alone"
+    yield "commit it where a maintainer would merge it; a real board has a pull request for it"
+    if state.receipt is not None and not state.receipt.is_published:
+        yield "its receipt is published first where the board has a server: geneb-ci receipt push"
+    yield from _uncommitted(state)
+
+
+def _commit_practised(state: BranchState) -> str:
+    return f"{_commit(state)} && geneb-ci next --as maintainer"
 
 
 def _receipt(state: BranchState) -> Iterator[str]:
@@ -546,6 +561,13 @@ TABLE: tuple[Situation[BranchState], ...] = (
         lambda s: s.card_errors.number,
         _card_errors,
         _edit_card,
+    ),
+    Situation(
+        "practice-row",
+        "the row passes, on a practice board without a remote, and is not committed",
+        lambda s: s.is_practised and s.row in s.pending,
+        _practised,
+        _commit_practised,
     ),
     Situation(
         "receipt-not-published",

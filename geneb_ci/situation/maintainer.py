@@ -17,6 +17,7 @@ LISTED_MAX = 3
 DIGITS = 12
 KEYS = "leaderboard/policy/keys.json"
 WITHDRAW = "geneb-ci audit withdraw RECORD --reason WHY"
+APPLY = "GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply"
 LABEL = "audit"
 """Label of a pull request that asks for an audit of its row."""
 BRANCH = "audits"
@@ -25,6 +26,8 @@ TIME, COMMIT, DIR = "TIME", "COMMIT", "DIR"
 """Stand for what nothing here says."""
 REVOKED, EXPIRED, NOT_LISTED = "revoked", "expired", "not listed"
 """States of a key whose signatures do not count."""
+Draw = tuple[str, tuple[str, ...]]
+"""Digest of a commitment, and the options that say what is drawn for it."""
 OVERDUE = int(OVERDUE_AFTER.total_seconds())
 
 
@@ -84,6 +87,8 @@ class OpenAudit(NamedTuple):
     """Path of the plan; "" where nothing is drawn, or the plan is in the work folder."""
     sample: tuple[str, ...] = ()
     """Options that say what is drawn."""
+    typed: tuple[str, ...] = ()
+    """Words of the command that began it in the root of this clone; none where it is not known."""
     is_drawn: bool = False
     is_rerun: bool = False
     """Whether everything is computed, and the record alone is missing."""
@@ -97,6 +102,11 @@ class OpenAudit(NamedTuple):
     is_due: bool = False
     age_seconds: int | None = None
     """Seconds since the draw, or since main has the commitment; None where that is not known."""
+
+    @property
+    def draw(self) -> Draw:
+        """Which draw of which commitment it is."""
+        return self.commitment, self.sample
 
 
 class AuditCandidate(NamedTuple):
@@ -343,13 +353,20 @@ def _keygen(state: BoardState) -> str:
 def _again(state: BoardState, *more: str) -> str:
     """Return the command that continues an audit: that of the file, or that of a single step."""
     audit = state.audit
+    is_drawn_here = bool(audit.work) and audit.is_drawn
     if audit.plan:
         words = ["geneb-ci", "audit", "run", audit.plan]
+    elif audit.typed:
+        words = [word for word in audit.typed if word != "--unsigned"]
+        practice = [["--practice"]] if audit.is_practice and not is_drawn_here else []
+        for option in (*practice, [*more], state.signing):
+            words += [] if {*option[:1]} & {*words} else option
+        return shlex.join(words)
     else:
         words = ["geneb-ci", "audit", audit.file, *audit.sample]
         if not audit.work and audit.is_drawn:
             words += ["--committed-at", audit.committed_at]
-        if audit.is_practice and not (audit.work and audit.is_drawn):
+        if audit.is_practice and not is_drawn_here:
             words.append("--practice")
     if state.needs_data and not audit.is_rerun:
         words += ["--data", DIR]
@@ -476,9 +493,26 @@ def _first(state: BoardState) -> AuditCandidate | None:
 def _local(state: BoardState) -> Iterator[str]:
     yield state.title
     yield "the board is on this machine alone: its clone has no remote"
-    yield f"create {state.repository} on GitHub, empty; the command pushes to it, and sets it up"
+    create = f"create {state.repository} on GitHub, empty"
+    if _is_practised(state):
+        yield f"it stays here, for practice; for others, {create}, and set it up: {APPLY}"
+        if _first(state) is None:
+            yield "no row is left to audit: the levels and the page are what a visitor would see"
+        return
+    yield f"{create}; the command pushes to it, and sets it up"
     if _first(state) is not None:
         yield f"or stay here, and audit a row: {_audit_first(state)}"
+
+
+def _is_practised(state: BoardState) -> bool:
+    """Whether somebody practises on a board without a server: it has more than its first row."""
+    return not state.needs_data and state.rows > 1
+
+
+def _stay_or_push(state: BoardState) -> str:
+    if not _is_practised(state):
+        return APPLY
+    return "geneb-ci trust && geneb-ci serve" if _first(state) is None else _audit_first(state)
 
 
 def _candidate(state: BoardState) -> Iterator[str]:
@@ -719,7 +753,7 @@ TABLE: tuple[Situation[BoardState], ...] = (
         "`geneb-ci init` made the board, and it has not been pushed to GitHub",
         lambda s: s.has_answers and not s.tree.remotes,
         _local,
-        lambda _: "GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply",
+        _stay_or_push,
     ),
     Situation(
         "row-to-audit",

@@ -10,12 +10,18 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from geneb_ci.audit.canonical import FORMAT, moment_of, seconds_of
+from geneb_ci.audit.canonical import TIME_FORMAT, moment_of, seconds_of
 from geneb_ci.audit.commit import commit, read_submission
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.events import AuditEvent, StatementKind
-from geneb_ci.audit.record.keys import KEY_VARIABLE, TrustedKey, entry_of, private_key
+from geneb_ci.audit.record.keys import (
+    KEY_VARIABLE,
+    KEYS_FOLDER,
+    TrustedKey,
+    entry_of,
+    private_key,
+)
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import Record
 from geneb_ci.audit.record.verify import Verification
@@ -24,7 +30,7 @@ from geneb_ci.audit.samples import OUTCOME, EmbeddingSample, TaskSample
 from geneb_ci.audit.sampling.beacon import QUICKNET, round_at, time_of
 from geneb_ci.audit.sampling.plan import AnyPlan, EmbeddingPlan, read_any_plan, read_commitment
 from geneb_ci.audit.trust.evidence import RepositoryEvidence, evidence_from
-from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN
+from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN, typed_in
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult
 from geneb_ci.common.answers import earlier_answers
@@ -42,12 +48,13 @@ from geneb_ci.situation.maintainer import (
     AuditCandidate,
     BoardState,
     BrokenRecord,
+    Draw,
     KeyFacts,
     LostStatement,
     OpenAudit,
     PendingStatement,
 )
-from geneb_ci.situation.work_tree import KEYS_FOLDER, WorkTree, read_work_tree
+from geneb_ci.situation.work_tree import WorkTree, read_work_tree
 from geneb_ci.submission.reading import FileKind, files_in, read_bytes
 
 COMMITS_MAX = 50
@@ -135,7 +142,7 @@ class BoardReader:
         except UsageProblem:
             return None
         name = os.path.relpath(path, self.root) if path.is_relative_to(self.root) else str(path)
-        moment = self.now.strftime(FORMAT)
+        moment = self.now.strftime(TIME_FORMAT)
         entry = entry_of(raw, "NAME", moment)
         listed = self.audits.keys.get(entry.keyid)
         if not isinstance(listed, TrustedKey):
@@ -246,11 +253,13 @@ class BoardReader:
         ordered = sorted(rows, key=lambda r: (-weight_of(r.findings), r.document.path.stem))
         tried, has_one = 0, False
         for result in ordered:
-            model = result.document.path.stem
+            model, row = result.document.path.stem, result.document
+            decision = evidence.decide(row.sha256, row.origin, row.scorer)
+            fell_short = decision.reason if decision.basis else ""
             refusal = ""
             if not has_one and tried < TRIED_MAX:
                 tried += 1
-                refusal = self._refusal(result.document.path)
+                refusal = self._refusal(result.document.path, fell_short)
                 has_one = not refusal
             withdrawn = [a for a in evidence.of_model(model) if a.withdrawn]
             yield AuditCandidate(
@@ -261,47 +270,54 @@ class BoardReader:
                 refusal,
             )
 
-    def _refusal(self, path: Path) -> str:
-        """Return why a row cannot be committed to, or "".
+    def _refusal(self, path: Path, fell_short: str) -> str:
+        """Return why a row cannot be committed to, or drawn from again, or "".
 
-        It is read and digested as `audit commit` does; nothing of it is run.
+        `fell_short` says why its audits confirm nothing. The row is read and digested as `audit
+        commit` does; nothing of it is run.
         """
         try:
-            commit(read_submission(path), tolerance_digest())
+            commitment = commit(read_submission(path), tolerance_digest())
         except GenebError as error:
             return error.message
-        return ""
+        # A commitment has one draw: the same command would end with the same record.
+        return fell_short if (commitment.sha256, ()) in self._ended else ""
 
     def open_audits(self, shown_at: Mapping[str, str]) -> tuple[OpenAudit, ...]:
         """Return the audits that began and have no record, the most urgent one first."""
-        audits = {audit.commitment: audit for audit in self._signed_audits(shown_at)}
+        audits = {audit.draw: audit for audit in self._signed_audits(shown_at)}
         for begun in (*self._plans_here(), *self._worked_on()):
-            earlier = audits.get(begun.commitment)
-            audits[begun.commitment] = begun if earlier is None else _together(begun, earlier)
+            # A signed commitment that is not drawn does not say of what a sample will be.
+            undrawn = (begun.commitment, ())
+            of_commitment = undrawn in audits and not audits[undrawn].is_drawn
+            earlier = audits.pop(undrawn if of_commitment else begun.draw, None)
+            audits[begun.draw] = begun if earlier is None else _together(begun, earlier)
         return tuple(sorted(audits.values(), key=_urgency))
 
     @property
-    def _ended(self) -> set[str]:
-        """Digests of the commitments that have a record, or a run that the extractor ended."""
+    def _ended(self) -> set[Draw]:
+        """The draws that have a record, or a run that the extractor ended."""
         records = (self.audits.parsed(path) for path in self.audits.files)
-        ended = {r.outcome.plan.commitment_sha256 for r in records if isinstance(r, Record)}
+        plans: list[AnyPlan] = [r.outcome.plan for r in records if isinstance(r, Record)]
         for _, event in self.audits.history.events(StatementKind.ABORT):
-            ended.add(event.commitment.sha256)
-        return ended
+            plans += [event.plan] if event.plan is not None else []
+        return {(plan.commitment_sha256, _sample_words(plan)) for plan in plans}
 
     def _signed_audits(self, shown_at: Mapping[str, str]) -> Iterator[OpenAudit]:
         """Yield the audits of signed commitments and starts, as the repository has them."""
         ended, history = self._ended, self.audits.history
         starts = {
-            event.commitment.sha256: (name, event)
+            (event.commitment.sha256, _sample_words(event.plan)): (name, event.plan, event)
             for name, event in history.events(StatementKind.START)
+            if event.plan is not None
         }
+        drawn_for = {sha256 for sha256, _ in {*ended, *starts}}
         for name, event in history.events(StatementKind.COMMITMENT):
-            if event.commitment.sha256 not in {*ended, *starts}:
+            if event.commitment.sha256 not in drawn_for:
                 yield self._of_commitment(event.commitment, f"{self.folder}/{name}", shown_at)
-        for sha256, (name, event) in starts.items():
-            if sha256 not in ended and event.plan is not None and self._is_current(event):
-                audit = self._of_plan(event.plan)
+        for draw, (name, plan, event) in starts.items():
+            if draw not in ended and self._is_current(event):
+                audit = self._of_plan(plan)
                 yield audit._replace(statement=f"{self.folder}/{name}", shown_on=event.shown_on)
 
     def _is_current(self, event: AuditEvent) -> bool:
@@ -340,12 +356,11 @@ class BoardReader:
         return commit_id, int(seconds) if seconds else None
 
     def _of_plan(self, plan: AnyPlan) -> OpenAudit:
-        sample = () if not isinstance(plan, EmbeddingPlan) else ("--sample", EmbeddingSample.name)
         return OpenAudit(
             model=plan.commitment.model_id,
             file=self._row(plan.commitment.model_id),
             commitment=plan.commitment_sha256,
-            sample=sample,
+            sample=_sample_words(plan),
             is_drawn=True,
             is_practice=plan.beacon.kind == "practice",
             committed_at=plan.committed_at,
@@ -372,7 +387,7 @@ class BoardReader:
                     continue
             except GenebError:
                 continue
-            if audit.commitment not in ended:
+            if audit.draw not in ended:
                 yield audit
 
     def _worked_on(self) -> Iterator[OpenAudit]:
@@ -387,7 +402,7 @@ class BoardReader:
                     audit = self._of_work(folder, sample.name)
                 except GenebError:
                     continue
-                if audit is not None and audit.commitment not in ended:
+                if audit is not None and audit.draw not in ended:
                     yield audit
 
     def _of_work(self, folder: Path, sample: str) -> OpenAudit | None:
@@ -397,12 +412,18 @@ class BoardReader:
         if commitment.benchmark.sha256 != self.benchmark.sha256 or not is_begun:
             return None
         words = () if sample == TaskSample.name else ("--sample", sample)
+        typed = tuple(typed_in(folder, self.root))
         if (folder / PLAN).exists():
             audit = self._of_plan(read_any_plan(folder / PLAN))
             is_rerun = Work(folder).has_result(OUTCOME)
-            return audit._replace(work=str(folder), sample=words, is_rerun=is_rerun)
+            return audit._replace(work=str(folder), sample=words, is_rerun=is_rerun, typed=typed)
         audit = self._of_commitment(commitment, "", {})
-        return audit._replace(work=str(folder), sample=words)
+        return audit._replace(work=str(folder), sample=words, typed=typed)
+
+
+def _sample_words(plan: AnyPlan) -> tuple[str, ...]:
+    """Return the options of `audit FILE` that draw such a plan."""
+    return ("--sample", EmbeddingSample.name) if isinstance(plan, EmbeddingPlan) else ()
 
 
 def _together(local: OpenAudit, signed: OpenAudit) -> OpenAudit:

@@ -263,6 +263,8 @@ class _Reader:
             extractor_error=self._extractor_error(path, value, errors),
             is_module_missing=bool(path) and not (self.layout.root / path).is_file(),
             receipt=self._receipt(value),
+            is_practised=not self.tree.remotes
+            and is_practice(text_at(value, "run", "benchmark", "sha256") or ""),
         )
 
     def _is_module(self, file: FileChange) -> bool:

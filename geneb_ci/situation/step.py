@@ -5,14 +5,14 @@ import datetime as dt
 import os
 from pathlib import Path
 
-from geneb_ci.audit.record.keys import KEY_VARIABLE
+from geneb_ci.audit.record.keys import KEY_VARIABLE, KEYS_FOLDER
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.github.verdict.checker import places_of
 from geneb_ci.publish.git import BadRepository, repository_at
 from geneb_ci.situation import contributor
 from geneb_ci.situation.read_branch import read_branch
 from geneb_ci.situation.table import NextStep, Role, at_root, decide
-from geneb_ci.situation.work_tree import KEYS_FOLDER, read_work_tree
+from geneb_ci.situation.work_tree import read_work_tree
 
 NOTHING_TO_SUBMIT = frozenset({"nothing-changed", "no-base-branch"})
 """Situations of a contributor in which a maintainer with a key is who asks."""

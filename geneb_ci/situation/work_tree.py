@@ -14,8 +14,6 @@ from reference_harness.formats.packages import LOCK_SUFFIX
 SUFFIXES = (".json", ".md", ".py", LOCK_SUFFIX)
 """Ends of the names of rows, cards, extractors and statements."""
 CACHE = "__pycache__"
-KEYS_FOLDER = "keys"
-"""Folder of a board's clone in which private keys lie; git ignores it."""
 _TRACKED, _RENAMED, _UNMERGED = "1", "2", "u"
 _FIELDS = {_TRACKED: 8, _RENAMED: 9, _UNMERGED: 10}
 """Kind of an entry of `git status` to the number of fields before its path."""

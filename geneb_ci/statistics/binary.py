@@ -35,7 +35,7 @@ def _shares(steps: int) -> list[float]:
 
 # Rounding error of the formulas above: a few units of the sixteenth digit.
 ROUNDING = 1e-14
-# The same of bounds, with a wide margin: they exclude, and do not have to be sharp.
+# The same for bounds, with a wide margin, since they need not be sharp.
 BOUND_ERROR = 1e-9
 # Error of |rho| computed from F1 near 1; the ends of the range are then adjusted exactly.
 SIZE_ERROR = 4
@@ -54,11 +54,11 @@ class Classes(NamedTuple):
 
 
 class BinaryTable(NamedTuple):
-    """One 2x2 confusion matrix: correct and wrong predictions of each class."""
+    """One 2x2 confusion matrix: correct and wrong predictions of the smaller and larger class."""
 
-    small_right: int
+    small_correct: int
     small_wrong: int
-    large_right: int
+    large_correct: int
     large_wrong: int
 
 
@@ -75,10 +75,7 @@ class TableRun(NamedTuple):
 
 
 def table(classes: Classes, correct: int, rho: int) -> BinaryTable:
-    """Return the table with `correct` right predictions.
-
-    The large class has `rho` more of them than the small one.
-    """
+    """Return the table with `correct` correct predictions, `rho` more in the large class."""
     small, large = (correct - rho) // 2, (correct + rho) // 2
     return BinaryTable(small, classes.small - small, large, classes.large - large)
 
@@ -99,14 +96,15 @@ def scores(classes: Classes, correct: float, rho: float) -> Triple:
 def scores_of(confusion: BinaryTable) -> Triple:
     """Return the metrics of a table."""
     classes = Classes(
-        confusion.small_right + confusion.small_wrong, confusion.large_right + confusion.large_wrong
+        confusion.small_correct + confusion.small_wrong,
+        confusion.large_correct + confusion.large_wrong,
     )
-    right = confusion.small_right + confusion.large_right
-    return scores(classes, right, confusion.large_right - confusion.small_right)
+    right = confusion.small_correct + confusion.large_correct
+    return scores(classes, right, confusion.large_correct - confusion.small_correct)
 
 
 def rho_limits(classes: Classes, correct: int) -> tuple[int, int]:
-    """Return the least and greatest rho that keep all four counts of a table at 0 or more."""
+    """Return the least and greatest rho for which no count of the table is negative."""
     a, b = classes
     return max(-correct, correct - 2 * a), min(correct, 2 * b - correct)
 
@@ -123,15 +121,15 @@ def fitting_runs(classes: Classes, reported: ReportedTriple) -> Iterator[TableRu
             yield from _mcc_runs(classes, right, first, last, reported)
 
 
-# Numbers of correct predictions that are looked at singly; bounds of fewer exclude little.
+# Ranges of fewer numbers of correct predictions are not bounded: it would exclude little.
 PIECE = 8
 
 
 def _rights(classes: Classes, low: int, high: int, reported: ReportedTriple) -> Iterator[int]:
-    """Yield the numbers of correct predictions from low to high of which a table may agree.
+    """Yield the numbers of correct predictions from low to high for which a table may agree.
 
-    Those nearest to accuracy * n come first. Bounds exclude whole ranges of them, so that scores of
-    few decimals cost little more than others.
+    Those nearest to accuracy * n come first. Bounds exclude whole ranges, so that scores with few
+    decimals take little longer than others.
     """
     middle = reported.value.acc * classes.total
     pieces = [(0.0, low, high)] if low <= high else []
@@ -146,7 +144,7 @@ def _rights(classes: Classes, low: int, high: int, reported: ReportedTriple) -> 
 
 
 def _may_agree(classes: Classes, low: int, high: int, reported: ReportedTriple) -> bool:
-    """Whether a table with low to high correct predictions may agree: False is a proof.
+    """Whether a table with low to high correct predictions may agree; False is certain.
 
     F1 grows with correct predictions and falls with |rho|, so its half-width bounds |rho|. In that
     range the numerator of MCC is linear, and its denominator greatest at rho = (b - a) / 2.
@@ -178,7 +176,7 @@ def _may_agree(classes: Classes, low: int, high: int, reported: ReportedTriple) 
 
 
 def fits(classes: Classes, reported: ReportedTriple) -> bool:
-    """Whether any table agrees: first the one nearest to accuracy and F1, as of honest scores."""
+    """Whether any table agrees. The one nearest to accuracy and F1 is tried first."""
     n = classes.total
     low, high = acc_limits(n, reported)
     right = round(reported.value.acc * n)
@@ -192,12 +190,12 @@ def fits(classes: Classes, reported: ReportedTriple) -> bool:
     return next(fitting_runs(classes, reported), None) is not None
 
 
-def count(classes: Classes, reported: ReportedTriple, most: int) -> int:
-    """Return the number of such tables; counting stops above `most`."""
+def count(classes: Classes, reported: ReportedTriple, limit: int) -> int:
+    """Return the number of tables that `fitting_runs` yields; counting stops above `limit`."""
     matrices = 0
     for run in fitting_runs(classes, reported):
         matrices += len(run)
-        if matrices > most:
+        if matrices > limit:
             break
     return matrices
 
@@ -283,8 +281,7 @@ def _monotone(classes: Classes, correct: int, first: int, last: int) -> Iterator
         at = correct * (classes.large - classes.small) / turn
         if first < at < last:
             cuts.add(first + 2 * (math.floor((at - first) / 2) + 1))
-    places = sorted(cuts)
-    yield from ((start, end - 2) for start, end in itertools.pairwise(places))
+    yield from ((start, end - 2) for start, end in itertools.pairwise(sorted(cuts)))
 
 
 def _first(start: int, end: int, holds: Callable[[int], bool]) -> int:
@@ -306,7 +303,7 @@ NEARBY_STEPS = 24
 
 
 class NearestTable(NamedTuple):
-    """A table that exists, and what it gives."""
+    """A possible table and its metrics."""
 
     table: BinaryTable
     scores: Triple
@@ -367,7 +364,7 @@ def _distance(classes: Classes, target: Triple, rho: int) -> float:
 
 
 def _ideal(classes: Classes, target: Triple, rho: int, least: int, most: int) -> float:
-    """Return the best number of correct predictions for rho, not rounded."""
+    """Return the best number of correct predictions for rho, as a fraction."""
     if least == most:
         return least
     start, end = scores(classes, least, rho), scores(classes, most, rho)
@@ -379,7 +376,7 @@ def _ideal(classes: Classes, target: Triple, rho: int, least: int, most: int) ->
     return least + (most - least) * min(1.0, max(0.0, share / length))
 
 
-# More are counted, but not listed: a reader can do nothing with them.
+# Most tables that are listed; more are only counted.
 LISTED_MAX = 100
 # A task of 70,000 sequences has no more tables than this.
 COUNT_MAX = 70_000**2
@@ -436,5 +433,5 @@ def counts_of(classes: Classes, reported: ReportedTriple) -> list[int]:
     The small class comes first.
     """
     cell = recovered_cell("", "", None, classes, reported)
-    right = (cell.table.small_right, cell.table.large_right) if cell.table else (0, 0)
+    right = (cell.table.small_correct, cell.table.large_correct) if cell.table else (0, 0)
     return [cell.matrices, *right]

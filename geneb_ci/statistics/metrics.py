@@ -68,14 +68,14 @@ MIXED_SHARE = 1 / 3
 
 
 WHOLE = (-1.0, 0.0, 1.0)
-"""Scores that every precision writes alike: they say nothing of how others were rounded."""
+"""Scores that are equal at every precision, and so no evidence of rounding."""
 SCALE = 10.0 ** (LONG - 1)
 OFF = 0.01
-"""Of a unit of the last decimal: more than `NOISE` and the error of a product with `SCALE`."""
+"""Part of a unit of the last decimal: above `NOISE` and the error of a product with `SCALE`."""
 
 
 def is_unrounded(value: float) -> bool:
-    """Whether a score was plainly not rounded; where in doubt, it is not."""
+    """Whether a score was certainly not rounded."""
     return -1 <= value <= 1 and OFF < value * SCALE % 1.0 < 1.0 - OFF
 
 
@@ -103,9 +103,9 @@ def column_decimals(values: Sequence[float], repeats: int = 1) -> int:
 
 def is_mixed(values: Iterable[float]) -> bool:
     """Whether MCC and F1 of a regime are partly rounded, partly not."""
-    telling = [value for value in values if value not in WHOLE]
-    rounded = sum(decimals(value) <= ROUNDED for value in telling if not is_unrounded(value))
-    return rounded < len(telling) and rounded >= MIXED_SHARE * len(telling)
+    fractions = [value for value in values if value not in WHOLE]
+    rounded = sum(decimals(value) <= ROUNDED for value in fractions if not is_unrounded(value))
+    return rounded < len(fractions) and rounded >= MIXED_SHARE * len(fractions)
 
 
 def half_width(length: int) -> float:
@@ -164,7 +164,7 @@ def mean(n: int, correct: int, repeats: int) -> Bounds:
 
 
 Matrix = Sequence[Sequence[int]]
-"""Counts: a row for each true class, a column for each predicted one."""
+"""Counts of sequences: element [i][j] has true class i and predicted class j."""
 
 
 def truths(matrix: Matrix) -> list[int]:
@@ -179,25 +179,47 @@ def scores_of_matrix(matrix: Matrix) -> Triple:
     is the mean over the classes that occur in truth or prediction, as scikit-learn has it. Counts
     are added as integers: only the last operations round.
     """
-    true, predicted = truths(matrix), [sum(column) for column in zip(*matrix, strict=True)]
-    total, right = sum(true), [row[k] for k, row in enumerate(matrix)]
-    hits = sum(right)
-    covariance = hits * total - sum(map(operator.mul, true, predicted))
-    spread = (total**2 - sum(n * n for n in predicted)) * (total**2 - sum(n * n for n in true))
-    mcc = covariance / math.sqrt(spread) if spread else 0.0
-    f1 = [2 * h / (n + m) for h, n, m in zip(right, true, predicted, strict=True) if n + m]
-    return Triple(mcc, hits / total, math.fsum(f1) / len(f1))
+    margins = _margins(matrix)
+    sums = _sums(matrix, margins)
+    return Triple(_mcc(sums), sums.correct / sums.total, _mean_f1(_f1_terms(matrix, margins)))
+
+
+class _Margins(NamedTuple):
+    """The number of sequences of each true class, and of each predicted class."""
+
+    true: list[int]
+    predicted: list[int]
+
+
+def _margins(matrix: Matrix) -> _Margins:
+    return _Margins(truths(matrix), [sum(column) for column in zip(*matrix, strict=True)])
 
 
 class _Sums(NamedTuple):
-    """The sums that MCC and accuracy are made of."""
+    """The sums from which MCC and accuracy follow."""
 
     total: int
-    right: int
+    correct: int
     chance: int
     """Sum over the classes of its true count times its predicted count."""
     true_squares: int
     predicted_squares: int
+
+
+def _sums(matrix: Matrix, margins: _Margins) -> _Sums:
+    return _Sums(
+        total=sum(margins.true),
+        correct=sum(row[k] for k, row in enumerate(matrix)),
+        chance=sum(map(operator.mul, *margins)),
+        true_squares=sum(n * n for n in margins.true),
+        predicted_squares=sum(n * n for n in margins.predicted),
+    )
+
+
+def _f1_terms(matrix: Matrix, margins: _Margins) -> list[float | None]:
+    """Return F1 of each class, None for one that occurs neither in truth nor in prediction."""
+    sizes = map(operator.add, *margins)
+    return [_f1(row[k], size) for (k, row), size in zip(enumerate(matrix), sizes, strict=True)]
 
 
 def largest_effect(matrix: Matrix) -> Triple:
@@ -206,28 +228,19 @@ def largest_effect(matrix: Matrix) -> Triple:
     Row the true class, column the predicted one; definitions as in scikit-learn 1.9: MCC after
     Gorodkin, 0 where a margin is one class only; macro-F1 over the classes that occur.
     """
-    true = [sum(row) for row in matrix]
-    predicted = [sum(column) for column in zip(*matrix, strict=True)]
-    sums = _Sums(
-        total=sum(true),
-        right=sum(matrix[k][k] for k in range(len(matrix))),
-        chance=sum(t * p for t, p in zip(true, predicted, strict=True)),
-        true_squares=sum(t * t for t in true),
-        predicted_squares=sum(p * p for p in predicted),
-    )
-    terms = [_f1(matrix[k][k], true[k] + predicted[k]) for k in range(len(matrix))]
+    margins = _margins(matrix)
+    sums, terms = _sums(matrix, margins), _f1_terms(matrix, margins)
     mcc, f1 = _mcc(sums), _mean_f1(terms)
-    most_mcc = most_f1 = 0.0
+    mcc_change = f1_change = 0.0
     for row, old, new in _moves(matrix):
-        moved = _moved(sums, true, predicted, row, old, new)
-        most_mcc = max(most_mcc, abs(_mcc(moved) - mcc))
-        after = list(terms)
-        right_old = matrix[old][old] - (row == old)
-        right_new = matrix[new][new] + (row == new)
-        after[old] = _f1(right_old, true[old] + predicted[old] - 1)
-        after[new] = _f1(right_new, true[new] + predicted[new] + 1)
-        most_f1 = max(most_f1, abs(_mean_f1(after) - f1))
-    return Triple(most_mcc, 1 / sums.total, most_f1)
+        changed_sums = _changed_sums(sums, margins, row, old, new)
+        mcc_change = max(mcc_change, abs(_mcc(changed_sums) - mcc))
+        changed_terms = list(terms)
+        for k, step in ((old, -1), (new, 1)):
+            correct = matrix[k][k] + step * (row == k)
+            changed_terms[k] = _f1(correct, margins.true[k] + margins.predicted[k] + step)
+        f1_change = max(f1_change, abs(_mean_f1(changed_terms) - f1))
+    return Triple(mcc_change, 1 / sums.total, f1_change)
 
 
 def _moves(matrix: Matrix) -> Iterator[tuple[int, int, int]]:
@@ -239,11 +252,11 @@ def _moves(matrix: Matrix) -> Iterator[tuple[int, int, int]]:
                 yield from ((row, old, new) for new in classes if new != old)
 
 
-def _moved(  # one argument a part of the change
-    sums: _Sums, true: Sequence[int], predicted: Sequence[int], row: int, old: int, new: int
-) -> _Sums:
+def _changed_sums(sums: _Sums, margins: _Margins, row: int, old: int, new: int) -> _Sums:
+    """Return the sums after a prediction for true class `row` changes from `old` to `new`."""
+    true, predicted = margins
     return sums._replace(
-        right=sums.right - (row == old) + (row == new),
+        correct=sums.correct - (row == old) + (row == new),
         chance=sums.chance - true[old] + true[new],
         predicted_squares=sums.predicted_squares + 2 * (predicted[new] - predicted[old]) + 2,
     )
@@ -252,11 +265,11 @@ def _moved(  # one argument a part of the change
 def _mcc(sums: _Sums) -> float:
     square = sums.total * sums.total
     spread = (square - sums.predicted_squares) * (square - sums.true_squares)
-    return (sums.right * sums.total - sums.chance) / math.sqrt(spread) if spread else 0.0
+    return (sums.correct * sums.total - sums.chance) / math.sqrt(spread) if spread else 0.0
 
 
 def _f1(correct: int, margin_sum: int) -> float | None:
-    """Return F1 of a class from its right predictions and the sum of its two margins."""
+    """Return F1 of a class from its correct predictions and the sum of its two margins."""
     return 2 * correct / margin_sum if margin_sum else None
 
 
@@ -266,25 +279,25 @@ def _mean_f1(terms: Sequence[float | None]) -> float:
 
 
 class PackedNumbers(Mapping[str, Any]):
-    """A mapping of names to numbers that are kept in an array: 8 bytes each, and not 150."""
+    """A mapping of names to numbers in one array, of 8 bytes each instead of 150."""
 
     __slots__ = ("numbers", "places", "width")
 
     def __init__(
         self, places: Mapping[str, int], numbers: "array.array[float]", width: int = 1
     ) -> None:
-        """Take `width` numbers a name, in the order of the places, which begin with 0."""
+        """Take `width` numbers per name; `places` has the position of each name, from 0."""
         self.places, self.numbers, self.width = places, numbers, width
 
     def plain(self) -> dict[str, Any]:
-        """Return the same as a dict: a number a name, or a tuple of several."""
+        """Return a dict of name to number, or to a tuple of `width` numbers above 1."""
         if self.width == 1:
             return dict(zip(self.places, self.numbers, strict=True))
         groups = zip(*[iter(self.numbers)] * self.width, strict=True)
         return dict(zip(self.places, groups, strict=True))
 
     def is_like(self, other: Mapping[str, Any]) -> bool:
-        """Whether another has the same names in the same places, known without comparing them."""
+        """Whether another mapping shares this one's `places`, without comparing names."""
         return isinstance(other, PackedNumbers) and self.places is other.places
 
     def __getitem__(self, name: str) -> Any:
@@ -302,10 +315,10 @@ class PackedNumbers(Mapping[str, Any]):
 
 @dataclass(frozen=True, eq=False)
 class Standings(Mapping[str, dict[str, Any]]):
-    """How models stand by one score, best first: a list for each fact, with one value a model.
+    """Ranks, intervals and errors of models by one score: a list per fact, best model first.
 
-    As a mapping it gives the facts of a model, made when they are asked for. What each fact is,
-    `board.diagnostics.document.DiagnosedScore` says.
+    As a mapping it has the facts of each model by its id.
+    `board.diagnostics.document.DiagnosedScore` describes the facts.
     """
 
     models: Sequence[str]
@@ -321,16 +334,16 @@ class Standings(Mapping[str, dict[str, Any]]):
 
     @functools.cached_property
     def columns(self) -> dict[str, list[Any]]:
-        """The lists by the name of the fact, in the order in which they are published."""
+        """The lists by the name of their fact, in published order."""
         return {name: getattr(self, name) for name in STANDING}
 
     @functools.cached_property
     def places(self) -> dict[str, int]:
-        """Model id to its place in each list."""
+        """Position of each model in the lists."""
         return {model: index for index, model in enumerate(self.models)}
 
     def plain(self) -> dict[str, dict[str, Any]]:
-        """Return the same as dicts."""
+        """Return the facts of each model as plain dicts."""
         facts = zip(*self.columns.values(), strict=True)
         standings = (dict(zip(STANDING, row, strict=True)) for row in facts)
         return dict(zip(self.models, standings, strict=True))
@@ -354,13 +367,13 @@ STANDING = tuple(Standings.__annotations__)[1:]
 
 
 class RowNumbers(NamedTuple):
-    """Numbers that follow from a row's file and the benchmark, of the regimes it is ranked in."""
+    """Numbers computed from a row's file and the benchmark, for the regimes it is ranked in."""
 
     scores: Mapping[str, "array.array[float]"]
-    """Regime to the scores of every metric, each task by task in board order."""
+    """By regime, the scores of every metric, task by task in board order."""
     means: Mapping[str, "array.array[float]"]
-    """Regime to micro, macro and the categories of every metric."""
+    """By regime, the micro mean, macro mean and category means of every metric."""
     errors: Mapping[str, bytes] = {}
-    """Regime to what `uncertainty` computes of the row alone; empty without diagnostics."""
+    """By regime, packed statistics that `uncertainty` computes from the row alone; else empty."""
     matrices: Mapping[str, Sequence[int]] = {}
-    """Regime of one fit to what `page_data` recovers of the row."""
+    """By regime of one fit, the confusion matrices that `page_data` recovers from the row."""

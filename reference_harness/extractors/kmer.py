@@ -62,15 +62,11 @@ class KmerExtractor(BaseEmbeddingExtractor):
 
     def read_letters(self, sequences: Sequence[str]) -> Reading:
         """Return what is read of sequences: the letters that are in a window that is counted."""
-        runs = re.compile(f"[ACGTacgt]{{{self.k},}}")
-        windows = valid = read = letters = 0
-        for sequence in sequences:
-            counted = [len(run) for run in runs.findall(sequence)]
-            letters += len(sequence)
-            read += sum(counted)
-            valid += sum(length - self.k + 1 for length in counted)
-            windows += max(0, len(sequence) - self.k + 1)
-        return Reading(letters, read, 0, windows, windows - valid)
+        runs = re.findall(f"[ACGTacgt]{{{self.k},}}", "\n".join(sequences))
+        lengths = [len(sequence) for sequence in sequences]
+        read, shorter = sum(map(len, runs)), self.k - 1
+        windows = sum(max(0, length - shorter) for length in lengths)
+        return Reading(sum(lengths), read, 0, windows, windows - read + shorter * len(runs))
 
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = 1) -> np.ndarray:
         """Return the (n, 4**k) float32 frequencies of n sequences; `batch_size` has no effect."""

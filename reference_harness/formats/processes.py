@@ -1,12 +1,25 @@
-"""Worker processes of both programs: how many this machine runs, and when they end."""
+"""Processes of both programs: how a module of theirs is started, and workers that end with them."""
 
 import os
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing.process import BaseProcess
+
+
+def module_command(module: str) -> list[str]:
+    """Return the words that start a module of the programs as a process of its own.
+
+    It is of the installation that runs: no file of the current folder is imported in its place,
+    except where the program itself was started from that folder.
+    """
+    own_folder = Path(__file__).resolve().parents[2]
+    safe = [] if own_folder == Path.cwd().resolve() else ["-P"]
+    return [sys.executable, *safe, "-m", module]
 
 
 def processors() -> int:

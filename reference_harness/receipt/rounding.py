@@ -120,18 +120,17 @@ def rounded_at(parts: list[npt.NDArray[Any]], scale: int) -> Half:
     """
     columns = parts[0].shape[1]
     values = np.empty((sum(len(part) for part in parts), columns), dtype=np.float16)
-    step = max(1, SCALED_VALUES // max(1, columns))
-    buffer = np.empty((step, columns))
+    step, factor = max(1, SCALED_VALUES // max(1, columns)), 2.0**-scale
     at = 0
     for part in parts:
+        # Rounded once: from the values given, or from float64, in which a scaled one is exact.
+        buffer = np.empty((step, columns), dtype=np.float64 if scale else part.dtype)
         for start in range(0, len(part), step):
             block = part[start : start + step]
             scaled, target = buffer[: len(block)], values[at : at + len(block)]
-            # Rounded once, from float64, in which the scaled value is exact.
-            np.copyto(scaled, block)
             if scale:
-                np.ldexp(scaled, -scale, out=scaled)
-            np.copyto(target, scaled.clip(-LARGEST, LARGEST, out=scaled), casting="same_kind")
+                block = np.multiply(block, factor, out=scaled, dtype=np.float64)
+            np.copyto(target, np.clip(block, -LARGEST, LARGEST, out=scaled), casting="same_kind")
             bits = target.view(np.uint16)
             bits[bits == MINUS_ZERO] = 0
             at += len(block)

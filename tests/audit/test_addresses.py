@@ -11,7 +11,7 @@ from geneb_ci.audit.rerun.fetching import WEIGHTS
 from geneb_ci.audit.sampling.beacon_source import BeaconUnavailable, fetch_round
 from geneb_ci.common import addresses
 from geneb_ci.common.addresses import AllowedServers, NotPublicError, is_global
-from geneb_ci.common.download import length_there
+from geneb_ci.common.download import served_length
 from geneb_ci.common.errors import WeightsRefused
 from geneb_ci.common.hosts import is_public
 from tests.each import each
@@ -144,7 +144,7 @@ def test_every_answer_is_checked(names: BoardAnswers, listening: int) -> None:
 
 def message_of(address: str) -> str:
     with pytest.raises(WeightsRefused) as caught:
-        length_there(address, WEIGHTS)
+        served_length(address, WEIGHTS)
     return caught.value.message
 
 

@@ -47,8 +47,8 @@ def test_the_first_call_shows_the_cost_and_stops_with_the_command_that_continues
     assert rest == (
         f"{digest}\n"
         f"{MODEL}: 2 of 2 tasks will be drawn\n"
-        "publish this digest where a server that you do not control shows it with a time: "
-        "as commit status geneb/audit-commit, or in the ledger; then continue with that time, in "
+        "publish this digest where a server outside of your control timestamps it: as "
+        "commit status geneb/audit-commit, or in the ledger; then continue with that time, in "
         "UTC:\n"
         f"  geneb-ci audit {FILE} --unsigned --committed-at 2026-11-20T08:30:00Z\n"
         f"or, for practice, at once and offline: geneb-ci audit {FILE} --unsigned --practice\n"
@@ -88,9 +88,9 @@ def test_a_report_says_what_is_to_be_done_next(place: Installed) -> None:
     digest = read_commitment(work_of(place) / "commitment.json").sha256
     words = ("audit", FILE, "--unsigned", "--report", "report.json")
     again = place.run("geneb_ci", *words)
-    # Never the same next command twice: what is missing is what it ends with.
-    assert "nothing was drawn: this digest was shown before, and when it became" in again.stdout
-    assert "next:" not in again.stdout + again.stderr
+    # Never the same next command twice: what is missing, and who knows where the audit stands.
+    assert "nothing was drawn: this digest was shown before, and --committed-at" in again.stdout
+    assert again.stdout.endswith("\nnext: geneb-ci next --as maintainer\n")
     found = json.loads((place.root / "report.json").read_bytes())
     assert found.pop("cost").startswith("cost of a draw to come")
     assert found == {

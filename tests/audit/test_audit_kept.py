@@ -12,8 +12,9 @@ import pytest
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.statement import record_files
-from geneb_ci.audit.sampling.plan import committed_text, read_commitment
-from geneb_ci.audit.workflow import refuse_other
+from geneb_ci.audit.rerun.fresh import FreshCommitment
+from geneb_ci.audit.sampling.plan import committed_text, encoded, read_commitment
+from geneb_ci.audit.workflow import refuse_time_of_other_commitment
 from geneb_ci.cli.main import main
 from tests.audit.examples import task_plan
 from tests.audit.file_place import GO, MODEL, TASKS, made, work_of
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from subprocess import CompletedProcess
 
 FILE = f"submissions/{MODEL}.json"
+FRESH = ("--fresh", "fresh.csv", "--fresh-commitment", "fresh.json")
 SCORES = f"tasks/{TASKS[0]}/rescored.json"
 
 
@@ -144,6 +146,31 @@ def test_the_file_is_compared_with_the_commitment(place: Installed) -> None:
     assert right.returncode == 0, right.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--copies", "32"), "this audit is finished, with copies 16; asked for is 32"),
+        (FRESH, "this audit is finished, and its fresh set is not fresh.json"),
+    ],
+)
+def test_a_finished_audit_has_the_options_that_it_is_asked_for(
+    place: Installed, work: Path, options: tuple[str, ...], said: str
+) -> None:
+    """Its outcome would hide that they had no effect; a plan is rerun with any of them."""
+    fresh = FreshCommitment(
+        schema_version="1.0",
+        benchmark="0" * 64,
+        tasks={TASKS[0]: 1},
+        sha256="0" * 64,
+    )
+    (place.root / "fresh.json").write_text(encoded(fresh), encoding="utf-8")
+    (place.root / "fresh.csv").touch()
+    done = audit(place, "--unsigned", *options)
+    assert (done.returncode, said in done.stderr) == (11, True), done.stderr
+    rerun = f"geneb-ci audit run {work}/plan.json {' '.join(options)} --unsigned"
+    assert f"or rerun the same draw with it: {rerun}\n" in done.stderr
+
+
 def test_a_draw_of_another_repository_is_left_out(place: Installed, work: Path) -> None:
     """The cache is one for all repositories; a model of the same name may be in several."""
     other = work.parent / "0000"
@@ -158,7 +185,7 @@ def test_a_draw_of_another_repository_is_left_out(place: Installed, work: Path) 
     finally:
         shutil.rmtree(other)
     assert done.returncode == 0, done.stderr
-    assert "a draw for another benchmark, practice: left out" in done.stderr
+    assert "left out, a draw for another benchmark, practice" in done.stderr
     assert task_plan(work / "plan.json").earlier == []
 
 
@@ -177,12 +204,12 @@ def folder_with(cache: Path, version: str, *names: str) -> tuple[Commitment, Pat
 def test_only_a_digest_that_was_shown_binds_the_next_call(tmp_path: Path, shown: str) -> None:
     dry, dry_folder = folder_with(tmp_path, "a dry run")
     other, other_folder = folder_with(tmp_path, "another dry run")
-    refuse_other(dry, dry_folder)
-    refuse_other(other, other_folder)
+    refuse_time_of_other_commitment(dry, dry_folder)
+    refuse_time_of_other_commitment(other, other_folder)
     (dry_folder / shown).touch()
-    refuse_other(dry, dry_folder)
+    refuse_time_of_other_commitment(dry, dry_folder)
     with pytest.raises(AuditRefused) as caught:
-        refuse_other(other, other_folder)
+        refuse_time_of_other_commitment(other, other_folder)
     assert caught.value.message == (
         f"--committed-at is the time of commitment {dry.sha256}, which was shown here; the files "
         f"now make commitment {other.sha256}, with another submission"

@@ -127,6 +127,8 @@ def test_two_calls_lead_from_a_file_to_a_record_that_is_linked(whole, chain, cap
     published = moment_of(int(time.time()))
     words = ["--committed-at", published, "--shown-on", COMMIT, "--relay", chain]
     assert audit(*words) == 0, capsys.readouterr().err
+    commit = f"git add leaderboard/audits/{AUDITED} && git commit -m 'Audit {AUDITED}' "
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"next: {commit}")
     (found,) = read(whole).verifications()
     assert found.record is not None
     assert found.record.outcome.started_at >= published

@@ -183,7 +183,7 @@ def test_an_entry_that_changes_after_the_draw_stops_the_rerun(place):
     path.write_text(path.read_text(encoding="utf-8") + "\n# later\n", encoding="utf-8")
     done = place.run("geneb_ci", "audit", "run", "p.json", "--key", "key.pem", check=False)
     assert done.returncode == 11
-    assert "the registry entry here is not the one committed to" in done.stderr
+    assert "the registry entry in this checkout is " in done.stderr
 
 
 WRONG = {

@@ -39,9 +39,9 @@ def test_an_example_worked_out_by_hand():
         ({"a": [1.0]}, TypeError, "has no floats, found 1.0"),
         ({"é": 1}, TypeError, "has ASCII keys, found 'é'"),
         ({1: 1}, TypeError, "has ASCII keys, found 1"),
-        (SAFE + 1, ValueError, "cannot hold this: 9007199254740992 exceeds"),
-        ("\ud800", ValueError, "cannot hold this: input contains non-UTF-8"),
-        (b"raw", ValueError, "cannot hold this: unsupported type"),
+        (SAFE + 1, ValueError, "this value has no canonical JSON: 9007199254740992 exceeds"),
+        ("\ud800", ValueError, "this value has no canonical JSON: input contains non-UTF-8"),
+        (b"raw", ValueError, "this value has no canonical JSON: unsupported type"),
     ],
 )
 def test_what_has_no_canonical_form_is_refused(value, error, message):

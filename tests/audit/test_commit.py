@@ -349,7 +349,7 @@ def test_an_address_is_committed_to_and_has_to_follow_from_the_submission(tmp_pa
         {"location": "https://example.org/other"},
     ):
         weights = found.weights.model_copy(update=change)
-        with pytest.raises(AuditRefused, match="the weights committed to are not those of"):
+        with pytest.raises(AuditRefused, match="do not name the weights of the commitment"):
             subject_of(found.model_copy(update={"weights": weights}), layout)
 
 
@@ -395,11 +395,11 @@ def test_an_entry_describes_the_run_that_was_committed_to(tmp_path):
     layout = find_layout(file.parent)
     assert subject_of(found, layout).entry is not None
     other = found.extractor.model_copy(update={"options": {"k": "9"}})
-    with pytest.raises(AuditRefused, match="the extractor committed to are not those of"):
+    with pytest.raises(AuditRefused, match="do not name the extractor of the commitment"):
         subject_of(found.model_copy(update={"extractor": other}), layout)
     text = place.read_text()
     place.write_text(f"{text}# a word\n")
-    with pytest.raises(AuditRefused, match="the registry entry here is not the one committed to"):
+    with pytest.raises(AuditRefused, match="the registry entry in this checkout is "):
         subject_of(found, layout)
 
 

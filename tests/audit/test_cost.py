@@ -45,8 +45,9 @@ def test_a_task_costs_two_starts_and_its_letters_with_those_of_decoys_and_varian
         listing_seconds=1.0, scored_sequences=10, scoring_seconds=2.0,
     )  # fmt: skip
     decoys = cost.DECOYS
-    assert cost._embedding(sampled, "a", 13) == pytest.approx(6 + 0.1 * (1000 + decoys + 1232))
-    assert cost._embedding(sampled, "b", 13) == pytest.approx(6 + 0.05 * (10 + decoys + 30))
+    seconds = cost._embedding_seconds(sampled, "a", 13)
+    assert seconds == pytest.approx(6 + 0.1 * (1000 + decoys + 1232))
+    assert cost._embedding_seconds(sampled, "b", 13) == pytest.approx(6 + 0.05 * (10 + decoys + 30))
     # Three of each of 40 test rows, one of each of 100 sequences at most: 308 rows would be varied.
     assert cost.variant_count(TaskSize(sequences=100, letters=1, test=40), 13) == 220
     assert cost.variant_count(TaskSize(sequences=9000, letters=1, test=5000), 13) == 1232
@@ -104,7 +105,7 @@ def test_a_model_that_costs_nothing_is_not_repeated_for_ever() -> None:
     runs = _Runs(lambda _: 1.0, 0.0)
     found = cost.rate_of(runs, WORDS, LARGE, 1800)
     assert (found.per_letter, found.peak) == (0.0, cost.REPEATS_MAX * cost.SAMPLE)
-    assert runs.number <= 3 + 4 + 2 * cost.MORE_PAIRS
+    assert runs.number <= 3 + 4 + 2 * cost.FURTHER_PAIRS
 
 
 def test_a_small_audit_is_not_timed_for_longer_than_it_takes() -> None:

@@ -54,7 +54,7 @@ def test_each_defence_is_named_once_and_says_why_a_sample_lacks_it() -> None:
             use for use in (defence.tasks, defence.embeddings) if isinstance(use, DefenceUnused)
         ]
         assert len(unused) < 2
-        assert all(use.why for use in unused)
+        assert all(use.reason for use in unused)
 
 
 def honest() -> AuditOutcome:
@@ -116,6 +116,6 @@ def test_scores_that_differ_from_an_unknown_run_are_no_record(
     if shift and unknown and not memorised:
         with pytest.raises(AuditRefused, match="it cannot run") as refused:
             refuse_unknown_run(result, layout)
-        assert "to be tried first: centred letters" in refused.value.fix
+        assert "try first: centred letters" in refused.value.fix
     else:
         refuse_unknown_run(result, layout)

@@ -141,5 +141,5 @@ def test_the_submission_that_was_committed_to_is_aimed_at():
     assert targets_of(of, 1, submission_here(of, None, layout)) == expected
     assert targets_of(of, 1, submission_here(of, path, alone)) == expected
     assert submission_here(of, None, alone) is None
-    with pytest.raises(AuditRefused, match="this is not the submission that was committed to"):
+    with pytest.raises(AuditRefused, match="this is not the committed submission"):
         submission_here(of, SUBMISSIONS / "space.json", layout)

@@ -247,7 +247,7 @@ def test_a_plan_says_what_it_finds_and_costs_before_it_is_spent(kmers):
         ),
         (
             ("--rows", "10", "--submission", "other.json"),
-            "not the submission that was committed to",
+            "not the committed submission",
         ),
     ],
 )

@@ -58,8 +58,15 @@ def test_the_key_comes_from_a_file_or_from_the_environment(tmp_path, monkeypatch
     monkeypatch.setenv(KEY_VARIABLE, str(path))
     assert sign_payload(b"x", private_key(None)) == sign_payload(b"x", private_key(path))
     monkeypatch.delenv(KEY_VARIABLE)
-    with pytest.raises(UsageProblem, match="there is no key to sign with"):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageProblem, match="there is no key to sign with") as caught:
         private_key(None)
+    assert caught.value.fix.startswith("pass --key FILE, or set ")
+    (tmp_path / "keys").mkdir()
+    path.rename(tmp_path / "keys/audit.pem")
+    with pytest.raises(UsageProblem, match="there is no key to sign with") as caught:
+        private_key(None)
+    assert caught.value.fix.startswith("pass --key keys/audit.pem, which is here, or set ")
 
 
 def test_a_key_that_others_may_read_is_refused(tmp_path):

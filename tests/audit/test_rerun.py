@@ -184,12 +184,12 @@ def test_what_changed_since_the_commitment_is_refused_by_name(place: Installed) 
     module.write_bytes(kept)
     (module.parent / "neighbour.py").write_text("", encoding="utf-8")
     done = ran(place, "audit", "run", plan, "--unsigned")
-    assert "the extractors' folder here is not the one committed to" in done.err
+    assert "the extractors' folder in this checkout is " in done.err
     (module.parent / "neighbour.py").unlink()
     submission = place.root / "submissions" / "moved.json"
     submission.write_bytes(submission.read_bytes() + b"\n")
     done = ran(place, "audit", "run", plan, "--unsigned")
-    assert (done.code, "the submission here is not the one committed to" in done.err) == (11, True)
+    assert (done.code, "the submission in this checkout is " in done.err) == (11, True)
 
 
 def test_a_plan_that_does_not_recompute_is_refused_before_anything_runs(

@@ -199,7 +199,7 @@ def test_targeted_tasks_need_the_committed_file(place, capsys):
     assert needed in capsys.readouterr().err
     other = ("--targeted", "1", "--submission", str(submission))
     assert planned(*BY_FILE, *other) == 11
-    assert "this is not the submission that was committed to" in capsys.readouterr().err
+    assert "this is not the committed submission" in capsys.readouterr().err
 
 
 def policy_with_key(place: Path) -> None:

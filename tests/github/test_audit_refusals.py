@@ -171,7 +171,9 @@ def test_row_17_to_publish_a_commitment_twice_moves_no_time(flow):
     assert code == 0, err
     (status,) = flow.forge.statuses[flow.forge.main]
     assert status["context"] == "geneb/audit-commit"
-    assert first == f"--committed-at {status['created_at']} --shown-on {flow.forge.main}\n"
+    time = f"--committed-at {status['created_at']} --shown-on {flow.forge.main}"
+    assert first == f"{time}\n"
+    assert f"\nnext: geneb-ci audit {publish[-1]} --key KEY.pem {time}\n" in err
     flow.forge.stamp = "2023-08-24T00:00:00Z"
     assert flow.run(*publish)[:2] == (0, first)
     assert flow.forge.statuses[flow.forge.main] == [status]

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,7 @@ def test_finding_reads_no_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     digests, rows = some(2)
     cache = Cache(tmp_path, {})
     cache.add(digests, rows)
-    monkeypatch.setattr(store, "matrix_in", None)
+    monkeypatch.setattr(store, "blocks_in", None)
     assert set(cache.find(digests)) == set(digests)
 
 
@@ -74,13 +75,13 @@ def test_reading_opens_the_shards_it_needs_alone(
     for start in range(0, 50, 10):
         cache.add(*some(10, start=start))
     opened = []
-    real = shard_file.matrix_in
+    real = shard_file.blocks_in
 
-    def matrix(shard: Path, shape: shard_file.Shape) -> shard_file.Embeddings:
+    def blocks(shard: Path, shape: shard_file.Shape) -> Iterator[tuple[int, shard_file.Embeddings]]:
         opened.append(shard)
         return real(shard, shape)
 
-    monkeypatch.setattr(store, "matrix_in", matrix)
+    monkeypatch.setattr(store, "blocks_in", blocks)
     cache.read([*some(3, start=10)[0], *some(3, start=30)[0]])
     assert len(opened) == 2
 
@@ -167,14 +168,14 @@ def test_two_runs_that_share_a_cache_survive_each_others_repair(
     mine, theirs = Cache(tmp_path, {}), Cache(tmp_path, {})
     mine.add(digests, rows)
     (shard,) = mine.folder.glob("*.shard")
-    real = shard_file.matrix_in
+    real = shard_file.blocks_in
 
-    def matrix(path: Path, shape: shard_file.Shape) -> shard_file.Embeddings:
+    def blocks(path: Path, shape: shard_file.Shape) -> Iterator[tuple[int, shard_file.Embeddings]]:
         shard.write_bytes(b"")
         assert theirs.find(digests) == set()
         return real(path, shape)
 
-    monkeypatch.setattr(store, "matrix_in", matrix)
+    monkeypatch.setattr(store, "blocks_in", blocks)
     with pytest.raises(LostEmbeddingsError):
         mine.read(digests)
     assert (len(mine.set_aside), len(theirs.set_aside)) == (0, 1)

@@ -142,7 +142,7 @@ def test_built_in_extractors_count_every_sequence():
 def facts(rows: Any, digests: Sequence[bytes] | None = None) -> Any:
     values = np.asarray(rows, dtype=np.float32)
     names = [bytes([n]) for n in range(len(values))] if digests is None else digests
-    return embedding_facts(WidenedEmbeddings(*rounded([values])), names)
+    return embedding_facts([WidenedEmbeddings(*rounded([values]))[:]], names)
 
 
 def test_rows_are_measured_as_they_are_scored():
@@ -158,6 +158,15 @@ def test_rows_are_measured_as_they_are_scored():
 def test_a_sequence_that_occurs_twice_counts_once():
     found = facts([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0]], [b"a", b"a", b"b"])
     assert (found.count, found.distinct, found.most_repeated) == (2, 2, 1)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 5, 64])
+@pytest.mark.parametrize("changed", [0, -1])
+def test_embeddings_that_differ_in_one_number_are_told_apart(columns, changed):
+    rows = np.ones((2000, columns), dtype=np.float32)
+    rows[:, changed] = np.arange(2000) % 700
+    found = facts(rows, [number.to_bytes(2) for number in range(2000)])
+    assert (found.distinct, found.most_repeated) == (700, 3)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 3e4])

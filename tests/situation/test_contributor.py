@@ -3,6 +3,7 @@
 Where the line can be carried out here, it is, and leads to another situation.
 """
 
+import dataclasses
 import hashlib
 import json
 import shutil
@@ -15,7 +16,8 @@ import pytest
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.situation.contributor import TABLE
+from geneb_ci.situation.contributor import TABLE, BranchState, ReceiptFacts
+from geneb_ci.situation.table import Role, decide
 from tests.cli.repository import commit, put, small_repository
 from tests.git import git
 from tests.github.conftest import IMPATIENT
@@ -357,7 +359,7 @@ CASES = {
     "a row without a card": Case(
         no_card,
         "row-without-card",
-        f"mkdir -p submissions/cards && ${{EDITOR:-vi}} {CARD_PATH}",
+        f"mkdir -p submissions/cards && ${{EDITOR:-vi}} {CARD_PATH} && geneb-ci check {ROW}",
         "not-committed",
         edit=CARD,
     ),
@@ -672,8 +674,27 @@ def test_the_command_prints_what_the_function_returns(clone, capsys):
         step(role="somebody")
 
 
+def test_a_row_of_a_practice_board_is_committed_where_it_would_be_merged():
+    """No server has the board: nothing is pushed or proposed, and the receipt stays here."""
+    state = BranchState(
+        row=ROW,
+        pending=(ROW,),
+        models=("gamma",),
+        receipt=ReceiptFacts(is_published=False, files=13),
+        is_practised=True,
+    )
+    found = decide(Role.CONTRIBUTOR, state, TABLE)
+    assert found.situation == "practice-row"
+    assert found.command == (
+        f"git add --all -- {ROW} && git commit -m 'Add gamma' && geneb-ci next --as maintainer"
+    )
+    found = decide(Role.CONTRIBUTOR, dataclasses.replace(state, is_practised=False), TABLE)
+    assert found.situation == "receipt-not-published"
+
+
 def test_every_situation_of_the_table_has_a_case_and_half_of_them_are_left():
-    cases = {case.situation for case in CASES.values()} | {"pull-request-open"}
+    others = {"pull-request-open", "practice-row"}
+    cases = {case.situation for case in CASES.values()} | others
     names = [entry.name for entry in TABLE]
     assert [name for name in names if name not in cases] == []
     left = {case.situation for case in CASES.values() if case.leads_to not in {"", case.situation}}

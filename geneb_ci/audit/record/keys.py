@@ -41,6 +41,9 @@ KEYS_FILE = "keys.json"
 KEY_VARIABLE = "GENEB_AUDIT_KEY_FILE"
 """Environment variable that names the file of the private key."""
 
+KEYS_FOLDER = "keys"
+"""Folder of a board's clone in which private keys lie; git ignores it."""
+
 # An entry has 300 bytes: room for 3,000 keys.
 KEYS_BYTES_MAX = 1_000_000
 # A private Ed25519 key in PEM has 119 bytes; some tools write text around it.
@@ -373,9 +376,11 @@ def private_key(path: Path | None) -> "Ed25519PrivateKey":
 
     name = str(path) if path is not None else os.environ.get(KEY_VARIABLE, "")
     if not name:
+        here = sorted(Path(KEYS_FOLDER).glob("*.pem"))
+        advice = f"pass --key {here[0]}, which is here" if here else "pass --key FILE"
         raise UsageProblem(
             "there is no key to sign with",
-            f"pass --key FILE, or set {KEY_VARIABLE}=FILE; `geneb-ci audit keygen` makes a key",
+            f"{advice}, or set {KEY_VARIABLE}=FILE; `geneb-ci audit keygen` makes a key",
         )
     try:
         raw = read_regular(Path(name), KEY_BYTES_MAX)

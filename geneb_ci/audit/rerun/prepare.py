@@ -179,7 +179,7 @@ class PreparedRerun:
 
 
 @contextlib.contextmanager
-def ready(
+def prepared_rerun(
     commitment: Commitment,
     subject: AuditSubject,
     layout: Layout,

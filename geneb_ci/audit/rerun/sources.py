@@ -1,4 +1,4 @@
-"""Code and weights of a rerun, as the run, the maintainer or the registry names them."""
+"""The code and weights of a rerun, named by the run, the maintainer or the model registry."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from geneb_ci.audit.code_digest import BUILTIN, ExtractorFolder, built_in, extractor_code
 from geneb_ci.audit.commitment import ExtractorCode, Weights
-from geneb_ci.audit.errors import AuditRefused
+from geneb_ci.audit.errors import AuditRefused, EntryIncomplete, EntryMissing
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.hosts import PUBLIC_ADDRESS
 from geneb_ci.models.entry import ReadEntry, WeightsSource, addresses
@@ -31,11 +31,12 @@ class DeclaredRun:
 
 
 class RunSources(NamedTuple):
-    """The sources of a rerun, and the entry of the model registry that names them, if one does."""
+    """The code and weights of a rerun, and where they are described."""
 
     extractor: ExtractorCode
     weights: Weights
     entry: str | None = None
+    """SHA-256 of the entry of the model registry that describes them; None without one."""
 
 
 def sources_of(
@@ -44,7 +45,10 @@ def sources_of(
     folder: ExtractorFolder | None,
     entry: ReadEntry | None,
 ) -> RunSources:
-    """Return code and weights: of the run, of the maintainer, or of the model's entry."""
+    """Return code and weights, from the submission, the declared run or the registry's entry.
+
+    Raises UsageProblem and AuditRefused where these contradict each other or are incomplete.
+    """
     if isinstance(submission, SubmissionV11):
         if declared is not None:
             raise UsageProblem(
@@ -82,7 +86,7 @@ def sources_of(
 def _check_entry(
     submission: SubmissionByEntry, declared: DeclaredRun | None, entry: ReadEntry | None
 ) -> None:
-    """Refuse another description of an upgraded file than the entry that it names."""
+    """Refuse to describe the run of an upgraded file otherwise than by the entry that it names."""
     if declared is not None:
         raise UsageProblem(
             "options describe the run, and the submission names the entry of the model registry "
@@ -103,10 +107,10 @@ def _entry_sources(
 ) -> RunSources:
     """Return code and weights as the model's entry in the registry describes them.
 
-    Raises UsageProblem where there is no entry, AuditRefused where it is not complete.
+    Raises EntryMissing, EntryIncomplete, or AuditRefused for an entry that pins no file.
     """
     if entry is None:
-        raise UsageProblem(
+        raise EntryMissing(
             "format 1.0 does not say which extractor and weights ran, and the model registry has "
             f"no entry for {model_id}",
             "add an entry (docs/maintainer/models.md), or pass --extractor PATH:CLASS with --model "
@@ -115,7 +119,7 @@ def _entry_sources(
     run, source = entry.entry.run, entry.entry.weights
     if run is None or run.extractor is None or source is None:
         lacks = run.missing if run is not None and run.missing else "it names no extractor"
-        raise AuditRefused(
+        raise EntryIncomplete(
             f"the entry of {model_id} in the model registry does not say how to run it: {lacks}",
             "complete the entry (docs/maintainer/models.md), or declare the run: --extractor "
             "PATH:CLASS",
@@ -163,9 +167,10 @@ def _declared_weights(declared: DeclaredRun) -> Weights:
 
 
 def _weights(run: Run, entry: ReadEntry | None) -> Weights:
-    """Return the weights of a run; those of a folder as the model registry says they are published.
+    """Return the weights of a run; for weights in a local folder, their published copy.
 
-    Raises AuditRefused when no other machine can load the same.
+    The model registry names that copy. Raises AuditRefused when no other machine can load the same
+    weights.
     """
     model = run.model
     pinned = model.revision is not None if model.kind == "huggingface" else bool(model.weights)
@@ -181,7 +186,7 @@ def _weights(run: Run, entry: ReadEntry | None) -> Weights:
             "with the same digests",
         )
     files = dict(sorted(model.weights.items()))
-    addresses_by_file = {}
+    address_by_file = {}
     if model.kind == "url":
         if not PUBLIC_ADDRESS.fullmatch(model.location):
             raise AuditRefused(
@@ -189,15 +194,13 @@ def _weights(run: Run, entry: ReadEntry | None) -> Weights:
                 "public server, without a query",
                 "ask for such an address, or for a repository on the Hub",
             )
-        addresses_by_file = addresses(
-            WeightsSource(kind="url", location=model.location, files=files)
-        )
+        address_by_file = addresses(WeightsSource(kind="url", location=model.location, files=files))
     return Weights(
         kind=model.kind,
         location=model.location,
         revision=model.revision,
         files=files,
-        addresses=addresses_by_file,
+        addresses=address_by_file,
     )
 
 

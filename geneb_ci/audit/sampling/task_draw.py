@@ -53,7 +53,8 @@ def require_one_draw(
         if plan.commitment_sha256 == digest and plan.committed_at != committed_at:
             raise AuditRefused(
                 f"this commitment was drawn for already, as of {plan.committed_at}",
-                "run that plan: a commitment has one draw",
+                f"pass --committed-at {plan.committed_at}, which draws the same: a commitment has "
+                "one draw",
             )
 
 

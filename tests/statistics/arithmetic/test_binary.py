@@ -41,7 +41,7 @@ PRECISIONS = [None, 15, 12, 9, 7, 6, 5, 4, 3]
 
 
 def place(one: BinaryTable) -> tuple[int, int]:
-    return one.small_right + one.large_right, one.large_right - one.small_right
+    return one.small_correct + one.large_correct, one.large_correct - one.small_correct
 
 
 def found(classes: Classes, reading: ReportedTriple) -> set[BinaryTable]:
@@ -83,7 +83,7 @@ def test_the_formulas_are_the_definitions_of_scikit_learn(drawn):
     one = drawn.table
     # Rows of a matrix as weights: 70,000 labels a draw would take minutes.
     truth, predicted = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 0])
-    weights = np.array([one.small_right, one.small_wrong, one.large_right, one.large_wrong])
+    weights = np.array([one.small_correct, one.small_wrong, one.large_correct, one.large_wrong])
     present = weights > 0
     truth, predicted = truth[present], predicted[present]
     weights = weights[present]
@@ -92,7 +92,7 @@ def test_the_formulas_are_the_definitions_of_scikit_learn(drawn):
     got = scores_of(one)
     assert got.mcc == pytest.approx(mcc, abs=1e-9)
     assert got.f1 == pytest.approx(f1, abs=1e-12)
-    assert got.acc == (one.small_right + one.large_right) / drawn.classes.total
+    assert got.acc == (one.small_correct + one.large_correct) / drawn.classes.total
 
 
 @pytest.mark.parametrize("decimals", PRECISIONS)
@@ -119,7 +119,7 @@ def test_the_recovered_set_is_that_of_a_search_through_all_tables(classes, decim
         reading = read(triple, decimals)
         wanted = {other for other, gives in everything.items() if reading.holds(gives, 1e-14)}
         if classes.small == classes.large:
-            wanted = {other for other in wanted if other.large_right >= other.small_right}
+            wanted = {other for other in wanted if other.large_correct >= other.small_correct}
         assert found(classes, reading) == wanted, one
 
 
@@ -130,7 +130,7 @@ def test_any_three_numbers_give_the_tables_they_may_be(small, more, mcc, acc, f1
     reading = ReportedTriple(Triple(mcc, acc, f1), Triple(0.05, 0.02, 0.03))
     wanted = {one for one in all_tables(classes) if reading.holds(scores_of(one), 1e-14)}
     if not more:
-        wanted = {one for one in wanted if one.large_right >= one.small_right}
+        wanted = {one for one in wanted if one.large_correct >= one.small_correct}
     assert found(classes, reading) == wanted
 
 
@@ -183,7 +183,9 @@ def test_what_the_harness_computes_needs_no_width():
         matrix = np.array([one[:2], one[3:] + one[2:3]])
         value = Triple(*metrics.scores(matrix))
         differ += value != scores_of(one)
-        mirrored = BinaryTable(one.large_right, one.large_wrong, one.small_right, one.small_wrong)
+        mirrored = BinaryTable(
+            one.large_correct, one.large_wrong, one.small_correct, one.small_wrong
+        )
         same = {one, mirrored} if classes.small == classes.large else {one}
         assert found(classes, ReportedTriple(value, no_width)) & same
     assert differ > 50
