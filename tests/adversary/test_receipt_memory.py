@@ -309,7 +309,7 @@ def test_labels_by_a_key_that_variants_keep_are_found_by_a_fresh_set_alone(place
     place.run("geneb_ci", "audit", "fresh", "release", "set.csv", "f.json", "--output", "r.json")
     named = ("r.json", "f.json", "--record", str(record))
     said = place.run("geneb_ci", "audit", "fresh", "check", *named).stdout
-    assert said.endswith("none of it is public; the record scored all of it\n")
+    assert said.endswith("none is public; the record scored all of them\n")
 
 
 def test_labels_that_the_probe_of_record_alone_uses_are_found_by_it(place):
