@@ -76,8 +76,9 @@ FLOPS_A_VALUE = 4
 """Loss and gradient each multiply and add once a value of the matrix and class."""
 STEPS_RECORD = 1000
 """Limit of the stock solver; unscaled features of many models reach it."""
-STEPS_OPTIMUM = 2500
-"""Of the one probe at its optimum that a receipt has: up to 2,344 steps were measured."""
+STEPS_OPTIMUM = 100
+"""Of the one probe at its optimum that a receipt has, in steps of the stock solver: 2 to 33 take as
+long as what was measured with 256 to 4,096 columns (`make bench-harness`)."""
 STEPS_STOPS = 96 * 96 // 2
 """Steps of the fits that look for stopping points: 96 fits, each a step longer."""
 FEW_SHOT_FITS = 10

@@ -31,16 +31,14 @@ from reference_harness.formats.submission import (
 )
 from reference_harness.formats.text import Say, plural, silent
 
-NEWTON_SECONDS = 160e-12
-"""Of a training embedding and the square of the width: the slower end of 82 to 159 ps, measured on
-one core with 4,900 to 32,000 embeddings of 768 to 4,096 numbers, two classes."""
+OPTIMUM_SECONDS = 0.12e-6
+"""Of a number of the training embeddings, for the probe at its optimum: 7 to 100 ns with two
+classes and 120 to 360 ns with three to six, measured on one core with 1,900 to 32,000 embeddings of
+256 to 4,096 numbers (`make bench-harness`). This is the slower end of the first, and a fifth."""
 RECORD_SECONDS = 0.5e-6
 """Of a number of the training embeddings, for the fit of record: 140 to 1,000 steps of 0.7 ns with
 two classes, of 1.8 ns with five, measured on one core with 4,000 x 1,024 and 24,000 x 768
 numbers."""
-MANY_CLASSES = 1.7
-"""An embedding of three classes costs nine times as much; over the tasks of GENEB that is so
-often."""
 HASH_SECONDS_ROW, HASH_SECONDS_BYTE = 2e-6, 2e-9
 """Digest, values and tree of a file, measured at widths of 256 to 4,096; read twice."""
 TASK_SECONDS = 1.5
@@ -93,8 +91,7 @@ def cost_of(
         sum(entry.bytes for entry in entries),
     )
     numbers = sum(entry.train for entry in entries) * receipt.dim
-    optimum = NEWTON_SECONDS * MANY_CLASSES * receipt.dim if at_optimum else 0.0
-    probes = (optimum + RECORD_SECONDS) * numbers
+    probes = (RECORD_SECONDS + at_optimum * OPTIMUM_SECONDS) * numbers
     reading = HASH_SECONDS_ROW * rows + HASH_SECONDS_BYTE * bytes_
     seconds = START_SECONDS + TASK_SECONDS * len(entries) + probes + reading
     return ReceiptCost(len(entries), rows, receipt.dim, bytes_, fetched, seconds)

@@ -201,8 +201,8 @@ def test_a_queue_carries_what_it_can_and_continues(place: Installed) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("x = 1", "expected tables [[audit]]"),
-        ("[[audit]]\nname = 'x'", "no file is named"),
+        ("x = 1", 'list.toml: found "x", expected tables [[audit]]'),
+        ("[[audit]]\nname = 'x'", "the key file is missing"),
         ("[[audit]]\nfile = 'a.json'\ndevice = 'cpu'", "'device' is not an option"),
         ("[[audit]]\nfile = 'a.json'\n[[audit]]\nfile = './a.json'", "is listed twice"),
         ("[[audit", "not a TOML file"),

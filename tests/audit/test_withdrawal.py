@@ -59,7 +59,7 @@ def test_the_command_writes_it_beside_the_record_once(tmp_path, capsys):
     assert only(root).withdrawn is not None
     capsys.readouterr()
     assert main(arguments) == 2
-    assert "an audit is withdrawn only once" in capsys.readouterr().err
+    assert "the audit is withdrawn already" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("reason", ["", "x" * 1001])

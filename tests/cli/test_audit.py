@@ -241,7 +241,7 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
         (["--beacon-file", "c.json"], 3, "signature: this is not a round of the beacon: round"),
         (["--drawn", "1"], 2, "--drawn 1 would lower the sample: 2 tasks are committed"),
         (["--beacon-file", "round.json", "--drawn", "4"], 2, "4 tasks cannot be drawn"),
-        (["--detect", "1"], 2, "--detect and --confidence need each other"),
+        (["--detect", "1"], 2, "only one of --detect and --confidence is given"),
         (["--detect", "1", "--confidence", "95"], 2, "--confidence '95' is not a probability"),
         (["--detect", "1", "--confidence", "1/0"], 2, "is not a probability"),
         (
@@ -281,7 +281,9 @@ def test_a_plan_needs_a_moment_or_a_question(capsys):
     )
 
 
-INCOMPLETE = "--extractor needs its weights declared: a repository, its commit and the digest of"
+INCOMPLETE = (
+    "--extractor is given without a complete declaration of its weights: repository, commit and"
+)
 
 
 @pytest.mark.usefixtures("place")

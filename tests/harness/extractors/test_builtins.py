@@ -14,7 +14,7 @@ INTERFACE = {"__init__.py", "base.py"}
 NOT_COUNTED = {
     "../embed.py", "../errors.py", "../files.py", "../processes.py", "../recognition.py"
 }  # fmt: skip
-"""What decides no embedding: types, errors, how a file is read, what it is instead, where it runs."""
+"""What decides no embedding: types, errors, how a file is read and what it is, where code runs."""
 
 
 @functools.cache
