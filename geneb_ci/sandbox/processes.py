@@ -41,28 +41,32 @@ class Process(NamedTuple):
 
 def read(pid: int) -> Process | None:
     """Return one process, None when it has ended; fields as in proc_pid_stat(5)."""
-    try:
-        text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
+    fields = _stat(pid)
+    if not fields:
         return None
-    fields = text.rpartition(")")[2].split()
     return Process(
         pid,
         int(fields[1]),
         int(fields[17]),
         int(fields[19]),
         max(0, int(fields[21])) * PAGE,
-        fields[0] in "ZX",
+        fields[0] in b"ZX",
     )
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Return the fields after the name of a process; none when it has ended."""
+    try:
+        # Not by pathlib, which takes three times as long: each process, twenty times a second.
+        with open(f"{PROC}/{pid}/stat", "rb", buffering=0) as stream:  # noqa: PTH123
+            return stream.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
 
 
 def cpu_seconds(pid: int) -> float:
     """Return the seconds of the processor that a process and its ended children took."""
-    try:
-        text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return 0.0
-    return sum(map(int, text.rpartition(")")[2].split()[11:15])) / CLOCK
+    return sum(map(int, _stat(pid)[11:15])) / CLOCK
 
 
 def descendants(root: int) -> list[Process]:
