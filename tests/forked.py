@@ -305,9 +305,9 @@ def _server(loaded: Loaded) -> forkserver.ForkServer:
         return _started(loaded)
     name = hashlib.sha256(repr(loaded).encode()).hexdigest()[:16]
     with _alone(f"server-{name}") as told:
-        if told.exists():
+        try:
             _servers[loaded] = _OfAnother(*json.loads(told.read_bytes()))
-        else:
+        except OSError:  # nobody has started one, or that process is gone
             server: Any = _started(loaded)
             ways = (server._forkserver_address, os.getpid(), server._forkserver_alive_fd)
             told.write_text(json.dumps(ways), encoding="utf-8")
