@@ -263,7 +263,7 @@ class Visit:
         )
 
     def take(self, query: str) -> bool:
-        """Take the code of an answer of GitHub; returns whether it belongs to this visit."""
+        """Store the code of an answer of GitHub; return whether it belongs to this visit."""
         values = {name: texts[-1] for name, texts in parse_qs(query).items()}
         code = values.get("code", "")
         belongs = secrets.compare_digest(values.get("state", "").encode(), self.state.encode())

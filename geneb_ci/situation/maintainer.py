@@ -535,8 +535,8 @@ def _candidate(state: BoardState) -> Iterator[str]:
     yield state.title
     candidate = _first_candidate(state)
     if candidate is not None:
-        why = f", weight of its warnings {candidate.weight:g}" if candidate.weight else ""
-        yield f"{candidate.model} is to be audited first: no audit stands for it{why}"
+        weight_text = f", weight of its warnings {candidate.weight:g}" if candidate.weight else ""
+        yield f"{candidate.model} is to be audited first: no audit stands for it{weight_text}"
         if candidate.withdrawn:
             yield f"its last audit was withdrawn: {candidate.withdrawn}"
         after = [row.model for row in state.queue if row is not candidate and not row.refusal]
