@@ -89,9 +89,9 @@ class _Shape:
         self.definitions: dict[str, list[ast.stmt]] = {}
         self.others: list[ast.stmt] = []
         self.aliases: dict[str, str] = {}
-        self.own: set[str] = set()
+        self.bound_names: set[str] = set()
         for tree in trees:
-            self.own |= set(_bound(tree))
+            self.bound_names |= set(_bound(tree))
             for statement in _without_docstring(tree.body):
                 self._add(statement)
         for tree in trees:
@@ -155,7 +155,7 @@ class _Shape:
         if isinstance(node, ast.Attribute):
             return self._attribute(self._of(node.value), node.attr)
         if isinstance(node, ast.keyword):
-            is_own = node.arg in self.own
+            is_own = node.arg in self.bound_names
             return ["keyword", _BOUND_NAME if is_own else node.arg, self._of(node.value)]
         return None
 
@@ -176,12 +176,12 @@ class _Shape:
     def _attribute(self, value: Any, name: str) -> Any:
         if value == _BOUND_NAME and name in self.definitions:
             return _BOUND_NAME  # a name of a module beside it, as if it were imported by name
-        return ["Attribute", value, _BOUND_NAME if name in self.own else name]
+        return ["Attribute", value, _BOUND_NAME if name in self.bound_names else name]
 
     def _name(self, name: str) -> Any:
         """Return the full name that a name refers to, without the alias of an import."""
         if name not in self.aliases:
-            return _BOUND_NAME if name in self.own or name in self.neighbours else name
+            return _BOUND_NAME if name in self.bound_names or name in self.neighbours else name
         first, *attributes = self.aliases[name].lstrip(".").split(".")
         if first in self.neighbours or (attributes and not first):
             return _BOUND_NAME

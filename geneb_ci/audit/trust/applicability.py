@@ -49,7 +49,7 @@ class TrustInputs:
     """Model id to the name of a record that cannot be read, so that its draw is unknown."""
     history: History = field(default_factory=History)
     """The signed statements of the repository, and the statements that each names."""
-    seen: SeenReceipts = field(default_factory=SeenReceipts)
+    receipt_notes: SeenReceipts = field(default_factory=SeenReceipts)
     """The days on which published receipts were last available."""
     submissions_now: dict[str, SubmissionNow | None] = field(
         default_factory=dict, compare=False, repr=False

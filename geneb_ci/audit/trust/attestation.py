@@ -428,8 +428,8 @@ class RowAttestation:
 
     def _reruns(self, regimes: Sequence[str]) -> str:
         by_signers = f" by {', '.join(self.signers)}" if self.signers else ""
-        where = f"; {', '.join(regimes)}" if regimes else ""
-        extent = f"{self.tasks} of {plural(self.benchmark_tasks, 'task')}{where}"
+        in_regimes = f"; {', '.join(regimes)}" if regimes else ""
+        extent = f"{self.tasks} of {plural(self.benchmark_tasks, 'task')}{in_regimes}"
         if STANDINGS[self.evidence].rerun is Standing.STALE:
             return (
                 f"rerun{by_signers} ({extent}), for another version of harness, benchmark or data"

@@ -378,7 +378,7 @@ def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInput
             rule_gap=SUPERSEDED if outcome.schema_version == BY_EMBEDDING else "",
             weakness=weakness_of(facts.compute_dtype, tf32=facts.tf32) or room_reason(outcome),
             receipt_gone_since=gone_since(
-                inputs.seen, audit.model_id, outcome.plan.root, inputs.policy.receipt_days
+                inputs.receipt_notes, audit.model_id, outcome.plan.root, inputs.policy.receipt_days
             ),
         ),
     )
