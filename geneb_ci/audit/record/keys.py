@@ -376,8 +376,8 @@ def private_key(path: Path | None) -> "Ed25519PrivateKey":
 
     name = str(path) if path is not None else os.environ.get(KEY_VARIABLE, "")
     if not name:
-        here = sorted(Path(KEYS_FOLDER).glob("*.pem"))
-        advice = f"pass --key {here[0]}, which is here" if here else "pass --key FILE"
+        key_files = sorted(Path(KEYS_FOLDER).glob("*.pem"))
+        advice = f"pass --key {key_files[0]}, which is here" if key_files else "pass --key FILE"
         raise UsageProblem(
             "there is no key to sign with",
             f"{advice}, or set {KEY_VARIABLE}=FILE; `geneb-ci audit keygen` makes a key",
