@@ -30,7 +30,7 @@ from geneb_ci.audit.samples import OUTCOME, EmbeddingSample, TaskSample
 from geneb_ci.audit.sampling.beacon import QUICKNET, round_at, time_of
 from geneb_ci.audit.sampling.plan import AnyPlan, EmbeddingPlan, read_any_plan, read_commitment
 from geneb_ci.audit.trust.evidence import RepositoryEvidence, evidence_from
-from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN, typed_in
+from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN_FILE, typed_in
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult
 from geneb_ci.common.answers import earlier_answers
@@ -419,7 +419,7 @@ class BoardReader:
     def _of_work(self, folder: Path, sample: str) -> OpenAudit | None:
         """Return the audit of a work folder; None for a dry run or another board."""
         commitment = read_commitment(folder / COMMITMENT)
-        is_begun = (folder / SHOWN).exists() or (folder / PLAN).exists()
+        is_begun = (folder / SHOWN_FILE).exists() or (folder / PLAN).exists()
         if commitment.benchmark.sha256 != self.benchmark.sha256 or not is_begun:
             return None
         words = () if sample == TaskSample.name else ("--sample", sample)
