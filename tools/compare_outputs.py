@@ -130,14 +130,17 @@ def drop_digests(board: Path) -> None:
 def differences(before: Path, after: Path) -> Iterator[str]:
     """Yield the differences between two folders of outputs, each file with its first lines."""
     names = {
-        p.relative_to(side) for side in (before, after) for p in side.rglob("*") if p.is_file()
+        p.relative_to(folder)
+        for folder in (before, after)
+        for p in folder.rglob("*")
+        if p.is_file()
     }
     for name in sorted(names):
-        old, new = (side / name for side in (before, after))
+        old, new = (folder / name for folder in (before, after))
         if not old.exists() or not new.exists():
             yield f"{name}: only {'after' if new.exists() else 'before'}"
         elif old.read_bytes() != new.read_bytes():
-            first, second = (side.read_text("utf-8", "replace").split("\n") for side in (old, new))
+            first, second = (file.read_text("utf-8", "replace").split("\n") for file in (old, new))
             lines = list(difflib.unified_diff(first, second, "before", "after", lineterm="", n=0))
             excerpt = "\n".join(f"    {line[:200]}" for line in lines[:LINES_MAX])
             yield f"{name}: {len(lines)} lines of difference\n{excerpt}"

@@ -101,8 +101,8 @@ def rank_section(pull: PullVerdict) -> str:
         parts.append(_regimes(pull.standings))
     if pull.neighbour is not None:
         parts.append(_neighbour(pull.neighbour))
-    standing = "\n### Rank on the board\n\n" + "\n".join(parts) if parts else ""
-    return standing + (_audit(pull.audit) if pull.audit is not None else "")
+    section = "\n### Rank on the board\n\n" + "\n".join(parts) if parts else ""
+    return section + (_audit(pull.audit) if pull.audit is not None else "")
 
 
 def _categories(table: RowComparison) -> str:
@@ -205,9 +205,9 @@ def comment(pull: PullVerdict, repository: str) -> str:
         rank_section(pull),
         _foot(pull),
     )
-    room = CHARACTERS_MAX - len(head) - len(middle) - len(foot) - _CUT_MAX
-    first, unlisted = _blocks(pull, urgent, room)
-    last, unlisted_notes = _blocks(pull, notes, room - len(first))
+    characters_left = CHARACTERS_MAX - len(head) - len(middle) - len(foot) - _CUT_MAX
+    first, unlisted = _blocks(pull, urgent, characters_left)
+    last, unlisted_notes = _blocks(pull, notes, characters_left - len(first))
     unlisted += unlisted_notes + sum(pull.places.values()) - len(findings)
     cut = (
         f"\n**{unlisted:,} more** are not listed here; `geneb-ci check` lists them all.\n"

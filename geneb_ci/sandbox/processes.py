@@ -34,6 +34,7 @@ class Process(NamedTuple):
     parent: int
     threads: int
     started: int
+    """Start of the process, in clock ticks since the machine started."""
     resident: int
     """Resident memory, in bytes."""
     zombie: bool = False

@@ -136,7 +136,7 @@ def setup_python(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
 
 
 def attest(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
-    """Hold what would be attested; a name without a digest is none."""
+    """Keep the digest of the subject that would be attested. Raises Unsound for no digest."""
     _inputs("actions/attest", inputs, _ATTEST)
     _require(job, "actions/attest", "id_token:write", "attestations:write")
     kind, _, digest = inputs.get("subject-digest", "").partition(":")

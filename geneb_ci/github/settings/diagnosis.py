@@ -59,7 +59,7 @@ class SettingState(enum.StrEnum):
 
 
 class Diagnosis(NamedTuple):
-    """A setting as it was found."""
+    """A setting with the state that was found."""
 
     setting: Setting
     state: SettingState
@@ -131,7 +131,7 @@ ALL_PRINTS = "what is found and wanted of each, and how to fix it: --all"
 def _last_lines(
     repository: str, diagnoses: Sequence[Diagnosis], features: Sequence[Feature]
 ) -> Iterator[str]:
-    """Yield what works and what does not, then how many settings are in which state."""
+    """Yield the features with their states, then the number of settings in each state."""
     counts = {
         state: sum(diagnosis.state is state for diagnosis in diagnoses) for state in SettingState
     }
