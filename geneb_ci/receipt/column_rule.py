@@ -41,6 +41,9 @@ EMBEDDINGS_MIN = 2
 """Embeddings from which there is a spread."""
 FORESEEN = 2.0
 """Times the spread of embeddings that nobody could foresee: that of 45 is known to about 17 %."""
+OWN_NOISE = 8.0
+"""Times the distance of some dozens of repeats of one sequence that thousands of others deviate by.
+Simulated: at most 4, where one column in 128 is far more noisy than the others."""
 SPREAD_MIN = 1e-3
 """Of the root mean square of a column: one that varies by less has fewer than two digits left in
 float16, and FLOOR would let it move by a thousandth of what it varies by."""
@@ -134,12 +137,32 @@ def judge_again(
 ) -> RepeatComparison:
     """Compare a (d,) embedding with the second rerun, and that with the first."""
     comparison = judge(committed[None, :], again[None, :], allowed[None, :], scale_log2)
+    return RepeatComparison(
+        float(comparison.deviation[0]),
+        int(comparison.mismatch[0]),
+        distance(first, again, allowed, scale_log2),
+    )
+
+
+def distance(
+    first: npt.NDArray[np.floating],
+    again: npt.NDArray[np.floating],
+    allowed: Wide,
+    scale_log2: int,
+) -> float:
+    """Return how far two (d,) embeddings of one sequence lie apart, in tolerances."""
     with np.errstate(invalid="ignore"):
         apart = np.abs(scaled(again, scale_log2) - scaled(first, scale_log2))
-    distance = _in_tolerances(apart[None, :], allowed[None, :])
-    return RepeatComparison(
-        float(comparison.deviation[0]), int(comparison.mismatch[0]), float(recorded(distance)[0])
-    )
+    return float(recorded(_in_tolerances(apart[None, :], allowed[None, :]))[0])
+
+
+def is_own_noise(deviation: float, apart: float) -> bool:
+    """Return whether an extractor whose repeats lie so far apart may deviate so much by itself.
+
+    Both are the largest, in tolerances. No tolerance becomes wider by it: a receipt that fails so
+    cannot be compared at all.
+    """
+    return apart > 1 and deviation <= OWN_NOISE * apart
 
 
 def _in_tolerances(distances: Wide, allowed: Wide) -> Wide:

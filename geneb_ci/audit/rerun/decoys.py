@@ -140,6 +140,8 @@ class TaskEmbeddings(NamedTuple):
     """(n, d), embedding i for real sequence i."""
     decoys: Decoys
     repeatability: Repeatability
+    repeats: "list[tuple[int, np.ndarray]]"
+    """Real sequences, by number, and what they gave in another place or batch."""
 
 
 def embed_among_decoys(
@@ -158,11 +160,13 @@ def embed_among_decoys(
     # Again, alone and in order: an embedding that depends on its batch shows a difference.
     apart = embed_in_order(with_decoys.apart)
     rows = zip(with_decoys.repeat_positions, apart, strict=True)
-    pairs = [pair for (a, b), row in rows for pair in ((values[a], values[b]), (values[a], row))]
+    again = [(a, repeat) for (a, b), row in rows for repeat in (values[b], row)]
+    number_of = {position: number for number, position in enumerate(with_decoys.real_positions)}
     return TaskEmbeddings(
         real_embeddings(with_decoys, values),
         judge_decoys(with_decoys, values, dtype, apart),
-        repeatability_of(pairs),
+        repeatability_of([(values[a], repeat) for a, repeat in again]),
+        [(number_of[a], repeat) for a, repeat in again],
     )
 
 

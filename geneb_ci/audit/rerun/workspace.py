@@ -109,6 +109,9 @@ class EmbeddedTask(StrictModel):
     """Of their embeddings; None where there are none, or where the matrix has them."""
     repeated: Repeatability | None
     """How far embeddings of one sequence in other batches differ; None without decoys."""
+    repeats: list[Count] = Field(default=[])
+    """Numbers of the sequences whose embeddings in other batches follow those of all in the matrix;
+    an audit of tasks keeps none."""
 
 
 class Work:
