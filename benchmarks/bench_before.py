@@ -23,7 +23,7 @@ from benchmarks.measured import Measured, measured
 from geneb_ci.audit.record.statement import record_files
 from tests.paths import REAL_TASKS, ROOT
 from tools import demo_audit
-from tools.demo_audit import COMMITTED_AT, Place
+from tools.demo_audit import COMMITTED_AT, MiniRepository
 
 PAGE = ROOT / "docs/research/receipt-audits.md"
 BEGIN, END = "<!-- bench before -->\n", "<!-- /bench before -->"
@@ -59,7 +59,7 @@ class Checkout:
         """Lay out a repository beside an installation of a checkout's code, and run the row."""
         folder.mkdir(parents=True)
         demo_audit.ROOT = code
-        self.place = Place(folder, len(case.tasks) or PRACTICE)
+        self.place = MiniRepository(folder, len(case.tasks) or PRACTICE)
         self.is_before, self.case = code != ROOT, case
         data = self._data() if case.tasks else ()
         receipt = ("--receipt", "receipt") if case.is_receipt else ()

@@ -293,8 +293,8 @@ def _declare(facts: ExtractorFacts, declared: dict[str, str]) -> None:
         part, name = ("model", "kind") if key == "source" else ("embedding", key)
         if key not in (keys := (*_EMBEDDING, "source")):
             raise unknown_name(f"--declare {key}", key, keys)
-        if (own := facts.description[part][name]) != submission.UNDECLARED:
-            msg = f"--declare {key}={value}: the extractor declares {own!r}"
+        if (declared_value := facts.description[part][name]) != submission.UNDECLARED:
+            msg = f"--declare {key}={value}: the extractor declares {declared_value!r}"
             raise OptionError(msg)
         allowed = _WORDS.get(key)
         if allowed and value not in allowed:

@@ -194,8 +194,8 @@ class Embedder:
 
     def _fill(self, cache: Cache, job: EmbedJob) -> Iterator[Step]:
         digests, sequences = sequence_digests(job.sequences), job.sequences
-        here = cache.find(digests)
-        lacking = np.array([digest not in here for digest in digests], dtype=np.bool_)
+        cached = cache.find(digests)
+        lacking = np.array([digest not in cached for digest in digests], dtype=np.bool_)
         if not lacking.any():
             return
         with ShardWriter(cache) as writer:

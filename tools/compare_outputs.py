@@ -27,7 +27,7 @@ LINES_MAX = 20
 """Lines of a difference that are printed of each output."""
 BOARDS = ("public", "many", "audited")
 """Inputs of which a board is built; the others are fixtures of rules."""
-OWN = {
+OWN_FILES = {
     "public": ("leaderboard/policy", "schemas/benchmark.json"),
     "many": ("schemas/benchmark.json",),
 }
@@ -61,7 +61,7 @@ def make_inputs(folder: Path) -> None:
 
 def add_own(source: Path, inputs: Path) -> None:
     """Replace what the inputs have of a version by that of the checkout `source`."""
-    for board, names in OWN.items():
+    for board, names in OWN_FILES.items():
         for name in names:
             target = inputs / board / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -104,13 +104,13 @@ def run_first(spellings: Sequence[list[str]]) -> tuple[int, bytes]:
     from geneb_ci.common.errors import Exit
 
     for words in spellings:
-        shown = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
+        output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             code = main(words)
         if code != Exit.USAGE:
             break
-    shown.flush()
-    return code, shown.buffer.getvalue()
+    output.flush()
+    return code, output.buffer.getvalue()
 
 
 def drop_digests(board: Path) -> None:
@@ -139,8 +139,8 @@ def differences(before: Path, after: Path) -> Iterator[str]:
         elif old.read_bytes() != new.read_bytes():
             first, second = (side.read_text("utf-8", "replace").split("\n") for side in (old, new))
             lines = list(difflib.unified_diff(first, second, "before", "after", lineterm="", n=0))
-            shown = "\n".join(f"    {line[:200]}" for line in lines[:LINES_MAX])
-            yield f"{name}: {len(lines)} lines of difference\n{shown}"
+            excerpt = "\n".join(f"    {line[:200]}" for line in lines[:LINES_MAX])
+            yield f"{name}: {len(lines)} lines of difference\n{excerpt}"
 
 
 def compare(base: str) -> int:

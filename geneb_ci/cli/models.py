@@ -463,9 +463,9 @@ def _text_by_entry(document: Document) -> str:
     new_document = parse_document(raw, document.path, document.name)
     faults = [*new_document.faults, *check_structure(new_document.value)[1]]
     if len(raw) > BYTES_MAX or faults:
-        why = faults[0].message if faults else f"the file would have {len(raw):,} bytes"
+        reason = faults[0].message if faults else f"the file would have {len(raw):,} bytes"
         raise UsageProblem(
-            f"the entry of {model_id} in the model registry makes the submission invalid: {why}",
+            f"the entry of {model_id} in the model registry makes the submission invalid: {reason}",
             f"correct {models.path(model_id)} (docs/maintainer/models.md), then upgrade the file",
         )
     return text

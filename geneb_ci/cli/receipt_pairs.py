@@ -196,9 +196,9 @@ def pairs_command(paths: tuple[Path, ...], receipts: Path | None, is_written: bo
     echo(f"{plural(len(rows), 'row')} with predictions, {size_text(to_fetch)} to fetch")
     predictions: dict[str, Predictions] = {}
     for path, (submission, receipt, receipt_folder) in rows.items():
-        why = _collect(submission, receipt, receipt_folder, benchmark, predictions)
-        left_out_count += bool(why)
-        echo(f"{path}: {why or 'noted'}")
+        reason = _collect(submission, receipt, receipt_folder, benchmark, predictions)
+        left_out_count += bool(reason)
+        echo(f"{path}: {reason or 'noted'}")
     shared = errors_shared(predictions, benchmark)
     echo(f"{plural(len(predictions), 'row')} noted, {left_out_count} left out")
     if is_written and layout.policy is not None:

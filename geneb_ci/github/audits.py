@@ -230,7 +230,7 @@ def failed_text(order: AuditOrder, error: GenebError, run: str) -> str:
     reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
     return (
         f"{begun_text(order)}\n**No record**: {reason}. **Next step**: {fix}. Its draw "
-        f"counts for the next audit; set the label `{AUDIT_LABEL}` for another.{_where(run)}\n"
+        f"counts for the next audit; set the label `{AUDIT_LABEL}` for another.{_run_text(run)}\n"
     )
 
 
@@ -239,11 +239,11 @@ def refused_text(name: str, error: GenebError, again: str, run: str) -> str:
     reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
     return (
         f"### The audit of {code(name)} did not begin\n\n{reason}\n\n**Next step.** {fix}. Then "
-        f"{again}.{_where(run)}\n"
+        f"{again}.{_run_text(run)}\n"
     )
 
 
-def _where(run: str) -> str:
+def _run_text(run: str) -> str:
     return f" Run: {run}" if run.startswith("https://") else ""
 
 

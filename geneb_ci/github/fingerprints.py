@@ -36,7 +36,7 @@ def fingerprint(submission: Submission, change: Change, benchmark: Benchmark) ->
     return Fingerprint(
         model=submission.model_id,
         display=visible(submission.meta.display or "", SHORT),
-        paths=[visible(file.path, SHORT) for file in change.own],
+        paths=[visible(file.path, SHORT) for file in change.model_files],
         cells=base64.b64encode(struct.pack(f"<{len(cells)}H", *cells)).decode(),
     )
 

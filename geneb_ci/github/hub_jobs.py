@@ -193,11 +193,11 @@ def run_job(
         name=request.name,
         namespace=namespace,
     )
-    where = {"job_id": job.id, "namespace": namespace or job.owner.name}
-    stage = _last_stage(client, where, job.url, machine.seconds + QUEUE_S, poll, say)
+    job_address = {"job_id": job.id, "namespace": namespace or job.owner.name}
+    stage = _last_stage(client, job_address, job.url, machine.seconds + QUEUE_S, poll, say)
     lines: list[str] = []
     for attempt in range(LOG_TRIES):
-        lines = call_hub(lambda: list(client.fetch_job_logs(**where)))
+        lines = call_hub(lambda: list(client.fetch_job_logs(**job_address)))
         if is_complete(lines) or stage != "COMPLETED":
             break
         if attempt + 1 < LOG_TRIES:

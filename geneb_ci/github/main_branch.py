@@ -50,7 +50,9 @@ class Clone:
 
         Raises BadRepository where there is none because the clone is shallow.
         """
-        merge_base = self.repository.run("merge-base", "--end-of-options", base, head, ok=(0, 1))
+        merge_base = self.repository.run(
+            "merge-base", "--end-of-options", base, head, accepted_codes=(0, 1)
+        )
         if not merge_base.strip():
             self.repository.require_whole()
             raise UnexpectedReply(

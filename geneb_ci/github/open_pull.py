@@ -62,7 +62,7 @@ def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) ->
                     f"pull request {number} changes no row, so the board stays as it is",
                     "name pull requests with a submission; `geneb-ci triage` lists them",
                 )
-            for file in change.own:
+            for file in change.model_files:
                 if file.after is not None:
                     content = read_blob(github, file.after)
                     raws[file.path] = content if isinstance(content, bytes) else b""

@@ -261,7 +261,7 @@ class Visit:
         )
 
     def take(self, query: str) -> bool:
-        """Take the code of an answer of GitHub; returns whether it belongs to this visit."""
+        """Store the code of an answer of GitHub; return whether it belongs to this visit."""
         values = {name: texts[-1] for name, texts in parse_qs(query).items()}
         code = values.get("code", "")
         belongs = secrets.compare_digest(values.get("state", "").encode(), self.state.encode())
@@ -309,7 +309,7 @@ def _serving(visit: Visit) -> Iterator[HTTPServer]:
             self.wfile.write(raw)
 
         def log_message(self, *_arguments: Any) -> None:
-            """Say nothing: the address has the code."""
+            """Log nothing: the address has the code."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         server.timeout = POLL_S

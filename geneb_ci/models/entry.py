@@ -76,10 +76,10 @@ class WeightsSource(StrictModel):
             if self.files or self.location:
                 yield "files of a method without weights"
             return
-        kind, where, host = self.kind, self.location, self.host or DEFAULT_HOSTS["zenodo"]
+        kind, location, host = self.kind, self.location, self.host or DEFAULT_HOSTS["zenodo"]
         is_hub = kind == "huggingface"
         checks = (
-            (not where, f"no location; kind {kind!r} needs one"),
+            (not location, f"no location; kind {kind!r} needs one"),
             (
                 is_hub != (self.revision is not None),
                 "a revision belongs to kind 'huggingface', which needs one, and to no other",
@@ -90,12 +90,12 @@ class WeightsSource(StrictModel):
             ),
             (not _is_server(host), f"host {host!r} is not https, with a name of a server"),
             (
-                kind == "zenodo" and not where.isdecimal(),
-                f"location {where!r} is not the number of a record, such as 7995778",
+                kind == "zenodo" and not location.isdecimal(),
+                f"location {location!r} is not the number of a record, such as 7995778",
             ),
             (
-                kind == "url" and (_ODD.search(where) is not None or not _is_server(where)),
-                f"location {where!r} is not an https address of a named server, without a query",
+                kind == "url" and (_ODD.search(location) is not None or not _is_server(location)),
+                f"location {location!r} is not an https address of a named server, without a query",
             ),
             (
                 self.folder is not None and self.archive is None,

@@ -519,8 +519,8 @@ def _candidate(state: BoardState) -> Iterator[str]:
     yield state.title
     first = _first(state)
     if first is not None:
-        why = f", weight of its warnings {first.weight:g}" if first.weight else ""
-        yield f"{first.model} is to be audited first: no audit stands for it{why}"
+        weight_text = f", weight of its warnings {first.weight:g}" if first.weight else ""
+        yield f"{first.model} is to be audited first: no audit stands for it{weight_text}"
         if first.withdrawn:
             yield f"its last audit was withdrawn: {first.withdrawn}"
         after = [row.model for row in state.queue if row is not first and not row.refusal]

@@ -158,7 +158,7 @@ def _ignored(repository: GitRepository, places: RepositoryFolders) -> Iterator[s
 
 
 def _remotes(repository: GitRepository) -> dict[str, str]:
-    lines = repository.run("config", "--get-regexp", r"^remote\..*\.url$", ok=(0, 1))
+    lines = repository.run("config", "--get-regexp", r"^remote\..*\.url$", accepted_codes=(0, 1))
     remotes = {}
     for line in os.fsdecode(lines).splitlines():
         key, _, address = line.partition(" ")

@@ -23,7 +23,7 @@ from .reading import Reader
 from .tokenizer import check_tokenizer, load_tokens
 from .tokens import Encoder
 from .transfer import EncodedAhead, host_arrays, on_device, to_host
-from .versions import known_of_versions
+from .versions import version_advice
 
 # Largest distance of a sequence's row beside a longer one from its row alone, over the length of
 # the row, at which padding is taken to be masked. Rounding alone is at most 1e-6 in float32 and
@@ -189,17 +189,17 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         except ExtractorError:
             raise
         except Exception as error:
-            known = known_of_versions(folder_of(origin), error, own_code=trusted)
-            text = "; ".join(part for part in (cause_of(error), known) if part)
+            advice = version_advice(folder_of(origin), error, own_code=trusted)
+            text = "; ".join(part for part in (cause_of(error), advice) if part)
             msg = f"{self.name_model!r} cannot be loaded: {text}"
             raise ExtractorError(msg) from error
         self.tokenizer = self._tokens.inner
 
-    def _known(self, error: Exception) -> str:
+    def _advice_text(self, error: Exception) -> str:
         trusted = bool(self._options.trust_remote_code)
         origin = origin_of(self.name_model, self._options.revision, trust_remote_code=trusted)
-        known = known_of_versions(folder_of(origin), error, own_code=trusted)
-        return f"; {known}" if known else ""
+        advice = version_advice(folder_of(origin), error, own_code=trusted)
+        return f"; {advice}" if advice else ""
 
     def _set_up(self) -> None:
         """Measure what model and tokenizer take, and refuse what they cannot do."""
@@ -237,15 +237,18 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     def _check_vocabulary(self) -> None:
         """Refuse a tokenizer that does not know DNA: other sequences would have the same row."""
-        (own,), unknown = self._tokens.ids([_PROBE], special=False), self._tokens.unknown_id
-        lost = sum(token == unknown for token in own)
-        if own and 2 * lost <= len(own):
+        (probe_tokens,), unknown = (
+            self._tokens.ids([_PROBE], special=False),
+            self._tokens.unknown_id,
+        )
+        lost = sum(token == unknown for token in probe_tokens)
+        if probe_tokens and 2 * lost <= len(probe_tokens):
             return
         msg = (
-            f"the tokenizer does not read DNA: unknown tokens of {_PROBE!r}: {lost} of {len(own)}; "
-            "embeddings would not depend on the sequence; declare letters=spaced where it reads "
-            "letters with spaces, tokenizer=characters or kmers with a vocabulary, or "
-            "case=sensitive"
+            f"the tokenizer does not read DNA: unknown tokens of {_PROBE!r}: {lost} of "
+            f"{len(probe_tokens)}; embeddings would not depend on the sequence; declare "
+            "letters=spaced where it reads letters with spaces, tokenizer=characters or kmers "
+            "with a vocabulary, or case=sensitive"
         )
         raise ExtractorError(msg)
 
@@ -264,7 +267,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         except Exception as error:
             msg = (
                 f"{type(self.model).__name__} does not run on a sequence of {len(half)} tokens: "
-                f"{cause_of(error)}; declare what it needs{self._known(error)}"
+                f"{cause_of(error)}; declare what it needs{self._advice_text(error)}"
             )
             raise ExtractorError(msg) from error
         self.batching = "exact" if unmasked else options.batching
@@ -292,7 +295,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         return not distance <= _MASKED[self._options.dtype] * float(np.linalg.norm(alone))
 
     def _declare(self) -> None:
-        """Say how embeddings are made, for the record."""
+        """Set the attributes that the record has of the embeddings."""
         options, limit = self._options, self.encoder.max_length
         self.layer = options.output if options.output.startswith("module:") else options.layer
         self.pooling, self.dtype, self.case = options.pooling, options.dtype, options.case

@@ -47,9 +47,9 @@ class WordTokenizer:
             if word in self.vocabulary and (not short or self.rest in ("shorter", "end")):
                 yield self.vocabulary[word]
             else:
-                yield from self._rest(word)
+                yield from self._partial_word(word)
 
-    def _rest(self, word: str) -> Iterator[int]:
+    def _partial_word(self, word: str) -> Iterator[int]:
         """Encode letters that are no whole word."""
         if self.rest == "drop":
             return
@@ -130,10 +130,10 @@ def _listed(declared: str) -> dict[str, int]:
     number = 0
     for item in declared.split(","):
         entry = item.strip()
-        name, _, given = entry.rpartition("=")
-        numbered = bool(name) and given.isdecimal()
+        name, _, id_text = entry.rpartition("=")
+        numbered = bool(name) and id_text.isdecimal()
         if numbered:
-            number = int(given)
+            number = int(id_text)
         words = _words_of(name if numbered else entry)
         if entry == "" or any(word in ids for word in words):
             msg = f"vocabulary is {declared!r}, expected different entries with commas between them"

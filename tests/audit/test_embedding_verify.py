@@ -418,7 +418,7 @@ ONE_KIND = {"substituted": {"rows": 41, "worse": 0, "better": 0}}
         (varied(40), "memorised is False, which contradicts its numbers"),
         (varied(memorised=True), "memorised is True, which contradicts its numbers"),
         (varied(41), "substituted: 41 of 40 changed"),
-        (varied(rows=39), "39 sequences a task were varied, expected 40"),
+        (varied(rows=39), "39 sequences per task were varied, expected 40"),
         (varied(kinds=ONE_KIND, others={}), "41 test sequences were varied"),
         (varied(kinds={}), "expected those of test sequences of the kind 'substituted' alone"),
         (

@@ -46,7 +46,7 @@ from geneb_ci.audit.record.verify_embeddings import (
 )
 from geneb_ci.audit.rerun.honesty import VariantResult
 from geneb_ci.audit.rerun.receipt_variants import (
-    MAIN,
+    MAIN_PROBE,
     SampleVariants,
     TaskVariants,
     decision_changes,
@@ -320,7 +320,7 @@ def _variants(
             rows.variants.values[rows.variants.task == number],
         )
         changes.append(
-            {probe: fits for probe, fits in changed.items() if probe in {MAIN, *by_record}}
+            {probe: fits for probe, fits in changed.items() if probe in {MAIN_PROBE, *by_record}}
         )
     return receipt_variant_result(changes, again, signed.nonce)
 

@@ -355,7 +355,7 @@ class PullChecker:
 
     def _paths_to_read(self, change: Change, head: Mapping[str, Blob]) -> list[str]:
         row = f"{self.places.submissions}/{change.model}.json"
-        paths = [file.path for file in change.own if file.after is not None]
+        paths = [file.path for file in change.model_files if file.after is not None]
         if change.model and row in head and row not in paths:
             paths.append(row)
         return [path for path in paths if head[path].mode == REGULAR]

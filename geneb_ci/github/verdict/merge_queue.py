@@ -61,7 +61,7 @@ def judge_group(github: GitHub, judge: PullChecker, head: str) -> GroupVerdict:
     for model, paths in _parts(github, proposal.change, listed.pulls).items():
         judged[model] = judge.judged(_part(proposal, paths))
         change = judged[model].change
-        foreign_paths -= {file.path for file in (*change.own, *change.records)}
+        foreign_paths -= {file.path for file in (*change.model_files, *change.records)}
     for model, row in judged.items():
         places.update(finding.rule for finding in row.findings)
         places.update(_together(model, judged))
