@@ -286,6 +286,9 @@ def embedding_table(
                         environment.set_exact()
                     loaded = kind.loaded(folder, device, batching.mode)
                     given = with_limits(loaded, batching, device)
+                    encode_in_processes = getattr(loaded.extractor, "encode_in_processes", None)
+                    if device != "cpu" and encode_in_processes is not None:
+                        encode_in_processes(now=True)
                     embed.CALL_SEQUENCES = embed.CALL_SEQUENCES_MAX = calls
                     before = found = measured_way(loaded, given, sequences, device, seconds)
                 first = first or found.rate

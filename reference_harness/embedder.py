@@ -101,6 +101,9 @@ class EmbedderSpec:
                     environment.set_exact()
                 room = room_of(self.device) if self.measured else None
                 facts = facts_of(loaded, self.device)
+            encode_in_processes = getattr(loaded.extractor, "encode_in_processes", None)
+            if encode_in_processes is not None and self.device != "cpu":
+                encode_in_processes()
             batching = with_limits(loaded, self.batching, self.device)
             if batching is not self.batching:
                 facts = replace(facts, exact_limits=batching.exact_limits)

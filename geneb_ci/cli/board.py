@@ -1,6 +1,7 @@
 """The commands `build`, `serve`, `matrices`, `trust` and `diff`, about rows and the board."""
 
 import shlex
+import signal
 import sys
 import tempfile
 from functools import partial
@@ -264,6 +265,8 @@ def serve_command(folder: Path | None, port: int, *, more: bool) -> int:
         with server(folder, port) as running:
             return _serve(running)
     layout_of(folder, "geneb-ci serve FOLDER")
+    # A service manager ends a process by SIGTERM, a person by Ctrl-C: both leave no folder.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Bind the port first, so that a used port fails before the long build.
     with (
         tempfile.TemporaryDirectory(prefix="geneb-ci-serve-") as temporary,

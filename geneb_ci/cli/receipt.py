@@ -2,6 +2,7 @@
 
 import datetime as dt
 import shlex
+import signal
 from pathlib import Path
 from typing import ClassVar
 
@@ -126,6 +127,8 @@ def verify_command(
             "--receipt excludes --mirror and --cache: with a folder nothing is fetched",
             "leave out --mirror and --cache, or --receipt",
         )
+    # A service manager ends a process by SIGTERM, a person by Ctrl-C: both leave no folder.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     result = verify_receipt(
         ReceiptRequest(
             file=file,

@@ -13,13 +13,13 @@ from reference_harness.memory import MemoryLimit
 from .base import BaseEmbeddingExtractor, ExtractorError, Reading
 from .checkpoint import cause_of, check_configuration, check_model_class, load_model
 from .compiled import compile_in_place
+from .encoding import Encoders, Encoding, processes_beside
 from .inputs import embedding_rows, inputs_of, limit_of, pad_id
 from .options import parse
 from .origin import check_code, check_disguises, check_ignored_code, folder_of, loadable, origin_of
 from .outputs import Output
 from .pooling import POOLINGS
 from .preparation import preparation_of
-from .reading import Reader
 from .tokenizer import check_tokenizer, load_tokens
 from .tokens import Encoder
 from .transfer import EncodedAhead, host_arrays, on_device, to_host
@@ -68,8 +68,8 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self._load()
         self._prepare = preparation_of(parsed)
         self._set_up()
-        self._reader = Reader(self.encoder, self._prepare)
-        self._encoded = EncodedAhead(lambda letters: self.encoder.encode(self._prepare(letters)))
+        self._encoders = Encoders(Encoding(self.encoder, self._prepare))
+        self._encoded = EncodedAhead(self._encoders.encode)
         self._measure()
         self.compiled = parsed.compile
         if parsed.compile:
@@ -82,7 +82,17 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     def read_letters(self, sequences: Sequence[str]) -> Reading:
         """Return what is read of sequences. Raises ExtractorError as `extract_embeddings` does."""
-        return self._reader.read(sequences)
+        return self._encoders.read(sequences)
+
+    def encode_in_processes(self, *, now: bool = False) -> None:
+        """Let processes encode once that pays, or from now on, and return when these are ready.
+
+        For a model that does not need the processors itself.
+        """
+        self._encoders.processes_max = processes_beside()
+        if now and self._encoders.processes_max:
+            self._encoders.start()
+            self._encoders.wait()
 
     def ahead(self, sequences: Sequence[str]) -> None:
         """Begin to encode the sequences of the call after the one that comes next or is running."""
