@@ -176,7 +176,9 @@ def test_a_receipt_of_an_extractor_that_does_not_repeat_itself_is_weak(tmp_path:
 
     def noisy() -> np.ndarray:
         rows = honest(task)
-        return (rows + 1e-3 * rows.std(axis=0) * draw.standard_normal(rows.shape)).astype("f4")
+        noise: np.ndarray = 1e-3 * rows.std(axis=0) * draw.standard_normal(rows.shape)
+        again: np.ndarray = (rows + noise).astype("f4")
+        return again
 
     drawn = scored(tmp_path, task, noisy(), SAMPLE).drawn
     rerun, scale = noisy()[drawn.rows], drawn.entry.scale_log2
