@@ -1,4 +1,4 @@
-"""Compares what two versions of the program make of the same inputs, byte for byte.
+"""Compares the outputs of two versions of the program for the same inputs, byte for byte.
 
 usage: python -m tools.compare_outputs BASE
 
@@ -24,14 +24,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = 400
 LINES_MAX = 20
-"""Lines of a difference that are printed of each output."""
+"""Maximum lines of the difference of one output that are printed."""
 BOARDS = ("public", "many", "audited")
 """Inputs of which a board is built; the others are fixtures of rules."""
 OWN_FILES = {
     "public": ("leaderboard/policy", "schemas/benchmark.json"),
     "many": ("schemas/benchmark.json",),
 }
-"""Files of its own that each version adds to an input."""
+"""Files of an input that are replaced by those of the compared version."""
 DIGEST = re.compile(r"\bboard[-a-z]*(?:\.|\.js\?)([0-9a-f]{16})\b")
 """A name in index.html that changes with the data or the script of a board."""
 
@@ -60,7 +60,7 @@ def make_inputs(folder: Path) -> None:
 
 
 def add_own(source: Path, inputs: Path) -> None:
-    """Replace what the inputs have of a version by that of the checkout `source`."""
+    """Replace the files of the inputs that belong to a version by those of `source`."""
     for board, names in OWN_FILES.items():
         for name in names:
             target = inputs / board / name
@@ -114,10 +114,10 @@ def run_first(spellings: Sequence[list[str]]) -> tuple[int, bytes]:
 
 
 def drop_digests(board: Path) -> None:
-    """Write DIGEST for each digest of DIGEST, in the names and texts of a board's files.
+    """Replace every digest in names and contents of a board's files by the word DIGEST.
 
-    A digest differs only where another file does: without this, every data file of two boards has
-    another name, and nothing says what differs in it.
+    Otherwise files of two boards whose content differs would also have different names, and could
+    not be compared.
     """
     digests = "|".join(set(DIGEST.findall((board / "index.html").read_text("utf-8"))))
     for path in [p for p in board.rglob("*") if p.is_file() and digests]:

@@ -253,7 +253,7 @@ def test_one_commitment_has_one_draw(tmp_path):
     put(root, OUTCOME)
     found = verified(root, record_bytes(outcome_of(plan_for(RAW, SECOND), RAW)))
     assert refusal(found)[0] == "earlier"
-    assert "this commitment was drawn for already" in refusal(found)[1]
+    assert "this commitment already has a draw" in refusal(found)[1]
 
 
 def test_a_neighbour_that_cannot_be_read_leaves_its_draw_unknown(tmp_path):

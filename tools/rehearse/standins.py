@@ -33,7 +33,7 @@ TABLE = (
     StandIn("actions/deploy-pages", "that copy is the site; permissions and environment are held"),
     StandIn(
         "GitHub",
-        "tests/github on loopback: events, tokens with a job's permissions, API; git by file",
+        "the fake GitHub of tests/github on 127.0.0.1: events, job tokens, API; git over file://",
     ),
     StandIn("identity of a job", "an unsigned text of the same claims, from the same server"),
     StandIn("the Hub", "tests/publish on loopback, named to each job by HF_ENDPOINT"),

@@ -109,8 +109,8 @@ class SettingsClient:
         if not isinstance(reply, dict):
             raise NotFound(
                 f"{self.wire.repository}: GitHub finds no such repository",
-                "create it, empty: gh repo create OWNER/NAME --public; "
-                "a private one needs a token with read access",
+                "check the name; if the repository is private, use a token that may read it; if it "
+                "does not exist: gh repo create OWNER/NAME --public",
             )
         return reply
 
