@@ -41,6 +41,9 @@ EMBEDDINGS_MIN = 2
 FORESEEN = 2.0
 """Largest ratio of q to the q of unforeseen embeddings; from 45 of these, q has an error of 17
 %."""
+OWN_NOISE = 8.0
+"""Largest ratio of the deviation of a receipt to the distance of some dozens of repeats that counts
+as noise of the extractor. Simulated: at most 4, with one column far noisier than the others."""
 SPREAD_MIN = 1e-3
 """Smallest standard deviation of a column, as a share of its root mean square: with less, float16
 keeps fewer than two digits of the variation."""
@@ -133,12 +136,32 @@ def judge_again(
 ) -> RepeatComparison:
     """Compare a (d,) embedding with its second rerun, and the second rerun with the first."""
     comparison = judge(committed[None, :], repeat[None, :], allowed[None, :], scale_log2)
+    return RepeatComparison(
+        float(comparison.deviation[0]),
+        int(comparison.mismatch[0]),
+        distance(first, repeat, allowed, scale_log2),
+    )
+
+
+def distance(
+    first: npt.NDArray[np.floating],
+    repeat: npt.NDArray[np.floating],
+    allowed: Wide,
+    scale_log2: int,
+) -> float:
+    """Return the distance of two (d,) embeddings of one sequence, in tolerances."""
     with np.errstate(invalid="ignore"):
         distances = np.abs(scaled(repeat, scale_log2) - scaled(first, scale_log2))
-    distance = _in_tolerances(distances[None, :], allowed[None, :])
-    return RepeatComparison(
-        float(comparison.deviation[0]), int(comparison.mismatch[0]), float(recorded(distance)[0])
-    )
+    return float(recorded(_in_tolerances(distances[None, :], allowed[None, :]))[0])
+
+
+def is_own_noise(deviation: float, apart: float) -> bool:
+    """Return whether an extractor whose repeats differ by `apart` may deviate so much by itself.
+
+    Both are the largest, in tolerances. No tolerance becomes wider by it: a receipt that fails so
+    cannot be compared at all.
+    """
+    return apart > 1 and deviation <= OWN_NOISE * apart
 
 
 def _in_tolerances(distances: Wide, allowed: Wide) -> Wide:

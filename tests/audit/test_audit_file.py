@@ -248,7 +248,7 @@ def test_a_list_may_have_times_of_toml(tmp_path: Path) -> None:
             "--unsigned writes no record, and --key is for a record",
         ),
         (("--unsigned", "--output", "o"), "--unsigned writes no record, and --output is for"),
-        (("--gpu", "--device", "cpu"), "--gpu shows the GPU devices to the extractor"),
+        (("--gpu", "--device", "cpu"), "--gpu makes the GPUs visible to the extractor"),
     ],
 )
 @pytest.mark.parametrize("before", [(), ("queue",)])

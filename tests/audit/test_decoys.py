@@ -72,6 +72,8 @@ def test_an_extractor_is_run_on_the_whole_list_then_on_the_repeated_ones_in_orde
     assert given == [decoyed.sequences, decoyed.second_run]
     assert found.values.tolist() == [[len(one), one.count("A")] for one in SEQUENCES]
     assert not found.decoys.order_dependent
+    assert len(found.repeats) == 2 * len(decoyed.repeat_positions)
+    assert all(row.tolist() == found.values[number].tolist() for number, row in found.repeats)
     batched = embed_among_decoys(decoyed, embed, lambda apart: embed(apart) * 2, "float64")
     assert batched.decoys.order_dependent, "the second run is compared with the first"
 

@@ -7,6 +7,7 @@ receipt are in the file beside its record, or else in its own files.
 
 import hashlib
 import io
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -21,6 +22,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     EmbeddingRepeat,
     FailedEmbedding,
     PartEffect,
+    is_rescued,
 )
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.record.repository import AuditRepository
@@ -29,9 +31,16 @@ from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, STRONGEST_P
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import GenebError, NothingChecked
 from geneb_ci.receipt.cells import cells_in, claim_of_record, compares_record, differences
-from geneb_ci.receipt.column_rule import EmbeddingComparison, tolerances, unfit
+from geneb_ci.receipt.column_rule import (
+    EmbeddingComparison,
+    distance,
+    is_own_noise,
+    tolerances,
+    unfit,
+)
 from geneb_ci.receipt.direction import Decider, Probe, Stratum, directions_of
 from geneb_ci.receipt.draw import DrawnEmbeddings, TaskStrata, unforeseen
+from geneb_ci.receipt.embeddings import allowed_pooled, allowed_rescued
 from geneb_ci.receipt.influence import (
     TEST,
     TRAINING,
@@ -489,6 +498,48 @@ class RepeatedEmbedding(NamedTuple):
     result: EmbeddingRepeat
     values: "npt.NDArray[np.float32]"
     """(d,) embedding of the repeat."""
+
+
+def own_noise(
+    drawn: Sequence[DrawnTask],
+    reruns: "Sequence[npt.NDArray[np.float32]]",
+    judged: Sequence[EmbeddingComparison],
+    again: Mapping[str, Mapping[int, RepeatedEmbedding]],
+    repeats: "Iterable[tuple[str, npt.NDArray[np.float32]]]",
+) -> str:
+    """Return how an extractor differs from itself, where what differs is no more; else "".
+
+    `again` has what failed and was computed again, task to embedding, `repeats` what sequences gave
+    in another batch.
+    """
+    width = drawn[0].committed.shape[1]
+    failed = [comparison.failed(width) for comparison in judged]
+    pairs = list(zip(judged, failed, strict=True))
+    pooled = sum(int(comparison.mismatch[~own].sum()) for comparison, own in pairs)
+    rows = sum(len(task.rows) for task in drawn)
+    results = [repeat.result for own in again.values() for repeat in own.values()]
+    if (
+        pooled <= allowed_pooled(rows, width)
+        and len(results) <= allowed_rescued(rows)
+        and all(is_rescued(result, width) for result in results)
+    ):
+        return ""
+    repeats_of: defaultdict[str, list[npt.NDArray[np.float32]]] = defaultdict(list)
+    for sequence, repeat in repeats:
+        repeats_of[sequence].append(repeat)
+    apart = 0.0
+    for task, rerun in zip(drawn, reruns, strict=True):
+        allowed, scale = task.tolerances(rerun), task.entry.scale_log2
+        for index, sequence in enumerate(task.sequences):
+            for repeat in repeats_of.get(sequence, ()):
+                apart = max(apart, distance(rerun[index], repeat, allowed[index], scale))
+    deviation = max(float(comparison.deviation[own].max(initial=0.0)) for comparison, own in pairs)
+    if not is_own_noise(deviation, apart):
+        return ""
+    return (
+        "in another batch the extractor gives the same sequence embeddings that lie up to "
+        f"{apart:.2g} tolerances apart, and the receipt deviates by up to {deviation:.2g}"
+    )
 
 
 def task_embeddings(

@@ -144,6 +144,8 @@ class TaskEmbeddings(NamedTuple):
     """(n, d) embeddings of the n real sequences."""
     decoys: Decoys
     repeatability: Repeatability
+    repeats: "list[tuple[int, np.ndarray]]"
+    """Real sequences, by number, and what they gave in another place or batch."""
 
 
 def embed_among_decoys(
@@ -162,11 +164,13 @@ def embed_among_decoys(
     # In a second run with other batches: an embedding that depends on its batch then differs.
     separate_values = embed_in_order(with_decoys.second_run)
     rows = zip(with_decoys.repeat_positions, separate_values, strict=True)
-    pairs = [pair for (a, b), row in rows for pair in ((values[a], values[b]), (values[a], row))]
+    again = [(a, repeat) for (a, b), row in rows for repeat in (values[b], row)]
+    number_of = {position: number for number, position in enumerate(with_decoys.real_positions)}
     return TaskEmbeddings(
         real_embeddings(with_decoys, values),
         judge_decoys(with_decoys, values, dtype, separate_values),
-        repeatability_of(pairs),
+        repeatability_of([(values[a], repeat) for a, repeat in again]),
+        [(number_of[a], repeat) for a, repeat in again],
     )
 
 

@@ -51,6 +51,8 @@ class SampleEmbedder:
         self._width = width
         self._say = say
         self.parts: list[EmbeddedTask] = []
+        self.repeats: list[tuple[str, npt.NDArray[np.float32]]] = []
+        """Some of the sequences, and what each gave in another place or batch."""
 
     def embed(
         self, sequences: Sequence[str], beside: Sequence[str] = ()
@@ -95,8 +97,8 @@ class SampleEmbedder:
                 and entry.sequences_sha256 == part_digest
                 and file_sha256(folder / _MATRIX) == entry.embeddings_sha256
             ):
-                self.parts.append(entry)
-                return self._checked(np.load(folder / _MATRIX, allow_pickle=False))
+                kept = np.load(folder / _MATRIX, allow_pickle=False)
+                return self._finished(sequences, entry, self._checked(kept))
         runs = SandboxRuns(self._prepared, sum(part.seconds for part in self.parts))
         decoyed = with_decoys(sequences, secrets.token_bytes(32), published)
         self._say(
@@ -104,7 +106,8 @@ class SampleEmbedder:
             f"variants and fresh ones, and {len(decoyed.sequences) - len(sequences)} decoys"
         )
         embeddings = runs.embed(decoyed)
-        values = self._checked(embeddings.values)
+        repeats = [repeat for _, repeat in embeddings.repeats]
+        values = self._checked(np.vstack([embeddings.values, *repeats]))
         work.keep_binary(
             folder / _MATRIX,
             lambda stream: np.lib.format.write_array(stream, values, allow_pickle=False),
@@ -121,10 +124,19 @@ class SampleEmbedder:
             further=len(sequences) - published,
             further_sha256=None,
             repeated=embeddings.repeatability,
+            repeats=[number for number, _ in embeddings.repeats],
         )
         work.keep_result(folder / _ENTRY, entry.model_dump_json(indent=1) + "\n")
+        return self._finished(sequences, entry, values)
+
+    def _finished(
+        self, sequences: Sequence[str], entry: EmbeddedTask, values: "npt.NDArray[np.float32]"
+    ) -> "npt.NDArray[np.float32]":
+        """Note a part and its repeats, which follow in `values`; return those of the sequences."""
         self.parts.append(entry)
-        return values
+        repeated = [sequences[number] for number in entry.repeats]
+        self.repeats += zip(repeated, values[len(sequences) :], strict=True)
+        return values[: len(sequences)]
 
     def _checked(self, values: "np.ndarray") -> "npt.NDArray[np.float32]":
         import numpy as np

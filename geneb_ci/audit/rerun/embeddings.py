@@ -40,6 +40,7 @@ from geneb_ci.audit.compare.embeddings import (
     drawn_task,
     effect_of,
     influences,
+    own_noise,
     read_task,
     rerun_file,
     room_of,
@@ -70,7 +71,7 @@ from geneb_ci.audit.rerun.receipt_variants import (
 )
 from geneb_ci.audit.sampling.embedding_draw import receipt_of, refit_tasks, task_shares
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
-from geneb_ci.common.errors import ExtractorRefused
+from geneb_ci.common.errors import ExtractorRefused, ResultRefused
 from geneb_ci.receipt.cells import limits_of, recompute
 from geneb_ci.receipt.column_rule import EmbeddingComparison, judge, judge_again
 from geneb_ci.receipt.direction import Stratum, direction_test
@@ -180,6 +181,8 @@ class _EmbeddingRun:
                 for task, rerun in zip(drawn, reruns, strict=True)
             ]
             again = self._again(drawn, reruns, judged)
+            if noise := own_noise(drawn, reruns, judged, again, self.embedder.repeats):
+                raise ResultRefused(f"the receipt is weak: {noise}", "draw tasks: --sample tasks")
             stage = "scoring"
             test = self._embedded(varied.test, embedding_by_sequence)
             training = self._embedded(varied.training, embedding_by_sequence)

@@ -110,6 +110,9 @@ class EmbeddedTask(StrictModel):
     """Digest of their embeddings; None if there are none, or if the matrix contains them."""
     repeated: Repeatability | None
     """How much embeddings of one sequence in other batches differ; None without decoys."""
+    repeats: list[Count] = Field(default=[])
+    """Numbers of the sequences whose embeddings in other batches follow those of all in the matrix;
+    an audit of tasks keeps none."""
 
 
 class Work:
