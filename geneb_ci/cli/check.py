@@ -368,8 +368,8 @@ def _list_families(rules: "Sequence[AnyRule]") -> None:
     for line in Table(columns, cells, frozenset(columns[1:])).text_lines():
         click.echo(line)
     hint = (
-        f"{plural(len(rules), 'rule')}: `geneb-ci explain FAMILY` lists the rules of a family, "
-        "`geneb-ci rules --all` all of them"
+        f"{plural(len(rules), 'rule')}: `geneb-ci explain FAMILY` lists those of a family, "
+        "--all every one"
     )
     click.echo(f"\n{hint}")
 
