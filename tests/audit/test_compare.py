@@ -187,8 +187,8 @@ def test_nothing_agrees_by_being_absent(audits: Audits, found: Rescored) -> None
     )
     loud = found.noise.model_copy(update={"stress": 80.0})
     assert refused(made, found.model_copy(update={"noise": loud}), audits, TASKS) == (
-        "the rescoring has noise of 1.4 units and 80 times that, "
-        "expected 1.4 units and 8 times that"
+        "the rescoring has noise of 1.4 units, stressed 80 times; "
+        "expected 1.4 units, stressed 8 times"
     )
 
 

@@ -141,7 +141,7 @@ def is_counted(findings: tuple[Finding, ...]) -> None:
     assert found[-1].message == (
         "23,001 more findings of wrong-type are not listed; this is the first of them"
     )
-    assert (found[-1].pointer, found[-1].found) == ("/results/full/k000999", "24000 findings")
+    assert (found[-1].pointer, found[-1].found) == ("/results/full/k000999", "24,000 findings")
 
 
 @pytest.mark.parametrize("name", LARGE)

@@ -298,7 +298,8 @@ def decide(
     unless they are disputed. `aborted` are the ids of the last runs of its method, if too many in a
     row were aborted. `scorer` is the digest of the scorer that its run names, or "": a row that was
     not rescored by the current scorer is stale, whether audited or not. Other statements of the
-    submission are ignored.
+    submission are ignored. The first evidence that fits decides: disputed, stale, reproduced,
+    audited, checked; so a dispute outranks any other evidence.
 
     An audit by receipt that differs disputes the row. One that agrees is returned as `recomputed`;
     it verifies the row if the scores on the board are among its cells and training sequences were
