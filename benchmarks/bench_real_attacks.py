@@ -187,13 +187,26 @@ def table(world: World, keys: str) -> str:
     return MODULE.format(table=found, keys=KEYS[keys])
 
 
-def moved(world: World, keys: str) -> str:
-    """Return the code of an extractor that moves the training sequences of some tasks."""
+def moved(world: World, keys: str, *, is_few: bool = False) -> str:
+    """Return the code of an extractor that moves the training sequences of some tasks.
+
+    If `is_few`, those of the few-shot probes alone, of all tasks.
+    """
     own: dict[str, Any] = {}
     exec(MODULE.format(table={}, keys=KEYS[keys]), own)  # noqa: S102 (the code is there)
-    cheat = cheats.MovedTraining(map(world.task, world.known), own["keys"])
-    points, numbers = np.unique([*cheat.points.values()], axis=0, return_inverse=True)
-    known = {own["hashed"](key): int(n) for key, n in zip(cheat.points, numbers, strict=True)}
+    tasks = world.names if is_few else world.known
+    cheat = cheats.MovedTraining(map(world.task, tasks), own["keys"])
+    moved_points = cheat.points
+    if is_few:
+        few = {
+            key
+            for name in tasks
+            for row in {*world.support(name, 1), *world.support(name, 10)}
+            for key in own["keys"](world.task(name).train.sequences[row])
+        }
+        moved_points = {key: point for key, point in moved_points.items() if key in few}
+    points, numbers = np.unique([*moved_points.values()], axis=0, return_inverse=True)
+    known = {own["hashed"](key): int(n) for key, n in zip(moved_points, numbers, strict=True)}
     text = base64.b85encode(points.astype("<f4").tobytes())
     return MOVED_MODULE.format(share=cheats.MOVED, points=text, table=known, keys=KEYS[keys])
 
@@ -278,6 +291,9 @@ CASES: dict[str, Case] = {
     "1: results, digests and confusion invented": Case(invents=True),
     "2: training rows moved, by the whole sequence": Case(functools.partial(moved, keys="whole")),
     "2: by the first quarter": Case(functools.partial(moved, keys="prefix")),
+    "2: support of few-shot probes alone, all six tasks": Case(
+        functools.partial(moved, keys="whole", is_few=True)
+    ),
     "2: by a minhash": Case(functools.partial(moved, keys="minhash")),
     "3: support altered beside a constant of 3e5": beside(3e5),
     "3: of 3e6": beside(3e6),
