@@ -142,7 +142,7 @@ rehearse-proof: $(READY)  ## that the rehearsal is red where a job would fail: m
 bench-harness: $(READY)  ## speed of the reference harness beside the stock loop, as a table
 	$(BIN)/python benchmarks/bench_harness.py
 
-bench-gpu: $(READY)  ## embedding, TF32 and fits on the GPU, as tables; small on the CPU where there is none
+bench-gpu: $(READY)  ## embedding and TF32 on the GPU, as tables, in eight minutes; small on the CPU where there is none
 	$(BIN)/python -m benchmarks.bench_device
 
 bench-forgery: $(READY)  ## how many forged scores each family of rules detects

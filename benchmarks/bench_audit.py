@@ -16,7 +16,7 @@ from geneb_ci.audit.sampling.beacon import verify_round
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import SECOND
 from tests.paths import ROOT
-from tools.demo_audit import COMMITTED_AT, HONEST, HONEST_K, Place
+from tools.demo_audit import COMMITTED_AT, HONEST, HONEST_K, MiniRepository
 
 RUNS = 3
 PAGE = ROOT / "docs/maintainer/audits.md"
@@ -33,7 +33,7 @@ def seconds(action: Callable[[], object], runs: int) -> float:
     return statistics.median(times)
 
 
-def table(place: Place, runs: int) -> list[str]:
+def table(place: MiniRepository, runs: int) -> list[str]:
     """Time each step of an audit of five tasks with 4-mers."""
     place.harness(HONEST, HONEST_K)
 
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=RUNS)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="geneb-ci-bench-") as folder:
-        place = Place(Path(folder))
+        place = MiniRepository(Path(folder))
         place.environment |= {"TMPDIR": folder}
         lines = table(place, options.runs)
     text = "\n".join(lines) + (

@@ -4,26 +4,31 @@
     python -m benchmarks.bench_device --device cuda --write  # docs/contributor/cluster.md
 
 Embedding: models of five kinds with random weights; the first line of each is upstream's loop. A
-pass takes 2 operations a weight and token, attention aside; the share is that of `--peak`, in 10^12
-operations a second. Each way embeds everything once before it is timed. Busy is the time during
-which a kernel or a copy runs on a GPU, as torch's profiler has it; on a CPU processor time over
-that of all threads. Without a GPU, models and sequences are small: that tries the command.
+pass takes 2 operations a weight and token, attention aside; the share is that of the peak of the
+model's dtype by the data sheet of the GPU, or of `--peak`, in 10^12 operations a second. Each way
+embeds some sequences before it is timed, then as many as its seconds allow, then some of them under
+torch's profiler: busy is the time during which a kernel or a copy runs; on a CPU it is processor
+time over that of all threads. A size of call that is not filled in these seconds is left out. The
+whole takes at most `--minutes`, eight by default. Without a GPU, models and sequences are small:
+that tries the command.
 
-Fits: each way fits the stock probe on the same problems. A process of its own for each, as the
-probe has one, with one thread; several on the device each take a share of the problems, at the same
-time.
+Fits, with `--fits`, which takes longer: each way fits the stock probe on the same problems. A
+process of its own for each, as the probe has one, with one thread; several on the device each take
+a share of the problems, at the same time.
 """
 
 import argparse
 import itertools
 import multiprocessing
+import operator
 import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -33,8 +38,10 @@ from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 from benchmarks import hyena_like
 from benchmarks.bench_embedding import LENGTHS
 from reference_harness import benchmark, embed, environment
+from reference_harness.batching import EXACT_ROWS
 from reference_harness.data import MiniSource
 from reference_harness.embed import Batching
+from reference_harness.exact import with_limits
 from reference_harness.loading import LoadedExtractor, load
 from reference_harness.memory import MemoryLimit, peak_memory, room_of
 from tests.harness.extractors.models import tokenizer
@@ -45,8 +52,24 @@ SIZES = ((6_478, 768), (32_378, 768), (32_378, 2_560))
 CLASSES = (2, 5)
 TEST = 2_000
 PROCESSES = (1, 2, 4)
-SEQUENCES, TRIED = 8_192, 24
-"""Sequences that a GPU embeds, and a CPU that tries the command."""
+SEQUENCES, TRIED = 1 << 17, 24
+"""Sequences that a GPU embeds at most, two of the largest calls; and a CPU, to try the command."""
+WARM = 2_048
+"""Sequences that are embedded before a way is timed, and say how many its seconds allow."""
+PROFILED_BATCHES = 200
+"""Batches under the profiler, which lists about 200 kernels of each."""
+SECONDS = 8.0
+"""Time of a way, once warm; less where the minutes run out."""
+MINUTES, TF32_SECONDS = 8.0, 30.0
+"""Of the whole, and of it what is kept for TF32 on and off."""
+PEAKS: dict[str, dict[str, float]] = {
+    "H100 PCIe": {"bfloat16": 756, "float32": 51},
+    "H100": {"bfloat16": 989, "float32": 67},
+    "H200": {"bfloat16": 989, "float32": 67},
+    "A100": {"bfloat16": 312, "float32": 19.5},
+    "L40S": {"bfloat16": 362, "float32": 91.6},
+}
+"""By a part of a GPU's name: 10^12 operations a second, dense, without TF32, by its data sheet."""
 BEGIN, END = "<!-- device -->\n", "<!-- /device -->"
 PAGE = ROOT / "docs/contributor/cluster.md"
 
@@ -147,41 +170,75 @@ KINDS = (
     Kind("HyenaDNA-like, 6.5M, float32, 1,000 letters", 256, 8, "float32", (1000,), is_hyena=True),
     Kind("decoder, 1.1B, bfloat16, 512 tokens", 2048, 16, "bfloat16", (512,), is_decoder=True),
 )
-CALLS = (2048, 16_384, 65_536)
+CALLS, TRIED_CALLS = (2048, 16_384, 65_536), (6, 12, 24)
 """Sequences of a call of a built-in extractor: within one call batches overlap."""
 
 
-class Load:
-    """How busy a device is and the most memory that it gave out, while this context is open."""
+@contextmanager
+def kernels_as_before() -> Iterator[None]:
+    """Restore the settings of torch that exact batching changes, for what is measured next."""
+    flags = {name: operator.attrgetter(name)(torch.backends) for name in environment.FLAGS}
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(deterministic)
+        for name, value in flags.items():
+            owner, _, flag = name.rpartition(".")
+            setattr(operator.attrgetter(owner)(torch.backends), flag, value)
 
-    def __init__(self, device: str) -> None:
-        self.device = device
-        self.busy = float("nan")
-        self.peak = 0
-        self._profile: Any = None
 
-    def __enter__(self) -> Self:
-        if self.device.startswith("cuda"):
-            torch.cuda.reset_peak_memory_stats(self.device)
-            cuda = torch.profiler.ProfilerActivity.CUDA
-            self._profile = torch.profiler.profile(activities=[cuda])
-            self._profile.__enter__()
-        self._cpu, self._wall = time.process_time(), time.perf_counter()
-        return self
+class Measured(NamedTuple):
+    """What a way to embed showed."""
 
-    def __exit__(self, *error: object) -> None:
-        wall, cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
-        self.seconds = wall
-        if not self.device.startswith("cuda"):
-            self.busy = cpu / (wall * torch.get_num_threads())
-            self.peak = peak_memory(self.device)
-            return
-        self._profile.__exit__(*error)
-        spans = sorted(
-            (event.time_range.start, event.time_range.end) for event in self._profile.events()
-        )
-        self.busy = covered(spans) / 1e6 / wall
-        self.peak = torch.cuda.max_memory_allocated(self.device)
+    embedded: int
+    """Sequences that were timed."""
+    letters: int
+    seconds: float
+    busy: float
+    memory: int
+    """Most bytes of the device."""
+
+    @property
+    def rate(self) -> float:
+        """Number of sequences a second."""
+        return self.embedded / self.seconds
+
+
+def measured_way(
+    loaded: LoadedExtractor,
+    batching: Batching,
+    sequences: Sequence[str],
+    device: str,
+    seconds: float,
+) -> Measured:
+    """Embed some to warm up, then as many as the seconds allow, then some under the profiler."""
+    limit = MemoryLimit(room_of(device))
+
+    def took(count: int) -> float:
+        began = time.perf_counter()
+        embed.embed_sequences(loaded, batching, sequences[:count], limit)
+        return time.perf_counter() - began
+
+    on_gpu = device.startswith("cuda")
+    count = min(64, len(sequences))
+    took(count)  # starts threads and kernels, and measures the token budget
+    for most in (WARM, len(sequences)):
+        count = min(most, len(sequences), max(count, int(count * seconds / took(count))))
+    if on_gpu:
+        torch.cuda.reset_peak_memory_stats(device)
+    began = time.process_time()
+    seconds = took(count)
+    busy = (time.process_time() - began) / (seconds * torch.get_num_threads())
+    peak = torch.cuda.max_memory_allocated(device) if on_gpu else peak_memory(device)
+    if on_gpu:
+        rows = {"file": batching.rows, "exact": EXACT_ROWS}.get(batching.mode, count)
+        cuda = torch.profiler.ProfilerActivity.CUDA
+        with torch.profiler.profile(activities=[cuda]) as profile:
+            wall = took(min(count, PROFILED_BATCHES * rows))
+        spans = sorted((one.time_range.start, one.time_range.end) for one in profile.events())
+        busy = covered(spans) / 1e6 / wall
+    return Measured(count, sum(map(len, sequences[:count])), seconds, busy, peak)
 
 
 def covered(spans: Sequence[tuple[float, float]]) -> float:
@@ -194,47 +251,87 @@ def covered(spans: Sequence[tuple[float, float]]) -> float:
 
 
 def embedding_table(
-    device: str, kinds: Sequence[Kind], count: int, peak: float | None
+    device: str, kinds: Sequence[Kind], count: int, peak: float | None, until: float
 ) -> Iterator[str]:
-    """Measure each way to embed with each kind of model, and yield the lines."""
+    """Measure each way to embed with each kind of model, and yield the lines.
+
+    At `until`, a time of `time.monotonic`, it is finished: each way has its share of what is left.
+    """
     sizes = embed.CALL_SEQUENCES, embed.CALL_SEQUENCES_MAX
+    sizes_of_calls = CALLS if device.startswith("cuda") else TRIED_CALLS
+    left = sum(len(ways(kind, sizes_of_calls)) for kind in kinds)
     yield "| model, batches | sequences a second | over the first | busy | share of peak | memory |"
     yield "|---|---:|---:|---:|---:|---:|"
+    tokenised = []
     for kind in kinds:
-        first = 0.0
+        first, before = 0.0, Measured(count, 0, 1.0, 0.0, 0)
         rng = np.random.RandomState(0)
         lengths = rng.choice(kind.lengths, count)
-        sequences = ["".join(rng.choice(list("ACGT"), length)) for length in lengths]
+        sequences = random_sequences(rng, lengths)
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            for way, batching, calls in ways(kind):
-                loaded = kind.loaded(folder, device, batching.mode)
-                limit = MemoryLimit(room_of(device))
-                embed.CALL_SEQUENCES = embed.CALL_SEQUENCES_MAX = calls
-                embed.embed_sequences(loaded, batching, sequences, limit)
-                with Load(device) as load_of:
-                    embed.embed_sequences(loaded, batching, sequences, limit)
-                first = first or load_of.seconds
+            for way, batching, calls in ways(kind, sizes_of_calls):
+                # Warming up, the profiler and loading take about as long as what is timed.
+                seconds = min(SECONDS, max(0.2, (until - time.monotonic()) / left / 2))
+                left -= 1
+                if (
+                    batching.mode == "budget"
+                    and before.embedded < calls // 2
+                    and calls > sizes_of_calls[0]
+                ):
+                    yield f"| {kind.what}: {way} | not filled in {seconds:.0f} s | | | | |"
+                    continue
+                with kernels_as_before():
+                    if batching.mode == "exact":
+                        environment.set_exact()
+                    loaded = kind.loaded(folder, device, batching.mode)
+                    given = with_limits(loaded, batching, device)
+                    encode_in_processes = getattr(loaded.extractor, "encode_in_processes", None)
+                    if device != "cpu" and encode_in_processes is not None:
+                        encode_in_processes(now=True)
+                    embed.CALL_SEQUENCES = embed.CALL_SEQUENCES_MAX = calls
+                    before = found = measured_way(loaded, given, sequences, device, seconds)
+                first = first or found.rate
                 model: Any = loaded.extractor
                 weights = sum(one.numel() for one in model.model.parameters() if one.ndim > 1)
-                used = 2 * weights * int(lengths.sum()) / load_of.seconds / 1e12
-                share = f"{used / peak:.0%}" if peak else f"{used:.3g} TFLOPS"
+                used = 2 * weights * found.letters / found.seconds / 1e12
+                most = peak or peak_of(device, kind.dtype)
+                share = f"{used / most:.0%}" if most else f"{used:.3g} TFLOPS"
                 yield (
-                    f"| {kind.what}: {way} | {count / load_of.seconds:,.0f} "
-                    f"| {first / load_of.seconds:.1f} | {load_of.busy:.0%} | {share} "
-                    f"| {load_of.peak / 1e9:.2f} GB |"
+                    f"| {kind.what}: {way} | {found.rate:,.0f} | {found.rate / first:.1f} "
+                    f"| {found.busy:.0%} | {share} | {found.memory / 1e9:.2f} GB |"
                 )
+                if found.rate == first and hasattr(model, "encoder"):
+                    began = time.perf_counter()
+                    model.encoder.encode(sequences[:WARM])
+                    rate = len(sequences[:WARM]) / (time.perf_counter() - began)
+                    tokenised.append(f"{kind.what}: {rate:,.0f}")
                 del loaded, model
     embed.CALL_SEQUENCES, embed.CALL_SEQUENCES_MAX = sizes
     yield ""
+    yield f"Sequences a second of the tokenizer alone: {'; '.join(tokenised)}."
+    yield ""
 
 
-def ways(kind: Kind) -> list[tuple[str, Batching, int]]:
+def random_sequences(rng: np.random.RandomState, lengths: np.ndarray) -> list[str]:
+    """Return sequences of random letters with these lengths."""
+    letters = np.frombuffer(b"ACGT", dtype=np.uint8)[rng.randint(0, 4, int(lengths.sum()))]
+    text, ends = letters.tobytes().decode(), np.cumsum(lengths).tolist()
+    return [text[start:end] for start, end in itertools.pairwise([0, *ends])]
+
+
+def peak_of(device: str, dtype: str) -> float | None:
+    """Return the peak of a GPU by its data sheet; None for one that is not listed."""
+    name = environment.hardware(device)
+    return next((peaks[dtype] for part, peaks in PEAKS.items() if part in name), None)
+
+
+def ways(kind: Kind, sizes: Sequence[int]) -> list[tuple[str, Batching, int]]:
     """Return how a kind of model is embedded: what, batches, sequences of a call."""
-    settings = [("batches of 8 in file order", Batching("file"), CALLS[0])]
-    calls = CALLS[:1] if kind.is_hyena else CALLS
+    settings = [("batches of 8 in file order", Batching("file"), sizes[0])]
+    calls = sizes[:1] if kind.is_hyena else sizes
     settings += [(f"token budget, calls of {n:,}", Batching("budget"), n) for n in calls]
-    return [*settings, ("exact", Batching("exact"), CALLS[0])]
+    return [*settings, ("exact", Batching("exact"), sizes[0])]
 
 
 def tf32_lines(device: str, kind: Kind, rows: int | None) -> Iterator[str]:
@@ -284,12 +381,15 @@ def main() -> None:
     """Measure, print, and with --write keep the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", help="torch device; default: cuda if there is one, else cpu")
-    parser.add_argument("--peak", type=float, help="10^12 operations a second, dense, bfloat16")
+    parser.add_argument("--peak", type=float, help="10^12 operations a second; default: as listed")
     parser.add_argument("--rows", type=int, help="at most so many rows, to try the command")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="of embedding, at most")
+    parser.add_argument("--fits", action="store_true", help="fit probes, too, which takes longer")
     parser.add_argument(
         "--write", action="store_true", help="put the table into docs/contributor/cluster.md"
     )
     options = parser.parse_args()
+    began = time.monotonic()
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     is_trial = device == "cpu"
     rows = options.rows or (TRIED if is_trial else None)
@@ -298,14 +398,17 @@ def main() -> None:
         for (count, dim), classes in itertools.product(SIZES, CLASSES)
     ]
     kinds = [kind.small() if is_trial else kind for kind in KINDS]
-    text = "\n".join(
-        [
-            *embedding_table(device, kinds, min(SEQUENCES, rows or SEQUENCES), options.peak),
-            *tf32_lines(device, kinds[0], rows),
-            *fits_table(device, sizes),
-        ]
-    )
-    text += f"\n\n{environment.hardware(device)}, {os.cpu_count()} cores, one thread a process.\n"
+    count = min(SEQUENCES, rows or SEQUENCES)
+    until = began + 60 * options.minutes - TF32_SECONDS
+    lines = [
+        *embedding_table(device, kinds, count, options.peak, until),
+        *tf32_lines(device, kinds[0], rows),
+    ]
+    took = time.monotonic() - began
+    lines += fits_table(device, sizes) if options.fits else []
+    text = "\n".join(lines)
+    text += f"\n\n{environment.hardware(device)}, {os.cpu_count()} cores, one thread a process; "
+    text += f"embedding and TF32 took {took / 60:.1f} minutes.\n"
     if is_trial:
         text += "A trial without a GPU: the figures say nothing.\n"
     print(text)

@@ -4,14 +4,15 @@ alarm."""
 import functools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from transformers import BertConfig, BertModel
 
 from benchmarks.bench_embedding_power import Kept, Table, ruled
-from geneb_ci.receipt.column_rule import judge, tolerances
+from geneb_ci.receipt.column_rule import distance, is_own_noise, judge, tolerances
 from geneb_ci.receipt.direction import Stratum, direction_test
 from geneb_ci.receipt.embeddings import (
     EFFECT,
@@ -21,7 +22,7 @@ from geneb_ci.receipt.embeddings import (
     allowed_rescued,
 )
 from geneb_ci.receipt.influence import EmbeddingInfluence, part_statistic
-from geneb_ci.receipt.rounding import rounding
+from geneb_ci.receipt.rounding import Wide, rounding
 from reference_harness import mini
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.receipt.rounding import rounded
@@ -119,6 +120,18 @@ def compared(width: int, count: int, batching: str, kept: Kept) -> Compared:
     return Compared(len(again), failed, float(found.deviation.max()), int(found.mismatch.max()))
 
 
+Kind = Literal["float32", "bfloat16", "nondeterministic"]
+KINDS: dict[Kind, str] = {
+    "float32": "float32",
+    "bfloat16": "bfloat16 in a model that declares float32",
+    "nondeterministic": "nondeterministic, by 1e-8 to 1e-2",
+}
+"""Kind of embeddings to its words. Those of a model that declares bfloat16 are weak before any is
+drawn."""
+REPEATED = 5
+"""Embeddings of a task that are repeated twice, in other batches: 65 of an audit."""
+
+
 class NoisyAudit(NamedTuple):
     """Result of an audit whose embeddings deviate as those of other hardware do."""
 
@@ -128,81 +141,123 @@ class NoisyAudit(NamedTuple):
     """The largest, in tolerances."""
     mismatch: int
     effect: float
+    apart: float
+    """How far repeats of a sequence lie apart, in tolerances."""
 
     @property
-    def differs(self) -> bool:
-        """Whether the audit differs, if what fails passes in float64."""
-        return (
-            self.failed > allowed_rescued(self.rows)
-            or self.mismatch > allowed_pooled(self.rows, WIDTH)
-            or abs(self.effect) > EFFECT
+    def verdict(self) -> str:
+        """What the audit says, if what fails passes in float64."""
+        is_same = self.failed <= allowed_rescued(self.rows) and self.mismatch <= allowed_pooled(
+            self.rows, WIDTH
         )
+        if not is_same and is_own_noise(self.deviation, self.apart):
+            return "weak"
+        return "agrees" if is_same and abs(self.effect) <= EFFECT else "differs"
 
 
-def noisy_audit(seed: int, tasks: int = 13, count: int = 40) -> NoisyAudit:
-    """Return an audit of made-up embeddings that deviate by up to 8e-7 of their root mean square.
+def bfloat16(values: Wide) -> Wide:
+    """Return the nearest values of bfloat16."""
+    return torch.from_numpy(values).to(torch.bfloat16).to(torch.float64).numpy()
 
-    Columns vary by 0.08 to 1 of their size. Three of a task are another: one of mean 3,001 and
-    spread 0.065, which deviates by 1.8e-4; one that is 0 in nine embeddings of ten; one that is
-    constant."""
+
+class NoisyTask:
+    """Made-up embeddings of a task, which each run gives with its own noise.
+
+    Columns vary by 0.08 to 1 of their size. Three are another: one of mean 3,001 and spread 0.065,
+    which deviates by 1.8e-4; one that is 0 in nine embeddings of ten; one that is constant. In
+    float32 the others deviate by up to 8e-7 of their root mean square. A model in bfloat16 gives
+    values of bfloat16 alone, of which a share is the next one in another run. A nondeterministic
+    one has a noise of one size.
+    """
+
+    def __init__(self, draw: np.random.Generator, kind: Kind, noise: float, count: int) -> None:
+        self.draw, self.kind, self.noise, self.count = draw, kind, noise, count
+        share, self.centre = draw.uniform(0.08, 1.0), draw.normal(size=WIDTH)
+        self.spread = share * draw.lognormal(0, 0.3, WIDTH)
+        self.rows = self.centre + self.spread * draw.normal(size=(count, WIDTH))
+        self.size = np.sqrt((self.rows * self.rows).mean())
+        self.massive = 3001 + 0.065 * draw.normal(size=count)
+        self.fires = np.where(draw.random(count) < 0.1, draw.random(count) * self.size, 0)
+
+    def run(self, part: float) -> npt.NDArray[np.float32]:
+        """Return the embeddings of one run, with a part of the deviation of float32."""
+        deviation = np.clip(2e-7 * self.draw.normal(size=self.rows.shape), -8e-7, 8e-7)
+        of_massive = 0.9e-4 * self.draw.uniform(-1, 1, self.count)
+        if self.kind == "nondeterministic":
+            part, deviation = 1.0, self.noise * self.draw.normal(size=self.rows.shape)
+            of_massive = 3001 * self.noise * self.draw.normal(size=self.count)
+        values: Wide = self.rows + self.size * part * deviation
+        values[:, 0] = self.massive + of_massive
+        fired = self.fires + 1e-7 * self.size * self.draw.normal(size=self.count)
+        values[:, 1] = np.where(self.fires > 0, fired, 0)
+        values[:, 2] = 1
+        if self.kind == "bfloat16":
+            is_next = self.draw.random(values.shape) < self.noise
+            steps = self.draw.choice([-1, 1], values.shape) * is_next
+            values = bfloat16(bfloat16(values) * (1 + steps * 2.0**-8))
+        return values.astype(np.float32)
+
+    def influence(self, difference: Wide) -> EmbeddingInfluence:
+        """Return what differences do to the loss of a made-up probe."""
+        weights = self.draw.normal(size=WIDTH) / self.spread / WIDTH
+        labels = self.draw.random(self.count) < self.draw.uniform(0.1, 0.9)
+        residual = 1 / (1 + np.exp(-((self.rows - self.centre) @ weights))) - labels
+        return EmbeddingInfluence("test", residual * (difference @ weights))
+
+
+def noisy_audit(seed: int, tasks: int = 13, count: int = 40, kind: Kind = "float32") -> NoisyAudit:
+    """Return an audit of made-up embeddings that deviate from one another."""
     draw = np.random.default_rng(seed)
+    noise = draw.uniform(0.02, 0.6) if kind == "bfloat16" else 10 ** draw.uniform(-8, -2)
     failed = mismatch = 0
-    deviation, parts = 0.0, []
+    deviation, apart, parts = 0.0, 0.0, []
     for _ in range(tasks):
-        share, centre = draw.uniform(0.08, 1.0), draw.normal(size=WIDTH)
-        spread = share * draw.lognormal(0, 0.3, WIDTH)
-        rows = centre + spread * draw.normal(size=(count, WIDTH))
-        size = np.sqrt((rows * rows).mean())
-        written, again = (
-            rows + size * part * np.clip(2e-7 * draw.normal(size=rows.shape), -8e-7, 8e-7)
-            for part in (1.0, 0.5)
-        )
-        massive = 3001 + 0.065 * draw.normal(size=count)
-        fires = np.where(draw.random(count) < 0.1, draw.random(count) * size, 0)
-        for values in (written, again):
-            values[:, 0] = massive + 0.9e-4 * draw.uniform(-1, 1, count)
-            values[:, 1] = np.where(fires > 0, fires + 1e-7 * size * draw.normal(size=count), 0)
-            values[:, 2] = 1
-        receipt, rerun = rounded([written.astype(np.float32)]), again.astype(np.float32)
-        limits = tolerances(rerun, receipt.scale_log2)
-        compared_rows = judge(receipt.values, rerun, limits, receipt.scale_log2)
+        task = NoisyTask(draw, kind, noise, count)
+        receipt, rerun = rounded([task.run(1.0)]), task.run(0.5)
+        scale = receipt.scale_log2
+        limits = tolerances(rerun, scale)
+        compared_rows = judge(receipt.values, rerun, limits, scale)
         bad = compared_rows.failed(WIDTH)
         failed += int(bad.sum())
         mismatch += int(compared_rows.mismatch[~bad].sum())
         deviation = max(deviation, float(compared_rows.deviation.max()))
-        difference = receipt.values.astype(np.float64) - rounding(rerun, receipt.scale_log2)
-        weights = draw.normal(size=WIDTH) / spread / WIDTH
-        labels = draw.random(count) < draw.uniform(0.1, 0.9)
-        residual = 1 / (1 + np.exp(-((rows - centre) @ weights))) - labels
-        parts.append(EmbeddingInfluence("test", residual * (difference @ weights)))
+        parts.append(task.influence(receipt.values.astype(np.float64) - rounding(rerun, scale)))
+        for repeat in (task.run(0.5), task.run(0.5)):
+            pairs = zip(rerun[:REPEATED], repeat, limits, strict=False)
+            apart = max(apart, *(distance(*pair, scale) for pair in pairs))
     effect = part_statistic(parts).statistic
-    return NoisyAudit(tasks * count, failed, deviation, mismatch, effect)
+    return NoisyAudit(tasks * count, failed, deviation, mismatch, effect, apart)
 
 
 def audits_of_noise(audits: int, kept: Kept) -> Table:
-    """Count the audits that differ of honest embeddings, as `noisy_audit` makes them."""
-
-    def line() -> str:
-        results = [noisy_audit(seed) for seed in range(audits)]
-        coordinates = WIDTH * results[0].rows
-        rates = [result.mismatch / coordinates for result in results]
-        return (
-            f"| {audits:,} | {sum(result.rows for result in results):,} "
-            f"| {sum(result.differs for result in results)} "
-            f"| {sum(result.failed for result in results)} "
-            f"| {max(result.deviation for result in results):.2f} "
-            f"| {np.mean(rates):.2%}, {max(rates):.2%} "
-            f"| {max(abs(result.effect) for result in results):.1f} |"
-        )
-
+    """Count the verdicts on honest embeddings, as `noisy_audit` makes them."""
     return [
         (
-            "| audits | embeddings | differ | embeddings failed | deviation | round otherwise | "
-            "effect |"
+            "| embeddings | audits | agree | weak | differ | embeddings failed | deviation | "
+            "round otherwise | effect |"
         ),
-        ruled(7),
-        kept.line(f"noise {audits}", line),
+        ruled(9),
+        *(
+            kept.line(f"noise {kind} {audits}", functools.partial(line_of_noise, kind, audits))
+            for kind in KINDS
+        ),
     ]
+
+
+def line_of_noise(kind: Kind, audits: int) -> str:
+    """Return the line of so many audits of one kind."""
+    results = [noisy_audit(seed, kind=kind) for seed in range(audits)]
+    verdicts = [result.verdict for result in results]
+    counted = [f"{verdicts.count(one):,}" for one in ("agrees", "weak", "differs")]
+    coordinates = WIDTH * results[0].rows
+    rates = [result.mismatch / coordinates for result in results]
+    return (
+        f"| {KINDS[kind]} | {audits:,} | {' | '.join(counted)} "
+        f"| {sum(result.failed for result in results):,} "
+        f"| {max(result.deviation for result in results):.2g} "
+        f"| {np.mean(rates):.2%}, {max(rates):.2%} "
+        f"| {max(abs(result.effect) for result in results):.1f} |"
+    )
 
 
 def false_alarms(audits: int, kept: Kept) -> Table:

@@ -24,7 +24,7 @@ from typing import Any
 from tests.audit.file_place import GO
 from tests.audit.test_by_entry import FORMAT_1_0, table
 from tests.harness.extractors.families import FAMILIES
-from tools.demo_audit import Place
+from tools.demo_audit import MiniRepository
 
 NEEDS_PACKAGE = ("Enformer",)
 """Their class is that of a package, of which a test has an imitation."""
@@ -54,7 +54,7 @@ def started_by(pid: int) -> set[int]:
     return found
 
 
-class OwnPlace(Place):
+class OwnPlace(MiniRepository):
     """A repository of one family, whose commands end in time or are killed."""
 
     def run(

@@ -7,9 +7,10 @@ Within the tolerances: tasks of two classes of GENEB-mini and of the real ones a
 """
 
 import argparse
+import functools
 import itertools
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,9 +28,21 @@ from reference_harness.tasks import TaskData
 from tests.adversary import receipt_forger as forger
 from tests.adversary.forger import TASKS
 from tests.adversary.models import NetworkExtractor, random_convolution
+from tests.adversary.test_receipt_embeddings import (
+    ATTACKS,
+    Attack,
+    moved_support,
+    with_constant,
+    with_offset,
+)
+from tests.adversary.test_receipt_embeddings import TASKS as LEVER_TASKS
+from tests.adversary.test_receipt_embeddings import (
+    receipts as receipts_of,
+)
 from tests.paths import REAL_TASKS, ROOT
 from tests.receipt.audited import MINI as MINI_BENCHMARK
 from tests.receipt.audited import Scored, audit, scored
+from tests.receipt.test_attacks import honest as convolution
 
 PAGE = ROOT / "docs/research/adversary.md"
 BEGIN, END = "<!-- bench receipt forger -->\n", "<!-- /bench receipt forger -->"
@@ -145,6 +158,55 @@ def within_table() -> Iterator[str]:
             yield f"| {name}, {place.name} | {len(rows)} | {columns} |"
 
 
+SIZES = (2.0, 0.2, 0.02, 2e-3, 2e-4)
+"""How far embeddings are moved, as a feature."""
+
+
+def levers() -> Iterator[tuple[str, Sequence[Attack]]]:
+    """Yield each lever that widens what passes, with the attacks that try it at every size."""
+    off = Attack(convolution, lambda _, rows: rows, lambda _: None, "")
+    for name, rerun, excuse in (
+        ("a constant column of 3e6", functools.partial(with_constant, size=3e6, columns=1), False),
+        ("an offset along 16 columns", with_offset, False),
+        ("float64 reruns that give the receipt", convolution, True),
+    ):
+        moved = [functools.partial(moved_support, size=size) for size in SIZES]
+        yield (
+            f"support embeddings moved, {name}",
+            [off._replace(rerun=rerun, receipt=one, excuse=excuse) for one in moved],
+        )
+    yield "columns on borders of float16", [ATTACKS["columns on borders of float16"]]
+    yield (
+        "training embeddings rounded so that it pays",
+        [ATTACKS["training embeddings that pay, within the tolerance"]],
+    )
+
+
+def levers_table() -> Iterator[str]:
+    """Yield the table of levers: what each gains at its best size, and what of it is not found."""
+    yield f"| {', '.join(REGIMES)} | forger, defences off | forger, undetected |"
+    yield "|---|---:|---:|"
+    for name, attacks in levers():
+        best, missed = dict.fromkeys(REGIMES, 0.0), dict.fromkeys(REGIMES, 0.0)
+        reruns = {task: attacks[0].rerun(task) for task in LEVER_TASKS}
+        with tempfile.TemporaryDirectory() as folder:
+            honest = {
+                task: scored(Path(folder) / "honest", task, rows, SAMPLE)
+                for task, rows in reruns.items()
+            }
+            for number, attack in enumerate(attacks):
+                written, precise = receipts_of(Path(folder) / str(number), attack)
+                is_found = bool(audit(written, reruns, precise=precise).reasons)
+                for regime in REGIMES:
+                    gain = float(
+                        np.mean([written[t].mcc[regime] - honest[t].mcc[regime] for t in reruns])
+                    )
+                    best[regime] = max(best[regime], gain)
+                    missed[regime] = max(missed[regime], 0.0 if is_found else gain)
+        columns = [", ".join(f"{one[r]:+.4f}" for r in REGIMES) for one in (best, missed)]
+        yield f"| {name} | {' | '.join(columns)} |"
+
+
 def at_will_table() -> Iterator[str]:
     """Yield the table of embeddings altered at will, in the hope that none is drawn."""
     cells = [row.macro for row in published()]
@@ -196,7 +258,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="put the tables into the docs")
     options = parser.parse_args()
     lines = []
-    for line in itertools.chain(at_will_table(), [""], within_table()):
+    for line in itertools.chain(at_will_table(), [""], within_table(), [""], levers_table()):
         print(line, flush=True)
         lines.append(line)
     if options.write:

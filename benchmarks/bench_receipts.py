@@ -25,7 +25,7 @@ from tests.harness.extractors.models import save
 from tests.paths import IMPORTABLE, REAL_TASKS, ROOT
 from tests.publish.hub import Hub
 from tests.receipt.test_kernels import KERNELS, THREADS
-from tools.demo_audit import COMMITTED_AT, Place
+from tools.demo_audit import COMMITTED_AT, MiniRepository
 
 PAGE = ROOT / "docs/research/receipt-audits.md"
 GUE = "leannmlindsey_GUE_"
@@ -205,14 +205,16 @@ def transformer_part(folder: Path) -> str:
     return table
 
 
-def laid(folder: Path) -> Place:
+def laid(folder: Path) -> MiniRepository:
     """Lay out a repository beside an installation, in the place of one that was left half done."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    return Place(folder)
+    return MiniRepository(folder)
 
 
-def audited(name: str, tasks: str, place: Place, data: tuple[str, ...], *extractor: str) -> str:
+def audited(
+    name: str, tasks: str, place: MiniRepository, data: tuple[str, ...], *extractor: str
+) -> str:
     """Return the table of one audit, from `run --receipt` to the level."""
     ran = measured(
         *("reference_harness", "run", *data, *extractor, "--model-id", "row", "--quiet"),

@@ -14,8 +14,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from geneb_ci.audit.sampling.design import (
-    SHOWN_DRAWN,
-    SHOWN_FABRICATED,
+    TABLE_DRAWN,
+    TABLE_FABRICATED,
     Design,
     allocation,
     detection_probability,
@@ -75,12 +75,12 @@ class Cell(NamedTuple):
 def simulated(draws: int) -> list[Cell]:
     """Count how often a sample holds one of the first m tasks: any m tasks are as good."""
     place = {task: number for number, task in enumerate(TASKS)}
-    caught = dict.fromkeys(((k, m) for k in SHOWN_DRAWN for m in SHOWN_FABRICATED), 0)
+    caught = dict.fromkeys(((k, m) for k in TABLE_DRAWN for m in TABLE_FABRICATED), 0)
     for number in range(draws):
         order = [place[task] for task in ranked("draw", number)]
-        for k in SHOWN_DRAWN:
+        for k in TABLE_DRAWN:
             first = min(order[:k])
-            for m in SHOWN_FABRICATED:
+            for m in TABLE_FABRICATED:
                 caught[k, m] += first < m
     design = Design((len(TASKS),))
     return [
@@ -130,14 +130,14 @@ def pushed(forgers: int, pushes: int, drawn: int, fabricated: int) -> Iterator[P
 def detection_table(cells: list[Cell]) -> list[str]:
     """Write computed detection, and how far simulated draws are from it."""
     lines = [
-        f"| drawn | {' | '.join(f'm = {m}' for m in SHOWN_FABRICATED)} |",
-        f"|---:|{'---:|' * len(SHOWN_FABRICATED)}",
+        f"| drawn | {' | '.join(f'm = {m}' for m in TABLE_FABRICATED)} |",
+        f"|---:|{'---:|' * len(TABLE_FABRICATED)}",
     ]
-    for k in SHOWN_DRAWN:
+    for k in TABLE_DRAWN:
         row = [f"{c.computed:.3f}" for c in cells if c.drawn == k]
         lines.append(f"| {k} | {' | '.join(row)} |")
     design = Design((len(TASKS),))
-    sizes = [str(needed_sample_size(design, m, Fraction("0.95"))) for m in SHOWN_FABRICATED]
+    sizes = [str(needed_sample_size(design, m, Fraction("0.95"))) for m in TABLE_FABRICATED]
     worst = max(cell.errors for cell in cells)
     return [
         *lines,

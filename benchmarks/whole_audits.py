@@ -17,7 +17,7 @@ from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.probe import few_shot_indices
 from tests.receipt import attacks
 from tests.receipt.forged import Change, rewrite
-from tools.demo_audit import COMMITTED_AT, Place
+from tools.demo_audit import COMMITTED_AT, MiniRepository
 
 K = 4
 TASKS = tuple(task.id for task in benchmark.mini().tasks)
@@ -89,10 +89,10 @@ def whole_audits(kept: Kept, place: Callable[[], Path]) -> Table:
     ]
 
 
-def _honest(folder: Path) -> Place:
+def _honest(folder: Path) -> MiniRepository:
     """Lay out a repository, and run 4-mers with a receipt."""
     shutil.rmtree(folder, ignore_errors=True)
-    made = Place(folder)
+    made = MiniRepository(folder)
     policy = made.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")
     policy.write_text(text.replace("minimum_rows = 1500", f"minimum_rows = {DRAWN}"), "utf-8")
@@ -104,7 +104,7 @@ def _honest(folder: Path) -> Place:
     return made
 
 
-def _audited(place: Place, name: str, rows: str, changes: dict[str, Change]) -> str:
+def _audited(place: MiniRepository, name: str, rows: str, changes: dict[str, Change]) -> str:
     """Return the line of one attack, whose repository has no earlier audit."""
     file, receipt = place.root / "submissions/row.json", place.root / "row.receipt"
     audits, work = place.root / "leaderboard/audits", place.root / "work"

@@ -1,7 +1,7 @@
 """The Python interface: check, fix, build, and the other commands (docs/developer/python.md).
 
-The commands of the same names parse options, call these functions and print what they return. What
-a function needs is imported when it is called, since the start of a command is short. Paths are
+The commands of the same names parse options, call these functions and print what they return. A
+function imports the modules that it needs when it is called, so that commands start fast. Paths are
 relative to the current folder, whose repository and settings are used, as on the command line.
 """
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 PathLike = str | os.PathLike[str]
 Progress = Callable[[Iterable[Any], int], Iterator[Any]]
-"""Passes results on and may show progress; it is told how many there will be."""
+"""A function of results and their number, which yields the results and may show progress."""
 STDIN = "-"
 """Name of a submission that was given as bytes, in findings."""
 
@@ -55,7 +55,7 @@ def _unwatched(results: Iterable[Any], _: int) -> Iterator[Any]:
 
 @dataclass
 class CheckReport(Report):
-    """Findings of a check, in order, with what was not checked."""
+    """Findings of a check, in order, and the files that could not be checked."""
 
     @property
     def verdict(self) -> Verdict:
@@ -63,7 +63,10 @@ class CheckReport(Report):
         return verdict(self)
 
     def text(self, width: int = WIDTH, format_: str = "text") -> str:
-        """Return what `geneb-ci check --format FORMAT` prints. Raises UsageProblem."""
+        """Return what `geneb-ci check --format FORMAT` prints.
+
+        Raises UsageProblem for an unknown format.
+        """
         return render(format_, self, width=width)
 
     def to_json(self) -> str:
@@ -79,7 +82,7 @@ class CheckReport(Report):
 
 @contextlib.contextmanager
 def _notebook_report() -> Iterator[None]:
-    """Make the report of SubmissionsRefused one that a notebook shows."""
+    """Make the report of SubmissionsRefused a CheckReport, which a notebook shows as a table."""
     from geneb_ci.board.board import SubmissionsRefused  # 0.3 s
 
     try:
@@ -96,13 +99,14 @@ def next_step(
     space: str | None = None,
     now: dt.datetime | None = None,
 ) -> "NextStep":
-    """Return where things stand in the current folder, and the one command that comes next.
+    """Return the state of the work in the current folder, and the next command.
 
-    `role` is "contributor" or "maintainer"; None: whose work the folder has. Nothing is written, no
-    code of a submission is run, and no server is asked but those that are named: `repository` on
-    GitHub, by the token in GH_TOKEN, and `space` on the Hub. `now` is the time; None: that of the
-    clock. Raises UsageProblem for another role, or without a token; BadConfiguration where settings
-    or policy cannot be used; and another GenebError where a server does not answer.
+    `role` is "contributor" or "maintainer"; None means the role whose work the folder contains.
+    Nothing is written, no code of a submission is run, and only the named servers are asked:
+    `repository` on GitHub, with the token in GH_TOKEN, and `space` on the Hub. `now` is the time;
+    None means the present. Raises UsageProblem for another role, or without a token;
+    BadConfiguration where settings or policy cannot be used; and another GenebError where a server
+    does not answer.
     """
     from geneb_ci.common.finding import exact_name
     from geneb_ci.situation.step import step_in
@@ -110,9 +114,9 @@ def next_step(
 
     chosen_role = None
     if role is not None:
-        roles = [str(value) for value in Role]
+        role_names = [str(value) for value in Role]
         fix = "pass contributor or maintainer"
-        chosen_role = Role(exact_name(role, roles, "role", fix))
+        chosen_role = Role(exact_name(role, role_names, "role", fix))
     return step_in(Path.cwd(), chosen_role, repository, space, now or dt.datetime.now(dt.UTC))
 
 
@@ -129,13 +133,14 @@ def check(
     cache: bool = True,
     progress: Progress = _unwatched,
 ) -> CheckReport:
-    """Check submissions: files, folders, or the bytes of one; without any, those of the repository.
+    """Check submissions: files, folders, or the bytes of one file.
 
-    `against` is "shipped", "none" or a folder of rows; `jobs` is the number of processes, None as
-    many as the files ask for; without `cache` every result is computed again. A path that cannot be
-    read is in `unreadable` of the report, as are settings that kept only some files from being
-    checked. Raises UsageProblem for an unknown rule, folder or baseline, and BadConfiguration if
-    settings, benchmark or policy cannot be used for any file.
+    Without sources, the submissions of the repository are checked. `against` is "shipped", "none"
+    or a folder of rows; `jobs` is the number of processes, None means as many as the files need;
+    without `cache` every result is computed again. A path that cannot be read is in `unreadable` of
+    the report, as are settings errors that affect only some files. Raises UsageProblem for an
+    unknown rule, folder or baseline, and BadConfiguration if settings, benchmark or policy cannot
+    be used for any file.
     """
     from geneb_ci.check.place import against_of
     from geneb_ci.check.registry import chosen_rule_ids
@@ -145,27 +150,28 @@ def check(
     )
     layout = find(Path.cwd())
     rules = chosen_rule_ids((*layout.select, *select), (*layout.ignore, *ignore))
-    earlier_findings = None if baseline is None else read_baseline(Path(baseline))
-    compared = against_of(None if against is None else os.fspath(against), find)
+    known_findings = None if baseline is None else read_baseline(Path(baseline))
+    comparison_rows = against_of(None if against is None else os.fspath(against), find)
     if any(isinstance(source, bytes) for source in sources):
-        report = _check_bytes(sources, rules, find, compared, engine)
+        report = _check_bytes(sources, rules, find, comparison_rows, engine)
     else:
         paths = [Path(source) for source in sources if not isinstance(source, bytes)]
-        files, lost = named_files(paths or _own_submissions(layout), find)
-        checker = _runner(rules, find, compared, engine, cache=cache, jobs=jobs)
-        report = _check_files(files, lost, checker, progress)
+        files, unreadable = named_files(paths or _submissions_folder(layout), find)
+        checker = _runner(rules, find, comparison_rows, engine, cache=cache, jobs=jobs)
+        report = _check_files(files, unreadable, checker, progress)
     report.findings.sort(key=lambda finding: finding.sort_key())
-    if earlier_findings is not None:
-        report.without(earlier_findings, rules)
+    if known_findings is not None:
+        report.without(known_findings, rules)
     return report
 
 
 def check_branch(base: str | None = None, *, say: Say = silent) -> CheckReport:
     """Check the commit HEAD of a clone as the server would check a pull request to `base`.
 
-    `base` is a branch or commit; None stands for main of `upstream`, of `origin` or of the clone.
-    The verdict is in `proposal` of the report. Raises NothingChecked outside of a clone of
-    submissions, where no base is known and where HEAD adds nothing to it, and BadRepository.
+    `base` is a branch or commit; None means main of the remote `upstream`, of `origin` or of the
+    clone. The verdict is in `proposal` of the report. Raises NothingChecked outside of a clone of
+    submissions, where no base is found and where HEAD adds nothing to it; and BadRepository where
+    git fails.
     """
     from geneb_ci.github.verdict.branch import judge_branch  # a heavy import for a file alone
 
@@ -173,11 +179,11 @@ def check_branch(base: str | None = None, *, say: Say = silent) -> CheckReport:
 
 
 def check_pull(number: int, *, repo: str | None = None, say: Say = silent) -> CheckReport:
-    """Check an open pull request over GitHub's API, as the server does, beside the other open ones.
+    """Check an open pull request over GitHub's API, together with the other open ones.
 
-    `repo` is OWNER/NAME; default: GITHUB_REPOSITORY. The verdict is in `proposal` of the report.
-    Raises UsageProblem without a repository or such a pull request, and ForgeProblem where GitHub
-    does not answer.
+    The server does the same. `repo` is OWNER/NAME; default: GITHUB_REPOSITORY. The verdict is in
+    `proposal` of the report. Raises UsageProblem without a repository or where no such pull request
+    is open, and ForgeProblem where GitHub does not answer.
     """
     from geneb_ci.github.open_pull import judge_pull  # of the extra
     from geneb_ci.github.verdict.branch import report_of
@@ -189,10 +195,13 @@ def _check_report(report: Report) -> CheckReport:
     return CheckReport(**{field.name: getattr(report, field.name) for field in fields(Report)})
 
 
-def _own_submissions(layout: Layout) -> list[Path]:
-    """Return the folder of submissions of a repository. Raises UsageProblem without one."""
+def _submissions_folder(layout: Layout) -> list[Path]:
+    """Return the folder of submissions. Raises UsageProblem outside of a repository."""
     if layout.submissions is None:
-        raise UsageProblem("no submission is named", "name one: geneb-ci check submission.json")
+        raise UsageProblem(
+            "no submission is named, and the current folder is not in a repository",
+            "name a submission: geneb-ci check submission.json",
+        )
     return [Path(os.path.relpath(str(layout.submissions)))]
 
 
@@ -205,7 +214,7 @@ def _runner(
     cache: bool,
     jobs: int | None,
 ) -> "CachedChecker | Checker":
-    """Return the checker of files, or its cached form."""
+    """Return the checker of files; for the engine `models` one that reads and writes the cache."""
     if engine == "jsonschema":
         return _checker(rules, find, comparison_rows, engine)
     from geneb_ci.check.cached import CachedChecker
@@ -219,24 +228,27 @@ def _checker(
     comparison_rows: "ComparisonRows | None",
     engine: str = "models",
 ) -> "Checker":
-    from geneb_ci.check.registry import select as selected  # imports the rules
+    from geneb_ci.check.registry import select as select_rules  # imports the rules
     from geneb_ci.check.runner import Checker
 
     if engine == "jsonschema":
-        from geneb_ci.submission.schema_engine import check_by_schema as used  # 60 ms
+        from geneb_ci.submission.schema_engine import check_by_schema as check_form  # 60 ms
     else:
-        from geneb_ci.submission.structure import check_structure as used
-    return Checker(selected(rules, ()), used, find, comparison_rows)
+        from geneb_ci.submission.structure import check_structure as check_form
+    return Checker(select_rules(rules, ()), check_form, find, comparison_rows)
 
 
 def _check_files(
     files: list[Path],
-    lost: list[NothingChecked],
+    unreadable: list[NothingChecked],
     checker: "CachedChecker | Checker",
     progress: Progress,
 ) -> CheckReport:
-    """Check all files; errors of settings that kept only some from being checked are reported."""
-    report = CheckReport(rules=len(checker.rules), unreadable=[*lost])
+    """Check all files.
+
+    A settings error after the first result is added to the report; before it, it is raised.
+    """
+    report = CheckReport(rules=len(checker.rules), unreadable=[*unreadable])
     try:
         for result in progress(checker.run(files), len(files)):
             if isinstance(result, NothingChecked):
@@ -258,17 +270,17 @@ def _check_bytes(
     comparison_rows: "ComparisonRows | None",
     engine: str,
 ) -> CheckReport:
-    """Check one submission that is no file, as if it were a file outside a folder of submissions.
+    """Check the bytes of one submission, as if it were a file outside a folder of submissions.
 
-    Raises UsageProblem where something else is named beside it.
+    Raises UsageProblem where there is more than one source.
     """
     from geneb_ci.submission.reading import BYTES_MAX, too_large
 
     (raw, *further_sources) = sources
     if further_sources or not isinstance(raw, bytes):
         raise UsageProblem(
-            f"{STDIN} is checked alone, and {len(sources)} are named",
-            "check the files and standard input by two commands",
+            f"{STDIN} (standard input) is given with {len(sources) - 1} more, expected it alone",
+            "check standard input and the files with two commands",
         )
     content = too_large(len(raw)) if len(raw) > BYTES_MAX else raw
     checker = _checker(rules, find, comparison_rows, engine)
@@ -280,10 +292,10 @@ def _check_bytes(
 
 
 def rules(*, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> "list[Rule]":
-    """Return the rules that `check` runs, by family; settings of the repository do not count.
+    """Return the rules that `check` runs, ordered by family, without settings of the repository.
 
-    `select` and `ignore` name rules or families, as those of `check`. Raises UsageProblem for an
-    unknown name, and where no rule is left.
+    `select` and `ignore` name rules or families, as in `check`. Raises UsageProblem for an unknown
+    name, and where no rule is left.
     """
     from geneb_ci.check.registry import select as rules_by_name  # imports the rules
 
@@ -291,17 +303,17 @@ def rules(*, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> "list[Ru
 
 
 def fix(*paths: PathLike, write: bool = True) -> "list[Fixed]":
-    """Repair what can be repaired in one way only, in files or folders; return one result a file.
+    """Fix errors that have only one fix, in files or folders, and return one result per file.
 
     Without `write` nothing is written: `diff()` of each result shows what would change. Raises
     NothingChecked for a path without submissions, UsageProblem for a file that cannot be written,
-    BadConfiguration as `check` does.
+    and BadConfiguration as `check` does.
     """
     from geneb_ci.check.fixes import fixed_file
     from geneb_ci.check.runner import Checker, files_of
 
     layout = find_layout(Path.cwd())
-    files = files_of([Path(path) for path in paths] or _own_submissions(layout))
+    files = files_of([Path(path) for path in paths] or _submissions_folder(layout))
     checker = Checker(())
     repairs = [fixed_file(path, checker) for path in files]
     for repair in repairs if write else ():
@@ -319,11 +331,12 @@ def build(
     jobs: int | None = None,
     progress: Progress = _unwatched,
 ) -> "BuiltBoard":
-    """Build the board of the submissions of a folder; `out` is where to write it, with its page.
+    """Build the board of the submissions in `folder`, by default those of the repository.
 
-    Default: those of the repository; with `parquet`, also as tables; `cache` and `jobs` as of
-    `check`. Raises SubmissionsRefused, NothingChecked for a folder without submissions, and
-    UsageProblem where an extra or `out` fails.
+    With `out`, write the board and its page into this folder; with `parquet`, also write tables.
+    `cache` and `jobs` are those of `check`. Raises SubmissionsRefused for submissions with errors,
+    NothingChecked for a folder without submissions, and UsageProblem where an extra is missing or
+    `out` cannot be written.
     """
     from geneb_ci.board import board as boards  # 0.3 s
     from geneb_ci.render.results import BuiltBoard
@@ -340,7 +353,7 @@ def build(
             layout,
             paths,
             progress,
-            numbers=None if parquet else numbers,  # the tables beside it have every result
+            numbers=None if parquet else numbers,  # Parquet tables contain every result
             jobs=jobs,
             cache=cache,
         )
@@ -369,10 +382,11 @@ def board(
 ) -> "pd.DataFrame":
     """Return every score of the submissions of a folder as one long table.
 
-    A line is a score: its columns are model, task, category, regime, metric, value and
-    standard_error; docs/developer/python.md has their meaning and order. Default: the submissions
-    of the repository; `cache` and `jobs` as of `check`. Raises SubmissionsRefused, NothingChecked
-    for a folder without submissions, and UsageProblem without the extra `tables`.
+    Each line is one score. The columns are model, task, category, regime, metric, value and
+    standard_error; docs/developer/python.md describes them. The default folder has the submissions
+    of the repository; `cache` and `jobs` are those of `check`. Raises SubmissionsRefused for
+    submissions with errors, NothingChecked for a folder without submissions, and UsageProblem
+    without the extra `tables`.
     """
     from geneb_ci.board import board as boards  # 0.3 s
     from geneb_ci.board.rows import extra_at_hand
@@ -396,12 +410,14 @@ def verify(
     say: Say = silent,
     progress: Progress = _unwatched,
 ) -> "Verifications":
-    """Verify audit records, files or folders of them, from public data; all without any named.
+    """Verify audit records, given as files or folders, from public data.
 
-    `submissions` is their folder, if not the repository's. With `cells`, cells and rows of audits
-    by receipt are computed again, from the folders `receipt` and `data`. `evidence` is the least
-    that each submission needs, see `rated`. A record that does not verify is no error: see `hold`.
-    Raises NothingChecked if there is none, UsageProblem for options that contradict each other.
+    Without `records`, all records of the repository are verified. `submissions` is the folder of
+    their submissions, by default the repository's. With `cells`, cells and embeddings of audits by
+    receipt are computed again, from the folders `receipt` and `data`. With `evidence`, `rated` of
+    the result has the submissions, and whether each has at least this evidence. A record that does
+    not verify raises no exception: see `hold` of the result. Raises NothingChecked if there is no
+    record, and UsageProblem for options that contradict each other.
     """
     from geneb_ci.audit.record.recompute_embeddings import from_receipt, with_embeddings
     from geneb_ci.audit.record.repository import AuditRepository
@@ -413,23 +429,25 @@ def verify(
     submissions_folder = Path(submissions).resolve() if submissions is not None else None
     repository = AuditRepository(find_layout(Path.cwd()), submissions_folder)
     files = named_records(map(Path, records)) or repository.files
-    lost = [] if records else list(repository.lost())
-    if not files and not lost:
-        how = "name one, or run the command in a repository with records"
-        raise NothingChecked("there is no record to verify", how)
+    unread_records = [] if records else list(repository.lost())
+    if not files and not unread_records:
+        fix = "name a record, or run the command in a repository with records"
+        raise NothingChecked("there is no record to verify", fix)
     if not cells and (receipt is not None or data is not None):
         raise UsageProblem(
             "--receipt and --data have no effect without --cells", "add --cells, or leave them out"
         )
     receipts, tasks = (None if path is None else Path(path) for path in (receipt, data))
-    again = from_receipt(repository.layout, receipts, tasks, say) if cells else None
+    recompute = from_receipt(repository.layout, receipts, tasks, say) if cells else None
 
     def verified_files() -> Iterator[Any]:
         for path in files:
             name = str(path) if records else os.path.relpath(path)
-            yield with_embeddings(repository, located(path), name, again, is_named=bool(records))
+            yield with_embeddings(
+                repository, located(path), name, recompute, is_named=bool(records)
+            )
 
-    verifications = Verifications([*progress(verified_files(), len(files)), *lost])
+    verifications = Verifications([*progress(verified_files(), len(files)), *unread_records])
     verifications.rated = rated_submissions(repository, verifications, evidence) if evidence else ()
     return verifications
 
@@ -456,18 +474,19 @@ def audit(
     say: Say = silent,
     show: Say = silent,
 ) -> "AuditResult":
-    """Carry the audit of a file as far as it goes now; what is finished is kept for the next call.
+    """Carry the audit of a file as far as possible now; the next call continues from its results.
 
     `sample` is what is drawn: "tasks", or "embeddings" of the submission's receipt, of which `size`
-    is "standard", "full" or a number of test embeddings of each regime; `receipt` is the folder of
-    the receipt, `near` one with receipts of other models; both are fetched unless given.
-    `machine` has the options of the rerun, `source` says where the beacon's value comes from. `key`
-    signs the record, which is written below `output`; `unsigned` writes none. `committed_at` is the
-    time of publication of the digest, in UTC: without it the audit stops with that digest;
-    `shown_on` is the commit on GitHub whose status shows it. `say`
-    gets lines of progress, `show` what is to be read. A claim that differs is no error: see
-    `state`. Raises UsageProblem for options that contradict each other, and another GenebError for
-    whatever refuses or ends the audit.
+    is "standard", "full" or the number of test embeddings of each regime. `receipt` is the folder
+    of the receipt, `near` a folder with receipts of other models; both are fetched unless given.
+    `machine` has the options of the rerun, `source` those of the beacon. `key` is the private key
+    that signs the record, which is written below `output`; with `unsigned` no record is written.
+    `committed_at` is the time of publication of the digest, in UTC: without it the audit stops and
+    returns the digest. `shown_on` is the commit on GitHub whose status contains the digest. `again`
+    is the command line that the result's next command repeats. `say` is called with lines of
+    progress, `show` with lines of output. A claim that differs raises no exception: see `state` of
+    the result. Raises UsageProblem for options that contradict each other, and another GenebError
+    where the audit is refused or fails.
     """
     from geneb_ci.audit.record.signing import check_record_options
     from geneb_ci.audit.rerun.prepare import Machine
@@ -523,31 +542,32 @@ def recommend(
     cache: bool = True,
     progress: Progress = _unwatched,
 ) -> "Recommendation":
-    """Return the models of a folder that meet a need, by their mean over the matching tasks.
+    """Return the models of a folder that meet a need, ordered by their mean over matching tasks.
 
-    The folder has submissions, which are checked first, or is one that `build` wrote. `species` is
-    one or a kingdom, `regime` one or "hundreds" for the labelled examples between two of them,
-    `max_params` a number or a text such as "500M", `memory` that of the GPU in gigabytes, `margin`
-    the loss that is accepted for a smaller model. Letter case of names does not matter. Without
-    `cache`, all is computed again. Where no task matches or no model meets the need, `regimes` is
-    empty. Raises UsageProblem for an unknown word, and as `build` does.
+    The folder contains submissions, which are checked first, or a board that `build` wrote.
+    `species` is a species or a kingdom. `regime` is a regime, or "hundreds" for a number of
+    labelled examples between two regimes. `max_params` is a number or a text such as "500M",
+    `memory` is the GPU's memory in gigabytes, `margin` the loss of MCC that is accepted for a
+    smaller model. Letter case of names does not matter. Without `cache`, every result is computed
+    again. Where no task matches or no model meets the need, `regimes` is empty. Raises UsageProblem
+    for an unknown name, and the exceptions of `build`.
     """
     from geneb_ci.board.advice import MARGIN, is_built, model_request  # pydantic
     from geneb_ci.board.rows import extra_at_hand
     from geneb_ci.render.results import Recommendation
 
     path = None if folder is None else Path(folder)
-    accepted = MARGIN if margin is None else margin
-    need = model_request(category, species, regime, max_params, memory, evidence, accepted)
+    margin = MARGIN if margin is None else margin
+    need = model_request(category, species, regime, max_params, memory, evidence, margin)
     with extra_at_hand(", which brings numpy"), _notebook_report():
         if path is not None and is_built(path):
             from geneb_ci.board.recommend import advise_built  # 0.3 s
 
-            advice = advise_built(path, need, accepted)
+            advice = advise_built(path, need, margin)
         else:
             from geneb_ci.board.board import advice_of
 
-            advice = advice_of(path, need, accepted, progress, cache=cache)
+            advice = advice_of(path, need, margin, progress, cache=cache)
     return Recommendation.model_construct(**dict(advice))
 
 
@@ -560,11 +580,12 @@ def compare(
 ) -> "ModelComparison":
     """Compare two submissions or run records: MCC of `a` less that of `b`, with 95 % intervals.
 
-    Each is named as on the command line: a file, or FILE=DIR with the folder of its predictions.
-    Where both have predictions, test sequences are drawn again, else tasks, `resamples` times
-    (default: 2,000). `benchmark` is the file of another definition. `regimes` of the result has
-    the regimes that both have. Raises UsageProblem for a model and itself, or two benchmarks, and
-    NothingChecked for a file that cannot be read, and where no score is common.
+    Name each as on the command line: a file, or FILE=DIR with the folder of its predictions. If
+    both have predictions, the intervals come from `resamples` resamples of the test sequences,
+    otherwise of the tasks (default: 2,000). `benchmark` is the file of another definition.
+    `regimes` of the result has the regimes that both models have. Raises UsageProblem for the
+    same model twice, or for two benchmarks; and NothingChecked for a file that cannot be read, and
+    where the models share no score.
     """
     from geneb_ci.receipt.compared import RESAMPLES, compared_regimes, scored_model  # 0.3 s
     from geneb_ci.render.results import ModelComparison
@@ -582,11 +603,11 @@ def compare(
 
 
 def trust(folder: PathLike | None = None, *, progress: Progress = _unwatched) -> "RowTrust":
-    """Return the evidence of every submission of a folder, from checks and audits.
+    """Return the evidence of every submission in `folder`, from checks and audits.
 
-    Default: the submissions of the repository. A file with errors is a row without a decision.
-    Raises UsageProblem and NothingChecked where the folder has no submissions, and
-    BrokenRecordError for a record that cannot be read.
+    The default folder has the submissions of the repository. A file with errors becomes a row
+    without a decision. Raises UsageProblem or NothingChecked where the folder has no submissions,
+    and BrokenRecordError for a record that cannot be read.
     """
     from geneb_ci.audit.trust.evidence import gather_evidence  # cryptography
     from geneb_ci.board.board import layout_of  # 0.3 s
@@ -615,9 +636,10 @@ def trust(folder: PathLike | None = None, *, progress: Progress = _unwatched) ->
 def command(*words: PathLike) -> "CommandResult":
     """Run any command of `geneb-ci` in a process of its own, and return what it printed.
 
-    `words` are those after `geneb-ci`, such as "figures", "board", "--format", "json". Nothing is
-    asked: standard input is empty. It ends when the command ends, so `serve` needs a terminal. An
-    error of the command is no exception: its exit code is the result's.
+    `words` are the words after `geneb-ci`, such as "figures", "board", "--format", "json". Standard
+    input is empty, so the command cannot ask questions. The function returns when the command ends,
+    so do not call it with `serve`. An error of the command raises no exception: see `exit_code` of
+    the result.
     """
     import subprocess  # beside its use: no other function needs it
 

@@ -42,7 +42,7 @@ def rows_at(limits: Sequence[RowLimit], tokens: int) -> int:
     """
     if not limits or tokens < limits[0].tokens:
         return 1
-    upper = next((i for i, one in enumerate(limits) if one.tokens >= tokens), len(limits) - 1)
+    upper = next((i for i, limit in enumerate(limits) if limit.tokens >= tokens), len(limits) - 1)
     lower = upper if limits[upper].tokens <= tokens else upper - 1
     return min(limits[lower].rows, limits[upper].rows)
 
@@ -84,7 +84,7 @@ def exact_length(
     the device (`exact.py`); kernels may depend on the shape of the batch.
     """
     _positive(budget)
-    _positive(min((one.rows for one in limits), default=1))
+    _positive(min((limit.rows for limit in limits), default=1))
     values = np.asarray(lengths, dtype=np.int64)
     order = np.argsort(-values, kind="stable")
     edges = np.flatnonzero(np.diff(values[order])) + 1

@@ -43,8 +43,8 @@ def of_board() -> Benchmark | None:
 
     Raises OptionError where the board's definition cannot be used.
     """
-    here = Path.cwd()
-    for folder in (here, *here.parents):
+    current_folder = Path.cwd()
+    for folder in (current_folder, *current_folder.parents):
         if (folder / "submissions").is_dir() and (folder / BOARD_DEFINITION).is_file():
             return load(folder / BOARD_DEFINITION)
     return None

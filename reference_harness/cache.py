@@ -228,17 +228,17 @@ class Cache:
     def _copied(
         self,
         shard: Path,
-        wanted: npt.NDArray[np.int64],
+        shard_rows: npt.NDArray[np.int64],
         out: Embeddings | int,
         places: npt.NDArray[np.int64],
     ) -> Embeddings | None:
-        """Return `out` with the wanted embeddings of a shard in their places.
+        """Return `out` with the embeddings of these rows of a shard in their places.
 
         A number stands for so many embeddings of which none is there yet. None if the shard is
         damaged or gone. Raises StateError if its embeddings are not like the others.
         """
-        order = np.argsort(wanted)
-        wanted, places = wanted[order], places[order]
+        order = np.argsort(shard_rows)
+        shard_rows, places = shard_rows[order], places[order]
         try:
             shape = shape_of(shard)
             if isinstance(out, int):
@@ -250,8 +250,8 @@ class Cache:
                 )
                 raise StateError(msg)
             for start, block in blocks_in(shard, shape):
-                first, end = np.searchsorted(wanted, (start, start + len(block)))
-                out[places[first:end]] = block[wanted[first:end] - start]
+                first, end = np.searchsorted(shard_rows, (start, start + len(block)))
+                out[places[first:end]] = block[shard_rows[first:end] - start]
         except FileNotFoundError:  # another run set it aside
             return None
         except DamagedShardError as damage:

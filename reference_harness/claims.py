@@ -32,11 +32,11 @@ def packed(digests: Iterable[bytes]) -> Digests:
     return np.frombuffer(b"".join(digests), dtype=f"V{DIGEST_BYTES}")
 
 
-def claims(named: Mapping[str, Digests], cache: Cache) -> dict[str, EmbeddingClaim]:
+def claims(digests_by_task: Mapping[str, Digests], cache: Cache) -> dict[str, EmbeddingClaim]:
     """Return the claim of each task, in the order given; what the cache has is in none."""
-    tasks = list(named)
+    tasks = list(digests_by_task)
     lacking = {}
-    for task_id, digests in named.items():
+    for task_id, digests in digests_by_task.items():
         names = digests.tolist()
         present = cache.find(names)
         absent = np.array([name not in present for name in names], dtype=np.bool_)

@@ -275,9 +275,9 @@ def main() -> None:
     try:
         cli(standalone_mode=False)
     except click.ClickException as error:
-        shown = io.StringIO()
-        error.show(shown)
-        echo(shown.getvalue().removesuffix("\n"), err=True)
+        message = io.StringIO()
+        error.show(message)
+        echo(message.getvalue().removesuffix("\n"), err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as error:
         unexpected = interrupting_error(error)

@@ -18,7 +18,7 @@ from .cache import default_cache
 from .embed import FILE_BATCH, Batching
 from .embedder import EmbedderSpec
 from .engine import Engine
-from .engine.devices import Embedding, Here, OnDevices
+from .engine.devices import Embedding, InProcess, OnDevices
 from .engine.machine import LocalEngine
 from .errors import OptionError, known_name, unknown_name
 from .extractors.base import ExtractorError
@@ -166,7 +166,7 @@ def _embedding(
     """Load the extractor in this process, or in as many as `--embedders` says."""
     count = options["embedders"] or 1
     if count == 1:
-        return Here(spec)
+        return InProcess(spec)
     return OnDevices(spec, count, fail_fast=options["fail_fast"], say=listener.say)
 
 
@@ -293,8 +293,8 @@ def _declare(facts: ExtractorFacts, declared: dict[str, str]) -> None:
         part, name = ("model", "kind") if key == "source" else ("embedding", key)
         if key not in (keys := (*_EMBEDDING, "source")):
             raise unknown_name(f"--declare {key}", key, keys)
-        if (own := facts.description[part][name]) != submission.UNDECLARED:
-            msg = f"--declare {key}={value}: the extractor declares {own!r}"
+        if (declared_value := facts.description[part][name]) != submission.UNDECLARED:
+            msg = f"--declare {key}={value}: the extractor declares {declared_value!r}"
             raise OptionError(msg)
         allowed = _WORDS.get(key)
         if allowed and value not in allowed:

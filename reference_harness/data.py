@@ -182,11 +182,11 @@ def _sequences_in(
             reader = csv.reader(stream, strict=True)
             columns = next(reader, [])
             if columns != header:
-                shown = ",".join(columns)[:VALUE_SHOWN]
-                mark = shown.startswith("\ufeff")
+                columns_text = ",".join(columns)[:VALUE_SHOWN]
+                mark = columns_text.startswith("\ufeff")
                 cure = ": save it without a byte order mark, as plain UTF-8" if mark else ""
                 faults.append(
-                    f"{file}:1: columns are {shown!r}, expected {','.join(header)!r}{cure}"
+                    f"{file}:1: columns are {columns_text!r}, expected {','.join(header)!r}{cure}"
                 )
                 return
             for row in reader:

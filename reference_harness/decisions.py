@@ -92,8 +92,8 @@ def decide(
 
     `drawn` has the training sequences of each fit of every regime that is scored.
     """
-    both = np.concatenate([problem.test, further_embeddings.values])
-    labels = predictions(problem.train, problem.train_labels, both)
+    embeddings = np.concatenate([problem.test, further_embeddings.values])
+    labels = predictions(problem.train, problem.train_labels, embeddings)
     whole = _decision_counts(problem, further_embeddings, [labels])
     return Decisions(
         public=whole.public,
@@ -102,7 +102,7 @@ def decide(
         fresh=whole.fresh,
         others={
             f"{regime}, {RECORD}": _decision_counts(
-                problem, further_embeddings, [_fitted(problem, rows, both) for rows in fits]
+                problem, further_embeddings, [_fitted(problem, rows, embeddings) for rows in fits]
             )
             for regime, fits in (drawn or {}).items()
             if fits[0] is not None

@@ -91,11 +91,11 @@ def plan(
     padding would be back.
     """
     count = len(sequences)
-    mode, own = batching.mode, extractor.path.startswith("builtin:")
+    mode, is_builtin = batching.mode, extractor.path.startswith("builtin:")
     if mode == "file":
-        return batches.file_order(count, CALL_SEQUENCES if own else batching.rows)
+        return batches.file_order(count, CALL_SEQUENCES if is_builtin else batching.rows)
     lengths = sizes_of(extractor, sequences) if sizes is None else sizes
-    if own:
+    if is_builtin:
         order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
         size = _call_size(extractor, batching, sequences)
         return [order[i : i + size] for i in range(0, count, size)]
@@ -179,12 +179,12 @@ def calls(
     batching = measured(extractor, batching, sequences, sizes, limit)
     planned = plan(extractor, batching, sequences, sizes)
     if lacking is not None:
-        planned = [rest for rows in planned if len(rest := rows[lacking[rows]])]
+        planned = [lacking_rows for rows in planned if len(lacking_rows := rows[lacking[rows]])]
     following |= {int(rows[0]): after for rows, after in itertools.pairwise(planned)}
     if ahead is not None and planned:
         ahead([sequences[i] for i in planned[0]])
     results = limit.fitting(planned, sizes, call)
-    for rows, values in _named(results, label, sequences):
+    for rows, values in _with_sequence_in_errors(results, label, sequences):
         batch = [sequences[i] for i in rows]
         first = _batch_label(label, batch)
         if values.ndim != 2 or len(values) != len(batch) or not values.shape[1]:  # noqa: PLR2004
@@ -223,9 +223,9 @@ def measured(
     an extractor raises then is left to the run, whose messages name task and sequence.
     """
     extractor: Any = loaded.extractor
-    own = loaded.path.startswith("builtin:")
-    plans = own and hasattr(extractor, "trial")
-    if limit.room is None or batching.mode == "file" or not sequences or own > plans:
+    is_builtin = loaded.path.startswith("builtin:")
+    plans = is_builtin and hasattr(extractor, "trial")
+    if limit.room is None or batching.mode == "file" or not sequences or is_builtin > plans:
         return batching
     longest = int(np.argmax(sizes))
 
@@ -266,7 +266,7 @@ def _call(
         raise EmbeddingError(msg) from error
 
 
-def _named(
+def _with_sequence_in_errors(
     results: Iterator[tuple[npt.NDArray[np.int64], Embeddings]],
     label: str,
     sequences: Sequence[str],

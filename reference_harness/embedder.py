@@ -101,6 +101,9 @@ class EmbedderSpec:
                     environment.set_exact()
                 room = room_of(self.device) if self.measured else None
                 facts = facts_of(loaded, self.device)
+            encode_in_processes = getattr(loaded.extractor, "encode_in_processes", None)
+            if encode_in_processes is not None and self.device != "cpu":
+                encode_in_processes()
             batching = with_limits(loaded, self.batching, self.device)
             if batching is not self.batching:
                 facts = replace(facts, exact_limits=batching.exact_limits)
@@ -194,8 +197,8 @@ class Embedder:
 
     def _fill(self, cache: Cache, job: EmbedJob) -> Iterator[Step]:
         digests, sequences = sequence_digests(job.sequences), job.sequences
-        here = cache.find(digests)
-        lacking = np.array([digest not in here for digest in digests], dtype=np.bool_)
+        cached = cache.find(digests)
+        lacking = np.array([digest not in cached for digest in digests], dtype=np.bool_)
         if not lacking.any():
             return
         with ShardWriter(cache) as writer:

@@ -45,12 +45,12 @@ def _versions(names: Iterable[str]) -> dict[str, str]:
     versions = {}
     for name in names:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            for version in _said(importlib.metadata.distribution(name), "Version"):
+            for version in _metadata_values(importlib.metadata.distribution(name), "Version"):
                 versions[name] = version
     return versions
 
 
-def _said(distribution: importlib.metadata.Distribution, field: str) -> list[str]:
+def _metadata_values(distribution: importlib.metadata.Distribution, field: str) -> list[str]:
     """Return the values of a field of its metadata.
 
     The library parses all of it for each, the description too: twenty times the time, at each start
@@ -72,7 +72,7 @@ def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
     modules = {name.partition(".")[0] for name in sys.modules}
     installed = importlib.metadata.distributions()
     users = (package for package in installed if modules & _modules_of(package))
-    used = {_canonical(name) for package in users for name in _said(package, "Name")}
+    used = {_canonical(name) for package in users for name in _metadata_values(package, "Name")}
     versions = packages()
     more = used - _required(OTHER_DISTRIBUTIONS) - versions.keys()
     return versions | _versions(sorted(more))
@@ -101,7 +101,7 @@ def _required(names: Iterable[str]) -> set[str]:
             continue
         required.add(name)
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            for line in _said(importlib.metadata.distribution(name), "Requires-Dist"):
+            for line in _metadata_values(importlib.metadata.distribution(name), "Requires-Dist"):
                 requirement, _, condition = line.partition(";")
                 if "extra" not in condition and (match := _NAME.match(requirement)):
                     open_names.append(_canonical(match.group()))

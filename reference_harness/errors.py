@@ -41,10 +41,10 @@ def unknown_name(lead: str, name: str, known_names: Sequence[str]) -> OptionErro
     folded = {original.casefold(): original for original in known_names}
     close = difflib.get_close_matches(name.casefold(), folded, n=1)
     some = known_names if len(known_names) <= NAMES_SHOWN else known_names[:NAMES_OF_MANY]
-    shown = ", ".join(some)
+    listed_names = ", ".join(some)
     more = f" and {len(known_names) - len(some)} more" if len(some) < len(known_names) else ""
     hint = f"; did you mean {folded[close[0]]!r}?" if close else ""
-    return OptionError(f"{lead}: expected one of {shown}{more}{hint}")
+    return OptionError(f"{lead}: expected one of {listed_names}{more}{hint}")
 
 
 class DataError(HarnessError):
@@ -52,10 +52,10 @@ class DataError(HarnessError):
 
     def __init__(self, faults: list[str]) -> None:
         self.faults = tuple(faults)
-        shown = list(faults[:FAULTS_SHOWN])
-        if more := len(faults) - len(shown):
-            shown.append(f"and {more} more")
-        super().__init__("\n".join(shown))
+        listed_faults = list(faults[:FAULTS_SHOWN])
+        if more := len(faults) - len(listed_faults):
+            listed_faults.append(f"and {more} more")
+        super().__init__("\n".join(listed_faults))
 
     def __reduce__(self) -> tuple[type["DataError"], tuple[list[str]]]:
         """Come back from a worker process as it was raised."""

@@ -41,7 +41,7 @@ def with_limits(loaded: LoadedExtractor, batching: Batching, device: str) -> Bat
     """
     if batching.mode != "exact":
         return batching
-    limits = exact_limits(loaded.extractor, device, own=loaded.path.startswith("builtin:"))
+    limits = exact_limits(loaded.extractor, device, is_builtin=loaded.path.startswith("builtin:"))
     if not limits:
         return batching
     if hasattr(loaded.extractor, "exact_limits"):
@@ -49,20 +49,20 @@ def with_limits(loaded: LoadedExtractor, batching: Batching, device: str) -> Bat
     return replace(batching, exact_limits=limits)
 
 
-def exact_limits(extractor: Any, device: str, *, own: bool) -> tuple[RowLimit, ...]:
+def exact_limits(extractor: Any, device: str, *, is_builtin: bool) -> tuple[RowLimit, ...]:
     """Return the limits of an extractor on its device, ascending; none where it makes no batches.
 
-    A built-in (`own`) is measured on made-up tokens, any other that counts its tokens on sequences
-    of equal letters that have equal tokens. It is left to the run, whose messages name task and
-    sequence, to tell what an extractor raises.
+    A built-in is measured on made-up tokens, any other that counts its tokens on sequences of equal
+    letters that have equal tokens. What an extractor raises is left to the run, whose messages name
+    task and sequence.
     """
     most, tokens_max = EXACT_ROWS, HOST_TOKENS
     if device != "cpu":
         most, tokens_max = DEVICE_ROWS, DEVICE_TOKENS
-    if own and hasattr(extractor, "equal_batch"):
+    if is_builtin and hasattr(extractor, "equal_batch"):
         tokens = lengths(extractor.equal_length_max)
         return measured_limits(extractor.equal_batch, tokens, most, tokens_max)
-    if own or getattr(extractor, "count_tokens", None) is None:
+    if is_builtin or getattr(extractor, "count_tokens", None) is None:
         return ()
     return _of_letters(extractor, most, tokens_max)
 
@@ -116,8 +116,8 @@ def _of_letters(extractor: Any, most: int, tokens_max: int) -> tuple[RowLimit, .
         return ["".join(texts[row : row + letters]) for row in rows]
 
     def embed(letters: int, rows: Sequence[int]) -> Embedded:
-        given = sequences(letters, rows)
-        return to_numpy(extractor.extract_embeddings(given, batch_size=len(given)))
+        texts_of_rows = sequences(letters, rows)
+        return to_numpy(extractor.extract_embeddings(texts_of_rows, batch_size=len(texts_of_rows)))
 
     tokens_of: dict[int, int] = {}
     with contextlib.suppress(Exception):

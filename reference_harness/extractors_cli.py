@@ -229,11 +229,11 @@ def _table(spec: str, results: list["PropertyResult"]) -> None:
         table.add_column(title, justify="right" if title in ("difference", "allowed") else "left")
     for r, more in _folded(results):
         verdict = words[r.outcome] if r.ran else Text("not run", "red")
-        seen = Text(_printable(r.sentence))
+        result_text = Text(_printable(r.sentence))
         if r.example:
-            seen.append(f"\n{_printable(r.example)}", "dim")
+            result_text.append(f"\n{_printable(r.example)}", "dim")
         numbers = (_number(r.measured), _number(r.tolerance)) if measured else ()
-        table.add_row(verdict, f"{r.property}{more}", seen, *numbers)
+        table.add_row(verdict, f"{r.property}{more}", result_text, *numbers)
     console = Console()
     console.print(table)
     lost = sum(not r.ran for r in results)

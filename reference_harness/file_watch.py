@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 EVENTS = ("open", "sqlite3.connect")
-_HERE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parent
 _MARK = "_geneb_watched"
 
 
@@ -50,7 +50,7 @@ class FileWatch:
         try:
             yield scope
         finally:
-            self._scopes = [other for other in self._scopes if other is not scope]
+            self._scopes = [open_scope for open_scope in self._scopes if open_scope is not scope]
 
     def note(self, path: str | bytes | Path) -> None:
         """Record that a file is read."""
@@ -114,7 +114,7 @@ def package_folders() -> list[Path]:
     """Return the folders of Python, of its packages and of the harness."""
     folders = {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()}
     folders |= {name for name in sys.path if Path(name).name.endswith("-packages")}
-    return [_HERE, *(Path(name).resolve() for name in folders)]
+    return [_PACKAGE, *(Path(name).resolve() for name in folders)]
 
 
 def is_within(path: Path, folders: list[Path]) -> bool:

@@ -93,8 +93,8 @@ class _FitSteps:
     def _loss(self, fitted: Any) -> float:
         """Return what lbfgs minimises at C = 1: mean log-loss plus half the squared weights / n."""
         chances = fitted.predict_proba(self.x)
-        own = chances[np.arange(len(self.y)), np.searchsorted(fitted.classes_, self.y)]
-        mean = -float(np.log(own.clip(SMALLEST_CHANCE, 1 - SMALLEST_CHANCE)).mean())
+        label_chances = chances[np.arange(len(self.y)), np.searchsorted(fitted.classes_, self.y)]
+        mean = -float(np.log(label_chances.clip(SMALLEST_CHANCE, 1 - SMALLEST_CHANCE)).mean())
         return mean + 0.5 * float(np.sum(fitted.coef_**2)) / len(self.y)
 
     def _labels(self, fitted: Any) -> Labels:

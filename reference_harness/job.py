@@ -278,12 +278,12 @@ def _warnings(
 
     def warn(kind: Kind, message: str, is_affected: list[bool]) -> None:
         if any(is_affected):
-            which = (
+            seeds_affected = (
                 seeds
                 if len(is_affected) == 1
                 else [s for s, h in zip(seeds, is_affected, strict=True) if h]
             )
-            warned.append(Warned(kind=kind, message=message, seeds=which))
+            warned.append(Warned(kind=kind, message=message, seeds=seeds_affected))
 
     warn(
         "not-converged",

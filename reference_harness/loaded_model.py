@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 from reference_harness.formats.files import file_sha256
 
 from .extractors.base import UNDECLARED, ExtractorError
-from .extractors.weights import OTHER, PICKLED, SAFE, weight_files
+from .extractors.weights import OTHER_FORMATS, PICKLED, SAFE, weight_files
 from .file_watch import is_within, package_folders
 
 _SNAPSHOT = re.compile(r"/models--([^/]+)/snapshots/([0-9a-f]{40})/(.+)\Z")
 """A file in the cache of the Hub: `OWNER--NAME`, commit, and its path in the repository."""
-_ENDINGS = frozenset({*SAFE, *PICKLED, *OTHER})
+_ENDINGS = frozenset({*SAFE, *PICKLED, *OTHER_FORMATS})
 
 
 class WeightFile(NamedTuple):
@@ -142,8 +142,8 @@ def _located(
         raise ExtractorError(msg)
     if origins_text:
         repository, revision = origins[0]
-        where: dict[str, Any] = {"kind": "huggingface", "location": repository}
-        return LoadedModel(where | {"revision": revision, "weights": weights})
+        source: dict[str, Any] = {"kind": "huggingface", "location": repository}
+        return LoadedModel(source | {"revision": revision, "weights": weights})
     is_published = kind in {"huggingface", "url"}
     if not is_published or weights.keys() <= declared["weights"].keys():
         return LoadedModel(declared | {"weights": weights})
@@ -152,5 +152,5 @@ def _located(
         f"nothing shows that the weights of the folder {parent} are those of {claimed[0]}: the run "
         'names neither; declare their digests in "weights" of the source, or load them from the Hub'
     )
-    where = {"kind": "local", "location": parent, "revision": None}
-    return LoadedModel(where | {"weights": weights}, note)
+    source = {"kind": "local", "location": parent, "revision": None}
+    return LoadedModel(source | {"weights": weights}, note)

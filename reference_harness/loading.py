@@ -34,7 +34,7 @@ from .formats.recognition import disguise_of
 FOLDERS = ("submissions/extractors", "harness/extractors", ".")
 """Where a dotted `module:Class` is looked for: this repository, an upstream checkout, here."""
 
-_HERE = Path(__file__).parent
+_PACKAGE = Path(__file__).parent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +130,9 @@ class BuiltIn(NamedTuple):
 def built_in(name: str) -> BuiltIn:
     """Return path, class and digest of a built-in extractor, without importing it."""
     builtin = BUILTINS[name]
-    files = [_HERE / "extractors" / f for f in ("base.py", f"{builtin.stem}.py", *builtin.helpers)]
+    files = [
+        _PACKAGE / "extractors" / f for f in ("base.py", f"{builtin.stem}.py", *builtin.helpers)
+    ]
     return BuiltIn(f"builtin:{name}", builtin.class_name, _sha256_of_files(files))
 
 
@@ -138,7 +140,7 @@ def locate(spec: str, folder: str | Path | None = None) -> Path:
     """Return the file of an extractor, without running it."""
     name = spec.removeprefix("builtin:")
     if name in BUILTINS:
-        return _HERE / "extractors" / f"{BUILTINS[name].stem}.py"
+        return _PACKAGE / "extractors" / f"{BUILTINS[name].stem}.py"
     return _locate(spec, folder)[2]
 
 

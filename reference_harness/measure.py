@@ -53,7 +53,7 @@ def letters_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> Letters:
     try:
         if extractor.path.startswith("builtin:") and reader is not None:
             return Letters(_counted(reader, sequences))
-        return Letters(_seen(extractor, sequences))
+        return Letters(_read_by_changes(extractor, sequences))
     except HarnessError as error:
         return Letters(None, f"not measured: {error}"[:REASON_MAX])
 
@@ -65,7 +65,7 @@ def _counted(reader: Callable[[Sequence[str]], Reading], sequences: Sequence[str
     return LettersRead(method="tokens", sequences=len(sequences), **sums._asdict())
 
 
-def _seen(extractor: LoadedExtractor, sequences: Sequence[str]) -> LettersRead:
+def _read_by_changes(extractor: LoadedExtractor, sequences: Sequence[str]) -> LettersRead:
     def embed(changed: list[str]) -> npt.NDArray[Any]:
         one_call = Batching("file", rows=len(changed))
         return np.concatenate([rows for _, rows in calls(extractor, one_call, "letters", changed)])

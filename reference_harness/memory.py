@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-Given = TypeVar("Given")
+Argument = TypeVar("Argument")
 Value = TypeVar("Value")
 Batch = npt.NDArray[np.int64]
 
@@ -61,8 +61,8 @@ class DoesNotFitError(Exception):
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error, or one that it was raised from, says that memory ran out."""
-    known = getattr(sys.modules.get("torch"), "OutOfMemoryError", MemoryError)
-    if isinstance(error, MemoryError | known):
+    torch_error = getattr(sys.modules.get("torch"), "OutOfMemoryError", MemoryError)
+    if isinstance(error, MemoryError | torch_error):
         return True
     if isinstance(error, RuntimeError) and any(sign in str(error).lower() for sign in SIGNS):
         return True
@@ -123,12 +123,12 @@ class MemoryLimit:
         given, and whatever else `compute` raises.
         """
         sizes = np.maximum(np.asarray(lengths, dtype=np.int64), 1)
-        left = deque(plan)
-        while left:
-            planned = left.popleft()
+        batches = deque(plan)
+        while batches:
+            planned = batches.popleft()
             rows = self._allowed(planned, sizes)
             if len(rows) < len(planned):
-                left.appendleft(planned[len(rows) :])
+                batches.appendleft(planned[len(rows) :])
             value, cause = attempt(compute, rows)
             if cause is None:
                 # A list of none or one: None may be a result.
@@ -140,7 +140,7 @@ class MemoryLimit:
                 row = int(rows[0])
                 raise DoesNotFitError(row if owners is None else int(owners[row]), cause)
             self.tokens = max(1, int(sizes[rows].max()) * len(rows) // 2)
-            left.appendleft(rows)
+            batches.appendleft(rows)
 
     def _allowed(self, rows: Batch, sizes: Batch) -> Batch:
         """Return the first rows of a batch that keep to the limit: at least one."""
@@ -150,7 +150,7 @@ class MemoryLimit:
         return rows[: max(1, int(np.searchsorted(padded, self.tokens, side="right")))]
 
 
-def attempt(compute: Callable[[Given], Value], rows: Given) -> tuple[list[Value], str | None]:
+def attempt(compute: Callable[[Argument], Value], rows: Argument) -> tuple[list[Value], str | None]:
     """Return the result as the only one of a list, or what was said when memory ran out.
 
     Outside of this no traceback holds what the failed batch had. Raises other errors.

@@ -83,7 +83,7 @@ class Optimum(NamedTuple):
     steps: int
 
 
-def held(x: AnyMatrix) -> AnyMatrix:
+def block_features(x: AnyMatrix) -> AnyMatrix:
     """Return (n, d) features as they are read block by block, of their own floating type."""
     if not isinstance(x, np.ndarray) and x.size * 4 <= CACHED_BYTES:
         return np.asarray(x, dtype=np.float32)  # as it gives its embeddings
@@ -120,7 +120,7 @@ class _Problem:
         self.columns = 1 if self.binary else classes
         self.targets = targets
         self.each = np.arange(self.rows)
-        self.x = held(x)
+        self.x = block_features(x)
         self.block = max(1, BLOCK_BYTES // (8 * self.width))
         self.room = np.empty((min(self.rows, max(1, PASS_BYTES // (8 * self.width))), self.width))
         self.longest = self._longest()
@@ -213,7 +213,7 @@ class _Problem:
         solution = np.zeros((self.width + 1, self.columns))
         moved = expected = np.inf
         preconditioner: _Preconditioner | None = None
-        worth = left = self._inner_steps_worth_a_factor
+        worth = steps_left = self._inner_steps_worth_a_factor
         for step in range(1, STEPS + 1):
             values, gradient, curvature = self.at(solution)
             if not np.isfinite(gradient).all():
@@ -225,18 +225,18 @@ class _Problem:
             if excess <= 1.0:
                 return self._optimum(solution, step - 1)
             # A preconditioner is kept until it has cost as many inner steps as a new one is worth.
-            is_new = left <= 0
+            is_new = steps_left <= 0
             if is_new:
-                preconditioner, left = self._factored(curvature), worth
+                preconditioner, steps_left = self._factored(curvature), worth
             forcing = min(FORCING, max(FORCING_LEAST, expected, FORCING / excess))
             direction, change, inner, reached = self._direction(
                 gradient,
                 curvature,
                 preconditioner or _Plain(curvature),
                 forcing,
-                INNER_STEPS if is_new else left,
+                INNER_STEPS if is_new else steps_left,
             )
-            left -= 0 if is_new else inner
+            steps_left -= 0 if is_new else inner
             share = self._share(solution, direction, values, change, gradient)
             if share == 0.0:
                 # Nothing lowers the loss in float64 any more: the step before was the last.

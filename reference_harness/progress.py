@@ -38,16 +38,16 @@ class SilentListener:
     """Ignores all progress."""
 
     def begin(self, task_id: str, todo: int) -> None:
-        """Say nothing."""
+        """Ignore it."""
 
     def step(self, sequences: int, letters: int) -> None:
-        """Say nothing."""
+        """Ignore it."""
 
     def finish(self, task_id: str, line: str) -> None:
-        """Say nothing."""
+        """Ignore it."""
 
     def say(self, line: str) -> None:
-        """Say nothing."""
+        """Ignore it."""
 
 
 class PrintingListener:
@@ -143,7 +143,7 @@ def listeners(*, quiet: bool) -> Iterator[Listeners]:
 
 @contextmanager
 def _each_minute(listeners: Sequence[PrintingListener]) -> Iterator[None]:
-    """Have each listener write a line a minute, from a thread, until the context ends."""
+    """Print the state of each listener once a minute, from a thread, until the context ends."""
     ended = threading.Event()
 
     def write() -> None:

@@ -15,7 +15,7 @@ Embed = Callable[[list[str]], Rows]
 """Returns the (n, d) embeddings of n sequences."""
 
 _NEXT = str.maketrans("ACGTacgt", "CGTAcgta")
-_OTHERS = 3
+_OTHER_LETTERS = 3
 """Other letters that each of A, C, G, T can be changed to."""
 SAMPLED = 8
 """Sequences of a task that are looked at: each takes a few calls, a cut one about thirty."""
@@ -71,8 +71,10 @@ class Mover:
         A maximum over tokens may hide one change, so each letter becomes every other one. All are
         of one call; its two embeddings of the sequence itself differ by what is no change.
         """
-        others = [changed_letters(self._sequence, start, stop, by) for by in range(1, _OTHERS + 1)]
-        base, *changed, again = self._embed([self._sequence, *others, self._sequence])
+        variants = [
+            changed_letters(self._sequence, start, stop, by) for by in range(1, _OTHER_LETTERS + 1)
+        ]
+        base, *changed, again = self._embed([self._sequence, *variants, self._sequence])
         largest = max(difference(row, base) for row in changed)
         return largest if largest > 2 * difference(again, base) else 0.0
 
@@ -83,9 +85,9 @@ class Mover:
         """
         text = self._sequence
         changed = [changed_letters(text, i, i + 1) for i in range(len(text))]
-        base, *others, again = self._embed([text, *changed, text])
+        base, *changed_rows, again = self._embed([text, *changed, text])
         noise = 2 * difference(again, base)
-        still = [i for i, other in enumerate(others) if difference(other, base) <= noise]
+        still = [i for i, row in enumerate(changed_rows) if difference(row, base) <= noise]
         return [i for i in still if not self.moved(i, i + 1)]
 
     def reach(self) -> ReadSpan:

@@ -12,7 +12,7 @@ from .errors import DataError, EmbeddingError
 from .rescore_job import TaskPart
 from .tasks import TaskData, sequence_digests
 
-SHOWN = 60  # letters of a sequence shown in an error
+LETTERS_MAX = 60  # letters of a sequence shown in an error
 
 
 class EmbeddingFile(NamedTuple):
@@ -57,7 +57,7 @@ def task_part_of(
         msg = (
             f"task {data.id}: {len(lacking)} of its sequences are not in "
             f"{embedding_file.sequences}, "
-            f"the first being {lacking[0][:SHOWN]!r}"
+            f"the first being {lacking[0][:LETTERS_MAX]!r}"
         )
         raise DataError([msg])
     line = np.array([embedding_file.row_of[digest] for digest in digests], dtype=np.int64)

@@ -161,9 +161,9 @@ class _Run:
         name, first = next(iter(self.finished.items()))
         size = 2 * first.dim * whole / 1e6
         embedded = sum(self.checked[task_id].letters for task_id in self.finished)
-        left = sum(task.letters for task in self.checked.values()) - embedded
+        letters_left = sum(task.letters for task in self.checked.values()) - embedded
         seconds = (first.embed_seconds + first.probe_seconds) / max(1, self.checked[name].letters)
-        pace = f"about {max(1, round(seconds * left / 60))} min left at the pace of {name}"
+        pace = f"about {max(1, round(seconds * letters_left / 60))} min left at the pace of {name}"
         self._say([f"{rows}, {plural(first.dim, 'number')} each: {size:,.1f} MB; {pace}"])
 
     def _begin(self, task: Task) -> None:
@@ -199,12 +199,12 @@ class _Run:
         if result.failure:
             self._fail(result.task_id, EmbeddingError(result.failure))
         else:
-            known = self.open[result.task_id]
-            known.seconds += result.seconds
-            known.letters += result.letters
-            known.peak_memory = max(known.peak_memory, result.peak_memory)
-            known.measured = result.letters_read
-            known.drift = result.drift
+            open_task = self.open[result.task_id]
+            open_task.seconds += result.seconds
+            open_task.letters += result.letters
+            open_task.peak_memory = max(open_task.peak_memory, result.peak_memory)
+            open_task.measured = result.letters_read
+            open_task.drift = result.drift
             self._say(cut_letters(result.task_id, result.letters_read.read, self.settings.facts))
             self.embedded.add(result.task_id)
             self._probe()
@@ -251,10 +251,12 @@ class _Run:
             except DataError as error:
                 faults.extend(error.faults)
                 continue
-            named = distinct(data)
-            letters = sum(map(len, named.values()))
+            sequence_by_digest = distinct(data)
+            letters = sum(map(len, sequence_by_digest.values()))
             rows = len(data.train.labels) + len(data.test.labels)
-            self.checked[task.id] = _CheckedTask(data.sha256, packed(named), letters, rows)
+            self.checked[task.id] = _CheckedTask(
+                data.sha256, packed(sequence_by_digest), letters, rows
+            )
             if letters <= room:
                 self.kept[task.id] = data
                 room -= letters
@@ -295,15 +297,17 @@ class _Run:
     def _prepared(self, task: Task) -> EmbedJob:
         """Return what is to be embedded of a task, and keep what its probe needs."""
         data = self.kept.pop(task.id, None) or self._load(task)
-        named = distinct(data)
+        sequence_by_digest = distinct(data)
         claim = self.claims.pop(task.id, None)
         if claim is not None:
             lacking = set(claim.missing.tolist())
             self.lenders[task.id] = claim.lenders
         else:  # its embeddings were lost
             self.lenders.pop(task.id, None)
-            lacking = named.keys() - self.cache.find(named)
-        sequences = [sequence for digest, sequence in named.items() if digest in lacking]
+            lacking = sequence_by_digest.keys() - self.cache.find(sequence_by_digest)
+        sequences = [
+            sequence for digest, sequence in sequence_by_digest.items() if digest in lacking
+        ]
         self.listener.begin(task.id, len(sequences))
         before = self.open.get(task.id)
         facts = {
@@ -318,7 +322,11 @@ class _Run:
             *((before.seconds, before.letters, before.peak_memory) if before else ()),
         )
         return EmbedJob(
-            task.id, sequences, self.settings.cache, self.key_parts, list(named.values())
+            task.id,
+            sequences,
+            self.settings.cache,
+            self.key_parts,
+            list(sequence_by_digest.values()),
         )
 
     def _job(self, data: TaskData) -> Job:
@@ -378,25 +386,25 @@ class _Run:
         self._note(finished.libraries)
 
     def _task_record(self, probed: ProbeResult) -> TaskRecord:
-        known = self.open.pop(probed.task_id)
+        open_task = self.open.pop(probed.task_id)
         return TaskRecord(
-            **known.data,
+            **open_task.data,
             distinct_sequences=len(self.checked[probed.task_id].digests),
-            embedded_now=known.embedded_now,
-            embedded_letters=known.letters,
-            peak_memory=known.peak_memory,
+            embedded_now=open_task.embedded_now,
+            embedded_letters=open_task.letters,
+            peak_memory=open_task.peak_memory,
             token_budgets=list(probed.token_budgets),
             dim=probed.dim,
             feature_dtype=probed.dtype,
-            embed_seconds=round(known.seconds, 6),
+            embed_seconds=round(open_task.seconds, 6),
             probe_seconds=round(probed.seconds, 6),
             regimes=probed.regimes,
             receipt=probed.receipt,
             measured=TaskMeasured(
-                letters=known.measured.read,
-                not_measured=known.measured.unknown,
+                letters=open_task.measured.read,
+                not_measured=open_task.measured.unknown,
                 embeddings=probed.embeddings,
-                drift=known.drift,
+                drift=open_task.drift,
                 unit_scale=probed.unit_scale,
             ),
         )

@@ -171,7 +171,7 @@ def record_of(
             token_budget=token_budget or chosen.batching.token_budget,
             measured=token_budget is not None,
             rows=chosen.batching.rows,
-            exact_rows=[ExactRows(**one._asdict()) for one in facts.exact_limits],
+            exact_rows=[ExactRows(**limit._asdict()) for limit in facts.exact_limits],
         ),
         probe=ProbeRef(
             device=chosen.probe_device.name,

@@ -111,15 +111,15 @@ def note_attempts() -> None:
 
 def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
     """Load the extractor and embed every sequence, duplicates included."""
-    given = dict(options.options)
-    if is_compiled(options.extractor, given):
-        del given["compile"]
+    options_by_name = dict(options.options)
+    if is_compiled(options.extractor, options_by_name):
+        del options_by_name["compile"]
         os.write(2, NOT_COMPILED)
     loaded = load(
         options.extractor,
         options.name_model,
         options.device,
-        **keywords(options.extractor, given, options.plan),
+        **keywords(options.extractor, options_by_name, options.plan),
     )
     if not options.tf32:
         set_tf32(allowed=False)

@@ -83,7 +83,9 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _no_server_is_left() -> Iterator[None]:
+def _no_server_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.getbasetemp()
+    forked.share(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder)
     yield
     forked.stop()
 

@@ -6,12 +6,16 @@ and exit code, and no module has more than its state after import, but for model
 are built once (tests/preloaded.py). A test about the interpreter itself (what is imported when,
 signals, terminals, encodings, hash seeds) starts a new one.
 
-A second server has the product of `installation()`, a copy away from the checkout.
+A second server has the product of `installation()`, a copy away from the checkout. Workers of
+pytest-xdist share both: `share` names the folder where one tells the others of what it started.
 """
 
 import contextlib
+import fcntl
 import functools
+import hashlib
 import importlib
+import json
 import multiprocessing
 import os
 import resource
@@ -30,6 +34,7 @@ from typing import IO, Any, Literal
 
 from reference_harness.extractors import BUILTINS
 from reference_harness.scorer import environment
+from tests.harness_forks import HarnessForks
 from tests.paths import ROOT
 
 PRODUCT = ("geneb_ci", "reference_harness")
@@ -55,6 +60,8 @@ Loaded = tuple[Path, tuple[tuple[str, str], ...] | None]
 """The folder whose product a server has; with torch, the Hub's settings that it was loaded under,
 else None."""
 _servers: dict[Loaded, forkserver.ForkServer] = {(ROOT, None): forkserver._forkserver}
+_running: dict[Loaded, str] = {}
+"""The name under which each server was told of in the shared folder."""
 POLL_SECONDS = 0.005
 HANG_SECONDS = 300  # no command of the tests takes a tenth of this
 
@@ -106,7 +113,10 @@ class Started:
         for path in self._streams:
             path.touch(0o600)
         context = multiprocessing.get_context("forkserver")
-        self._process = context.Process(target=target, args=(*asked, *map(str, self._streams)))
+        # A server that another worker started has that worker's processor.
+        processors = frozenset(os.sched_getaffinity(0))
+        told = (*asked, *map(str, self._streams), processors)
+        self._process = context.Process(target=target, args=told)
         self._process.start()
         self.pid = self._process.pid or 0
 
@@ -213,16 +223,35 @@ def start(
         return Started([module, *words], _command, asked)
 
 
+_shared: list[Path] = []
+"""The folder that `share` named last."""
+
+
+def share(folder: Path) -> None:
+    """Let this process and all others that name the same folder use each other's servers."""
+    _shared[:] = [folder]
+
+
+@contextlib.contextmanager
+def _alone(name: str) -> Iterator[Path]:
+    """Give a path in the shared folder; no other process is given that of this name meanwhile."""
+    path = _shared[0] / name
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield path
+
+
 @functools.cache
 def installation() -> Path:
-    """Return a folder with a copy of the product and its data, the same for all of this process.
+    """Return a folder with a copy of the product and its data, the same for all of a run.
 
-    Tests read it and never write to it. `stop` removes it.
+    Tests read it and never write to it.
     """
-    site = Path(tempfile.mkdtemp(prefix="geneb-ci-site-"))
-    for name in (*PRODUCT, "schemas", "leaderboard"):
-        shutil.copytree(ROOT / name, site / name)
-    shutil.copy(LAST, site)
+    with _alone("installation") as site:
+        if not site.exists():
+            for name in (*PRODUCT, "schemas", "leaderboard"):
+                shutil.copytree(ROOT / name, site / name)
+            shutil.copy(LAST, site)
     return site
 
 
@@ -255,7 +284,38 @@ def _serving(loaded: Loaded) -> Iterator[None]:
         forkserver.connect_to_new_process = before
 
 
+class _OfAnother(forkserver.ForkServer):
+    """A server that another process started: it goes on while one of them holds its pipe."""
+
+    def __init__(self, address: str, process: int, pipe: int) -> None:
+        super().__init__()
+        self._forkserver_address = address
+        self._forkserver_alive_fd = os.open(f"/proc/{process}/fd/{pipe}", os.O_WRONLY)
+
+    def ensure_running(self) -> None:
+        """Do nothing: it runs."""
+
+    def _stop(self) -> None:
+        os.close(self._forkserver_alive_fd)
+
+
 def _server(loaded: Loaded) -> forkserver.ForkServer:
+    """Return the server of this folder and these settings; start it where no worker has."""
+    if loaded in _running or not _shared:
+        return _started(loaded)
+    name = hashlib.sha256(repr(loaded).encode()).hexdigest()[:16]
+    with _alone(f"server-{name}") as told:
+        try:
+            _servers[loaded] = _OfAnother(*json.loads(told.read_bytes()))
+        except OSError:  # nobody has started one, or that process is gone
+            server: Any = _started(loaded)
+            ways = (server._forkserver_address, os.getpid(), server._forkserver_alive_fd)
+            told.write_text(json.dumps(ways), encoding="utf-8")
+        _running[loaded] = told.name
+    return _servers[loaded]
+
+
+def _started(loaded: Loaded) -> forkserver.ForkServer:
     """Start a server in the folder whose product it loads, under an environment of its own."""
     home, hub = loaded
     server = _servers.setdefault(loaded, forkserver.ForkServer())
@@ -287,15 +347,20 @@ def modules() -> tuple[str, ...]:
 
 
 def stop() -> None:
-    """End the servers, and wait for them: their seconds count as the tests'."""
-    own = _servers.pop((ROOT, None))
-    for server in (own, *_servers.values()):
-        server._stop()  # type: ignore[attr-defined]
+    """End the servers, and wait for them: their seconds count as the tests'.
+
+    Those that other workers still use end with the last of them.
+    """
+    servers: list[Any] = [*_servers.values()]
+    for loaded, name in _running.items():
+        if not isinstance(_servers[loaded], _OfAnother):
+            with _alone(name) as told:
+                told.unlink()
+    for server in sorted(servers, key=lambda one: not isinstance(one, _OfAnother)):
+        server._stop()
+    _running.clear()
     _servers.clear()
-    _servers[ROOT, None] = own
-    if installation.cache_info().currsize:
-        shutil.rmtree(installation())
-        installation.cache_clear()
+    _servers[ROOT, None] = forkserver._forkserver
 
 
 def _command(
@@ -311,8 +376,10 @@ def _command(
     group: bool,
     out: str,
     err: str,
+    processors: frozenset[int],
 ) -> None:
     """Be the command, in the fork."""
+    os.sched_setaffinity(0, processors)
     if group:
         os.setsid()
     if cpu_seconds is not None:
@@ -339,6 +406,8 @@ def _command(
     multiprocessing.get_context = lambda _=None: fork  # type: ignore[assignment]
     if before is not None:
         runpy.run_path(str(before))["install"]()
+    if not any(Path(path, PRODUCT[0]).is_dir() and path != home for path in paths):
+        HarnessForks(sys.path[len(paths) :]).install()
     if code is not None:
         exec(code, {"__name__": "__main__"})  # noqa: S102 - a test's own words
         return

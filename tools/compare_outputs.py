@@ -1,4 +1,4 @@
-"""Compares what two versions of the program make of the same inputs, byte for byte.
+"""Compares the outputs of two versions of the program for the same inputs, byte for byte.
 
 usage: python -m tools.compare_outputs BASE
 
@@ -24,14 +24,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = 400
 LINES_MAX = 20
-"""Lines of a difference that are printed of each output."""
+"""Maximum lines of the difference of one output that are printed."""
 BOARDS = ("public", "many", "audited")
 """Inputs of which a board is built; the others are fixtures of rules."""
-OWN = {
+OWN_FILES = {
     "public": ("leaderboard/policy", "schemas/benchmark.json"),
     "many": ("schemas/benchmark.json",),
 }
-"""Files of its own that each version adds to an input."""
+"""Files of an input that are replaced by those of the compared version."""
 DIGEST = re.compile(r"\bboard[-a-z]*(?:\.|\.js\?)([0-9a-f]{16})\b")
 """A name in index.html that changes with the data or the script of a board."""
 
@@ -60,8 +60,8 @@ def make_inputs(folder: Path) -> None:
 
 
 def add_own(source: Path, inputs: Path) -> None:
-    """Replace what the inputs have of a version by that of the checkout `source`."""
-    for board, names in OWN.items():
+    """Replace the files of the inputs that belong to a version by those of `source`."""
+    for board, names in OWN_FILES.items():
         for name in names:
             target = inputs / board / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -104,20 +104,20 @@ def run_first(spellings: Sequence[list[str]]) -> tuple[int, bytes]:
     from geneb_ci.common.errors import Exit
 
     for words in spellings:
-        shown = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
+        output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             code = main(words)
         if code != Exit.USAGE:
             break
-    shown.flush()
-    return code, shown.buffer.getvalue()
+    output.flush()
+    return code, output.buffer.getvalue()
 
 
 def drop_digests(board: Path) -> None:
-    """Write DIGEST for each digest of DIGEST, in the names and texts of a board's files.
+    """Replace every digest in names and contents of a board's files by the word DIGEST.
 
-    A digest differs only where another file does: without this, every data file of two boards has
-    another name, and nothing says what differs in it.
+    Otherwise files of two boards whose content differs would also have different names, and could
+    not be compared.
     """
     digests = "|".join(set(DIGEST.findall((board / "index.html").read_text("utf-8"))))
     for path in [p for p in board.rglob("*") if p.is_file() and digests]:
@@ -130,17 +130,20 @@ def drop_digests(board: Path) -> None:
 def differences(before: Path, after: Path) -> Iterator[str]:
     """Yield the differences between two folders of outputs, each file with its first lines."""
     names = {
-        p.relative_to(side) for side in (before, after) for p in side.rglob("*") if p.is_file()
+        p.relative_to(folder)
+        for folder in (before, after)
+        for p in folder.rglob("*")
+        if p.is_file()
     }
     for name in sorted(names):
-        old, new = (side / name for side in (before, after))
+        old, new = (folder / name for folder in (before, after))
         if not old.exists() or not new.exists():
             yield f"{name}: only {'after' if new.exists() else 'before'}"
         elif old.read_bytes() != new.read_bytes():
-            first, second = (side.read_text("utf-8", "replace").split("\n") for side in (old, new))
+            first, second = (file.read_text("utf-8", "replace").split("\n") for file in (old, new))
             lines = list(difflib.unified_diff(first, second, "before", "after", lineterm="", n=0))
-            shown = "\n".join(f"    {line[:200]}" for line in lines[:LINES_MAX])
-            yield f"{name}: {len(lines)} lines of difference\n{shown}"
+            excerpt = "\n".join(f"    {line[:200]}" for line in lines[:LINES_MAX])
+            yield f"{name}: {len(lines)} lines of difference\n{excerpt}"
 
 
 def compare(base: str) -> int:

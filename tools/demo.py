@@ -15,7 +15,7 @@ from rich.table import Table
 from tools.demo_audit import audits
 
 ROOT = Path(__file__).resolve().parent.parent
-SHOWN = 10  # rows of the board
+ROWS_MAX = 10  # rows of the board
 
 
 def geneb_ci(*arguments: str, expected: int = 0) -> None:
@@ -34,14 +34,14 @@ def show_board(path: Path) -> None:
     rows = json.loads(path.read_bytes())["data"]["full"]
     rows.sort(key=lambda row: -row["macro_MCC"])
     table = Table(
-        title=f"macro MCC, full regime: {SHOWN} of {len(rows)} models", title_justify="left"
+        title=f"macro MCC, full regime: {ROWS_MAX} of {len(rows)} models", title_justify="left"
     )
     table.add_column("#", justify="right")
     table.add_column("model")
     table.add_column("parameters", justify="right")
     table.add_column("macro MCC", justify="right")
     table.add_column("whose, and evidence")
-    for rank, row in enumerate(rows[:SHOWN], 1):
+    for rank, row in enumerate(rows[:ROWS_MAX], 1):
         table.add_row(
             str(rank),
             row["disp"],

@@ -31,7 +31,7 @@ HONEST_K = 2
 DRAWN = 5
 
 
-class Place:
+class MiniRepository:
     """A repository of submissions for GENEB-mini, and an installation of the toolkit beside it."""
 
     def __init__(self, folder: Path, drawn: int = DRAWN) -> None:
@@ -131,7 +131,7 @@ def audits(folder: Path) -> bool:
         )
         print("   a container gets it.")
         return False
-    board = Place(folder)
+    board = MiniRepository(folder)
     print(
         "\n4. An honest row is audited: five tasks, drawn by a public beacon, rerun in a sandbox."
     )

@@ -22,7 +22,7 @@ from tools.tutorials import environment, snapshot
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = "docs/contributor/install.md"
-OWN = "tools/doors.py"
+MODULE = "tools/doors.py"
 PROGRAMS = ("pipx==1.18.4", "pre-commit==4.7.0", "prek==0.5.11", "uv==0.13.9")
 ROW = ROOT / "submissions/GROVER.json"
 REFUSED = 1
@@ -45,11 +45,11 @@ class Doors:
 
     def run(self, *words: str, code: int = 0, cwd: Path | None = None) -> Done:
         """Run a command. Raises RuntimeError with what it printed for another exit code."""
-        done = in_shell([*words], cwd or self.at, self.variables)
-        if done.returncode != code:
-            message = f"$ {shlex.join(words)}\nexit code {done.returncode}\n{done.stdout}"
-            raise RuntimeError(message + done.stderr)
-        return done
+        process = in_shell([*words], cwd or self.at, self.variables)
+        if process.returncode != code:
+            message = f"$ {shlex.join(words)}\nexit code {process.returncode}\n{process.stdout}"
+            raise RuntimeError(message + process.stderr)
+        return process
 
     def install_kept(self, text: str, tool: str) -> None:
         """Install by the command of the page's table, run the program, and remove it."""
@@ -62,13 +62,13 @@ class Doors:
 
     def without(self, text: str) -> None:
         """Type the block that installs nothing."""
-        (block,) = [shown for shown in blocks(text) if shown.test == OWN]
+        (block,) = [page_block for page_block in blocks(text) if page_block.test == MODULE]
         shutil.copy(ROW, self.at / "submission.json")
         for command, _ in block.typed():
             self.run(*shlex.split(command))
 
     def hook(self, text: str, program: str) -> None:
-        """Let the hook of the page see a sound submission, and one without a score."""
+        """Run the hook of the page on a sound submission, and on one without a score."""
         (settings,) = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
         folder = self.at / program
         row = folder / "submissions" / ROW.name

@@ -125,10 +125,10 @@ def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
         entry = schema["properties"][table]
         cell = entry["additionalProperties"]["additionalProperties"]
         holder = f"{table.capitalize()}ByTask"
-        schema["$defs"][holder] = _named(
+        schema["$defs"][holder] = _named_members(
             {t.id: cell | {"description": t.label} for t in benchmark.tasks}, complete
         )
-        regimes = _named(
+        regimes = _named_members(
             {regime: {"$ref": f"#/$defs/{holder}"} for regime in benchmark.regimes}, complete
         )
         described = {key: entry[key] for key in ("description", "default") if key in entry}
@@ -136,24 +136,24 @@ def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
     return schema
 
 
-def _with_entries(schema: dict[str, Any], other: dict[str, Any]) -> None:
-    """Let a file that names an entry of the model registry have that in the place of a run."""
+def _with_entries(schema: dict[str, Any], with_entry: dict[str, Any]) -> None:
+    """Allow an entry of the model registry in the place of a run."""
     required, required_by_both = (
         set(schema["required"]),
-        set(other["required"]) & set(schema["required"]),
+        set(with_entry["required"]) & set(schema["required"]),
     )
-    schema["$defs"] |= other["$defs"]
-    schema["properties"][ENTRY_MEMBER] = other["properties"][ENTRY_MEMBER]
+    schema["$defs"] |= with_entry["$defs"]
+    schema["properties"][ENTRY_MEMBER] = with_entry["properties"][ENTRY_MEMBER]
     schema["required"] = [member for member in schema["required"] if member in required_by_both]
     schema["if"] = {"required": [ENTRY_MEMBER]}
     schema["then"] = {
-        "properties": dict.fromkeys(other["properties"], True),
+        "properties": dict.fromkeys(with_entry["properties"], True),
         "additionalProperties": False,
     }
     schema["else"] = {"required": sorted(required - required_by_both, reverse=True)}
 
 
-def _named(properties: dict[str, Any], complete: bool) -> dict[str, Any]:
+def _named_members(properties: dict[str, Any], complete: bool) -> dict[str, Any]:
     required = {"required": list(properties)} if complete else {}
     return {
         "type": "object",

@@ -123,10 +123,10 @@ def with_columns() -> str:
         files = ["categories"] if column.is_published else []
         files += ["tasks"] if column.is_by_task else []
         key = f"`{column.key}`" if column.is_required else f"`{column.key}` (*)"
-        shown = [f'"{column.label}"'] if column.label else []
-        shown += ["table"] if column.table else []
-        shown += [f"`{column.download}`"] if column.download else []
-        rows.append(f"| {key} | {column.about} | {', '.join(files)} | {', '.join(shown)} |")
+        page_parts = [f'"{column.label}"'] if column.label else []
+        page_parts += ["table"] if column.table else []
+        page_parts += [f"`{column.download}`"] if column.download else []
+        rows.append(f"| {key} | {column.about} | {', '.join(files)} | {', '.join(page_parts)} |")
     return between(BOARD_FILES, "columns", "\n" + "\n".join(rows) + "\n")
 
 

@@ -35,13 +35,13 @@ class Package(NamedTuple):
     path: str
 
 
-REST = Package(
+REST_PACKAGE = Package(
     "@octokit/openapi",
     "23.0.2",
     "71a18407dd5e8464f4e0525daf03deabbe65abd9287d6adc7b5d98f516cd0d0c",
     "package/generated/api.github.com.json",
 )
-GRAPHQL = Package(
+GRAPHQL_PACKAGE = Package(
     "@octokit/graphql-schema",
     "15.26.1",
     "053e74249dafce2118fd9b7ae499b067d57c5f910c57745699ac45108bc68d1e",
@@ -144,10 +144,10 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing")
     check = parser.parse_args().check
     with tempfile.TemporaryDirectory() as folder:
-        rest = by_line(pruned_rest(json.loads(fetch(REST, Path(folder)))))
+        rest_text = by_line(pruned_rest(json.loads(fetch(REST_PACKAGE, Path(folder)))))
         texts = {
-            "rest.json": rest,
-            "schema.graphql": pruned_graphql(fetch(GRAPHQL, Path(folder)).decode()),
+            "rest.json": rest_text,
+            "schema.graphql": pruned_graphql(fetch(GRAPHQL_PACKAGE, Path(folder)).decode()),
         }
     different = (
         [
@@ -169,8 +169,8 @@ def main() -> int:
 def fetch(package: Package, folder: Path) -> bytes:
     """Fetch a package with npm, hold it against its digest, and return the file of it."""
     command = ["npm", "pack", "--silent", f"{package.name}@{package.version}"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    packed = folder / done.stdout.strip()
+    process = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    packed = folder / process.stdout.strip()
     digest = hashlib.sha256(packed.read_bytes()).hexdigest()
     if digest != package.sha256:
         raise SystemExit(f"{package.name} {package.version} has the digest {digest}")
@@ -203,7 +203,7 @@ def pruned_rest(description: dict[str, Any]) -> dict[str, Any]:
             components[kind][name] = json_schema(description["components"][kind][name])
             waiting += sorted(references(components[kind][name]))
     return {
-        "published": f"{REST.name} {REST.version}",
+        "published": f"{REST_PACKAGE.name} {REST_PACKAGE.version}",
         "components": components,
         "operations": operations,
     }
@@ -278,9 +278,9 @@ def pruned_graphql(text: str) -> str:
             above = tuple(i for i in node.interfaces or () if i.name.value in FIELDS)
             node = replace(node, fields=fields, interfaces=above)
         reached[name] = without_prose(node)
-        waiting += [named(part.type) for part in arguments(node)]
+        waiting += [type_name(part.type) for part in arguments(node)]
     document = DocumentNode(definitions=tuple(reached[name] for name in sorted(reached)))
-    head = f"# Of {GRAPHQL.name} {GRAPHQL.version}, what our queries ask for.\n\n"
+    head = f"# Of {GRAPHQL_PACKAGE.name} {GRAPHQL_PACKAGE.version}, what our queries ask for.\n\n"
     return head + print_ast(document) + "\n"
 
 
@@ -301,7 +301,7 @@ def without_prose(node: Any) -> Any:
     return replace(node, description=None, **parts)
 
 
-def named(node: Any) -> str:
+def type_name(node: Any) -> str:
     """Return the name of a type, without `!` and brackets."""
     while not isinstance(node, NamedTypeNode):
         node = node.type

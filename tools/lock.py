@@ -130,7 +130,7 @@ def changes(folder: Path) -> Iterator[str]:
 
 
 def missing_wheels(folder: Path, locks: Iterable[Lock]) -> list[str]:
-    """Say which lock lacks a wheel, or a package that another needs, on a Python and a system."""
+    """Return which locks lack a wheel, or a needed package, on a Python and a system."""
     machines = [
         (lock, python, system)
         for lock in locks
@@ -146,7 +146,7 @@ def missing_wheels(folder: Path, locks: Iterable[Lock]) -> list[str]:
 
 
 def install(folder: Path, lock: Lock, python: str, system: str) -> str:
-    """Let uv plan an installation on another machine; return what it lacks, or nothing."""
+    """Have uv plan an installation on another machine; return what it lacks, or ""."""
     try:
         uv(
             *("pip", "install", "--dry-run", *lock.options, "--only-binary", ":all:"),

@@ -133,7 +133,7 @@ def clone(folder: Path, commit: str) -> Path:
 
 
 def judge(work: Path, part: dict[str, Any], folder: Path) -> None:
-    """Let Cosmic Ray run the tests of a part on each drawn mutant that has no verdict.
+    """Run the tests of a part on each drawn mutant that has no verdict, by Cosmic Ray.
 
     Exits with a message where they fail without any change: every mutant would count as killed.
     """

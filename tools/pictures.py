@@ -19,7 +19,7 @@ from tools.browser import launched
 BOARD = recordings.FOLDER / "board.png"
 VIEW = "#/table?intervals=none"
 SIZE = {"width": 1280, "height": 1600}
-SHOWN = {"width": 1280, "height": 753}
+VIEWPORT = {"width": 1280, "height": 753}
 """Pixels: the table from its heading on, with the first rows."""
 MARGIN = 16
 COLOURS = 256
@@ -41,7 +41,7 @@ def main() -> None:
             page = tab.go(VIEW)
             top = page.locator("main h2 ~ * h3, main h2").last.bounding_box()
             y = top["y"] - MARGIN if top else 0
-            clip: Any = {"x": 0, "y": y, **SHOWN}
+            clip: Any = {"x": 0, "y": y, **VIEWPORT}
             page.screenshot(path=BOARD, animations="disabled", clip=clip)
     with Image.open(BOARD) as picture:
         small = picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)

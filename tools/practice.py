@@ -90,9 +90,9 @@ class Practice:
         for path, raw in proposal.files.items():
             mode, blob = "0", "0" * 40  # which deletes it
             if raw is not None:
-                mode, blob = "100644", git(repository, "hash-object", "-w", "--stdin", given=raw)
+                mode, blob = "100644", git(repository, "hash-object", "-w", "--stdin", stdin=raw)
             entry = f"{mode} {blob}\t{path}\n".encode()
-            git_raw(repository, "update-index", "--index-info", given=entry, env=index)
+            git_raw(repository, "update-index", "--index-info", stdin=entry, env=index)
         tree = git_raw(repository, "write-tree", env=index).decode().strip()
         commit = git(repository, "commit-tree", tree, "-p", "main", "-m", proposal.title)
         git(repository, "update-ref", f"refs/heads/{proposal.branch}", commit)
@@ -105,9 +105,9 @@ class Practice:
 
     def publish(self) -> None:
         """Put the board on the Space, as it was before the pull requests came."""
-        done = geneb_ci(self.board, os.environ | self.settings, "publish", "--space", SPACE)
-        if done.returncode:
-            raise RuntimeError(f"geneb-ci publish: {done.stderr}")
+        process = geneb_ci(self.board, os.environ | self.settings, "publish", "--space", SPACE)
+        if process.returncode:
+            raise RuntimeError(f"geneb-ci publish: {process.stderr}")
 
     def sweep(self) -> str:
         """Judge what has no verdict, and write the verdicts; return what was said."""
@@ -213,9 +213,9 @@ def practice(folder: Path, data: Path | None = None) -> Iterator[Practice]:
         *("--maintainers", "@org/maintainers"),
     )
     benchmark_option = () if data is None else ("--benchmark", str(data / "benchmark.json"))
-    done = geneb_ci(folder, os.environ | person, *words, *benchmark_option)
-    if done.returncode:
-        raise RuntimeError(f"geneb-ci init: {done.stderr}")
+    process = geneb_ci(folder, os.environ | person, *words, *benchmark_option)
+    if process.returncode:
+        raise RuntimeError(f"geneb-ci init: {process.stderr}")
     board, bare = folder / "board", folder / "board.git"
     git(folder, "clone", "--quiet", "--bare", str(board), str(bare))
     git(bare, "config", "uploadpack.allowAnySHA1InWant", "true")
@@ -263,9 +263,9 @@ def measured(folder: Path, data: Path | None = None) -> dict[str, bytes]:
             *("--display", f"{k}-mers", "--zero-shot", "--training-data", "none"),
             *("--submitted-by", "stranger", "--quiet", *data_options),
         )
-        done = geneb_ci(work, os.environ, *words)
-        if done.returncode:
-            raise RuntimeError(f"geneb-ci {' '.join(words)}: {done.stderr}")
+        process = geneb_ci(work, os.environ, *words)
+        if process.returncode:
+            raise RuntimeError(f"geneb-ci {' '.join(words)}: {process.stderr}")
     raised(work / f"{FORGED}.record.json", work / f"{FORGED}.json", FORGED)
     return {model_id: (work / f"{model_id}.json").read_bytes() for model_id in (HONEST, FORGED)}
 
@@ -313,7 +313,7 @@ def proposals(rows: Mapping[str, bytes]) -> Iterator[Proposal]:
     yield Proposal("readme", "Mend a word", {"NOTES.md": b"A page about nothing of the board.\n"})
 
 
-def shown(result: Practice) -> str:
+def instructions(result: Practice) -> str:
     """Return the addresses and commands with which a maintainer begins."""
     exports = "\n".join(
         f"  export {name}={shlex.quote(value)}" for name, value in result.settings.items()
@@ -335,7 +335,7 @@ def main(folder: Path, lines: TextIO) -> int:
     print("writing a board, measuring two rows, opening twelve pull requests (a minute)")
     with practice(folder) as result:
         result.sweep()
-        print(shown(result), flush=True)
+        print(instructions(result), flush=True)
         while True:
             print("practice> ", end="", flush=True)
             line = lines.readline()

@@ -72,7 +72,7 @@ monospace; font-size: {char_height}px; }}
 """As rich's own, without the fonts that it would have a reader fetch."""
 
 
-class Said(NamedTuple):
+class RecordedLine(NamedTuple):
     """A line of a recording."""
 
     text: Text
@@ -86,7 +86,7 @@ class Session:
     def __init__(self, folder: Path, **environment: str) -> None:
         self.folder = folder
         self.environment = environment
-        self.lines: list[Said] = []
+        self.lines: list[RecordedLine] = []
 
     def type(self, command: str) -> int:
         """Run a command, keep it and its output, and return its exit code.
@@ -94,16 +94,18 @@ class Session:
         The folder of the recording, which has another name each time, is shown as HOME.
         """
         words = shlex.split(command.replace("\\\n", ""))
-        done, output = in_terminal(self.folder, words, self.environment)
+        code, output = in_terminal(self.folder, words, self.environment)
         wait = COMMAND_SECONDS if self.lines else 0.0
         for number, line in enumerate(command.splitlines()):
             prompt = "" if number else "$ "
-            self.lines.append(Said(Text.assemble((prompt, "dim"), line), 0.0 if number else wait))
+            self.lines.append(
+                RecordedLine(Text.assemble((prompt, "dim"), line), 0.0 if number else wait)
+            )
         output = output.replace(str(self.folder), HOME)
         for number, line in enumerate(output.rstrip().splitlines()):
             wait = LINE_SECONDS if number else COMMAND_SECONDS
-            self.lines.append(Said(Text.from_ansi(line), wait))
-        return done
+            self.lines.append(RecordedLine(Text.from_ansi(line), wait))
+        return code
 
     def svg(self, name: str, title: str) -> str:
         """Return the recording as one picture; the same lines always give the same bytes."""
@@ -137,8 +139,8 @@ def in_terminal(folder: Path, words: list[str], more: dict[str, str]) -> tuple[i
 
     The error stream is a pipe: what belongs to it here are bars, which come and go.
     """
-    ours, theirs = pty.openpty()
-    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
+    our_end, their_end = pty.openpty()
+    ioctl(their_end, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
     inherited = {
         key: value for key, value in os.environ.items() if key not in {"NO_COLOR", "COLUMNS"}
     }
@@ -148,18 +150,18 @@ def in_terminal(folder: Path, words: list[str], more: dict[str, str]) -> tuple[i
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
-        stdout=theirs,
+        stdout=their_end,
         stderr=subprocess.PIPE,
     ) as process:
-        os.close(theirs)
+        os.close(their_end)
         parts = []
         try:
-            while part := os.read(ours, READ_BYTES):
+            while part := os.read(our_end, READ_BYTES):
                 parts.append(part)
         except OSError:  # Linux says EIO where the last writer has closed
             pass
         finally:
-            os.close(ours)
+            os.close(our_end)
         parts.append(process.stderr.read() if process.stderr else b"")
     return process.returncode, b"".join(parts).decode().replace("\r\n", "\n")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "build/site/source"
-OTHERS = {
+RENAMED_PAGES = {
     "README.md": "index.md",
     "docs/index.md": "pages.md",
     "reference_harness/README.md": "harness.md",
@@ -22,7 +22,7 @@ OTHERS = {
     "benchmarks/embedding.md": "benchmarks-of-embedding.md",
 }
 """Pages that have another name there."""
-OWN = ("RULES.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+UNCHANGED_PAGES = ("RULES.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 COPIED = ("schemas/", "docs/pictures/")
 """Files that pages show or link to, and that are published as they are."""
 SCHEMAS = "schemas.md"
@@ -34,8 +34,10 @@ _PARTS = re.compile(r"(^```.*?^```|`[^`\n]*`)|\]\(([^)\s]+)\)", re.MULTILINE | r
 def pages() -> dict[str, str]:
     """Return the name on the site of each page, by its path in the repository."""
     docs = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
-    page_by_path = {path: path.removeprefix("docs/").replace("/", "-") for path in (*docs, *OWN)}
-    return page_by_path | OTHERS
+    page_by_path = {
+        path: path.removeprefix("docs/").replace("/", "-") for path in (*docs, *UNCHANGED_PAGES)
+    }
+    return page_by_path | RENAMED_PAGES
 
 
 def repository() -> str:

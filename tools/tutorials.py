@@ -23,7 +23,7 @@ from tests.tutorial.blocks import SHELL, DiffersError, Session, blocks, in_shell
 from tools.rehearse.machine import CACHES, PASSED
 
 ROOT = Path(__file__).resolve().parents[1]
-OWN = "tools/tutorials.py"
+MODULE = "tools/tutorials.py"
 """This module, which a page names above the blocks that install."""
 ADDRESS = "https://github.com/OWNER/geneb-ci"
 """Where the pages say that the program is."""
@@ -40,7 +40,7 @@ class Played(NamedTuple):
     commands: int
     install: float
     """Seconds."""
-    rest: float
+    after_install: float
     processor: float
     """Seconds of all processes together."""
 
@@ -64,7 +64,7 @@ def main() -> int:
                 return 1
             print(
                 f"{page}: {played.commands} commands; install {played.install:.0f} s, the rest "
-                f"{played.rest:.0f} s; {played.processor:.0f} processor seconds",
+                f"{played.after_install:.0f} s; {played.processor:.0f} processor seconds",
                 flush=True,
             )
             if played.commands > COMMANDS_MAX[page] or played.processor > SECONDS_MAX:
@@ -79,11 +79,11 @@ def main() -> int:
 def snapshot(repository: Path) -> Path:
     """Make a bare repository whose only commit has the files as they lie here, and return it."""
     env = os.environ | {"GIT_DIR": str(repository), "GIT_WORK_TREE": str(ROOT)}
-    who = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
+    identity = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
     for words in (
         ("init", "--quiet", "--bare", "--initial-branch=main", str(repository)),
         ("add", "--all"),
-        (*who, "commit", "--quiet", "--message", "The files as they lie here"),
+        (*identity, "commit", "--quiet", "--message", "The files as they lie here"),
     ):
         without_git = {k: v for k, v in env.items() if k not in {"GIT_DIR", "GIT_WORK_TREE"}}
         is_new = words[0] == "init"
@@ -114,14 +114,14 @@ def follow(page: str, root: Path, source: Path) -> Played:
     variables = environment(root, source)
     folder = root / "empty"
     folder.mkdir()
-    session = Session(folder, variables, in_shell, own=OWN)
+    session = Session(folder, variables, in_shell, own=MODULE)
     spent = {True: 0.0, False: 0.0}
     before = processor_seconds()
     for block in blocks((ROOT / page).read_text(encoding="utf-8")):
         begun = time.monotonic()
         session.play(block)
-        spent[block.test == OWN] += time.monotonic() - begun
-        if block.kind == SHELL and block.test == OWN:
+        spent[block.test == MODULE] += time.monotonic() - begun
+        if block.kind == SHELL and block.test == MODULE:
             hold_installed(root, variables)
     return Played(session.typed, spent[True], spent[False], processor_seconds() - before)
 
@@ -129,10 +129,10 @@ def follow(page: str, root: Path, source: Path) -> Played:
 def hold_installed(folder: Path, variables: Mapping[str, str]) -> None:
     """Raise DiffersError unless both packages are those of the environment."""
     code = "import geneb_ci, reference_harness as h; print(geneb_ci.__file__, h.__file__)"
-    done = in_shell(["python", "-I", "-c", code], folder, variables)
-    files = done.stdout.split()
+    process = in_shell(["python", "-I", "-c", code], folder, variables)
+    files = process.stdout.split()
     if not files or not all(file.startswith(f"{folder}/environment/") for file in files):
-        (*_, last) = (done.stdout + done.stderr).splitlines()
+        (*_, last) = (process.stdout + process.stderr).splitlines()
         raise DiffersError(f"the program is not installed in the environment: {last}")
 
 

@@ -1,9 +1,9 @@
-"""The folder of extractors: read once, digested as a whole; the shape of the module that ran.
+"""Digests of the folder of extractors: of all its bytes, and of the shape of the code that ran.
 
-The shape of a module is a digest that formatting, comments and own names do not change. Taken are
-the class that runs and what it uses of its module and of the modules beside it. Names that the
-modules bind themselves are left out, and the order of definitions; what they take from other
-packages, constants and the order of statements in a function stay.
+The shape of a module is a digest that does not depend on formatting, comments and the names that
+the code defines. It includes the class that runs and all that it uses of its module and of the
+modules beside it. The names that these modules bind and the order of definitions have no effect;
+names of other packages, constants and the order of statements in a function do.
 """
 
 import ast
@@ -26,21 +26,21 @@ from reference_harness.formats.processes import module_command
 _DROPPED = frozenset(
     {"annotation", "returns", "type_comment", "type_params", "kind", "ctx", "name", "asname"}
 )
-"""Fields of a syntax tree that do not change what a program computes, or hold a name of its own."""
+"""Fields of a syntax tree that do not change what a program computes, or contain a bound name."""
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 PARSED_MAX = 300_000
-"""Bytes of an extractor and what it imports beside it: a megabyte can take 10 s to compare, and the
-harness's own extractors together have half as many."""
+"""Largest size of an extractor and the modules that it imports beside it, in bytes: a megabyte can
+take 10 s, and all extractors of the harness together have half of this."""
 _BOUND_NAME = "_"
-"""In place of every name that the modules bind."""
+"""Replaces every name that the modules bind."""
 
 
 def code_shape(modules: Mapping[str, bytes], module: str, class_name: str) -> str:
-    """Return the digest of a class and of all that it uses, as 64 hex digits: its shape.
+    """Return the shape of a class and of all that it uses, as 64 hex digits.
 
-    `modules` are the files of the folder of extractors, name to content. The shape of a module that
-    Python cannot parse is the digest of its bytes. Raises AuditRefused for more source than
-    `PARSED_MAX`.
+    `modules` maps the names of the files in the folder of extractors to their content. The shape of
+    a module that Python cannot parse is the digest of its bytes. Raises AuditRefused for more
+    source than `PARSED_MAX`.
     """
     try:
         trees = _with_neighbours(modules, module)
@@ -51,11 +51,11 @@ def code_shape(modules: Mapping[str, bytes], module: str, class_name: str) -> st
 
 
 def _with_neighbours(modules: Mapping[str, bytes], module: str) -> dict[str, ast.Module]:
-    """Return the tree of a module, and of each one beside it that it imports, directly or not."""
+    """Return the trees of a module and of all modules beside it that it imports."""
     trees: dict[str, ast.Module] = {}
-    waiting, size = [module], 0
-    while waiting:
-        name = waiting.pop()
+    pending, size = [module], 0
+    while pending:
+        name = pending.pop()
         if name in trees or name not in modules:
             continue
         size += len(modules[name])
@@ -68,7 +68,7 @@ def _with_neighbours(modules: Mapping[str, bytes], module: str) -> dict[str, ast
         trees[name] = ast.parse(modules[name])
         for imported in _imported(trees[name]):
             path = PurePosixPath(*imported.split("."))
-            waiting += [f"{path}.py", f"{path}/__init__.py", f"{path.parent}.py"]
+            pending += [f"{path}.py", f"{path}/__init__.py", f"{path.parent}.py"]
     return trees
 
 
@@ -82,16 +82,16 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 
 class _Shape:
-    """Definitions of some modules, and which names they bind."""
+    """The definitions of some modules, and the names that they bind."""
 
     def __init__(self, trees: list[ast.Module], neighbours: frozenset[str]) -> None:
         self.neighbours = neighbours
         self.definitions: dict[str, list[ast.stmt]] = {}
         self.others: list[ast.stmt] = []
         self.aliases: dict[str, str] = {}
-        self.own: set[str] = set()
+        self.bound_names: set[str] = set()
         for tree in trees:
-            self.own |= set(_bound(tree))
+            self.bound_names |= set(_bound(tree))
             for statement in _without_docstring(tree.body):
                 self._add(statement)
         for tree in trees:
@@ -111,27 +111,34 @@ class _Shape:
             self.others.append(statement)
 
     def digest(self, class_name: str) -> str:
-        """Return the digest of a class with all that it uses."""
-        used: dict[int, ast.stmt] = {id(statement): statement for statement in self.others}
-        waiting = [class_name, *(name for statement in self.others for name in _names(statement))]
+        """Return the digest of a class and all that it uses."""
+        used_statements: dict[int, ast.stmt] = {
+            id(statement): statement for statement in self.others
+        }
+        pending = [class_name, *(name for statement in self.others for name in _names(statement))]
         digested: set[str] = set()
-        while waiting:
-            name = waiting.pop()
+        while pending:
+            name = pending.pop()
             if name in digested:
                 continue
             digested.add(name)
             for statement in self.definitions.get(name, ()):
-                used[id(statement)] = statement
-                waiting += _names(statement)
-        first = [self._written(definition) for definition in self.definitions.get(class_name, ())]
-        value = [first, sorted(self._written(statement) for statement in used.values())]
+                used_statements[id(statement)] = statement
+                pending += _names(statement)
+        class_code = [
+            self._written(definition) for definition in self.definitions.get(class_name, ())
+        ]
+        value = [
+            class_code,
+            sorted(self._written(statement) for statement in used_statements.values()),
+        ]
         return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
     def _written(self, statement: ast.stmt) -> str:
         return json.dumps(self._of(statement))
 
     def _of(self, node: Any) -> Any:  # a field of a syntax tree
-        """Return a part of a tree as nested lists, the same in every version of Python."""
+        """Return a part of a tree as nested lists, equal in every version of Python."""
         if isinstance(node, list):
             return [self._of(child) for child in node if not isinstance(child, ast.Pass)]
         if not isinstance(node, ast.AST):
@@ -142,13 +149,13 @@ class _Shape:
         return self._digested_fields(node) if digested_name is None else digested_name
 
     def _digested_name(self, node: ast.AST) -> Any:
-        """Return a name, an attribute or a keyword; None for any other part."""
+        """Return a name, an attribute or a keyword as in `_of`; None for any other part."""
         if isinstance(node, ast.Name):
             return self._name(node.id)
         if isinstance(node, ast.Attribute):
             return self._attribute(self._of(node.value), node.attr)
         if isinstance(node, ast.keyword):
-            is_own = node.arg in self.own
+            is_own = node.arg in self.bound_names
             return ["keyword", _BOUND_NAME if is_own else node.arg, self._of(node.value)]
         return None
 
@@ -168,13 +175,13 @@ class _Shape:
 
     def _attribute(self, value: Any, name: str) -> Any:
         if value == _BOUND_NAME and name in self.definitions:
-            return _BOUND_NAME  # of a module beside it: as if it were imported by name
-        return ["Attribute", value, _BOUND_NAME if name in self.own else name]
+            return _BOUND_NAME  # a name of a module beside it, as if it were imported by name
+        return ["Attribute", value, _BOUND_NAME if name in self.bound_names else name]
 
     def _name(self, name: str) -> Any:
-        """Return a name as it is written in full: what an import calls it does not matter."""
+        """Return the full name that a name refers to, without the alias of an import."""
         if name not in self.aliases:
-            return _BOUND_NAME if name in self.own or name in self.neighbours else name
+            return _BOUND_NAME if name in self.bound_names or name in self.neighbours else name
         first, *attributes = self.aliases[name].lstrip(".").split(".")
         if first in self.neighbours or (attributes and not first):
             return _BOUND_NAME
@@ -185,7 +192,7 @@ class _Shape:
 
 
 def _without_docstring(body: list[Any]) -> list[Any]:
-    """Return statements without texts that stand alone, such as docstrings."""
+    """Return statements without docstrings and other expressions that are constants."""
     return [
         statement
         for statement in body
@@ -194,7 +201,7 @@ def _without_docstring(body: list[Any]) -> list[Any]:
 
 
 def _defined_names(statement: ast.stmt) -> list[str]:
-    """Return the names that a statement at the top of a module defines."""
+    """Return the names that a statement at the top level of a module defines."""
     if isinstance(statement, _Definition):
         return [statement.name]
     if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
@@ -207,7 +214,7 @@ def _defined_names(statement: ast.stmt) -> list[str]:
 
 
 def _names(statement: ast.stmt) -> list[str]:
-    """Return every name that a statement has, and every attribute: `helpers.name` names it too."""
+    """Return every name and every attribute in a statement."""
     return [
         node.id if isinstance(node, ast.Name) else node.attr
         for node in ast.walk(statement)
@@ -229,7 +236,7 @@ def _bound(tree: ast.Module) -> Iterator[str]:
 
 
 def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield each name that an import binds, with the full name of what it means."""
+    """Yield each name that an import binds, with the full name of what it imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -242,27 +249,27 @@ def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 BUILTIN = "builtin:"
 IGNORED = "__pycache__"
-"""Python's own cache, which any import leaves behind. It is not digested, and the sandbox does not
-read it."""
+"""Folder of Python's cache, which imports write. It is not digested, and the sandbox does not read
+it."""
 FILES_MAX = 1000
-"""More files than this are not extractors. Each may have as many bytes as a submission."""
+"""Largest number of files in the folder; each may be as large as a submission."""
 BYTES_MAX = 1 << 25
-"""Bytes of all of them."""
+"""Largest size of all files together, in bytes."""
 _PLAIN_FILES = "keep only plain source files in the folder of extractors"
 
 
 class ExtractorFolder(NamedTuple):
-    """Every file of a repository's folder of extractors, as it was when it was read."""
+    """The files of a repository's folder of extractors at the time of reading."""
 
     folder: Path
     root: Path
     """Root of the repository, to which paths in a commitment are relative."""
     files: dict[str, bytes]
-    """Relative name, with slashes, to content; in order of name."""
+    """Path below the folder, with slashes, to content, in order of path."""
 
 
 def read_extractors(layout: Layout) -> ExtractorFolder | None:
-    """Read the folder of extractors of a repository; None where it has none.
+    """Return the content of a repository's folder of extractors; None if it has no such folder.
 
     Raises AuditRefused for a link, a file that is too large or irregular, and for more than
     `FILES_MAX` files or `BYTES_MAX` bytes.
@@ -273,9 +280,9 @@ def read_extractors(layout: Layout) -> ExtractorFolder | None:
 
 
 def tree_files(folder: Path) -> dict[str, bytes]:
-    """Read every file below a folder: relative name to content, in order of name.
+    """Return the content of every file below a folder, by its path, in order of path.
 
-    Raises what `read_extractors` does.
+    Raises what `read_extractors` raises.
     """
     contents: dict[str, bytes] = {}
     size = 0
@@ -289,16 +296,16 @@ def tree_files(folder: Path) -> dict[str, bytes]:
             contents[path.relative_to(folder).as_posix()] = raw
             size += len(raw)
             if len(contents) > FILES_MAX:
-                raise AuditRefused(f"{folder}: it holds more than {FILES_MAX} files", _PLAIN_FILES)
+                raise AuditRefused(f"{folder}: contains more than {FILES_MAX} files", _PLAIN_FILES)
             if size > BYTES_MAX:
                 raise AuditRefused(
-                    f"{folder}: it holds more than {BYTES_MAX:,} bytes", _PLAIN_FILES
+                    f"{folder}: contains more than {BYTES_MAX:,} bytes", _PLAIN_FILES
                 )
     return dict(sorted(contents.items()))
 
 
 def tree_digest(files: Mapping[str, bytes]) -> str:
-    """Return SHA-256 over a line `<sha256>  <name>` for each file, in order of name."""
+    """Return the SHA-256 of the lines `<sha256>  <name>` of all files, in order of name."""
     lines = [f"{hashlib.sha256(raw).hexdigest()}  {name}\n" for name, raw in sorted(files.items())]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
@@ -310,11 +317,11 @@ def extractor_code(
     claimed: str | None,
     options: Mapping[str, str],
 ) -> ExtractorCode:
-    """Return the extractor that a run names, as it is in the folder of extractors.
+    """Return the extractor that a run names, with digests of the folder of extractors.
 
-    `claimed` is the digest that the run names, or None. Only the last part of `path` counts, so
-    that it never leads out of the folder.
-    Raises AuditRefused when the module is not there or is another one.
+    `claimed` is the digest of the module that the run names, or None. Only the last part of `path`
+    is used, so that it cannot lead out of the folder. Raises AuditRefused when the module is
+    missing or has another digest.
     """
     if path.startswith(BUILTIN):
         if claimed is None:
@@ -358,7 +365,7 @@ def extractor_code(
 
 
 class BuiltInExtractor(NamedTuple):
-    """A built-in extractor of the harness that is installed here."""
+    """A built-in extractor of the installed harness."""
 
     path: str
     class_name: str
@@ -369,7 +376,7 @@ class BuiltInExtractor(NamedTuple):
 def built_in(path: str) -> BuiltInExtractor:
     """Return the built-in extractor `builtin:NAME` of the installed harness.
 
-    Raises AuditRefused where the harness has none of that name, or is not installed.
+    Raises AuditRefused if the harness has no extractor of that name, or is not installed.
     """
     completed = subprocess.run(  # noqa: S603 (our own words, and a name of the maintainers)
         [*module_command("reference_harness"), "extractors", "digest", path],
@@ -386,7 +393,7 @@ def built_in(path: str) -> BuiltInExtractor:
 
 
 def write_modules(modules: Mapping[str, bytes], folder: Path) -> None:
-    """Write the files that were digested: the sandbox sees these, not what changed since."""
+    """Write the digested files for the sandbox, whatever changed in the folder since."""
     for name, raw in modules.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -256,8 +256,12 @@ def subject_of(
     are not those of the commitment, NothingChecked when a file is missing.
     """
     if layout.submissions is None:
-        own = None if submission is None else find_layout(submission.document.path.parent)
-        root = "" if own is None or own.submissions is None else f": cd {os.path.relpath(own.root)}"
+        own_layout = None if submission is None else find_layout(submission.document.path.parent)
+        root = (
+            ""
+            if own_layout is None or own_layout.submissions is None
+            else f": cd {os.path.relpath(own_layout.root)}"
+        )
         raise NothingChecked(
             "this folder is in no repository of a board, which has policy and keys",
             f"run the command in a checkout of the board{root}",

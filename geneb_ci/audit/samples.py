@@ -16,7 +16,7 @@ from geneb_ci.audit import cost
 from geneb_ci.audit.commit import AuditSubject, SubmissionFile
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import EmbeddingOutcome, RerunResult
-from geneb_ci.audit.compare.embeddings import OwnReceipt, near_roots
+from geneb_ci.audit.compare.embeddings import AuditedReceipt, near_roots
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.cost import NO_COST, CostText
 from geneb_ci.audit.errors import AuditRefused
@@ -263,13 +263,13 @@ class EmbeddingSample:
     def near_roots(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
         """Return the Merkle roots of receipts with draws that nearly equal this one."""
         repository, receipt = committed.repository, committed.with_receipt.receipt
-        own_receipt = OwnReceipt(
+        audited_receipt = AuditedReceipt(
             committed.commitment,
             receipt,
             lambda: self._files(receipt, say),
             repository.inputs.benchmark,
         )
-        reasons = near_roots(own_receipt, repository, self.others, say)
+        reasons = near_roots(audited_receipt, repository, self.others, say)
         for reason in reasons.values():
             say(f"near {reason}: its draws are repeated here")
         return reasons

@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 COMMITMENT, PLAN = "commitment.json", "plan.json"
 TYPED = "command.json"
 """File of the work folder: where the command of the last call was typed, and its words."""
-SHOWN = "shown"
+SHOWN_FILE = "shown"
 """Marker file of the work folder: the user was shown the digest, and has to publish it. A dry run
 does not write this file."""
 TO_BE_PUBLISHED = "to be published"
@@ -412,14 +412,14 @@ def ask_for_publication(
 ) -> AuditProgress:
     """Sign the commitment and show how the caller publishes its digest; return that state."""
     commitment = prepared.commitment
-    merge, shown = "", ""
+    merge, shown_option = "", ""
     if signing.key is not None:
         path = sign_commitment(commitment, signing.key, signing.layout, signing.audits, signing.say)
         merge = f"merge {os.path.relpath(path)} into the main branch;\n"
-        shown = " --shown-on COMMIT"
-    shown_before = prepared.work.read(SHOWN) is not None
-    prepared.work.keep(SHOWN, commitment.sha256 + "\n")
-    again = f"{request.command} --committed-at {EXAMPLE_TIME}{shown}"
+        shown_option = " --shown-on COMMIT"
+    shown_before = prepared.work.read(SHOWN_FILE) is not None
+    prepared.work.keep(SHOWN_FILE, commitment.sha256 + "\n")
+    again = f"{request.command} --committed-at {EXAMPLE_TIME}{shown_option}"
     state = AuditProgress(Exit.CLEAN, TO_BE_PUBLISHED, commitment.sha256, again)
     # `audit publish` makes the same commitment, unless `audit commit` made it from a declared run.
     on_github = shlex.join(["geneb-ci", "audit", "publish", str(request.file)])
@@ -520,21 +520,21 @@ def refuse_other_settings(request: AuditRequest, work: Work) -> None:
     """
     machine, begun = request.machine, work.settings()
     fresh = machine.fresh_commitment and read_fresh_commitment(machine.fresh_commitment).sha256
-    asked = {
+    requested = {
         "fresh": fresh,
         "level": machine.level if machine.level != DEFAULT else None,
         "device": CUDA if machine.gpu else None,
         "noise": machine.noise,
         "copies": machine.copies if machine.copies != COPIES_MIN else None,
     }
-    for name, value in asked.items():
+    for name, value in requested.items():
         if value in {None, getattr(begun, name)}:
             continue
         option, had = OPTION_OF[name], getattr(begun, name)
         words = ["geneb-ci", "audit", "run", str(work.folder / PLAN)]
         words += ["--fresh", str(machine.fresh)] if name == "fresh" else []
-        given = machine.fresh_commitment if name == "fresh" else value
-        words += ["--gpu"] if name == "device" else [option, str(given)]
+        argument = machine.fresh_commitment if name == "fresh" else value
+        words += ["--gpu"] if name == "device" else [option, str(argument)]
         words += ["--unsigned"] if request.key is None else ["--key", str(request.key)]
         receipt = getattr(request.sample, "receipt", None)
         words += ["--receipt", str(receipt)] if receipt is not None else []
@@ -557,11 +557,11 @@ def refuse_time_of_other_commitment(commitment: Commitment, folder: Path) -> Non
     for path in sorted(folder.parent.glob(f"*/{COMMITMENT}")):
         if not _was_shown_or_drawn(path.parent):
             continue
-        shown = read_commitment(path)
+        shown_commitment = read_commitment(path)
         raise AuditRefused(
-            f"--committed-at is the time of commitment {shown.sha256}, which was shown here; "
-            f"the files now make commitment {commitment.sha256}, with another "
-            f"{_difference(shown, commitment)}",
+            f"--committed-at is the time of commitment {shown_commitment.sha256}, which was shown "
+            f"here; the files now make commitment {commitment.sha256}, with another "
+            f"{_difference(shown_commitment, commitment)}",
             "check out the files of that commitment, or run the command without --committed-at and "
             "publish the new digest",
         )
@@ -575,7 +575,7 @@ def published_command(commitment: Commitment, file: Path, committed_at: str, sho
     words = ["geneb-ci", "audit", str(file)]
     for sample in (TaskSample, EmbeddingSample):
         folder = default_work(commitment, sample.cache)
-        if (folder / SHOWN).exists() and not (folder / PLAN).exists():
+        if (folder / SHOWN_FILE).exists() and not (folder / PLAN).exists():
             words = typed_in(folder, Path.cwd()) or words
     if "--key" not in words and "--unsigned" not in words and not os.environ.get(KEY_VARIABLE):
         words += ["--key", "KEY.pem"]
@@ -591,7 +591,7 @@ def typed_in(work: Path, folder: Path) -> list[str]:
 
 def _was_shown_or_drawn(folder: Path) -> bool:
     """Whether the digest of a work folder was shown to the user, or its sample is drawn."""
-    return any((folder / name).exists() for name in (SHOWN, PLAN))
+    return any((folder / name).exists() for name in (SHOWN_FILE, PLAN))
 
 
 def _difference(first: Commitment, second: Commitment) -> str:

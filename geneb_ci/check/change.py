@@ -193,7 +193,7 @@ class Change:
         return self.at(f"{module.removesuffix('.py')}{LOCK_SUFFIX}") if module else None
 
     @property
-    def own(self) -> tuple[FileChange, ...]:
+    def model_files(self) -> tuple[FileChange, ...]:
         """The model's files among the changes: its row, its card, its extractor and that's lock."""
         files = (self.row, self.card, self.extractor, self.lock)
         return tuple(file for file in files if file is not None)

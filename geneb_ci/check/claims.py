@@ -111,9 +111,9 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
         cells = _cells_of_tasks(results, regime, benchmark)
         triples = {task: t for task, scores in cells.items() if (t := triple_of(scores))}
         for task, reading in readings(triples, fits).items():
-            where: KeyPath = ("results", regime, task)
+            path: KeyPath = ("results", regime, task)
             task_facts = benchmark.by_id[task]
-            yield ScoreClaim(where, regime, task_facts, reading, fits, classes[task])
+            yield ScoreClaim(path, regime, task_facts, reading, fits, classes[task])
         cells = _cells_of_tasks(evidence, regime, benchmark)
         triples = {
             task: t
@@ -121,9 +121,9 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
             if (t := triple_of(member_at(cell, "canonical")))
         }
         for task, reading in readings(triples, fits).items():
-            where = ("evidence", regime, task, "canonical")
+            path = ("evidence", regime, task, "canonical")
             task_facts = benchmark.by_id[task]
-            yield ScoreClaim(where, regime, task_facts, reading, fits, classes[task])
+            yield ScoreClaim(path, regime, task_facts, reading, fits, classes[task])
 
 
 def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaims]:

@@ -6,8 +6,8 @@ Internal: programs use `geneb_ci` itself.
 import gc
 
 COLLECTED_FROM = 100_000
-"""Objects made, and not freed, from which cycles among them are sought (Python: 700).
+"""Number of new objects after which the garbage collector searches for cycles (Python: 700).
 
-Nearly all that a short command makes lasts to its end; a tenth of its time went into looking.
+Most objects of a short command live to its end, and searching took a tenth of its time.
 """
 gc.set_threshold(COLLECTED_FROM)

@@ -1,4 +1,4 @@
-"""`geneb-ci audit`: commit, run, verify, withdraw, and keys."""
+"""The commands `geneb-ci audit commit`, `run`, `verify` and `withdraw`."""
 
 import os
 import shlex
@@ -67,30 +67,33 @@ def declared_run(
 ) -> DeclaredRun | None:
     """Return the run that the options declare; None when they declare none.
 
-    Raises UsageProblem for options that do not make a whole run.
+    Raises UsageProblem where the options describe a run only in part.
     """
     if extractor is None:
         if options or model or revision or weights or no_weights:
             raise UsageProblem(
-                "options or weights are given without --extractor",
-                "add --extractor PATH:CLASS",
+                "options or weights are given without --extractor, which they describe",
+                "add --extractor PATH:CLASS, or omit these options",
             )
         return None
     pinned = (model, revision, weights)
     if any(pinned) == no_weights or any(pinned) != all(pinned):
         raise UsageProblem(
-            "--extractor needs its weights declared: a repository, its commit and the digest of "
-            "each weight file, or that it has none",
+            "--extractor is given without a complete declaration of its weights: repository, "
+            "commit and the digest of each weight file, or that it has none",
             "pass --model REPO --revision COMMIT --weights NAME=SHA256, or --no-weights alone",
         )
-    return DeclaredRun(extractor, model, revision, _pairs(weights), _pairs(options))
+    return DeclaredRun(
+        extractor, model, revision, _values_by_name(weights), _values_by_name(options)
+    )
 
 
-def _pairs(arguments: tuple[str, ...]) -> dict[str, str]:
-    return dict(word.partition("=")[::2] for word in arguments)
+def _values_by_name(arguments: tuple[str, ...]) -> dict[str, str]:
+    return dict(argument.partition("=")[::2] for argument in arguments)
 
 
-STATUS = "geneb/audit-commit"
+COMMIT_STATUS = "geneb/audit-commit"
+"""Context of the GitHub commit status that contains the digest of a commitment."""
 
 
 @click.command()
@@ -121,7 +124,7 @@ STATUS = "geneb/audit-commit"
 @click.option(
     "--key",
     type=click.Path(path_type=Path),
-    help="Private key: sign the commitment too, so that nobody can leave this audit out.",
+    help="Private key that signs the commitment, so that nobody can omit this audit later.",
 )
 def commit_command(
     file: Path,
@@ -136,8 +139,8 @@ def commit_command(
 ) -> None:
     """Commit to an audit of FILE: one digest of submission, code, weights, benchmark and policy.
 
-    FILE has to pass every check. Format 1.0 does not say which code and weights ran: declare them
-    by --extractor with --model, --revision and --weights, or --no-weights.
+    FILE has to pass every check. A file of format 1.0 does not name the code and weights that ran:
+    declare them with --extractor and either --model, --revision and --weights, or --no-weights.
     """
     declared = declared_run(extractor, options, model, revision, weights, no_weights=no_weights)
     commitment = commit(read_submission(file), tolerance_digest(), declared)
@@ -153,7 +156,7 @@ def commit_command(
         f"commitment {commitment.sha256}\n"
         f"{commitment.model_id}: {commitment.policy.drawn} of {len(commitment.tasks)} "
         f"tasks will be drawn\n{signed}"
-        f"publish the digest, as commit status {STATUS} or in the ledger, and note the\n"
+        f"publish the digest, as commit status {COMMIT_STATUS} or in the ledger, and note the\n"
         "time of publication according to that server; then draw the tasks\n"
         + next_line(
             shlex.join(["geneb-ci", "audit", "plan", name, "--committed-at", EXAMPLE_TIME])
@@ -175,7 +178,7 @@ def commit_command(
 @click.option(
     "--receipt",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="For a plan of embeddings: folder of the receipt's files; else they are fetched.",
+    help="For a plan of embeddings: folder with the receipt's files; fetched unless given.",
 )
 @click.option("--unsigned", is_flag=True, help="Print the outcome and write no record.")
 @click.option(
@@ -188,7 +191,7 @@ def commit_command(
 @click.option(
     "--work",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder that keeps what is finished: the same command continues from it.",
+    help="Folder that keeps finished results: the same command continues from them.",
 )
 @format_option(["text", "json"])
 @OLD_JSON
@@ -205,11 +208,11 @@ def run_command(
 ) -> int:
     """Rerun the tasks of PLAN in a sandbox, compare the scores, and sign the record.
 
-    Of a plan of embeddings, every cell is computed from the receipt, and the drawn sequences are
-    embedded again.
+    For a plan of embeddings, it computes every cell from the receipt and embeds the drawn sequences
+    again.
 
-    Run it in the checkout that was committed to. The record goes to leaderboard/audits. The exit
-    code is 11 when a claim differs.
+    Run it in the checkout that was committed to. The record is written below leaderboard/audits.
+    The exit code is 11 when a claim differs.
     """
     check_options(None, key, output, None, unsigned=unsigned, gpu=False)
     layout = find_layout(Path.cwd())
@@ -235,7 +238,7 @@ def run_command(
     # Before anything is printed: a closed pipe must not lose the record.
     record = signing.record(result)
     if record is None and result.embeddings is not None and work is None:
-        say("the embeddings, which a record needs beside it, are not kept: pass --work DIR")
+        say("the rerun embeddings, which a record needs beside it, are not kept: pass --work DIR")
     outcome = result.outcome
     click.echo(
         encoded(outcome) if format_ == "json" else outcome_text(outcome, _columns()), nl=False
@@ -246,7 +249,7 @@ def run_command(
 
 
 def _columns() -> int:
-    """Return the width of an outcome: that of the terminal, as wide as its table where none is."""
+    """Return the columns for an outcome: the terminal's width, or its table's width in a pipe."""
     return width(widest=OUTCOME_WIDTH, unknown=OUTCOME_WIDTH)
 
 
@@ -258,17 +261,17 @@ _RENDER = {"text": verification_text, "json": verification_json}
 @click.option(
     "--submissions",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Folder of the submissions; that of the repository unless given.",
+    help="Folder of the submissions; default: the repository's.",
 )
 @click.option(
     "--cells",
     is_flag=True,
-    help="Of audits by receipt: compute cells, drawn embeddings and direction from the receipt.",
+    help="For audits by receipt: compute cells, drawn embeddings and direction from the receipt.",
 )
 @click.option(
     "--receipt",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="For --cells: folder of the receipt's files; else they are fetched.",
+    help="For --cells: folder with the receipt's files; fetched unless given.",
 )
 @click.option(
     "--data",
@@ -278,14 +281,14 @@ _RENDER = {"text": verification_text, "json": verification_json}
 @click.option(
     "--evidence",
     type=click.Choice(list(map(str, EVIDENCE_ORDER[1:])), case_sensitive=False),
-    help="Least evidence of each submission, by all records of the repository.",
+    help="Evidence that every submission must have, by all records of the repository.",
 )
 @click.option(
     "--published",
     multiple=True,
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="audits/statements.json of a published board, of any time: nothing of it may be lost.",
+    help="audits/statements.json of a published board: fail if one of its statements is missing.",
 )
 @format_option(_RENDER)
 def verify_command(
@@ -300,12 +303,12 @@ def verify_command(
 ) -> int:
     """Verify RECORDS, or every record in the repository, from public data.
 
-    Of a record that is named and of an audit by receipt, the drawn embeddings are compared with
-    their rerun again, from the file beside it. Keys, policy and benchmark are those of the folder
-    the command is run in, not of the record's. One signer's word is all that a record is: with
-    --evidence reproduced, a submission that only one person audited is refused. The exit code is 11
-    when a step differs or a submission has less evidence, 3 when something that a step needs is
-    missing.
+    For a record of an audit by receipt that is named, the drawn embeddings are compared with their
+    rerun again, from the file beside the record. Keys, policy and benchmark come from the folder in
+    which the command runs, not from the record's folder. A record proves only what its one signer
+    states: with --evidence reproduced, a submission that only one person audited is refused. The
+    exit code is 11 when a step differs or a submission has less evidence, 3 when something that a
+    step needs is missing.
     """
     require_published(published, find_layout(Path.cwd()))
     verifications = verify(
@@ -326,8 +329,10 @@ def verify_command(
 def _exit_code(results: Verifications) -> Exit:
     if any(result.differs for result in results) or not results.suffice:
         return Exit.ERRORS
-    unknown = any(step.state is StepState.UNKNOWN for result in results for step in result.steps)
-    return Exit.NOT_CHECKED if unknown else Exit.CLEAN
+    has_unknown = any(
+        step.state is StepState.UNKNOWN for result in results for step in result.steps
+    )
+    return Exit.NOT_CHECKED if has_unknown else Exit.CLEAN
 
 
 @click.command()
@@ -337,7 +342,7 @@ def _exit_code(results: Verifications) -> Exit:
     "--key", type=click.Path(path_type=Path), help=f"Private key; default: {KEY_VARIABLE}."
 )
 def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
-    """Withdraw the audit RECORD: write a signed withdrawal next to it. The record is kept."""
+    """Withdraw the audit of RECORD: write a signed withdrawal beside it. The record is kept."""
     now = datetime.now(UTC).strftime(TIME_FORMAT)
     require_file(record, FileKind.RECORD)
     file = record.resolve()
@@ -352,7 +357,7 @@ def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
     except OSError as error:
         raise UsageProblem(
             f"{path}: cannot be written: {error.strerror}",
-            "an audit is withdrawn only once",
+            "if the file exists, the audit is withdrawn already; else make its folder writable",
         ) from error
     echo(f"wrote {path}: it counts once it is on the main branch")
     name = os.path.relpath(path)
@@ -364,27 +369,27 @@ class _Audit(LazyGroup):
     table = {  # noqa: RUF012 (click's groups are made once)
         "file": (
             "audit_file",
-            "`audit FILE`: all steps, from a submission to the signed record",
+            "`audit FILE`: take all steps, from a submission to the signed record",
         ),
-        "queue": ("audit_queue", "several submissions, one after another or one a device"),
+        "queue": ("audit_queue", "audit several submissions, one at a time on each device"),
         "commit": (
             "audit",
-            "commit to a submission and its run, before any seed exists",
+            "commit to a submission and its run, before the seed exists",
         ),
         "plan": ("audit_draw", "draw what to rerun, by the public beacon"),
         "run": ("audit", "rerun what was drawn in a sandbox, compare, sign the record"),
         "verify": ("audit", "compute every step of a record again, from public data"),
-        "fresh": ("audit_prepare", "labelled sequences that nobody has seen, for an audit"),
+        "fresh": ("audit_prepare", "prepare labelled sequences that are not public, for an audit"),
         "publish": ("audit_pull", "publish the digest of a row's commitment on GitHub"),
         "open": ("audit_pull", "for a pull request: commit, publish the digest, draw"),
         "job": ("audit_pull", "for a pull request: rerun, where there is no token"),
         "send": ("audit_pull", "for a pull request: rerun as a Job of the Hub"),
-        "ready": ("audit_pull", "for a pull request: look whether its outcome could be signed"),
+        "ready": ("audit_pull", "for a pull request: test whether its outcome could be signed"),
         "deliver": ("audit_pull", "for a pull request: sign, verify, propose the record"),
-        "propose": ("audit_pull", "open a pull request with a record that a comment has"),
-        "withdraw": ("audit", "take an audit back, with a reason, signed"),
+        "propose": ("audit_pull", "open a pull request with a record attached to a comment"),
+        "withdraw": ("audit", "withdraw an audit by a signed statement with a reason"),
         "keygen": ("audit_prepare", "make a maintainer's key for signing records"),
-        "statement": ("audit_prepare", "what a workflow has to sign, of an unsigned outcome"),
+        "statement": ("audit_prepare", "print the bytes that a workflow has to sign"),
     }
     sections: ClassVar[dict[str, tuple[str, ...]]] = {
         "Commands": ("file", "queue", "verify", "withdraw", "keygen"),
@@ -407,7 +412,7 @@ class _Audit(LazyGroup):
 def audit_command() -> None:
     """Audit a submission: commit, draw tasks or embeddings, rerun, and sign the record.
 
-    Anybody can verify a record. `geneb-ci audit FILE` does all of that for one submission;
+    Anybody can verify a record. `geneb-ci audit FILE` takes all these steps for one submission;
     `geneb-ci audit file --help` lists its options. A first word that is neither a command nor an
     option is the FILE.
     """

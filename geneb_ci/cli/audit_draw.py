@@ -1,4 +1,4 @@
-"""`geneb-ci audit plan`: draw the tasks, or show what a sample of some size would detect."""
+"""The command `geneb-ci audit plan`: draw tasks or embeddings, or show what a sample detects."""
 
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,8 @@ from reference_harness.formats.old_options import say_new_name
 from reference_harness.formats.text import next_line, plural
 
 RELAY_VARIABLE = "GENEB_RELAY"
-"""Addresses of relays, separated by spaces, for a machine that reaches no public one."""
+"""Variable with addresses of relays, separated by spaces, for a machine that reaches no public
+relay."""
 
 
 def relay_option(function: Any) -> Any:
@@ -54,7 +55,8 @@ def relay_option(function: Any) -> Any:
         multiple=True,
         metavar="URL",
         envvar=RELAY_VARIABLE,
-        help=f"Ask this relay instead of the public ones; else {RELAY_VARIABLE}. Repeatable.",
+        help="Ask this relay of the beacon instead of the public ones; default: "
+        f"{RELAY_VARIABLE}. Repeatable.",
     )(function)
 
 
@@ -63,7 +65,7 @@ def shown_option(function: Any) -> Any:
     return click.option(
         "--shown-on",
         metavar="COMMIT",
-        help="Commit on GitHub whose status shows the digest, with that time.",
+        help="Commit on GitHub whose status contains the digest, created at --committed-at.",
     )(function)
 
 
@@ -74,7 +76,7 @@ def earlier_option(function: Any) -> Any:
         multiple=True,
         metavar="PLAN",
         type=click.Path(path_type=Path),
-        help="Plan of an earlier draw for this model; its tasks are rerun too. Repeatable.",
+        help="Plan of an earlier draw for this model, whose tasks are rerun too. Repeatable.",
     )(function)
 
 
@@ -89,15 +91,15 @@ _SAMPLE = (
     click.option(
         "--size",
         metavar="standard|full|N",
-        help="For --sample embeddings: the standard 1,500 test embeddings of each regime with "
-        "training and support embeddings; N test embeddings and as many more; or, full, all of "
-        "small tasks too.",
+        help="For --sample embeddings: number of test embeddings drawn for each regime, with "
+        "training and support embeddings. standard: 1,500; full: also all embeddings of small "
+        "tasks.",
     ),
     click.option(
         "--rows",
         metavar="standard|full|N",
         hidden=True,
-        help="Earlier name of --sample embeddings --size.",
+        help="Former spelling of --sample embeddings --size.",
     ),
     click.option(
         "--receipt",
@@ -116,51 +118,57 @@ _SAMPLE = (
 
 
 def sample_options(function: Any) -> Any:
-    """Add the options that say what is drawn; `sample_words` reads them."""
+    """Add the options that select what is drawn; `sample_arguments` reads them."""
     for option in reversed(_SAMPLE):
         function = option(function)
     return function
 
 
-def sample_words(options: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of the sample out of `options`; --rows N is --sample embeddings --size N."""
-    words = {name: options.pop(name) for name in ("sample", "size", "receipt", "near")}
+def sample_arguments(options: dict[str, Any]) -> dict[str, Any]:
+    """Remove the options of the sample from `options`, and return them as arguments by name.
+
+    --rows N is the same as --sample embeddings --size N.
+    """
+    arguments = {name: options.pop(name) for name in ("sample", "size", "receipt", "near")}
     rows = options.pop("rows")
     if rows is not None:
         say_new_name("--rows", "--sample embeddings --size")
-        words |= {"sample": EmbeddingSample.name, "size": rows}
-    return words
+        arguments |= {"sample": EmbeddingSample.name, "size": rows}
+    return arguments
 
 
 def source_options(function: Any) -> Any:
-    """Add the options that say where the value of the beacon comes from, in this order."""
+    """Add the options that select where the beacon's value comes from, in this order."""
     file = click.Path(path_type=Path)
     options = (
         click.option(
-            "--beacon-file", metavar="F", type=file, help="File with the round, as a relay answers."
+            "--beacon-file",
+            metavar="F",
+            type=file,
+            help="File with a relay's answer for the round.",
         ),
         relay_option,
         click.option(
             "--practice",
             is_flag=True,
-            help="For GENEB-mini: draw at once and offline, by a value that anybody can foresee.",
+            help="For GENEB-mini: draw at once and offline, with a value that anybody can predict.",
         ),
         click.option(
             "--fallback-key-file",
             metavar="F",
             type=file,
-            help="Where the beacon has been down for an hour: draw by this secret key instead.",
+            help="If the beacon has been down for an hour: draw with this secret key instead.",
         ),
         click.option(
             "--why",
             default="",
             metavar="TEXT",
-            help="For the fallback: what was unreachable, since when.",
+            help="For the fallback: which server was unreachable, and since when.",
         ),
         click.option(
             "--reveal",
             is_flag=True,
-            help="For the fallback: publish the key in this plan, its last.",
+            help="For the fallback: publish the key in this plan, the last one that uses it.",
         ),
     )
     for option in reversed(options):
@@ -176,38 +184,40 @@ def sample_size(
     *,
     to_stderr: bool,
 ) -> int:
-    """Print the table of detection, and return the sample size asked for; 0 when none is.
+    """Print the table of detection, and return the number of tasks that --detect requires.
 
-    Raises UsageProblem for options that contradict each other or cannot be met.
+    It is 0 without --detect. Raises UsageProblem for options that contradict each other or that no
+    sample fulfils.
     """
     if (detect is None) != (confidence is None):
         raise UsageProblem(
-            "--detect and --confidence need each other", "pass both: --detect 20 --confidence 0.95"
+            "only one of --detect and --confidence is given, expected both or neither",
+            "pass both: --detect 20 --confidence 0.95",
         )
     if detect is None or confidence is None:
         return 0
     design = design_of(commitment.tasks, commitment.policy.strata)
     power = parse_probability(task_power, "--task-power")
     size = needed_sample_size(design, detect, parse_probability(confidence, "--confidence"), power)
-    committed = commitment.policy.drawn
-    marked = {committed: "committed"}
-    marked[size] = "committed, requested" if size == committed else "requested"
-    echo(power_table(design, marked, power).removesuffix("\n"), err=to_stderr)
+    committed_size = commitment.policy.drawn
+    label_by_size = {committed_size: "committed"}
+    label_by_size[size] = "committed, requested" if size == committed_size else "requested"
+    echo(power_table(design, label_by_size, power).removesuffix("\n"), err=to_stderr)
     requested_text, committed_text = (
         probability_text(detection_probability(design, detect, count, power))
-        for count in (size, committed)
+        for count in (size, committed_size)
     )
     echo(
         f"{plural(size, 'drawn task')} of {design.tasks}: at least one of {detect} fabricated is "
         f"found with probability {requested_text}; with {committed_text} by the "
-        f"{committed} committed",
+        f"{committed_size} committed",
         err=to_stderr,
     )
     return size
 
 
 def end_with_table(detect: int | None, sample: AnySample) -> None:
-    """Print how to draw after a table. Raises UsageProblem where not even a table was asked for."""
+    """Print the command that draws, after a table. Raises UsageProblem if no table was printed."""
     if isinstance(sample, EmbeddingSample):
         echo(
             "publish the digest of the commitment; then draw, with the time of publication\n"
@@ -235,24 +245,22 @@ def end_with_table(detect: int | None, sample: AnySample) -> None:
 @click.option(
     "--committed-at",
     metavar="TIME",
-    help="When the digest became public, in UTC: 2026-11-20T08:30:00Z.",
+    help="Time at which the digest became public, in UTC: 2026-11-20T08:30:00Z.",
 )
 @shown_option
 @click.option(
     "--drawn",
     type=click.IntRange(1),
     metavar="K",
-    help="Draw K tasks: at least as many as are committed.",
+    help="Draw K tasks, at least as many as the commitment says.",
 )
 @click.option(
     "--detect",
     type=click.IntRange(1),
     metavar="M",
-    help="Number of fabricated tasks of which one is to be detected.",
+    help="Number of fabricated tasks of which the sample should contain at least one.",
 )
-@click.option(
-    "--confidence", metavar="P", help="Probability of that, such as 0.95; needs --detect."
-)
+@click.option("--confidence", metavar="P", help="Probability for --detect, such as 0.95.")
 @click.option(
     "--task-power",
     default="1",
@@ -264,8 +272,8 @@ def end_with_table(detect: int | None, sample: AnySample) -> None:
     "--targeted",
     type=click.IntRange(0),
     metavar="C",
-    help="Add the C most suspicious tasks, by the published rule; unless given, one of each "
-    f"category that the row leads, {CROWNS_MAX} at most, where the submission is here.",
+    help="Add the C most suspicious tasks, by the published rule; default: one of each category "
+    f"that the row leads, at most {CROWNS_MAX}, if the submission is in this repository.",
 )
 @sample_options
 @click.option(
@@ -284,7 +292,7 @@ def end_with_table(detect: int | None, sample: AnySample) -> None:
 @click.option(
     "--key",
     type=click.Path(path_type=Path),
-    help="Private key: sign the draw as a start, so that it is not forgotten.",
+    help="Private key that signs the start of the audit, so that nobody can omit this draw later.",
 )
 def plan_command(
     commitment_file: Path,
@@ -303,32 +311,33 @@ def plan_command(
 ) -> None:
     """Draw what an audit of COMMITMENT reruns.
 
-    The time at which the commitment became public decides the round of the beacon, whose value
-    nobody knew then. COMMITMENT may be the signed one among the audits. --detect and --confidence
-    print the table of what a sample of tasks detects, and make the sample large enough. Without a
-    time, that table, or what a sample of embeddings finds and costs, is all that is printed.
+    The time at which the commitment became public determines the round of the beacon, whose value
+    nobody knew then. COMMITMENT may be a signed one below leaderboard/audits. --detect and
+    --confidence print a table of what a sample of tasks detects, and make the sample large enough.
+    Without --committed-at nothing is drawn: only that table is printed, or for a sample of
+    embeddings what it detects and costs.
     """
     layout = find_layout(Path.cwd())
     commitment = read_committed(commitment_file, layout)
-    words = sample_words(options)
-    by_tasks = words["sample"] == TaskSample.name
+    arguments = sample_arguments(options)
+    draws_tasks = arguments["sample"] == TaskSample.name
     check_moment(committed_at)
     check_shown_on(shown_on, committed_at)
     if options["practice"] and committed_at is None:
         committed_at = practice_time()
     to_stderr = output == STDOUT and committed_at is not None
-    at_least = (
+    minimum_size = (
         sample_size(commitment, detect, confidence, task_power, to_stderr=to_stderr)
-        if by_tasks
+        if draws_tasks
         else detect or 0
     )
     sample = sample_by_name(
-        words.pop("sample"),
-        **words,
+        arguments.pop("sample"),
+        **arguments,
         earlier=earlier,
         drawn=drawn,
         targeted=targeted,
-        at_least=at_least,
+        at_least=minimum_size,
     )
     submission_file = submission_here(commitment, submission, layout)
     if isinstance(sample, EmbeddingSample):

@@ -1,4 +1,4 @@
-"""`geneb-ci audit FILE`: from a submission to a signed record, in one command."""
+"""The command `geneb-ci audit FILE`: from a submission to a signed record."""
 
 import os
 import shlex
@@ -14,8 +14,8 @@ from geneb_ci.audit.record.signing import check_moment, check_record_options, ch
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.cli.audit_draw import (
     earlier_option,
+    sample_arguments,
     sample_options,
-    sample_words,
     shown_option,
     source_options,
 )
@@ -25,29 +25,30 @@ from geneb_ci.common.errors import UsageProblem, unwritable
 from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
 from reference_harness.formats.text import next_line
 
-WORDS = "geneb_ci.words"
+ARGUMENTS = "geneb_ci.words"
+"""Key of the arguments as typed, in the metadata of click's context."""
 QUEUED = "GENEB_CI_QUEUED"
-"""Variable by which a queue marks its processes; it names the file for their report."""
+"""Variable that a queue sets for its processes: the file in which they write their report."""
 
 
 class _Repeatable(LayeredCommand):
-    """A command that keeps its words, so that it can print itself with one option more."""
+    """A command that keeps its arguments, so that it can print itself with one more option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the words, then parse as click does."""
-        ctx.meta[WORDS] = list(args)
+        """Keep the arguments, then parse them as click does."""
+        ctx.meta[ARGUMENTS] = list(args)
         return super().parse_args(ctx, args)
 
 
 def record_options(function: Any) -> Any:
-    """Add the options that say what comes out: a cost, an outcome or a record."""
+    """Add the options that select the output: a cost, an outcome or a record."""
     for option in reversed(_RECORD):
         function = option(function)
     return function
 
 
 _RECORD = (
-    click.option("--dry-run", is_flag=True, help="Show what it will cost here, and stop."),
+    click.option("--dry-run", is_flag=True, help="Show the cost on this machine, and stop."),
     click.option(
         "--key", type=click.Path(path_type=Path), help="Private key to sign the record with."
     ),
@@ -75,25 +76,25 @@ def _show(text: str) -> None:
 @click.option(
     "--committed-at",
     metavar="TIME",
-    help="When the digest became public, in UTC: 2026-11-20T08:30:00Z.",
+    help="Time at which the digest became public, in UTC: 2026-11-20T08:30:00Z.",
 )
 @shown_option
 @click.option(
     "--commitment",
     metavar="C.json",
     type=click.Path(path_type=Path),
-    help="For format 1.0: what `audit commit` wrote, with the declared run.",
+    help="For format 1.0: file that `audit commit` wrote, with the declared run.",
 )
 @click.option(
     "--work",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder that keeps what is finished; default: below the user's cache, by commitment.",
+    help="Folder that keeps finished results; default: one per commitment in the user's cache.",
 )
 @click.option(
     "--report",
     metavar="R.json",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write how far the audit came, as JSON: exit_code, state, commitment, next, cost.",
+    help="Write the state of the audit as JSON: exit_code, state, commitment, next, cost.",
 )
 @sample_options
 @record_options
@@ -114,10 +115,10 @@ def file_command(
 ) -> int:
     """Audit FILE from its commitment to the signed record; `geneb-ci audit FILE` is the same.
 
-    The first call checks all that can be refused, shows the cost, and stops with the digest to
-    publish. With --committed-at it waits for the beacon, draws, reruns what is drawn, compares and
-    signs. What is finished is kept: after any interruption, run the same command again. The exit
-    code is 11 when a claim differs.
+    The first call checks the file and the options, shows the cost, and stops with the digest to
+    publish. With --committed-at the command waits for the beacon, draws, reruns the sample,
+    compares and signs. Finished results are kept: after an interruption, run the same command
+    again. The exit code is 11 when a claim differs.
     """
     check_options(
         committed_at,
@@ -129,24 +130,24 @@ def file_command(
     )
     check_shown_on(options["shown_on"], committed_at)
     source = BeaconSource(**{name: options.pop(name) for name in BeaconSource._fields})
-    words = ctx.meta[WORDS]
-    further_options = ("earlier", "work", "key", "unsigned", "output", "dry_run", "shown_on")
-    further = {name: options.pop(name) for name in further_options if name in options}
-    further |= sample_words(options)
-    further |= {
+    typed_arguments = ctx.meta[ARGUMENTS]
+    plain_options = ("earlier", "work", "key", "unsigned", "output", "dry_run", "shown_on")
+    arguments = {name: options.pop(name) for name in plain_options if name in options}
+    arguments |= sample_arguments(options)
+    arguments |= {
         "machine": machine_of(options, device_of(device)),
         "source": source,
         "commitment": commitment,
         "committed_at": committed_at,
         "again": shlex.join(
-            ["geneb-ci", "audit", *(word for word in words if word != "--dry-run")]
+            ["geneb-ci", "audit", *(word for word in typed_arguments if word != "--dry-run")]
         ),
     }
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    queued = os.environ.get(QUEUED)
-    if queued:
+    queue_report = os.environ.get(QUEUED)
+    if queue_report:
         _end_with_the_queue()
-    result = audit(file, say=say, show=_show, **further)
+    result = audit(file, say=say, show=_show, **arguments)
     if result.outcome is not None:
         _show(result.text(width(widest=OUTCOME_WIDTH, unknown=OUTCOME_WIDTH)))
     if result.next and not result.commitment:
@@ -154,13 +155,16 @@ def file_command(
     text = result.to_json()
     if report is not None:
         write(Output("json", str(report)), text)
-    if queued:
-        _write_for_queue(Path(queued), text)
+    if queue_report:
+        _write_for_queue(Path(queue_report), text)
     return result.exit_code
 
 
 def _write_for_queue(report: Path, text: str) -> None:
-    """Write the report that the queue reads. Raises UsageProblem or MachineFault."""
+    """Write the report that the queue reads.
+
+    Raises UsageProblem or MachineFault where it cannot be written.
+    """
     try:
         report.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -178,24 +182,23 @@ def check_options(
     unsigned: bool,
     gpu: bool,
 ) -> None:
-    """Refuse options that are wrong or contradict each other, before anything runs.
-
-    Raises UsageProblem.
-    """
+    """Raise UsageProblem for options that are wrong or contradict each other."""
     check_moment(committed_at)
     device_of(device)
     check_record_options(key, output, unsigned=unsigned)
     if gpu and device == "cpu":
         raise UsageProblem(
-            "--gpu shows the GPU devices to the extractor, and --device cpu runs it without",
+            "--gpu and --device cpu exclude each other: --gpu makes the GPUs visible to the "
+            "extractor, and --device cpu runs it without them",
             "pass --device cuda, or leave out --gpu",
         )
 
 
 def _end_with_the_queue() -> None:
-    """End this process, as SIGTERM does, when the queue that started it is gone.
+    """Start a thread that sends this process SIGTERM when the queue that started it has ended.
 
-    The queue holds the other end of standard input, and never writes to it.
+    The queue holds the other end of standard input and never writes to it, so that reading it ends
+    when the queue does.
     """
 
     def watch() -> None:
@@ -206,7 +209,7 @@ def _end_with_the_queue() -> None:
 
 
 def device_of(name: str | None) -> str | None:
-    """Return a device. Raises UsageProblem for a name that is none."""
+    """Return the name. Raises UsageProblem where it is neither None, cpu, cuda nor cuda:N."""
     if name is None or name in {"cpu", "cuda"}:
         return name
     kind, colon, number = name.partition(":")

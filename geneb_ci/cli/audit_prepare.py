@@ -1,4 +1,4 @@
-"""Commands that prepare an audit: `audit keygen`, `audit statement`, `audit fresh`."""
+"""The commands `geneb-ci audit keygen`, `statement` and `fresh`, which prepare an audit."""
 
 import json
 import shlex
@@ -50,10 +50,12 @@ from reference_harness.formats.text import next_line, plural
     "--output",
     required=True,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File for the private key; one that exists is never overwritten.",
+    help="File for the private key; an existing file is never overwritten.",
 )
 @click.option(
-    "--owner", default="replace by the name of the key's owner", help="Who holds the private key."
+    "--owner",
+    default="replace by the name of the key's owner",
+    help="Name of the person who has the private key.",
 )
 def keygen_command(output: Path, owner: str) -> None:
     """Write a new private key (Ed25519, PEM, mode 0600), and print its entry for keys.json."""
@@ -64,7 +66,7 @@ def keygen_command(output: Path, owner: str) -> None:
         err=True,
     )
     echo(
-        "add the entry above to leaderboard/policy/keys.json, which counts on main",
+        "add the entry above to leaderboard/policy/keys.json; it has effect once it is on main",
         err=True,
     )
     echo(next_line("git commit leaderboard/policy/keys.json"), err=True)
@@ -76,10 +78,10 @@ def keygen_command(output: Path, owner: str) -> None:
 def statement_command(file: Path, shown_on: str | None) -> None:
     """Print the statement of FILE, the bytes that a workflow signs into a Sigstore bundle.
 
-    FILE is a commitment; a plan, for the start of its rerun; or what `audit run --unsigned
-    --format json` prints, for the record. The statement names the newest ones of this repository.
-    Standard error says where the bundle belongs; of an audit by receipt, also where the rerun
-    embeddings do, which `--work` keeps.
+    FILE is a commitment; or a plan, for the statement that its rerun starts; or the output of
+    `audit run --unsigned --format json`, for the record. The statement links to the newest
+    statements of this repository. The path of the bundle is printed on standard error; for an audit
+    by receipt, also the path of the rerun embeddings, which `--work` keeps.
     """
     repository = AuditRepository(find_layout(Path.cwd()))
     require_file(file, FileKind.OUTCOME)
@@ -99,24 +101,24 @@ def statement_command(file: Path, shown_on: str | None) -> None:
     click.echo(payload, nl=False)
     echo(f"sign these bytes into leaderboard/audits/{path}", err=True)
     if isinstance(result, EmbeddingOutcome):
-        rows = path.with_name(f"{path.stem}{RERUN}")
+        embeddings_path = path.with_name(f"{path.stem}{RERUN}")
         echo(
-            f"  and put the rerun embeddings beside it: {RERUN_EMBEDDINGS} of the work folder, "
-            f"whose sha256 is {result.rerun_sha256}, as leaderboard/audits/{rows}",
+            f"  and copy the rerun embeddings, {RERUN_EMBEDDINGS} of the work folder, whose sha256 "
+            f"is {result.rerun_sha256}, to leaderboard/audits/{embeddings_path}",
             err=True,
         )
 
 
 def _outcome(path: Path) -> AnyOutcome:
-    """Read an unsigned outcome, of tasks or of rows."""
+    """Read an unsigned outcome, of tasks or of embeddings. Raises NothingChecked."""
     require_file(path, FileKind.OUTCOME)
     raw = read_bytes(path)
     if not isinstance(raw, bytes):
         raise NothingChecked(f"{path}: {raw.message}", FileKind.OUTCOME.fix)
-    of_rows = FileKind.ROW_OUTCOME.fits_text(raw)
-    kind = FileKind.ROW_OUTCOME if of_rows else FileKind.OUTCOME
+    is_of_embeddings = FileKind.ROW_OUTCOME.fits_text(raw)
+    kind = FileKind.ROW_OUTCOME if is_of_embeddings else FileKind.OUTCOME
     try:
-        return (EmbeddingOutcome if of_rows else AuditOutcome).model_validate_json(raw)
+        return (EmbeddingOutcome if is_of_embeddings else AuditOutcome).model_validate_json(raw)
     except ValidationError as error:
         refusal = refusal_of(raw, kind, first_error(error))
         raise NothingChecked(f"{path}: {refusal.message}", refusal.fix) from error
@@ -131,7 +133,7 @@ _OUTPUT = click.option(
     "--output", default=STDOUT, metavar="F.json", help="File to write; default: standard output."
 )
 LOSSES = (0.1, 0.15, 0.2, 0.3)
-"""Losses of accuracy whose power is shown."""
+"""Losses of accuracy for which the power of the audit is shown, as fractions of 1."""
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -149,11 +151,15 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
     benchmark = benchmark_of(layout)
     commitment = commit_to(file, benchmark, task_source(benchmark, layout.benchmark, data))
     write(Output("json", output), encoded(commitment))
-    rows = sum(commitment.tasks.values())
-    public = sum(benchmark.by_id[task].n_test or 0 for task in commitment.tasks) or rows
-    power = ", ".join(f"{loss:g} with {fresh_power(loss, rows, public):.0%}" for loss in LOSSES)
+    sequence_count = sum(commitment.tasks.values())
+    public_count = (
+        sum(benchmark.by_id[task].n_test or 0 for task in commitment.tasks) or sequence_count
+    )
+    power = ", ".join(
+        f"{loss:g} with {fresh_power(loss, sequence_count, public_count):.0%}" for loss in LOSSES
+    )
     echo(
-        f"{plural(rows, 'sequence')} of {plural(len(commitment.tasks), 'task')}: "
+        f"{plural(sequence_count, 'sequence')} of {plural(len(commitment.tasks), 'task')}: "
         f"{commitment.sha256}\n"
         f"an audit of all these tasks finds a loss of accuracy of {power}\n"
         "publish the commitment; then pass set and commitment to the audit\n"
@@ -170,7 +176,7 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
 @click.argument("commitment", metavar="F.json", type=_FILE)
 @_OUTPUT
 def release_command(file: Path, commitment: Path, output: str) -> None:
-    """Write set and salt as one file, to be published after the audit."""
+    """Write the set and its salt as one file, which is published after the audit."""
     benchmark = benchmark_of(find_layout(Path.cwd()))
     open_set(file, read_fresh_commitment(commitment), benchmark)
     write(Output("json", output), encoded(fresh_release(file)))
@@ -182,32 +188,33 @@ def release_command(file: Path, commitment: Path, output: str) -> None:
 @click.option(
     "--record",
     type=_FILE,
-    help="Audit record: whether it used this set, all of it.",
+    help="Audit record: check that it used all of this set.",
 )
 @_DATA
 def check_command(release: Path, commitment: Path, record: Path | None, data: Path | None) -> None:
     """Compare a released set with its commitment, the public data, and an audit record."""
     layout = find_layout(Path.cwd())
     benchmark = benchmark_of(layout)
-    fixed = read_fresh_commitment(commitment)
-    fresh = check_release(read_release(release), fixed, benchmark, str(release))
+    fresh = check_release(
+        read_release(release), read_fresh_commitment(commitment), benchmark, str(release)
+    )
     refuse_public(fresh.rows, task_source(benchmark, layout.benchmark, data))
-    statement = "is what was committed to, and none of it is public"
+    finding = "agrees with the commitment, and none is public"
     if record is not None:
         outcome = parse_record(read_record(record), trusted_keys(layout)).outcome
         check_used(outcome, fresh)
-        statement += "; the record scored all of it"
-    echo(f"{release}: {plural(len(fresh.rows), 'sequence')}, {statement}")
+        finding += "; the record scored all of them"
+    echo(f"{release}: {plural(len(fresh.rows), 'sequence')}: the set {finding}")
 
 
 class _Fresh(LazyGroup):
     table = {  # noqa: RUF012 (click's groups are made once)
         "commit": ("audit_prepare", "commit to labelled sequences, before an audit"),
-        "release": ("audit_prepare", "write them with their salt, after the audit"),
+        "release": ("audit_prepare", "write the sequences with their salt, after the audit"),
         "check": ("audit_prepare", "compare a released set with its commitment and a record"),
     }
 
 
 @click.group(cls=_Fresh)
 def fresh_command() -> None:
-    """Fresh labelled sequences, which show whether an extractor knows the public labels."""
+    """Prepare fresh labelled sequences, which show whether an extractor uses the public labels."""

@@ -1,4 +1,4 @@
-"""`geneb-ci audit open`, `job`, `send`, `deliver`: an open pull request audited by jobs."""
+"""The commands `geneb-ci audit open`, `job`, `send` and `deliver`, which audit a pull request."""
 
 import os
 import signal
@@ -39,22 +39,22 @@ from geneb_ci.github.one_line import decode, encode
 from reference_harness.formats.text import next_line
 
 ORDER, OUTCOME = "AUDIT_ORDER", "AUDIT_OUTCOME"
-"""Variables of the environment: what the jobs of one run pass on."""
+"""Environment variables through which the jobs of a workflow run pass order and outcome."""
 
 
-_repo = click.option("--repo", metavar="OWNER/NAME", help="Repository; else GITHUB_REPOSITORY.")
+_repo = click.option("--repo", metavar="OWNER/NAME", help="Repository; default: GITHUB_REPOSITORY.")
 _author = click.option(
     "--author-id",
     type=click.IntRange(min=1),
     default=ACTIONS_BOT,
     show_default=True,
-    help="Account of the token; default: that of GitHub Actions.",
+    help="Id of the token's account; default: the account of GitHub Actions.",
 )
 
 
 @click.command()
 @click.option("--pr", type=click.IntRange(min=1), metavar="N", help="Audit this pull request.")
-@click.option("--row", metavar="ID", help="Audit this row of main; an issue keeps its draws.")
+@click.option("--row", metavar="ID", help="Audit this row of main; its draws are kept in an issue.")
 @_repo
 @_author
 @relay_option
@@ -63,10 +63,11 @@ def open_command(
 ) -> int:
     """Commit to the head of a pull request, publish the digest, and draw.
 
-    Without --pr and --row, the oldest open pull request with the label `audit`. The time of the
-    status geneb/audit-commit, by GitHub's clock, decides the round, which is waited for. Prints one
-    line, for `audit job`, `send` and `deliver`; in GitHub Actions it is also the step's output
-    `order`. What is refused is a comment with what to do.
+    Without --pr and --row, the command takes the oldest open pull request with the label `audit`.
+    The time of the status geneb/audit-commit, by GitHub's clock, determines the beacon's round, for
+    which the command waits. It prints one line, for `audit job`, `send` and `deliver`; in GitHub
+    Actions that line is also the step's output `order`. The reason of a refusal, and what to do
+    next, is written as a comment.
     """
     if pr is not None and row is not None:
         raise UsageProblem("--pr and --row exclude each other", "leave one of them out")
@@ -95,16 +96,17 @@ def open_command(
 def publish_command(file: Path, repo: str | None) -> int:
     """Publish the commitment to a row of main, for an audit on your own machine.
 
-    The digest becomes the status geneb/audit-commit of the head of main, unless it is there. It
-    prints the options of `audit FILE` and `audit plan` that follow. GH_TOKEN may write statuses.
+    The digest becomes the status geneb/audit-commit of the head of main, unless that status exists.
+    The command prints the options for the next `audit FILE` or `audit plan`. It needs a GH_TOKEN
+    that may write statuses.
     """
     commitment = commit(read_submission(file), tolerance_digest())
     with connect(repo) as github:
         head = github.main().sha
-        at, _ = audits.publish(github, head, commitment.sha256, ())
-    say(f"commitment {commitment.sha256}, public since {at} as a status of {head}")
-    echo(f"--committed-at {at} --shown-on {head}")
-    say(next_line(published_command(commitment, file, at, head)))
+        committed_at, _ = audits.publish(github, head, commitment.sha256, ())
+    say(f"commitment {commitment.sha256}, public since {committed_at} as a status of {head}")
+    echo(f"--committed-at {committed_at} --shown-on {head}")
+    say(next_line(published_command(commitment, file, committed_at, head)))
     return Exit.CLEAN
 
 
@@ -117,7 +119,8 @@ def _order() -> audits.AuditOrder:
     line = os.environ.get(ORDER, "")
     if not line:
         raise UsageProblem(
-            f"there is no order: {ORDER} is empty", "pass what `geneb-ci audit open` prints"
+            f"the variable {ORDER} is empty, expected an order",
+            f"set {ORDER} to the line that `geneb-ci audit open` prints",
         )
     return decode(line, audits.AuditOrder, "the order", audits.RETRY_FIX)
 
@@ -125,11 +128,11 @@ def _order() -> audits.AuditOrder:
 @click.command(cls=LayeredCommand, common=("--data", "--weights", "--gpu", "--level"))
 @machine_options
 def job_command(**machine: Any) -> int:
-    """Run the audit of AUDIT_ORDER, where there is no token, and print its outcome, unsigned.
+    """Run the audit of AUDIT_ORDER without any token, and print its unsigned outcome.
 
     Run it in a clone of the repository, at the commit of main that the order names. The files of
-    the row are fetched without a token and laid out beside nothing of git. It refuses to start
-    where a token is in the environment or in the home of the user.
+    the row are fetched without a token, into a folder without git. The command refuses to start
+    where a token is in the environment or in the user's home folder.
     """
     refuse_tokens()
     order = _order()
@@ -147,7 +150,7 @@ def job_command(**machine: Any) -> int:
     required=True,
     envvar=FLAVOR,
     metavar="NAME",
-    help=f"Machine of the Hub, such as l4x1; else {FLAVOR}.",
+    help=f"Machine of the Hub, such as l4x1; default: {FLAVOR}.",
 )
 @click.option(
     "--timeout",
@@ -155,24 +158,24 @@ def job_command(**machine: Any) -> int:
     default="4h",
     envvar="AUDIT_TIMEOUT",
     show_default=True,
-    help="Time limit; else AUDIT_TIMEOUT.",
+    help="Time limit; default: AUDIT_TIMEOUT.",
 )
 @click.option(
     "--max-cost",
     type=click.FloatRange(min=0),
     envvar="AUDIT_COST",
     metavar="USD",
-    help="Refuse above this; else AUDIT_COST.",
+    help="Refuse a Job that may cost more; default: AUDIT_COST.",
 )
 @click.option(
     "--image",
     default=hub_jobs.IMAGE,
     envvar="AUDIT_IMAGE",
     show_default=True,
-    help="Image of the Job; else AUDIT_IMAGE.",
+    help="Container image of the Job; default: AUDIT_IMAGE.",
 )
-@click.option("--namespace", metavar="NAME", help="Who pays; else the owner of HF_TOKEN.")
-@click.option("--poll", type=float, default=hub_jobs.POLL_S, help="Seconds between two looks.")
+@click.option("--namespace", metavar="NAME", help="Account that pays; default: HF_TOKEN's owner.")
+@click.option("--poll", type=float, default=hub_jobs.POLL_S, help="Seconds between two requests.")
 @click.option("--dry-run", is_flag=True, help="Show machine, time limit and cost, and stop.")
 def send_command(
     flavor: str,
@@ -183,10 +186,11 @@ def send_command(
     poll: float,
     dry_run: bool,
 ) -> int:
-    """Run the audit of AUDIT_ORDER as a Job of the Hub, and print its outcome, unsigned.
+    """Run the audit of AUDIT_ORDER as a Job of the Hub, and print its unsigned outcome.
 
-    Machine, time limit and the most that it costs are shown first. The Job gets no secret; HF_TOKEN
-    stays here. The outcome comes back in its log. Whatever ends this command cancels the Job.
+    Machine, time limit and maximum cost are shown first. The Job gets no secret: HF_TOKEN stays on
+    this machine. The outcome is read from the Job's log. When this command ends, the Job is
+    canceled.
     """
     order = _order()
     hub_jobs.require_time(timeout)
@@ -203,12 +207,12 @@ def send_command(
         return Exit.CLEAN
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the Job is canceled
     request = hub_jobs.audit_request(order)
-    ended = hub_jobs.run_job(
+    job_end = hub_jobs.run_job(
         *(client, request, machine, image, namespace, say),
         lambda lines: hub_jobs.outcome_in(lines, order.nonce),
         poll,
     )
-    line = hub_jobs.outcome_of_job(ended, order, say)
+    line = hub_jobs.outcome_of_job(job_end, order, say)
     echo(line)
     set_output("outcome", line)
     return Exit.CLEAN
@@ -217,10 +221,10 @@ def send_command(
 @click.command()
 @_repo
 def ready_command(repo: str | None) -> int:
-    """Look, before anything is rerun, whether its outcome could be signed and proposed.
+    """Test, before anything is rerun, whether the outcome could be signed and proposed.
 
-    AUDIT_KEY is the private key of an entry of keys.json on main. AUDIT_TOKEN may be missing: then
-    the signed record is attached to a comment. One that is there has to be valid.
+    AUDIT_KEY must be the private key of an entry of keys.json on main. AUDIT_TOKEN must be valid or
+    not set: if it is not set, the signed record is attached to a comment.
     """
     layout = find_layout(Path.cwd())
     with signing_key(None) as signer:
@@ -234,15 +238,15 @@ def ready_command(repo: str | None) -> int:
 
 
 @click.command()
-@click.option("--key", type=click.Path(path_type=Path), help="Private key; else AUDIT_KEY.")
+@click.option("--key", type=click.Path(path_type=Path), help="Private key; default: AUDIT_KEY.")
 @_repo
 @_author
 def deliver_command(key: Path | None, repo: str | None, author_id: int) -> int:
     """Sign the outcome of AUDIT_ORDER, verify every step, and open a pull request with the record.
 
-    AUDIT_OUTCOME is what `audit job` or `send` printed; where it is empty, the pull request is told
-    that there is no record. GH_TOKEN comments and labels; AUDIT_TOKEN makes the branch and opens
-    the pull request. The exit code is 11 when the record does not verify.
+    AUDIT_OUTCOME is the line that `audit job` or `send` printed; if it is empty, a comment on the
+    pull request says that there is no record. GH_TOKEN is used to comment and label, AUDIT_TOKEN to
+    push the branch and open the pull request. The exit code is 11 when the record does not verify.
     """
     order, line = _order(), os.environ.get(OUTCOME, "")
     layout = find_layout(Path.cwd())
@@ -256,11 +260,11 @@ def deliver_command(key: Path | None, repo: str | None, author_id: int) -> int:
 @_repo
 @_author
 def propose_command(number: int, repo: str | None, author_id: int) -> int:
-    """Propose the signed record that a comment on a pull request or an issue has.
+    """Open a pull request with the signed record that is attached to a comment.
 
-    NUMBER is that of the pull request or issue. Run it in a checkout of main, with a token
-    (GH_TOKEN) that may write contents and pull requests. Every step of the record is verified
-    first.
+    NUMBER is the number of the pull request or issue with that comment. Run the command in a
+    checkout of main, with a GH_TOKEN that may write contents and pull requests. Every step of the
+    record is verified first.
     """
     layout = find_layout(Path.cwd())
     with connect(repo, author=author_id) as github:

@@ -1,4 +1,4 @@
-"""`geneb-ci audit queue`: several audits, one worker a device, each a process of its own."""
+"""The command `geneb-ci audit queue`: one worker per device runs audits, each in a process."""
 
 import datetime as dt
 import json
@@ -25,14 +25,14 @@ from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from reference_harness.formats.files import NotReadable, read_text
 from reference_harness.formats.processes import module_command
-from reference_harness.formats.text import next_line, plural
+from reference_harness.formats.text import next_line, plural, quoted
 
-TOML_MAX = 1_000_000
-"""Bytes of a list: 1,000 audits have 200 kB."""
-POLL = 0.2  # seconds between two checks for Ctrl-C
+LIST_BYTES_MAX = 1_000_000
+"""Maximum bytes of a list of audits: 1,000 audits take 200 kB."""
+POLL_SECONDS = 0.2  # between two checks for Ctrl-C
 LINE_MAX = 400  # characters of a line of progress
 _QUEUE_OPTIONS = frozenset({"device", "report"})
-"""Options that one audit of a list cannot have: it would share the device."""
+"""Options of `audit FILE` that only the queue sets, because audits must not share a device."""
 
 
 class QueuedAudit(NamedTuple):
@@ -40,7 +40,7 @@ class QueuedAudit(NamedTuple):
 
     file: str
     arguments: tuple[str, ...]
-    """Options of this audit, as on a command line."""
+    """Options of this audit, as words of a command line."""
 
 
 class AuditEnd(NamedTuple):
@@ -49,36 +49,43 @@ class AuditEnd(NamedTuple):
     file: str
     code: int
     state: str
-    """Verdict, `to be published`, or why it failed."""
+    """Verdict, `to be published`, or why the audit failed."""
     commitment: str = ""
-    """The digest, where it is to be published now."""
+    """Digest that has to be published now; empty when there is none."""
     next: str = ""
-    """The command that continues then."""
+    """Command that continues after the publication; empty when there is none."""
     cost: str = ""
-    """Lines of text, where nothing was rerun."""
+    """Cost estimate as lines of text; empty after a rerun."""
 
 
 def entries_of(path: Path) -> list[QueuedAudit]:
     """Read a list of audits: tables `[[audit]]` with `file` and the options of `audit FILE`.
 
-    Raises NothingChecked for a file that cannot be read, UsageProblem for a key that is no option.
+    Raises NothingChecked for a file that cannot be read, and UsageProblem for a key that is not an
+    option.
     """
     fix = 'write it as [[audit]] with file = "submissions/M.json" and options such as committed-at'
     try:
-        document = tomllib.loads(read_text(path, TOML_MAX).decode("utf-8"))
+        document = tomllib.loads(read_text(path, LIST_BYTES_MAX).decode("utf-8"))
     except NotReadable as error:
         raise NothingChecked(f"{path}: {error.reason}", fix) from error
     except ValueError as error:
         raise NothingChecked(f"{path}: not a TOML file: {error}", fix) from error
     tables = document.get("audit")
     if not isinstance(tables, list) or document.keys() != {"audit"}:
-        raise UsageProblem(f"{path}: expected tables [[audit]] and nothing else", fix)
+        raise UsageProblem(
+            f"{path}: found {', '.join(map(quoted, document)) or 'no table'}, expected tables "
+            "[[audit]] and nothing else",
+            fix,
+        )
     return [_entry(table, f"{path}: audit {number}") for number, table in enumerate(tables, 1)]
 
 
 def _entry(table: Any, position: str) -> QueuedAudit:  # of a TOML file
     if not isinstance(table, dict) or not isinstance(table.get("file"), str):
-        raise UsageProblem(f"{position}: no file is named", 'add file = "submissions/M.json"')
+        raise UsageProblem(
+            f"{position}: the key file is missing", 'add file = "submissions/M.json"'
+        )
     options = {
         name.removeprefix("--"): option
         for option in file_command.params
@@ -100,7 +107,10 @@ def _entry(table: Any, position: str) -> QueuedAudit:  # of a TOML file
 
 
 def _words_of(option: click.Option, value: Any, position: str) -> list[str]:  # of TOML
-    """Return an option of a list as words of a command line. Raises UsageProblem."""
+    """Return an option of a list as words of a command line.
+
+    Raises UsageProblem for a value that the option cannot have.
+    """
     name = option.opts[0]
     if option.is_flag:
         if not isinstance(value, bool):
@@ -113,7 +123,10 @@ def _words_of(option: click.Option, value: Any, position: str) -> list[str]:  # 
 
 
 def _word_of(value: Any, position: str) -> str:  # of a TOML file
-    """Return a value of a list as a word. Raises UsageProblem."""
+    """Return a value of a list as a word of a command line.
+
+    Raises UsageProblem unless it is text, a whole number, or a time in UTC.
+    """
     if isinstance(value, dt.datetime):
         if value.tzinfo is None or value.microsecond:
             raise UsageProblem(
@@ -130,7 +143,7 @@ def _word_of(value: Any, position: str) -> str:  # of a TOML file
 
 
 class _Queue:
-    """Audits that wait, and those that run, one a device."""
+    """The audits that wait and those that run, at most one on each device."""
 
     def __init__(
         self,
@@ -140,11 +153,12 @@ class _Queue:
         *,
         cluster: bool,
     ) -> None:
-        self.ended: dict[int, AuditEnd] = {}
+        self.ends: dict[int, AuditEnd] = {}
+        """Result of each finished audit, by its position in the list."""
         self._waiting: queue.SimpleQueue[tuple[int, QueuedAudit]] = queue.SimpleQueue()
-        for numbered in enumerate(entries):
-            self._waiting.put(numbered)
-        self._words = arguments
+        for numbered_entry in enumerate(entries):
+            self._waiting.put(numbered_entry)
+        self._arguments = arguments
         self._folder = folder
         self._cluster = cluster
         self._running: dict[int, subprocess.Popen[str]] = {}
@@ -158,19 +172,19 @@ class _Queue:
             except queue.Empty:
                 return
             try:
-                self.ended[number] = self._run(number, entry, device)
+                self.ends[number] = self._run(number, entry, device)
             except OSError as error:  # no process can be started: the others are tried all the same
                 reason = f"cannot be started: {error.strerror}"
-                self.ended[number] = AuditEnd(entry.file, Exit.OWN_FAULT, reason)
+                self.ends[number] = AuditEnd(entry.file, Exit.OWN_FAULT, reason)
 
     def _run(self, number: int, entry: QueuedAudit, device: str | None) -> AuditEnd:
         report = self._folder / f"{number}.json"
-        words = [*self._words, *entry.arguments, *(["--device", device] if device else [])]
+        words = [*self._arguments, *entry.arguments, *(["--device", device] if device else [])]
         command = [*module_command("geneb_ci"), "audit", "file", entry.file, *words]
         if self._cluster:
-            gpu = ["--gpu"] if (device or "").startswith("cuda") else []
-            command[:0] = [*module_command("reference_harness"), "elsewhere", *gpu, "--"]
-        last = ""
+            gpu_options = ["--gpu"] if (device or "").startswith("cuda") else []
+            command[:0] = [*module_command("reference_harness"), "elsewhere", *gpu_options, "--"]
+        last_message = ""
         environment = os.environ | {QUEUED: str(report)}
         with subprocess.Popen(  # noqa: S603 (our own module)
             command,
@@ -180,10 +194,10 @@ class _Queue:
             self._running[number] = process
             for line in process.stderr or ():
                 text = line.rstrip()
-                last = text if text.startswith("geneb-ci: ") else last
+                last_message = text if text.startswith("geneb-ci: ") else last_message
                 echo(f"{Path(entry.file).stem}: {visible(text, LINE_MAX)}", err=True)
         del self._running[number]
-        state = last.removeprefix("geneb-ci: ") or f"ended with code {process.returncode}"
+        state = last_message.removeprefix("geneb-ci: ") or f"ended with code {process.returncode}"
         if not report.is_file():
             return AuditEnd(entry.file, process.returncode, state)
         members = {name: str(member) for name, member in json.loads(report.read_bytes()).items()}
@@ -191,7 +205,7 @@ class _Queue:
         return AuditEnd(entry.file, process.returncode, **members)
 
     def stop(self) -> None:
-        """End what runs; what is finished is kept."""
+        """Terminate the running audits and start no more; finished results are kept."""
         self._stopped.set()
         for process in list(self._running.values()):
             process.terminate()
@@ -204,52 +218,55 @@ def run_queue(
     *,
     cluster: bool = False,
 ) -> list[AuditEnd]:
-    """Run audits, one at a time on each device, and return how each ended, in their order.
+    """Run audits, one at a time on each device, and return their results in the order of `entries`.
 
-    `arguments` are options for all of them. An audit that fails does not stop the others.
+    `arguments` are options for every audit. An audit that fails does not stop the others.
     """
-    shared = Path.cwd() if cluster else None  # every machine has this folder, and no other for sure
-    with tempfile.TemporaryDirectory(prefix=".geneb-ci-queue-", dir=shared) as folder:
-        waiting = _Queue(entries, arguments, Path(folder), cluster=cluster)
+    # On a cluster only the current folder is certain to exist on every machine.
+    parent = Path.cwd() if cluster else None
+    with tempfile.TemporaryDirectory(prefix=".geneb-ci-queue-", dir=parent) as folder:
+        audit_queue = _Queue(entries, arguments, Path(folder), cluster=cluster)
         workers = [
-            threading.Thread(target=waiting.work, args=(device,)) for device in devices or (None,)
+            threading.Thread(target=audit_queue.work, args=(device,))
+            for device in devices or (None,)
         ]
         for worker in workers:
             worker.start()
         try:
             while any(worker.is_alive() for worker in workers):
                 for worker in workers:
-                    worker.join(POLL)
+                    worker.join(POLL_SECONDS)
         except BaseException:  # Ctrl-C and SIGTERM, too: no audit outlives its queue
-            waiting.stop()
+            audit_queue.stop()
             raise
         finally:
             for worker in workers:
                 worker.join()
-    return [waiting.ended[number] for number in sorted(waiting.ended)]
+    return [audit_queue.ends[number] for number in sorted(audit_queue.ends)]
 
 
 def table_of(audit_ends: Sequence[AuditEnd]) -> str:
-    """Return the table that ends a queue: a line for each audit, then the counts."""
+    """Return the table printed at the end of a queue: a line for each audit, then the counts."""
     rows = [(str(end.code), end.file, visible(end.state, LINE_MAX)) for end in audit_ends]
     lines = Table(("code", "file", ""), rows, frozenset({"code"})).text_lines()
-    clean, differ = (
+    clean_count, differing_count = (
         sum(end.code == code for end in audit_ends) for code in (Exit.CLEAN, Exit.ERRORS)
     )
     counts = (
-        f"{plural(len(audit_ends), 'audit')}: {clean} without an error, {differ} that differ or "
-        f"are refused, {len(audit_ends) - clean - differ} not carried out"
+        f"{plural(len(audit_ends), 'audit')}: {clean_count} without an error, {differing_count} "
+        "that differ or are refused, "
+        f"{len(audit_ends) - clean_count - differing_count} not carried out"
     )
     return "\n".join([*lines, counts]) + "\n"
 
 
 def details_of(audit_ends: Sequence[AuditEnd]) -> str:
     """Return the details of the audits that stopped: cost, digest and next command."""
-    texts = ((end.file, f"{end.cost}{_next(end)}") for end in audit_ends)
+    texts = ((end.file, f"{end.cost}{_next_step(end)}") for end in audit_ends)
     return "".join(f"\n{file}:\n{text}" for file, text in texts if text)
 
 
-def _next(audit_end: AuditEnd) -> str:
+def _next_step(audit_end: AuditEnd) -> str:
     if not audit_end.commitment:
         return ""
     return (
@@ -287,7 +304,7 @@ def exit_of(audit_ends: Sequence[AuditEnd]) -> Exit:
     "devices",
     multiple=True,
     metavar="D",
-    help="cpu, cuda or cuda:N: one worker each. Repeatable; default: one worker on the CPU.",
+    help="cpu, cuda or cuda:N, which gets one worker. Repeatable; default: one worker on the CPU.",
 )
 @click.option(
     "--engine",
@@ -309,38 +326,38 @@ def queue_command(
     engine: str,
     **options: Any,
 ) -> int:
-    """Audit FILES one after another, each as `geneb-ci audit FILE` does; options hold for all.
+    """Audit FILES one after another, each as `geneb-ci audit FILE` does, all with these options.
 
-    What fails does not stop the others. It ends with a table. Run the same command again to
-    continue what was interrupted. The exit code is 11 when a claim differs or a file is refused,
-    3 when an audit could not be carried out.
+    An audit that fails does not stop the others. A table of the results is printed at the end. To
+    continue after an interruption, run the same command again. The exit code is 11 when a claim
+    differs or a file is refused, 3 when an audit could not be carried out.
     """
     listed_entries = entries_of(listed) if listed is not None else []
     entries = [*(QueuedAudit(str(file), ()) for file in files), *listed_entries]
     if not entries:
         raise NothingChecked("there is nothing to audit", "name files, or pass --from FILE.toml")
     names = [Path(entry.file).resolve() for entry in entries]
-    if doubled := [
+    if repeated_files := [
         entry.file for entry, name in zip(entries, names, strict=True) if names.count(name) > 1
     ]:
-        raise UsageProblem(f"{doubled[0]} is listed twice", "list each file once")
-    words = _option_words(ctx, options)
+        raise UsageProblem(f"{repeated_files[0]} is listed twice", "list each file once")
+    arguments = _option_words(ctx, options)
     for entry in entries:
         for device in devices or (None,):
-            _check(entry, words, device)
-    ended = run_queue(entries, words, devices, cluster=engine == "ray")
-    echo((table_of(ended) + details_of(ended)).removesuffix("\n"))
-    return exit_of(ended)
+            _check(entry, arguments, device)
+    audit_ends = run_queue(entries, arguments, devices, cluster=engine == "ray")
+    echo((table_of(audit_ends) + details_of(audit_ends)).removesuffix("\n"))
+    return exit_of(audit_ends)
 
 
 def _check(entry: QueuedAudit, arguments: Sequence[str], device: str | None) -> None:
-    """Refuse an audit whose options are wrong, before any begins. Raises UsageProblem."""
+    """Raise UsageProblem for an audit whose options are wrong."""
     try:
         with file_command.make_context(
             "file", [entry.file, *arguments, *entry.arguments]
         ) as parsed:
-            checked_options = {name: parsed.params[name] for name in _CHECKED}
-        check_options(device=device, **checked_options)
+            options = {name: parsed.params[name] for name in _CHECKED_OPTIONS}
+        check_options(device=device, **options)
     except click.UsageError as error:
         fix = "see `geneb-ci audit file --help`"
         raise UsageProblem(f"{entry.file}: {error.format_message()}", fix) from error
@@ -348,11 +365,11 @@ def _check(entry: QueuedAudit, arguments: Sequence[str], device: str | None) -> 
         raise UsageProblem(f"{entry.file}: {error.message}", error.fix) from error
 
 
-_CHECKED = ("committed_at", "key", "output", "unsigned", "gpu")
+_CHECKED_OPTIONS = ("committed_at", "key", "output", "unsigned", "gpu")
 
 
 def _option_words(ctx: click.Context, options: Mapping[str, Any]) -> list[str]:
-    """Return the options that were given on the command line, as words of it."""
+    """Return the options that the user typed, as words of a command line."""
     words: list[str] = []
     for option in ctx.command.params:
         name = str(option.name)

@@ -1,6 +1,7 @@
-"""Commands about rows and the board: `build`, `serve`, `matrices`, `trust`, `diff`."""
+"""The commands `build`, `serve`, `matrices`, `trust` and `diff`, about rows and the board."""
 
 import shlex
+import signal
 import sys
 import tempfile
 from functools import partial
@@ -51,7 +52,7 @@ ADDRESS = "127.0.0.1"
 
 
 def server(folder: Path, port: int) -> "ThreadingHTTPServer":
-    """Return a server of a folder, bound to the port; it answers once `serve_forever` is called.
+    """Return a server of a folder, bound to the port; `serve_forever` makes it answer requests.
 
     Raises UsageProblem if the port cannot be used.
     """
@@ -89,7 +90,7 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
                 return None
 
         def list_directory(self, path):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG002
-            """Do not list folders."""
+            """Answer that the page does not exist, because folders are not listed."""
             self.send_error(http.HTTPStatus.NOT_FOUND)
 
         def end_headers(self) -> None:
@@ -104,7 +105,7 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
             super().end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Keep the terminal quiet."""
+            """Print nothing about a request."""
 
     class Server(http.server.ThreadingHTTPServer):
         def handle_error(self, *_: object) -> None:
@@ -150,7 +151,7 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
     metavar="N",
     help=f"Processes; default: 1 below {MANY_FILES} rows, else one per core.",
 )
-@click.option("--no-cache", is_flag=True, help="Neither use nor keep what earlier runs computed.")
+@click.option("--no-cache", is_flag=True, help="Neither read nor write results in the cache.")
 def build_command(
     folder: Path | None,
     out: Path,
@@ -163,20 +164,20 @@ def build_command(
 ) -> int:
     """Rebuild leaderboard.json, leaderboard_tasks.json and the page from the submissions of FOLDER.
 
-    Every submission is checked first; if one has an error, nothing is written. Open index.html in
-    DIR from disk or from any server: it loads nothing from other sites.
-    With --at, every published file is rebuilt from the tree of a commit of this repository.
+    Every submission is checked first; if any has an error, nothing is written. Open index.html in
+    DIR from disk or from any server: the page loads nothing from other sites.
+    With --at, every published file is rebuilt from a commit of this repository.
     """
     if commit is not None:
         if folder is not None or not more or parquet:
             option = "--parquet" if parquet else "--no-diagnostics"
-            extra = "FOLDER" if folder is not None else option
-            raise UsageProblem(f"{extra} and --at exclude each other", f"leave {extra} out")
-        return _at(commit, out)
+            argument = "FOLDER" if folder is not None else option
+            raise UsageProblem(f"{argument} and --at exclude each other", f"leave {argument} out")
+        return _build_commit(commit, out)
     code = _build(folder, out, more=more, parquet=parquet, jobs=jobs, cache=not no_cache)
     if code == Exit.CLEAN:
-        folder_words = [] if folder is None else [str(folder)]
-        echo(next_line(shlex.join(["geneb-ci", "serve", *folder_words])))
+        arguments = [] if folder is None else [str(folder)]
+        echo(next_line(shlex.join(["geneb-ci", "serve", *arguments])))
     return code
 
 
@@ -189,7 +190,7 @@ def _build(
     jobs: int | None = None,
     cache: bool = True,
 ) -> int:
-    """Write the board of a folder and its page, say so, and return the exit code."""
+    """Write the board of a folder and its page, print their names, and return the exit code."""
     try:
         with watch_build() as watch:
             board = build(
@@ -218,7 +219,7 @@ def _build(
     return Exit.CLEAN
 
 
-def _at(commit: str, out: Path) -> int:
+def _build_commit(commit: str, out: Path) -> int:
     from geneb_ci.cli.repository import build_generation, layout_here, repository_here  # 0.1 s
 
     require_apart(out, layout_here())
@@ -257,13 +258,15 @@ def _at(commit: str, out: Path) -> int:
 def serve_command(folder: Path | None, port: int, *, more: bool) -> int:
     """Build the board of FOLDER in a temporary folder and serve its page until Ctrl-C.
 
-    FOLDER has submissions, or is what `build` wrote, which is served as it is. Only this machine
-    can reach it. If a submission has an error, nothing is served.
+    FOLDER contains submissions, or a board that `build` wrote, which is served unchanged. Only this
+    machine can reach the page. If a submission has an error, nothing is served.
     """
     if folder is not None and is_board(folder) and lies_there(folder / INDEX):
         with server(folder, port) as running:
             return _serve(running)
     layout_of(folder, "geneb-ci serve FOLDER")
+    # A service manager ends a process by SIGTERM, a person by Ctrl-C: both leave no folder.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Bind the port first, so that a used port fails before the long build.
     with (
         tempfile.TemporaryDirectory(prefix="geneb-ci-serve-") as temporary,
@@ -297,9 +300,9 @@ def _serve(running: "ThreadingHTTPServer") -> int:
 def matrices_command(file: Path, regime: str, format_: str, output: str, *, is_whole: bool) -> int:
     """Recover the confusion matrix of each two-class cell of a submission.
 
-    Unrounded scores determine one matrix. Rounded scores fit several; the nearest is shown. Means
-    over seeds have none, so per-seed scores (format 1.1) are used. The exit code is 11 if no matrix
-    gives the scores of a cell.
+    Unrounded scores determine one matrix. Rounded scores fit several matrices, of which the nearest
+    is shown. A mean over seeds has no matrix, so the scores by seed (format 1.1) are used. The exit
+    code is 11 if no matrix gives the scores of a cell.
     """
     require_file(file, FileKind.SUBMISSION, "matrices")
     context = Checker(()).context(file)
@@ -317,11 +320,11 @@ def matrices_command(file: Path, regime: str, format_: str, output: str, *, is_w
             if regime in context.benchmark.protocol.few_shot_k
             else f"see which scores it lacks or has wrong: geneb-ci check {file}",
         )
-    columns, most = row_width(output), LINES_MAX
+    columns, lines_max = row_width(output), LINES_MAX
     if is_whole or output != STDOUT:
-        most = sys.maxsize
+        lines_max = sys.maxsize
     is_text = format_ == "text"
-    text = matrices_text(cells, columns, most) if is_text else MATRICES_WRITERS[format_](cells)
+    text = matrices_text(cells, columns, lines_max) if is_text else MATRICES_WRITERS[format_](cells)
     write(Output(format_, output), text)
     return Exit.CLEAN if all(cell.matrices for cell in cells) else Exit.ERRORS
 
@@ -349,13 +352,13 @@ def trust_command(folder: Path | None, format_: str, *, is_whole: bool) -> int:
     if format_ == "json":
         click.echo(labels_json(rows), nl=False)
     else:
-        most = sys.maxsize if is_whole else LINES_MAX
-        click.echo(labels_text(rows, row_width(), most), nl=False)
+        lines_max = sys.maxsize if is_whole else LINES_MAX
+        click.echo(labels_text(rows, row_width(), lines_max), nl=False)
     return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS
 
 
 DIFF_SECONDS_ROW = 0.02
-"""Seconds a row of a comparison of two boards: measured with the 41 public rows."""
+"""Seconds per row to compare two boards, measured with the 41 public rows."""
 
 
 @click.command()
@@ -376,10 +379,10 @@ def diff_command(
 ) -> int:
     """Compare the board of the working tree with that of REF, or main with open pull requests.
 
-    Either --base or --pr is needed.
-    Lists rows added, changed and removed, changes of rank by macro MCC of each regime, and which of
-    them are not significant. REF is read from git; it is not checked out, and none of its code is
-    run. The exit code is 11 if a submission of the working tree has errors.
+    Pass either --base or --pr. The command lists rows that were added, changed or removed, and
+    changes of rank by macro MCC in each regime, with those that are not significant. REF is read
+    from git: it is not checked out, and its code is not run. The exit code is 11 if a submission of
+    the working tree has errors.
     """
     from geneb_ci.cli.repository import layout_here, progress_over_rows  # 0.1 s
     from geneb_ci.publish.comparison import compare
@@ -388,7 +391,7 @@ def diff_command(
     require_pull_for_repository(repo, pulls=bool(pulls))
     if (base is None) == (not pulls):
         raise UsageProblem(
-            "pass either --base or --pr",
+            "expected exactly one of --base and --pr",
             "geneb-ci diff --base origin/main, or geneb-ci diff --pr 12",
         )
     if pulls:

@@ -1,4 +1,4 @@
-"""`geneb-ci check`: all errors of all submissions in one run; `rules`, `explain`: the rules."""
+"""The commands `geneb-ci check`, which reports the errors of submissions, `rules` and `explain`."""
 
 import json
 import sys
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 DIFF_WIDTH = 300
-"""Characters of one line of a diff: a file on one line is one change of 100 kB."""
+"""Maximum characters of a line of a diff: a file written on one line is a change of 100 kB."""
 PASSING = frozenset({Verdict.CLEAN, Verdict.WARNINGS})
 STALE_MAX = 10
-"""Stale entries of a baseline that are named."""
+"""Maximum number of stale entries of a baseline that are printed."""
 
 
 class _Check(PairedCommand, LayeredCommand):
@@ -66,7 +66,7 @@ class _Check(PairedCommand, LayeredCommand):
 )
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
-    "--select", "selected", multiple=True, metavar="RULE-OR-FAMILY", help="Run these rules only."
+    "--select", "selected", multiple=True, metavar="RULE-OR-FAMILY", help="Run only these rules."
 )
 @click.option(
     "--ignore", "ignored", multiple=True, metavar="RULE-OR-FAMILY", help="Leave these rules out."
@@ -81,15 +81,15 @@ class _Check(PairedCommand, LayeredCommand):
 @click.option(
     "--fix",
     is_flag=True,
-    help="Repair what can be repaired in one way only, then check: order of members, $schema, "
-    "newline at the end, rounded means of unrounded seeds.",
+    help="First fix errors that have only one fix: order of members, $schema, newline at the end, "
+    "rounded means of unrounded seeds.",
 )
 @click.option("--diff", is_flag=True, help="Print what --fix would change, and stop.")
 @click.option(
     "--against",
     metavar="DIR|shipped|none",
-    help="Rows to compare a file with that is not in a folder of submissions; default: those of "
-    "its repository, else the shipped ones.",
+    help="Rows with which to compare a file outside a folder of submissions; default: the rows of "
+    "its repository, or the shipped rows.",
 )
 @click.option("--isolated", is_flag=True, help="Ignore the settings in pyproject.toml.")
 @click.option(
@@ -125,9 +125,7 @@ class _Check(PairedCommand, LayeredCommand):
     metavar="N",
     help=f"Processes; default: 1 below {MANY_FILES} files, else one per core.",
 )
-@click.option(
-    "--no-cache", is_flag=True, help="Compute every result again, and keep none for the next run."
-)
+@click.option("--no-cache", is_flag=True, help="Neither read nor write results in the cache.")
 def check_command(
     paths: tuple[Path, ...],
     selected: tuple[str, ...],
@@ -150,22 +148,22 @@ def check_command(
 ) -> int:
     """Check submissions: files or folders; without a path, the branch of a clone.
 
-    Without a path it is the server's verdict on the commit HEAD as a pull request to main. Outside
-    of a clone, on main, or with an option about files, it checks all submissions of the repository.
-    The path - stands for standard input.
+    Without a path it prints the verdict of the server on HEAD as a pull request to main. Outside of
+    a clone, on main, or with an option about files, it checks all submissions of the repository.
+    The path - means standard input.
     """
     require_pull_for_repository(repo, pulls=pr is not None)
     other_engine = None if engine == "models" else engine
     flags = (isolated or None, fix or None, diff or None, other_engine, jobs, no_cache or None)
-    arguments = (*paths, *selected, *ignored, against, config_from, baseline, *flags)
+    file_options = (*paths, *selected, *ignored, against, config_from, baseline, *flags)
     reports = pair_outputs(formats, outputs)
-    if _is_whole(base, pr, arguments):
-        proposed = _proposed(base, pr, repo)
-        if proposed is not None:
-            _write(proposed, reports)
+    if _checks_proposal(base, pr, file_options):
+        proposal_report = _proposal_report(base, pr, repo)
+        if proposal_report is not None:
+            _write(proposal_report, reports)
             if pr is None:
-                _print_next(proposed, (), reports)
-            return exit_code(proposed, strict=strict)
+                _print_next(proposal_report, (), reports)
+            return exit_code(proposal_report, strict=strict)
     if fix or diff:
         _repair(paths, write=not diff)
         if diff:
@@ -185,24 +183,30 @@ def check_command(
     )
     _write(report, reports)
     if report.files and any(not path.is_dir() for path in paths):
-        _tell(beyond_files(is_short=report.verdict not in PASSING), reports)
+        _print_paragraph(beyond_files(is_short=report.verdict not in PASSING), reports)
     if baseline is not None:
         _print_baseline(report, baseline)
     _print_next(report, paths, reports)
-    fault = next(
+    settings_error = next(
         (error for error in report.unreadable if isinstance(error, BadConfiguration)), None
     )
-    if fault is not None:
-        raise fault
+    if settings_error is not None:
+        raise settings_error
     return exit_code(report, strict=strict)
 
 
 def read_stdin() -> bytes:
-    """Read one submission from standard input; a byte more than the limit, and no further."""
+    """Return a submission from standard input, cut one byte beyond the size limit.
+
+    Raises UsageProblem where standard input is closed.
+    """
     if sys.stdin is None or sys.stdin.closed:
         raise UsageProblem("standard input is closed", f"pass a submission: {_PIPE}")
     if sys.stdin.isatty():
-        echo(f"reading a submission; end it by Ctrl-D, or pass one: {_PIPE}", err=True)
+        echo(
+            f"reading a submission from the terminal until Ctrl-D; to read a file: {_PIPE}",
+            err=True,
+        )
     return sys.stdin.buffer.read(BYTES_MAX + 1)
 
 
@@ -210,7 +214,10 @@ _PIPE = "geneb-ci check - < submission.json"
 
 
 def _repair(paths: tuple[Path, ...], *, write: bool) -> None:
-    """Repair files and say what was changed, or print the change."""
+    """Fix files and print what was changed, or without `write` print the difference.
+
+    Raises UsageProblem for standard input.
+    """
     if any(str(path) == STDIN for path in paths):
         raise UsageProblem(
             f"{STDIN} is standard input, which cannot be written", "name the file to fix"
@@ -227,7 +234,7 @@ def _repair(paths: tuple[Path, ...], *, write: bool) -> None:
 
 
 def _print_baseline(report: CheckReport, baseline: Path) -> None:
-    """Print how many findings a baseline left out, and its entries that are stale."""
+    """Print how many findings a baseline left out, and which of its entries match nothing."""
     lines = [f"{plural(report.known, 'finding')} of {baseline} left out"] if report.known else []
     lines += [
         f"{baseline}: not found any more: {entry.rule} in {entry.file} {entry.pointer}"
@@ -241,10 +248,10 @@ def _print_baseline(report: CheckReport, baseline: Path) -> None:
     click.echo(wrapped_text(text, width()), nl=False, err=True)
 
 
-def _is_whole(base: str | None, pr: int | None, file_options: Sequence[object]) -> bool:
-    """Whether a branch or a pull request is checked: no path is given, and no option about files.
+def _checks_proposal(base: str | None, pr: int | None, file_options: Sequence[object]) -> bool:
+    """Whether a branch or a pull request is checked, because no path or file option is given.
 
-    Raises UsageProblem where one is given beside --base or --pr, which exclude each other.
+    Raises UsageProblem for --base with --pr, and for either with a path or file option.
     """
     is_whole = all(value is None for value in file_options)
     if base is not None and pr is not None:
@@ -257,8 +264,8 @@ def _is_whole(base: str | None, pr: int | None, file_options: Sequence[object]) 
     return is_whole
 
 
-def _proposed(base: str | None, pr: int | None, repo: str | None) -> CheckReport | None:
-    """Check a branch or a pull request as a whole; None where no branch is there to check."""
+def _proposal_report(base: str | None, pr: int | None, repo: str | None) -> CheckReport | None:
+    """Return the report on a branch or a pull request; None where there is no branch to check."""
     from geneb_ci.github.verdict.branch import NoClone  # 0.2 s
     from geneb_ci.publish.git import NoBranch
 
@@ -280,7 +287,7 @@ def _note(text: str) -> None:
 
 
 def _write(report: CheckReport, outputs: list[Output]) -> None:
-    """Write a report in each format; the verdict on a pull request is also said beside them."""
+    """Write a report in each format, and print the verdict on a pull request beside them."""
     for output in outputs:
         text = render(output.format, report, color=_color(output.path), width=width(output.path))
         write(output, text)
@@ -289,14 +296,14 @@ def _write(report: CheckReport, outputs: list[Output]) -> None:
             click.echo(wrapped_text(f"{escape(line)}\n", width()), nl=False, err=True)
 
 
-def _tell(text: str, outputs: list[Output]) -> None:
+def _print_paragraph(text: str, outputs: list[Output]) -> None:
     """Print a paragraph after a report that is read in a terminal."""
     if Output("text", STDOUT) in outputs:
         click.echo(wrapped_text(f"{text}\n", width()), nl=False, err=True)
 
 
 def _print_next(report: CheckReport, paths: tuple[Path, ...], outputs: list[Output]) -> None:
-    """Print the command that comes next, below a report that is read in a terminal."""
+    """Print the next command after a report that is read in a terminal."""
     if not {Output("text", STDOUT), Output(FULL_TEXT, STDOUT)} & {*outputs}:
         return
     from geneb_ci.situation.after_check import command_after  # for people alone
@@ -352,22 +359,25 @@ _INDENT = "  "
 
 
 def _list_families(rules: "Sequence[AnyRule]") -> None:
-    count = Counter((rule.family, rule.severity) for rule in rules)
+    counts = Counter((rule.family, rule.severity) for rule in rules)
     families = list(dict.fromkeys(rule.family for rule in rules))
     columns = ("family", *(f"{severity}s" for severity in Severity))
     cells = [
-        (family, *(f"{count[family, severity]}" for severity in Severity)) for family in families
+        (family, *(f"{counts[family, severity]}" for severity in Severity)) for family in families
     ]
     for line in Table(columns, cells, frozenset(columns[1:])).text_lines():
         click.echo(line)
-    hint = f"{plural(len(rules), 'rule')}: `geneb-ci explain FAMILY` lists those of one, --all all"
+    hint = (
+        f"{plural(len(rules), 'rule')}: `geneb-ci explain FAMILY` lists those of a family, "
+        "--all every one"
+    )
     click.echo(f"\n{hint}")
 
 
 @click.command()
 @click.argument("name", metavar="RULE|FAMILY|LEVEL|MODEL")
 def explain_command(name: str) -> None:
-    """Explain a rule, a family of rules, a trust level, or level and history of a model's row."""
+    """Explain a rule, a family of rules, a trust level, or the level and history of a row."""
     from geneb_ci.check.registry import ALL, BY_ID
 
     rule = BY_ID.get(name.casefold())
@@ -376,7 +386,7 @@ def explain_command(name: str) -> None:
         return
     family = [rule for rule in ALL if rule.family == name.casefold()]
     if family:
-        _list(family)
+        _list_rules(family)
         return
     meaning = level_meaning(name.casefold())
     if meaning:
@@ -390,13 +400,13 @@ def explain_command(name: str) -> None:
 def _print_level(level: str, meaning: str) -> None:
     columns = width(widest=PARAGRAPH)
     word = level_word(level)
-    same = "" if word == level else f"the same as {word}: "
-    click.echo(wrapped_text(f"{level}  {same}{meaning}", columns), nl=False)
+    other_name = "" if word == level else f"the same as {word}: "
+    click.echo(wrapped_text(f"{level}  {other_name}{meaning}", columns), nl=False)
     hint = "`geneb-ci trust` lists the rows with their levels, `geneb-ci explain MODEL` says why"
     click.echo("\n" + wrapped_text(hint, columns), nl=False)
 
 
-def _list(rules: "list[AnyRule]") -> None:
+def _list_rules(rules: "list[AnyRule]") -> None:
     click.echo(f"{click.style(rules[0].family, bold=True)}  {plural(len(rules), 'rule')}\n")
     columns = ("rule", "severity", "what it looks for")
     cells = [(rule.id, rule.severity, rule.what) for rule in rules]

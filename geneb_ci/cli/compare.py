@@ -1,4 +1,4 @@
-"""`geneb-ci compare`: two models, or two checkpoints of one, with the intervals of pairs."""
+"""The command `geneb-ci compare`: two models or checkpoints, with intervals of differences."""
 
 from pathlib import Path
 
@@ -11,13 +11,15 @@ from geneb_ci.receipt.compared import RESAMPLES
 from geneb_ci.render.compared import COMPARED_WRITERS
 from reference_harness.formats.text import plural
 
-TWO = 2
+MODEL_COUNT = 2
 RESAMPLES_MAX = 100_000
 
 
 @click.command(no_args_is_help=False)
 @click.argument("arguments", metavar="A B", nargs=-1)
-@click.option("--by-task", is_flag=True, help="Also a line a task, with McNemar's exact test.")
+@click.option(
+    "--by-task", is_flag=True, help="Also print a line for each task, with McNemar's exact test."
+)
 @click.option(
     "--resamples",
     type=click.IntRange(100, RESAMPLES_MAX),
@@ -29,7 +31,7 @@ RESAMPLES_MAX = 100_000
     "--benchmark",
     "definition",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Benchmark definition; default: that of `geneb-ci check`, or a shipped one.",
+    help="Benchmark definition; default: the one that `geneb-ci check` uses, or a shipped one.",
 )
 @format_option(COMPARED_WRITERS)
 def compare_command(
@@ -42,13 +44,14 @@ def compare_command(
 ) -> int:
     """Compare A and B, two submissions or run records: differences in MCC with intervals.
 
-    Where the predictions of both are available, beside a receipt, test sequences are drawn again,
-    the same for both; otherwise tasks. X.json or X is the file X.json with the files of its receipt
-    in the folder X, or else the row X of this repository; write FILE=DIR where they are elsewhere.
+    If the predictions of both are available, beside their receipts, the intervals come from
+    resampled test sequences, the same for both; otherwise from resampled tasks. X.json or X means
+    the file X.json with the files of its receipt in the folder X, or the row X of this repository;
+    write FILE=DIR if the receipt is in another folder.
     """
-    if len(arguments) != TWO:
+    if len(arguments) != MODEL_COUNT:
         raise UsageProblem(
-            f"two models are compared, found {plural(len(arguments), 'name')}",
+            f"found {plural(len(arguments), 'name')}, expected those of two models",
             "name a submission or a run record of each: one.json two.json",
         )
     first, second = arguments

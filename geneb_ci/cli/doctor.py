@@ -1,4 +1,4 @@
-"""`geneb-ci doctor`: what this machine has, or which settings of a repository are wrong."""
+"""The command `geneb-ci doctor`: what a machine supports, or which settings on GitHub are wrong."""
 
 import importlib.metadata
 import os
@@ -30,13 +30,13 @@ BEACON_SECONDS = 5
 @click.command("doctor")
 @click.option("--network", is_flag=True, help="Also test the connection to the public beacon.")
 @click.option(
-    "--github", "repo", metavar="OWNER/NAME", help="Check the settings of this repository instead."
+    "--github", "repo", metavar="OWNER/NAME", help="Instead, check the settings of this repository."
 )
 @click.option("--space", metavar="OWNER/NAME", help="With --github: the Space of the board.")
 @click.option(
     "--hub-job",
     is_flag=True,
-    help="With --github: instead, start a Job of the Hub, and show which sandbox works in it.",
+    help="With --github: instead, start a Job of the Hub, and show the sandbox levels that work.",
 )
 @ALL_LINES
 @format_option(["text", "json"])
@@ -52,13 +52,14 @@ def doctor_command(
 ) -> int:
     """Show what this machine supports: sandbox levels, limits, GPUs, packages.
 
-    With --github, compare the settings of a repository with those that a board needs, and say for
+    With --github, compare the settings of a repository with those that a board needs, and print for
     verdicts, merging, publishing and audits whether each works, is not set up, or is broken, and
-    why. It only reads, with the token in GH_TOKEN. Exit code 11: a setting is wrong, or something
-    broken; 3: a setting could not be read.
+    why. The command only reads, with the token in GH_TOKEN. The exit code is 11 if a setting is
+    wrong or something is broken, 3 if a setting could not be read.
 
     With --hub-job, a Job on the cheapest machine of the Hub installs main and tries each level of
-    the sandbox; the owner of HF_TOKEN pays. Exit code 11: the one that an audit needs fails there.
+    the sandbox; the owner of HF_TOKEN pays. The exit code is 11 if the level that an audit needs
+    does not work there.
     """
     if repo is not None and hub_job:
         return probe(repo)
@@ -74,28 +75,30 @@ def doctor_command(
 
 
 def probe(repo: str) -> Exit:
-    """Print which levels of the sandbox work in a Job of the Hub; return the exit code."""
+    """Print which sandbox levels work in a Job of the Hub, and return the exit code."""
     from geneb_ci.github import hub_jobs  # of the extra `github`
     from geneb_ci.github.api import connect
     from geneb_ci.github.audit_ready import PROBED
 
     client = hub_jobs.api(os.environ.get("HF_TOKEN", ""))
     with connect(repo) as github:
-        reached = hub_jobs.probed_levels(client, repo, github.main().sha, say, hub_jobs.POLL_S)
-    if levels.DEFAULT not in reached:
+        working_levels = hub_jobs.probed_levels(
+            client, repo, github.main().sha, say, hub_jobs.POLL_S
+        )
+    if levels.DEFAULT not in working_levels:
         say(
             f"an audit at level {levels.DEFAULT} cannot run as a Job of the Hub; levels that work "
-            f"there: {', '.join(map(str, reached)) or 'none'}"
+            f"there: {', '.join(map(str, working_levels)) or 'none'}"
         )
         say("  fix: gh variable delete AUDIT_FLAVOR, and rerun on a machine or a runner of yours")
         return Exit.ERRORS
-    say(f"levels of the sandbox in a Job of the Hub: {', '.join(map(str, reached))}")
+    say(f"levels of the sandbox in a Job of the Hub: {', '.join(map(str, working_levels))}")
     say(f'  next: gh variable set {PROBED} --repo {repo} --body "level {levels.DEFAULT}"')
     return Exit.CLEAN
 
 
 def check_settings(repo: str, space: str, *, as_json: bool, is_whole: bool) -> Exit:
-    """Print what a board can do, and which settings are wrong; return the exit code."""
+    """Print which features of a board work and which settings are wrong; return the exit code."""
     # Imported here: they need the extra `github`, which the rest of this command does not.
     from geneb_ci.github.api import connect
     from geneb_ci.github.settings import diagnosis
@@ -105,19 +108,19 @@ def check_settings(repo: str, space: str, *, as_json: bool, is_whole: bool) -> E
     with connect(repo) as github:
         client = SettingsClient(github.wire, space)
         diagnoses = diagnosis.diagnoses_of(client)
-        able = list(features_of(client))
+        features = list(features_of(client))
     text = (
-        diagnosis.as_json(repo, diagnoses, able)
+        diagnosis.as_json(repo, diagnoses, features)
         if as_json
         else diagnosis.as_text(
-            repo, diagnoses, width(), able, sys.maxsize if is_whole else LINES_MAX
+            repo, diagnoses, width(), features, sys.maxsize if is_whole else LINES_MAX
         )
     )
     write(Output("text", STDOUT), text)
-    code = diagnosis.exit_of(diagnoses, able)
+    code = diagnosis.exit_of(diagnoses, features)
     if not as_json:
-        after = "init --apply" if code == Exit.ERRORS else f"triage --repo {repo}"
-        say(next_line(f"geneb-ci {after}"))
+        next_command = "init --apply" if code == Exit.ERRORS else f"triage --repo {repo}"
+        say(next_line(f"geneb-ci {next_command}"))
     return code
 
 
@@ -168,7 +171,7 @@ def _beacon_state() -> str:
     try:
         with opener(AllowedServers(is_user_named=False)).open(
             BEACON, timeout=BEACON_SECONDS
-        ) as answer:
-            return f"reached, status {answer.status}"
+        ) as response:
+            return f"reached, status {response.status}"
     except OSError as error:
         return f"not reached: {error}"

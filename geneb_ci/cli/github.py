@@ -1,4 +1,4 @@
-"""Commands for GitHub jobs and maintainers: `reconcile`, `report`, `triage`."""
+"""The commands `reconcile`, `report` and `triage`, for GitHub jobs and maintainers."""
 
 import os
 import re
@@ -41,7 +41,9 @@ _SHA = re.compile(r"[0-9a-f]{40}")
 @click.command()
 @click.option("--repo", metavar="OWNER/NAME", help="Repository; default: GITHUB_REPOSITORY.")
 @click.option(
-    "--head-sha", metavar="SHA", help="Check the open pull request with this head, unless it was."
+    "--head-sha",
+    metavar="SHA",
+    help="Check the open pull request with this head, unless it has a verdict.",
 )
 @click.option(
     "--commented",
@@ -50,7 +52,7 @@ _SHA = re.compile(r"[0-9a-f]{40}")
     help="Check this pull request if a comment on it has a new command of a maintainer.",
 )
 @click.option("--pr", type=click.IntRange(min=1), metavar="N", help="Check this pull request.")
-@click.option("--group", metavar="SHA", help="Check this group of a merge queue, unless it was.")
+@click.option("--group", metavar="SHA", help="Check this merge group, unless it has a verdict.")
 @click.option(
     "--author-id",
     type=click.IntRange(min=1),
@@ -68,15 +70,15 @@ def reconcile_command(
     author_id: int,
     output: str,
 ) -> int:
-    """Check pull requests, read by commit SHA, and print a verdict on one line: JSON.
+    """Check pull requests, read by commit SHA, and print a verdict as one line of JSON.
 
     Without --head-sha, --commented, --pr and --group it checks open pull requests that have no
     verdict on their head and on the present main, the oldest first. Run it in a checkout of the
     base branch, with a read-only token (GH_TOKEN). In GitHub Actions the verdict is also the
     step's output `verdict`.
-    The exit code is 4 if the pull request or main has new commits; they are queued. It is 3 if a
-    limit or GitHub stopped it before the last one, or none could be judged: what was done
-    is written all the same, and what is left is named.
+    The exit code is 4 if the pull request or main has new commits, which are queued. It is 3 if a
+    limit or GitHub stopped the command before the last pull request, or if no pull request could be
+    checked: finished verdicts are written all the same, and the remaining pull requests are named.
     """
     head_sha, group = _sha(head_sha), _sha(group)
     layout = find_layout(Path.cwd())
@@ -95,7 +97,7 @@ def reconcile_command(
         elif commented is not None:
             pull = pull_with_command(github, commented)
             if pull is None:
-                say(f"{commented}: no new command of a maintainer: nothing to do")
+                say(f"pull request {commented} has no new command of a maintainer: nothing to do")
                 return Exit.CLEAN
             result = sweep(github, layout, pull)
         else:
@@ -113,11 +115,11 @@ def reconcile_command(
 
 
 def _print_result(result: SweepResult, *, is_single: bool) -> None:
-    """Print what was done, and what went wrong."""
+    """Print which pull requests were checked, which wait, and which problems occurred."""
     for problem in result.problems:
         say(f"geneb-ci: {visible(problem.message)}")
     for trouble in result.verdict.troubles:
-        say(f"{trouble.number}: waits: {visible(trouble.reason)}")
+        say(f"pull request {trouble.number} waits: {visible(trouble.reason)}")
     for group in result.verdict.groups:
         say(f"group {group.head_sha}: {plural(len(group.models), 'model')} together")
     for text in result.progress.lines[: 1 if is_single else None]:
@@ -125,7 +127,10 @@ def _print_result(result: SweepResult, *, is_single: bool) -> None:
 
 
 def _sha(text: str | None) -> str | None:
-    """Return a commit id; None for an empty one, as schedules and dispatches have."""
+    """Return a commit id; None for an empty text, which schedules and dispatches pass.
+
+    Raises UsageProblem for anything else.
+    """
     if text and not _SHA.fullmatch(text):
         raise UsageProblem(f"{quoted(text)} is not the SHA of a commit", "pass all 40 hex digits")
     return text or None
@@ -138,19 +143,19 @@ def _sha(text: str | None) -> str | None:
     type=click.IntRange(min=1),
     default=ACTIONS_BOT,
     show_default=True,
-    help="Account of the token; default: that of GitHub Actions.",
+    help="Id of the token's account; default: the account of GitHub Actions.",
 )
 @click.option(
     "--health",
     type=click.Choice(("success", "failure"), case_sensitive=False),
-    help="Instead of a verdict, write the result of the health check: one issue.",
+    help="Instead of a verdict, write the result of the health check as an issue.",
 )
-@click.option("--run", default="", metavar="URL", help="The run that found it.")
+@click.option("--run", default="", metavar="URL", help="Address of the workflow run.")
 def report_command(repo: str | None, author_id: int, health: str | None, run: str) -> int:
     """Write the verdict from the environment variable VERDICT: a comment, labels, a status.
 
-    It reads nothing of the pull request's content, only the verdict, which it validates. Nothing is
-    written twice, and nothing if the pull request has new commits since (exit code 4).
+    It reads only the verdict, which it validates, and no content of the pull request. Nothing is
+    written twice, and nothing if the pull request has new commits since then (exit code 4).
     """
     if health is not None:
         with connect(repo, author=author_id) as github:
@@ -159,18 +164,20 @@ def report_command(repo: str | None, author_id: int, health: str | None, run: st
         return Exit.CLEAN
     with connect(repo, author=author_id) as github:
         verdict = decode(os.environ.get("VERDICT", ""), github.wire.repository)
-        further = tuple(further_places(find_layout(Path.cwd())))
-        results = list(map(_print_written, report.write(github, verdict, further)))
+        further_texts = tuple(further_places(find_layout(Path.cwd())))
+        results = list(map(_print_written, report.write(github, verdict, further_texts)))
     if verdict.is_empty:
         say("the verdict names no pull request: nothing to write")
     problems = [result.problem for result in results if result.problem is not None]
     if not problems:
         return Exit.CLEAN
     # Any other error is more important than a pull request with new commits.
-    worst = next((error for error in problems if error.exit_code is not Exit.MOVED), problems[0])
-    if worst.fix:
-        say(f"  fix: {worst.fix}")
-    return worst.exit_code
+    gravest_problem = next(
+        (error for error in problems if error.exit_code is not Exit.MOVED), problems[0]
+    )
+    if gravest_problem.fix:
+        say(f"  fix: {gravest_problem.fix}")
+    return gravest_problem.exit_code
 
 
 def _print_written(result: report.WriteResult) -> report.WriteResult:
@@ -178,8 +185,12 @@ def _print_written(result: report.WriteResult) -> report.WriteResult:
     if result.problem is not None:
         say(f"geneb-ci: {result.what}: {visible(result.problem.message)}")
     if result.written is not None:
-        parts = [name for name, is_new in result.written._asdict().items() if is_new]
-        sentence = f"wrote {', '.join(parts)}" if parts else "nothing to write, already up to date"
+        written_parts = [name for name, is_new in result.written._asdict().items() if is_new]
+        sentence = (
+            f"wrote {', '.join(written_parts)}"
+            if written_parts
+            else "nothing to write, already up to date"
+        )
         say(f"{result.what}: {result.outcome}; {sentence}")
     return result
 
@@ -213,9 +224,10 @@ NARROWEST = 80
 def triage_command(repo: str | None, limit: int, format_: str, author_id: int) -> int:
     """List the open pull requests: author, age, verdict, effect on the board, who does what next.
 
-    Those that wait for a maintainer come first, oldest on top; "!" marks those waiting for more
-    than a week. Only our own comments are read, not the content of pull requests. Weight is the sum
-    of the scores of all warnings; from 10 on, audit the row before the merge.
+    Pull requests that wait for a maintainer come first, the oldest on top; "!" marks those that
+    have waited for more than a week. Only comments of geneb-ci are read, not the content of pull
+    requests. Weight is the sum of the scores of all warnings: if it is 10 or more, audit the row
+    before the merge.
     """
     with connect(repo, author=author_id) as github:
         queue = read_queue(github)

@@ -1,4 +1,4 @@
-"""Commands that hand on to the harness: `run`, `data`, `extractor`, `probe`."""
+"""The commands `run`, `data`, `extractor` and `probe`, which run the harness."""
 
 import subprocess
 import tempfile
@@ -15,7 +15,7 @@ from reference_harness.formats.text import plural
 
 
 def _completions(subcommands: dict[str, str], incomplete: str) -> list[CompletionItem]:
-    """Return the subcommands that begin so, for a shell."""
+    """Return the completions of a shell: the subcommands that begin with `incomplete`."""
     return [
         CompletionItem(name, help=text)
         for name, text in subcommands.items()
@@ -28,11 +28,12 @@ def harness_command(
 ) -> click.Command:
     """Return a command that runs `geneb-harness` with its arguments.
 
-    The process is replaced (exec), so that stopping the command stops the work. Only --help runs in
-    a child process, because text may follow it. `subcommands` are its subcommands, for a shell.
+    The harness replaces the process (exec), so that stopping the command stops the work. Only
+    --help runs in a child process, because this program may print text after it. `subcommands` has
+    the help text of each subcommand by name, for completion in a shell.
     """
 
-    def completed(
+    def complete(
         ctx: click.Context,
         param: click.Parameter,  # noqa: ARG001 (click's own signature)
         incomplete: str,
@@ -48,7 +49,7 @@ def harness_command(
         "arguments",
         nargs=-1,
         type=click.UNPROCESSED,
-        shell_complete=completed if subcommands else None,
+        shell_complete=complete if subcommands else None,
     )
     @click.pass_context
     def run(ctx: click.Context, arguments: tuple[str, ...]) -> int:
@@ -58,7 +59,7 @@ def harness_command(
 
 
 PUSH_HELP = "Upload a new revision"
-DATA_WORDS = {
+DATA_SUBCOMMANDS = {
     "audit": "Report duplicates, leakage, balance and lengths.",
     "define": "Make a benchmark of your own task files.",
     "manifest": "Print the manifest of a folder without writing it.",
@@ -66,18 +67,18 @@ DATA_WORDS = {
     "stage": "Write task data in both layouts, ready to push.",
     "verify": "Verify the files of FOLDER against its manifest.",
 }
-EXTRACTOR_WORDS = {
+EXTRACTOR_SUBCOMMANDS = {
     "check": "Check the properties of an extractor that scores depend on.",
     "digest": "Print path, class and digest of the built-in extractor NAME.",
     "list": "List the built-in extractors.",
 }
-"""Subcommands of the harness, which this program does not import, for completion in a shell."""
+"""Help texts of the harness's subcommands, which are not imported, for completion in a shell."""
 DATA_HELP = "Pull, verify, audit and stage the pinned task data, or push a new revision of them."
 _harness = harness_command("data", DATA_HELP)
 
 
 class _Data(click.Group):
-    """Implements `push`; all other subcommands are those of the harness."""
+    """The group `data`: it implements `push`, and runs the harness for every other subcommand."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta["geneb_ci.arguments"] = list(args)
@@ -94,8 +95,8 @@ class _Data(click.Group):
         return result
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
-        """Return the subcommands of both programs that begin so."""
-        return _completions(DATA_WORDS | {"push": f"{PUSH_HELP}."}, incomplete)
+        """Return the subcommands of both programs that begin with `incomplete`."""
+        return _completions(DATA_SUBCOMMANDS | {"push": f"{PUSH_HELP}."}, incomplete)
 
 
 @click.group("data", cls=_Data, invoke_without_command=True, help=DATA_HELP, add_help_option=False)
@@ -105,7 +106,7 @@ def data_command() -> None:
 
 @data_command.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option("--repo", metavar="OWNER/NAME", help="Data set; default: that of the benchmark.")
+@click.option("--repo", metavar="OWNER/NAME", help="Data set; default: the one in the benchmark.")
 @click.option(
     "--benchmark",
     "definition",
@@ -115,7 +116,7 @@ def data_command() -> None:
 def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     """Upload the tasks in FOLDER, in both layouts with a card, and print the revision to pin.
 
-    Every task is checked against the benchmark first, before a token is read; none may be missing.
+    Before a token is read, every task is compared with the benchmark; no task may be missing.
     """
     # Imported here: only push needs them.
     from geneb_ci.publish.session import find_token
@@ -125,17 +126,17 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     if repo is not None and not REPOSITORY.fullmatch(repo):
         raise UsageProblem(f"--repo {repo!r} is not OWNER/NAME", "pass for example --repo me/tasks")
     benchmark = load_benchmark(definition) if definition else shipped_benchmark()
-    if lacking := [task for task in benchmark.task_ids if not _is_in(folder, task)]:
+    if missing_tasks := [task for task in benchmark.task_ids if not _has_task(folder, task)]:
         raise NothingChecked(
-            f"{folder}: {plural(len(lacking), 'task')} of {benchmark.name} missing: "
-            f"{first_and_more(lacking)}",
+            f"{folder}: {plural(len(missing_tasks), 'task')} of {benchmark.name} missing: "
+            f"{first_and_more(missing_tasks)}",
             f"name a folder with every task; to fetch them: geneb-ci data pull {folder}",
         )
     name = repo or benchmark.dataset.repo_id
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as folder_name:
         options = ["--benchmark", str(definition)] if definition else []
-        words = [*harness_words(), "data", "stage", *options, "--", str(folder), folder_name]
-        process = subprocess.run(words, check=False)  # noqa: S603 (our own module)
+        command = [*harness_words(), "data", "stage", *options, "--", str(folder), folder_name]
+        process = subprocess.run(command, check=False)  # noqa: S603 (our own module)
         if process.returncode:
             return process.returncode
         remote = Remote("dataset", name, token=find_token(f"datasets/{name}"))
@@ -145,14 +146,14 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     return Exit.CLEAN
 
 
-def _is_in(folder: Path, task: str) -> bool:
-    """Whether a folder has a task, in any of the layouts that the harness reads."""
+def _has_task(folder: Path, task: str) -> bool:
+    """Whether a folder contains a task, in any layout that the harness reads."""
     files = (folder / f"{task}.csv", folder / f"{task}.csv.gz")
     return any(path.exists() for path in (*files, folder / "tasks" / task, folder / task))
 
 
 extractor_command = harness_command(
-    "extractor", "Check an extractor, or list those that are built in.", EXTRACTOR_WORDS
+    "extractor", "Check an extractor, or list those that are built in.", EXTRACTOR_SUBCOMMANDS
 )
 probe_command = harness_command(
     "probe", "Fit other probes on receipts, and compare the ranks that follow."

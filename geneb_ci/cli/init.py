@@ -1,4 +1,4 @@
-"""`geneb-ci init`: a new repository of a board, and its settings."""
+"""The command `geneb-ci init`, which makes the repository of a board and its settings."""
 
 import shlex
 from pathlib import Path
@@ -21,38 +21,39 @@ FIRST_ROW = (
     "--training-data none --zero-shot --submitted-by NAME --output ../record.json "
     "--submission submissions/kmer-baseline.json"
 )
-"""The command that measures a first row, in the folder of the board; DIR has the task data."""
+"""Command that measures a first row, run in the folder of the board; DIR has the task data."""
 
 
 @click.command()
 @click.argument(
     "folder", default=".", type=click.Path(path_type=Path, file_okay=False), metavar="[DIR]"
 )
-@click.option("--repo", metavar="OWNER/NAME", help="The repository on GitHub; it may be empty.")
-@click.option("--space", metavar="OWNER/NAME", help="The Space; default: the name of --repo.")
+@click.option("--repo", metavar="OWNER/NAME", help="Repository on GitHub; it may be empty.")
+@click.option("--space", metavar="OWNER/NAME", help="Space on the Hub; default: as --repo.")
 @click.option(
     "--maintainers",
     multiple=True,
     metavar="@ORG/TEAM",
-    help="Code owner: a team, or @ACCOUNT twice, of whom one approves what the other changes.",
+    help="Code owner: a team, or two accounts (pass the option twice), each of which approves the "
+    "other's changes.",
 )
 @click.option(
     "--alone",
     is_flag=True,
-    help="Weaker: the one account of --maintainers merges its own pull requests.",
+    help="Less safe: --maintainers is one account, which merges its own pull requests.",
 )
 @click.option(
     "--benchmark",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Benchmark definition; default: the practice benchmark GENEB-mini, with one row.",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, without doing it.")
 @click.option("--force", is_flag=True, help="Overwrite files that differ.")
 @click.option("--apply", is_flag=True, help="Push the first commit, and set up GitHub and the Hub.")
 @click.option(
     "--app",
     is_flag=True,
-    help="Make an App, by two clicks, that sets verdicts and proposes audits.",
+    help="Make a GitHub App, with two clicks, that sets verdicts and proposes audits.",
 )
 def init_command(
     folder: Path,
@@ -68,10 +69,11 @@ def init_command(
 ) -> int:
     """Write the repository of a new board into DIR, then with --apply set up GitHub and the Hub.
 
-    Without --apply nothing leaves this machine. With it, the tokens are GH_TOKEN and HF_TOKEN.
-    With --app, later, audits open their own pull requests, nobody stores a personal token, and main
-    takes the status of a verdict from the App alone.
-    Both may be run again: what is there is not written twice, and a file that differs is kept.
+    Without --apply nothing leaves this machine. With --apply the tokens are GH_TOKEN and HF_TOKEN.
+    After --app, audits open their pull requests themselves, nobody stores a personal token, and
+    main accepts the status of a verdict only from the App.
+    Both may be run again: existing files and settings are not written twice, and a file that
+    differs is kept.
     """
     require_path(folder)
     board_answers = answers(folder, repo, space, maintainers, is_alone=alone)
@@ -90,7 +92,7 @@ def init_command(
     if first_commit(folder):
         echo("made the first commit")
     elif is_changed(folder):
-        echo("merge the changes by pull request; none of them counts before")
+        echo("merge the changes by a pull request: they have no effect before")
     if not force and board.differs:
         echo(
             "  fix: compare your files with the new ones, or overwrite them: geneb-ci init --force",
@@ -101,7 +103,7 @@ def init_command(
 
 
 def _apply(folder: Path, answers: BoardAnswers, *, dry_run: bool) -> Exit:
-    """Set up GitHub and the Hub, and print what is left as a checklist."""
+    """Set up GitHub and the Hub, and print the open settings as a checklist."""
 
     def say_setting(line: str) -> None:
         click.echo(wrapped_text(line, width()), nl=False)
@@ -109,13 +111,14 @@ def _apply(folder: Path, answers: BoardAnswers, *, dry_run: bool) -> Exit:
     def say_error(line: str) -> None:
         echo(line, err=True)
 
-    open_settings, able = apply_settings(
+    open_settings, features = apply_settings(
         folder, answers, echo, say_setting, say_error, dry_run=dry_run
     )
     if dry_run:
         return Exit.CLEAN
     write(
-        Output("text", STDOUT), diagnosis.as_text(answers.repository, open_settings, width(), able)
+        Output("text", STDOUT),
+        diagnosis.as_text(answers.repository, open_settings, width(), features),
     )
     if any(state.state is SettingState.WRONG for state in open_settings):
         return Exit.ERRORS
@@ -124,7 +127,7 @@ def _apply(folder: Path, answers: BoardAnswers, *, dry_run: bool) -> Exit:
 
 
 def _make_app(answers: BoardAnswers, *, dry_run: bool) -> Exit:
-    """Make an App of the board, and print what comes next."""
+    """Make an App of the board, and print the next command."""
     app = make_app(answers.repository, echo, dry_run=dry_run)
     if app is not None:
         echo(next_line(shlex.join(["geneb-ci", "doctor", "--github", answers.repository])))
@@ -132,14 +135,14 @@ def _make_app(answers: BoardAnswers, *, dry_run: bool) -> Exit:
 
 
 def _print_next_step(folder: Path, answers: BoardAnswers) -> None:
-    """Print what is left to do, and the one command that comes next."""
+    """Print what remains to be done, and the next command."""
     if is_changed(folder):
-        where = [] if folder == Path() else ["-C", str(folder)]
-        add, save = (["git", *where, verb] for verb in ("add", "commit"))
-        echo(next_line(f"{shlex.join([*add, '--all'])} && {shlex.join(save)}"))
+        folder_option = [] if folder == Path() else ["-C", str(folder)]
+        add, commit = (["git", *folder_option, verb] for verb in ("add", "commit"))
+        echo(next_line(f"{shlex.join([*add, '--all'])} && {shlex.join(commit)}"))
         return
     if not has_rows(folder):
-        echo("add a first row to submissions/, such as k-mers: without one no board can be built")
+        echo("add a first row to submissions/, such as k-mers: without a row no board can be built")
         echo(next_line(FIRST_ROW))
         return
     rights = (

@@ -1,4 +1,4 @@
-"""`geneb-ci`: runs a command, and turns every error into a message and an exit code."""
+"""The program `geneb-ci`: runs a command, and turns errors into messages and exit codes."""
 
 import functools
 import importlib
@@ -23,18 +23,19 @@ from reference_harness.formats.text import NEXT, command_lines
 
 
 class LazyGroup(click.Group):
-    """Commands by name, each with its module of `geneb_ci.cli` and its line of help.
+    """A group whose commands are imported when they are called.
 
     The function of a command is `<name>_command`. Letter case of a name does not matter.
     """
 
     table: dict[str, tuple[str, str]]
+    """Module of `geneb_ci.cli` and line of help of each command, by name."""
     sections: ClassVar[dict[str, tuple[str, ...]]] = {}
-    """Commands that `--help` lists, by heading; empty: it lists every one."""
+    """Names of the commands that `--help` lists, by heading; if empty, it lists all."""
     aliases: ClassVar[dict[str, str]] = {}
-    """Other names of commands, which the help does not list."""
+    """Command by another name, which the help does not list."""
     old_names: ClassVar[dict[str, str]] = {}
-    """Names that commands had: they work for one release, and say the present one."""
+    """Command by a former name, which works for one release and prints the present name."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, and `--help-all` where `--help` does not list every command."""
@@ -48,7 +49,7 @@ class LazyGroup(click.Group):
         return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import and return a command; None if there is none of this name."""
+        """Import and return a command; None if no command has this name."""
         cmd_name = self._command_name(cmd_name)
         if cmd_name not in self.table:
             return None
@@ -61,14 +62,16 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command and its arguments; suggest a name for one that does not exist.
 
-        click suggests only commands that are imported, and here none is.
+        click itself suggests only imported commands, and no command is imported here.
         """
         name = self._command_name(args[0])
         if name not in self.table and not name.startswith("-"):
             import difflib  # most runs need no suggestion
 
-            close = difflib.get_close_matches(name.casefold(), [*self.table, *self.aliases], n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
+            similar_names = difflib.get_close_matches(
+                name.casefold(), [*self.table, *self.aliases], n=1
+            )
+            hint = f" Did you mean {similar_names[0]!r}?" if similar_names else ""
             ctx.fail(f"No such command {args[0]!r}.{hint}")
         folded = args[0].casefold()
         if folded in self.old_names:
@@ -77,13 +80,13 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, [word, *args[1:]])
 
     def _command_name(self, name: str) -> str:
-        """Return the name of a command, also of one in capitals; any other name as it is."""
+        """Return the name of the command that `name` means; `name` itself if it means none."""
         folded = name.casefold()
         command = (self.aliases | self.old_names).get(folded, folded)
         return command if command in self.table else name
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the commands that begin so, without importing them, or the options."""
+        """Return the commands that begin with `incomplete`, without importing them, or options."""
         completions = [
             CompletionItem(name, help=text)
             for name, (_, text) in self.table.items()
@@ -92,7 +95,7 @@ class LazyGroup(click.Group):
         return [*completions, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands, or of those that most people need, without importing them."""
+        """Write the list of commands, or of those in `sections`, without importing any."""
         width = max(map(len, self.table))
         listed = {name for names in self.sections.values() for name in names}
         for heading, names in self.sections.items():
@@ -111,9 +114,10 @@ class LazyGroup(click.Group):
 os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
 
 DEBUG = "GENEB_CI_DEBUG"
+"""Variable that makes an internal error print its traceback."""
 # Each command is imported when it is called, which keeps `check` fast.
 COMMANDS = {
-    "next": ("next", "say where things stand, and the one command that comes next"),
+    "next": ("next", "show the state of the work, and the next command"),
     "check": ("check", "check submissions, and show how to fix errors"),
     "rules": ("check", "list every rule"),
     "explain": ("check", "explain a rule, or the trust level and history of a row"),
@@ -121,20 +125,20 @@ COMMANDS = {
     "trust": ("board", "compute the evidence of every row from checks and audits"),
     "build": ("board", "rebuild the board from the submissions"),
     "serve": ("board", "build the board and serve its page on this machine"),
-    "recommend": ("recommend", "recommend a model: the best, or a smaller one of little loss"),
-    "compare": ("compare", "compare two models or checkpoints, with the intervals of pairs"),
+    "recommend": ("recommend", "recommend a model: the best, or a smaller one with a small loss"),
+    "compare": ("compare", "compare two models or checkpoints, with intervals of differences"),
     "figures": ("recommend", "compute the figures of the paper, in its scope or the board's"),
     "publish": ("publish", "publish the board on its Hugging Face Space"),
     "rollback": ("publish", "publish an earlier generation of the board again"),
-    "ledger": ("publish", "list the history of every row: what, when, by whom, why"),
+    "ledger": ("publish", "list the changes of every row: when, by whom, and why"),
     "diff": ("board", "compare the board with that of another commit"),
     "replay": ("publish", "list the rows that changed rules would newly reject"),
     "run": ("harness", "run a model on the tasks; write a run record and a submission"),
-    "pack": ("pack", "collect results of upstream or of MTEB into a submission"),
+    "pack": ("pack", "collect results of upstream's code or of MTEB into a submission"),
     "export": ("publish", "write the rows for the Hub, Every Eval Ever, Croissant, CSV, Parquet"),
     "audit": ("audit", "rerun an unpredictable sample of tasks, and sign the result"),
     "receipt": ("receipt", "verify, push and pull the embeddings that a row commits to"),
-    "new": ("new", "write the first files of a model, from what the Hub says of it"),
+    "new": ("new", "write the first files of a model, from its repository on the Hub"),
     "models": ("models", "show how each model is loaded, and where its weights are"),
     "data": ("harness", "pull, verify, audit and push the task data"),
     "upgrade": ("models", "upgrade a submission: to 1.1 with its entry, to 1.2 with its record"),
@@ -170,19 +174,19 @@ def cli() -> None:
 
 
 def is_plain() -> bool:
-    """Whether no escape sequence may be printed: NO_COLOR is set, or the terminal shows them."""
+    """Whether no escape sequence may be printed: NO_COLOR is set, or TERM is `dumb`."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; docs/contributor/check.md lists the codes."""
     config = sys.modules.get("geneb_ci.common.config")
-    if config is not None:  # a command before, in this process, may have made folders
+    if config is not None:  # an earlier command in this process may have made folders
         config.find_layout.cache_clear()
     _open_streams()
     try:
-        plain: dict[str, Any] = {"color": False} if is_plain() else {}
-        result: Any = cli.main(arguments, prog_name="geneb-ci", standalone_mode=False, **plain)
+        color: dict[str, Any] = {"color": False} if is_plain() else {}
+        result: Any = cli.main(arguments, prog_name="geneb-ci", standalone_mode=False, **color)
         sys.stdout.flush()  # report write errors here, not at interpreter exit
     except GenebError as error:
         _print_error(error.message, error.fix)
@@ -206,9 +210,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_streams() -> None:
-    """Let everything be printed: letters that an encoding lacks are replaced, closed streams too.
+    """Make printing never fail: replace characters that the encoding lacks, and closed streams.
 
-    Python raises an exception for the one, and has None in the place of the other.
+    Otherwise Python raises an exception for such a character, and a closed stream is None.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -218,8 +222,7 @@ def _open_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-# What commands import of an optional part, and the extra that installs it.
-_EXTRAS = {
+_EXTRA_BY_MODULE = {
     **dict.fromkeys(("github", "requests", "urllib3"), "github"),
     **dict.fromkeys(("huggingface_hub", "yaml"), "hub"),
     **dict.fromkeys(("cryptography", "numpy", "py_arkworks_bls12381"), "records"),
@@ -229,11 +232,14 @@ _EXTRAS = {
 
 
 def _report_unexpected(error: Exception) -> Exit:
-    """Report an unexpected exception: a missing extra, a machine failure, a bug of geneb-ci."""
+    """Print an unexpected exception as a missing extra, a machine failure or a bug of geneb-ci.
+
+    Returns the exit code.
+    """
     name = (getattr(error, "name", "") or "").partition(".")[0]
-    if isinstance(error, ModuleNotFoundError) and name in _EXTRAS:
-        fix = f"pip install 'geneb-ci[{_EXTRAS[name]}]'"
-        if _EXTRAS[name] == "records":
+    if isinstance(error, ModuleNotFoundError) and name in _EXTRA_BY_MODULE:
+        fix = f"pip install 'geneb-ci[{_EXTRA_BY_MODULE[name]}]'"
+        if _EXTRA_BY_MODULE[name] == "records":
             fix += "; to rerun tasks and receipts as well, 'geneb-ci[audit]'"
         _print_error(f"{name} is not installed, and this command needs it", fix)
         return Exit.USAGE
@@ -242,10 +248,10 @@ def _report_unexpected(error: Exception) -> Exit:
         _print_error(fault.message, fault.fix)
         _drop_output()
         return fault.exit_code
-    damaged = damaged_bytecode(error)
-    if damaged:
+    damaged_file = damaged_bytecode(error)
+    if damaged_file:
         _print_error(
-            f"internal error: {damaged} is damaged: {error}",
+            f"internal error: {damaged_file} is damaged: {error}",
             "remove that file, which Python writes again, and run the command again",
         )
         return Exit.OWN_FAULT
@@ -257,7 +263,10 @@ def _report_unexpected(error: Exception) -> Exit:
 
 
 def _report_interruption(error: BaseException) -> int:
-    """Report that the user stopped the command, or the end of a file that click takes for that."""
+    """Print that the user stopped the command, or the end of a file, which click reports alike.
+
+    Returns the exit code.
+    """
     unexpected = interrupting_error(error)
     if unexpected is None:
         _print_error("interrupted", "")
@@ -282,13 +291,13 @@ def _print_error(message: str, fix: str) -> None:
 
 
 UNLIMITED = 10_000
-"""Columns where no terminal has a width: in a pipe, a line stays one line."""
+"""Columns assumed without a terminal, so that a line in a pipe is not wrapped."""
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print text; where a terminal is narrower, each line is wrapped between words.
+    """Print text; each line that is wider than the terminal is wrapped between words.
 
-    A command that comes next is wrapped so that it can be copied.
+    The line of the next command is wrapped so that it can be copied.
     """
     columns = max(shutil.get_terminal_size((UNLIMITED, 24)).columns, NARROWEST)
     if len(text) > columns:
@@ -320,7 +329,10 @@ T = TypeVar("T")
 
 
 def counted_items(items: Iterable[T], earlier: int, total: int, label: str) -> Iterator[T]:
-    """Yield the items, of which some were done before, and say now and then how many are left."""
+    """Yield the items, and print every `PAUSE` seconds how many of `total` are left.
+
+    `earlier` is the number of items that were done before these.
+    """
     start = printed_at = time.monotonic()
     for number, item in enumerate(items, 1):
         yield item
@@ -333,11 +345,12 @@ def counted_items(items: Iterable[T], earlier: int, total: int, label: str) -> I
 
 
 _output_lock = threading.Lock()
-"""Held while a thread imports or writes: a process that forked then would wait for its locks."""
+"""Held while a thread imports or writes: a process forked at that moment would wait forever for the
+locks of that thread."""
 
 
 class TimedWait:
-    """Work without a count, shown with what is left of the time that it usually takes."""
+    """Progress of work without countable steps: the rest of the time that it usually takes."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -345,14 +358,14 @@ class TimedWait:
         self._thread: threading.Thread | None = None
 
     def begin(self, seconds: float) -> None:
-        """Begin; on a terminal the rest of `seconds` is shown, once `SILENT_SECONDS` has passed."""
+        """Begin; on a terminal show the rest of `seconds` after `SILENT_SECONDS` have passed."""
         if sys.stderr.isatty():
             _fork_between_writes()
             self._thread = threading.Thread(target=self._show, args=(seconds,), daemon=True)
             self._thread.start()
 
     def end(self) -> None:
-        """End, and wait until nothing is shown."""
+        """End, and wait until the progress is cleared."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -391,7 +404,7 @@ class TimedWait:
 
 @functools.cache
 def _fork_between_writes() -> None:
-    """Let processes part from this one only while no thread of it imports or writes."""
+    """Make every fork of this process wait until no thread of it imports or writes."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(
             before=_output_lock.acquire,
@@ -402,12 +415,13 @@ def _fork_between_writes() -> None:
 
 SILENT_SECONDS = 2.0  # seconds; no progress for shorter work
 REDRAW_SECONDS = 0.5  # seconds between two changes of a line that is drawn again
-PAUSE = 5.0  # seconds between two lines that say what is left
-INDENT = 4  # spaces before what continues a line
+PAUSE = 5.0  # seconds between two lines of progress
+INDENT = 4  # spaces before the continuation of a wrapped line
 NARROWEST = 40
-"""Columns; a message in fewer cannot be read."""
+"""Minimum width in columns to which a message is wrapped."""
 
 HELP = ((), ("-h",), ("--help",))
+"""Arguments with which a command of the harness prints its help."""
 
 
 def harness_words() -> list[str]:
@@ -418,7 +432,10 @@ def harness_words() -> list[str]:
 
 
 def run_harness(name: str, *arguments: str) -> int:
-    """Run a command of the harness in the place of this process, or return its exit code."""
+    """Run a command of the harness in place of this process (exec).
+
+    For help, and where exec does not exist, run it in a child process and return its exit code.
+    """
     import subprocess  # 5 ms that `check` does not need
 
     command = [*harness_words(), name, *arguments]

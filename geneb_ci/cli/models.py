@@ -1,4 +1,4 @@
-"""`geneb-ci models` and `upgrade`: the model registry, for people and in submissions."""
+"""The commands `geneb-ci models`, which shows the model registry, and `upgrade`."""
 
 import functools
 import itertools
@@ -48,7 +48,7 @@ FORMATS = ("text", "json")
 
 
 def registry() -> ModelRegistry:
-    """Return the registry of the repository that the command is run in, or the shipped one."""
+    """Return the registry of the current folder's repository, or the shipped one outside of any."""
     return ModelRegistry(find_layout(Path.cwd()))
 
 
@@ -65,7 +65,7 @@ def required_entry(models: ModelRegistry, model_id: str) -> ReadEntry:
 
 @functools.cache
 def _no_extractor(name: str, layout: Layout) -> str:
-    """Return why an entry's extractor cannot be run here; empty where it can."""
+    """Return why an entry's extractor cannot be run here; "" if it can."""
     if name.startswith(BUILTIN):
         try:
             built_in(name)
@@ -77,30 +77,34 @@ def _no_extractor(name: str, layout: Layout) -> str:
     return "" if folder is not None and (folder / module).is_file() else f"there is no {module}"
 
 
-def not_usable_here(entry: ModelEntry, layout: Layout, models: ModelRegistry) -> list[str]:
-    """Return the extractor or lock that an entry names and that is missing; empty where none is."""
+def missing_parts(entry: ModelEntry, layout: Layout, models: ModelRegistry) -> list[str]:
+    """Return which extractor or lock file that an entry names is missing here, as sentences."""
     run = entry.run
-    points = []
+    messages = []
     if (
         run is not None
         and run.extractor is not None
         and (why := _no_extractor(run.extractor, layout))
     ):
-        points.append(why)
+        messages.append(why)
     if run is not None and run.environment is not None:
         try:
             entry_lock(run.environment, models.folder.parent)
         except GenebError as error:
-            points.append(error.message)
-    return points
+            messages.append(error.message)
+    return messages
 
 
 def open_points(entry: ModelEntry) -> list[str]:
-    """Return the points that an entry lacks for an audit of its row; empty where none does."""
+    """Return what an entry lacks for an audit of its row, as phrases."""
     points, weights = entry.lacks, entry.weights
     if weights is not None and weights.kind != "huggingface":
-        by_hand = set(weights.files) - set(addresses(weights))
-        points += [f"{plural(len(by_hand), 'file')} to fetch by hand"] if by_hand else []
+        unaddressed_files = set(weights.files) - set(addresses(weights))
+        points += (
+            [f"{plural(len(unaddressed_files), 'file')} to fetch by hand"]
+            if unaddressed_files
+            else []
+        )
     return points
 
 
@@ -108,7 +112,7 @@ def open_points(entry: ModelEntry) -> list[str]:
 @ALL_LINES
 @format_option(FORMATS)
 def list_command(format_: str, *, is_whole: bool) -> None:
-    """List the models, where their weights are, what runs them, and what is left open."""
+    """List the models with their weights, their extractors, and what their entries lack."""
     models = registry()
     entries: dict[str, ReadEntry] = {}
     for name in models:
@@ -131,8 +135,8 @@ def list_command(format_: str, *, is_whole: bool) -> None:
     blocks: Sequence[Sequence[str]]
     blocks = Table(("model", "weights", "run by", "open"), rows).fitted_rows(row_width("-"))
     if len([*itertools.chain(*blocks)]) >= LINES_MAX and not is_whole:
-        short = [(*row[:2], f"{len(open_points(entries[row[0]].entry))}") for row in rows]
-        blocks = Table(("model", "weights", "points open"), short).fitted_rows(row_width("-"))
+        short_rows = [(*row[:2], f"{len(open_points(entries[row[0]].entry))}") for row in rows]
+        blocks = Table(("model", "weights", "points open"), short_rows).fitted_rows(row_width("-"))
         blocks = first_that_fit(blocks, LINES_MAX - 2)
     for line in itertools.chain(*blocks, left_out(len(rows) + 1 - len(blocks), "model")):
         echo(_visible_line(line))
@@ -148,7 +152,7 @@ def _summary(entry: ReadEntry) -> Mapping[str, Any]:
 @ALL_LINES
 @format_option(FORMATS)
 def show_command(model_id: str, format_: str, *, is_whole: bool) -> None:
-    """Print what the registry knows of MODEL."""
+    """Print the registry entry of MODEL."""
     models = registry()
     read_entry = required_entry(models, model_id)
     if format_ == "json":
@@ -162,23 +166,25 @@ def show_command(model_id: str, format_: str, *, is_whole: bool) -> None:
         f"  {key.replace('_', ' ')}: {_value_text(value, key)}"
         for key, value in read_entry.entry.attributes.items()
     ]
-    where = addresses(read_entry.entry.weights) if read_entry.entry.weights else {}
+    address_by_file = addresses(read_entry.entry.weights) if read_entry.entry.weights else {}
     for part in ("published", "weights", "code", "run", "loading", "sources"):
         table = _summary(read_entry).get(part)
         if table:
-            lines += [f"{part}", *_lines(table, where)]
+            lines += [f"{part}", *_lines(table, address_by_file)]
     columns, points = row_width("-"), open_points(read_entry.entry)
-    fact_lines = wrapped_text("\n".join(map(_visible_line, lines)), columns).splitlines()
-    last = wrapped_text(f"open: {'; '.join(points) if points else 'nothing'}", columns).splitlines()
-    listed_lines = fact_lines if is_whole else fact_lines[: LINES_MAX - 1 - len(last)]
+    lines_fitted = wrapped_text("\n".join(map(_visible_line, lines)), columns).splitlines()
+    last_lines = wrapped_text(
+        f"open: {'; '.join(points) if points else 'nothing'}", columns
+    ).splitlines()
+    lines_printed = lines_fitted if is_whole else lines_fitted[: LINES_MAX - 1 - len(last_lines)]
     for line in itertools.chain(
-        listed_lines, left_out(len(fact_lines) - len(listed_lines), "line"), last
+        lines_printed, left_out(len(lines_fitted) - len(lines_printed), "line"), last_lines
     ):
         click.echo(line)
 
 
 def _visible_line(line: str) -> str:
-    """Return a line with what would move a cursor or reorder letters made visible."""
+    """Return a line with escapes for characters that move the cursor or reorder letters."""
     return visible(line, len(line) * 10)
 
 
@@ -188,16 +194,16 @@ def _value_text(value: object, fact: str = "") -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def _lines(table: Mapping[str, Any], where: Mapping[str, str]) -> list[str]:
-    """Return the lines of a part of an entry; files with their address."""
+def _lines(table: Mapping[str, Any], address_by_file: Mapping[str, str]) -> list[str]:
+    """Return the lines of one part of an entry, and below each file its address."""
     lines = []
     for key, value in table.items():
         if isinstance(value, dict):
             lines += [f"  {key}"] if value else []
             for name, member in value.items():
                 lines.append(f"    {name}: {member}")
-                if key == "files" and name in where:
-                    lines.append(f"      {where[name]}")
+                if key == "files" and name in address_by_file:
+                    lines.append(f"      {address_by_file[name]}")
         elif isinstance(value, list):
             if value:
                 lines.append(f"  {key}: {', '.join(map(str, value))}")
@@ -211,33 +217,35 @@ def _lines(table: Mapping[str, Any], where: Mapping[str, str]) -> list[str]:
 @click.option(
     "--weights",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Folder with the files of one MODEL: compare each with its digest.",
+    help="Folder with the files of one MODEL, to compare each with its digest.",
 )
 @click.option(
     "--facts",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Table of loading facts, a JSON object by model id: compare each entry with it.",
+    help="Table of loading facts, a JSON object by model id, to compare with each entry.",
 )
 def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | None) -> int:
-    """Check that every entry, or those of MODEL, can be read, and that what it names is here.
+    """Check that every entry, or those of MODEL, can be read, and that the named files exist.
 
-    Facts of an entry are compared with each other, with the row of its model and with --facts.
-    The exit code is 11 where an entry is invalid or contradicts itself or these, names an extractor
-    or a lock that is not here, or a file differs. What an entry leaves open or says is unknown is
-    listed and is no error.
+    Facts of an entry are compared with each other, with the row of its model and with --facts. The
+    exit code is 11 if an entry is invalid, if two facts contradict each other, if an extractor or a
+    lock file is missing, or if a file differs. Facts that an entry omits or calls unknown are
+    listed, and are no error.
     """
     layout = find_layout(Path.cwd())
     registered = ModelRegistry(layout)
     if weights is not None and len(models) != 1:
-        raise click.UsageError("--weights takes the files of one model: name it")
+        raise click.UsageError(
+            f"--weights has the files of one model, and {len(models)} are named: name one MODEL"
+        )
     if not registered and not models:
         raise NothingChecked(
             "the registry has no model, so nothing was verified",
             "run this in a repository with leaderboard/policy/models/",
         )
-    table = _loading_facts(facts) if facts is not None else {}
-    wrong = 0
-    complete = 0
+    facts_by_model = _loading_facts(facts) if facts is not None else {}
+    invalid_count = 0
+    complete_count = 0
     for name in models or tuple(registered):
         try:
             read_entry = required_entry(registered, name)
@@ -245,27 +253,29 @@ def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | 
             if models and isinstance(error, UsageProblem):
                 raise
             echo(f"{name}: {_visible_line(error.message)}")
-            wrong += 1
+            invalid_count += 1
             continue
-        open_ = open_points(read_entry.entry)
-        absent = not_usable_here(read_entry.entry, layout, registered)
-        absent += contradictions(read_entry.entry)
-        absent += contradictions_with_row(read_entry.entry, _row_meta(layout, name))
-        absent += contradictions_with_facts(read_entry.entry, table.get(name, {}))
-        unknown = [f"{fact}: {why}" for fact, why in unknowns(read_entry.entry).items()]
-        for kind, points in (("open", open_), ("unknown", unknown), ("wrong", absent)):
+        open_facts = open_points(read_entry.entry)
+        faults = missing_parts(read_entry.entry, layout, registered)
+        faults += contradictions(read_entry.entry)
+        faults += contradictions_with_row(read_entry.entry, _row_meta(layout, name))
+        faults += contradictions_with_facts(read_entry.entry, facts_by_model.get(name, {}))
+        unknown_facts = [f"{fact}: {why}" for fact, why in unknowns(read_entry.entry).items()]
+        for kind, points in (("open", open_facts), ("unknown", unknown_facts), ("wrong", faults)):
             if points:
                 echo(_visible_line(f"{name}: {kind}: {'; '.join(points)}"))
-        differ = weights is not None and _compared(read_entry.entry, weights, name) > 0
-        wrong += bool(absent) or differ
-        complete += not open_ and not absent and not differ
+        has_differing_files = (
+            weights is not None and _differing_files(read_entry.entry, weights, name) > 0
+        )
+        invalid_count += bool(faults) or has_differing_files
+        complete_count += not open_facts and not faults and not has_differing_files
     total = len(models) or len(registered)
-    echo(f"{plural(total, 'model')}: {wrong} wrong, {complete} ready for an audit")
-    return Exit.ERRORS if wrong else Exit.CLEAN
+    echo(f"{plural(total, 'model')}: {invalid_count} wrong, {complete_count} ready for an audit")
+    return Exit.ERRORS if invalid_count else Exit.CLEAN
 
 
 def _loading_facts(path: Path) -> dict[str, dict[str, Any]]:
-    """Return model id to loading facts. Raises UsageProblem for what is no such table."""
+    """Return the loading facts by model id. Raises UsageProblem for a file of another form."""
     try:
         table = json.loads(path.read_bytes())
     except ValueError as error:
@@ -277,37 +287,37 @@ def _loading_facts(path: Path) -> dict[str, dict[str, Any]]:
     return table
 
 
-_FACTS_FORM = "docs/maintainer/models.md says what a table of loading facts has"
+_FACTS_FORM = "write it as docs/maintainer/models.md describes a table of loading facts"
 
 
 def _row_meta(layout: Layout, model_id: str) -> Mapping[str, Any]:
-    """Return `meta` of the row of a model; empty where there is none that can be read."""
+    """Return `meta` of the row of a model; empty where no row can be read."""
     path = layout.submissions / f"{model_id}.json" if layout.submissions is not None else None
     if path is None or not path.is_file():
         return {}
     return table_at(parse_document(read_bytes(path), path, str(path)).value, "meta")
 
 
-def _compared(entry: ModelEntry, folder: Path, name: str) -> int:
-    """Print how the files of a folder differ from an entry; return how many do."""
+def _differing_files(entry: ModelEntry, folder: Path, name: str) -> int:
+    """Print how the files of a folder differ from an entry, and return how many differ."""
     files = entry.weights.files if entry.weights else {}
-    wrong = 0
+    differing_count = 0
     for file, expected in files.items():
         path = folder / file
         digest = file_sha256(path) if path.is_file() else None
         if digest != expected:
-            wrong += 1
+            differing_count += 1
             finding = f"sha256 {digest}" if digest else "no such file"
-            ends = text_line_ends(path, expected) if digest else ""
-            echo(f"{name}: {file}: {finding}, expected sha256 {expected}{ends}")
-    echo(f"{name}: {len(files) - wrong} of {plural(len(files), 'file')} as pinned")
-    return wrong
+            remark = text_line_ends(path, expected) if digest else ""
+            echo(f"{name}: {file}: {finding}, expected sha256 {expected}{remark}")
+    echo(f"{name}: {len(files) - differing_count} of {plural(len(files), 'file')} as pinned")
+    return differing_count
 
 
 class _Models(LazyGroup):
     table = {  # noqa: RUF012 (click's groups are made once)
         "list": ("models", "list the models, where their weights are, and what runs them"),
-        "show": ("models", "print what the registry knows of a model"),
+        "show": ("models", "print the registry entry of a model"),
         "verify": ("models", "check the entries, or the files of a model"),
     }
 
@@ -322,14 +332,14 @@ def models_command() -> None:
 @click.option(
     "--record",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Run record of FILE, from `geneb-harness run --output`: write format 1.2.",
+    help="Run record of FILE, from `geneb-harness run --output`, to write format 1.2.",
 )
 @click.option("--undo", is_flag=True, help="Write the format 1.0 that FILE was made from.")
 @click.option(
     "--benchmark",
     "definition",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Benchmark definition of the run record; default: one that is shipped.",
+    help="Benchmark definition of the run record; default: a shipped one.",
 )
 @click.option("--output", metavar="FILE", required=True, help="File to write; - prints it.")
 @click.option("--quiet", is_flag=True, help="Print only errors.")
@@ -344,16 +354,16 @@ def upgrade_command(
 ) -> int:
     """Upgrade FILE, a submission or -, from format 1.0 to 1.1, or with its run record to 1.2.
 
-    Format 1.1 names the model's entry in the model registry, which says how the model is rerun.
-    Every number stays as it is written, and --undo gives FILE back byte for byte. Details of the
-    run that nobody recorded are not made up. An audit is of the bytes of a file: those of FILE do
-    not count for the new one.
+    Format 1.1 names the model's entry in the model registry, which defines how the model is rerun.
+    Every number is kept as written, and --undo restores FILE byte for byte. Details of the run that
+    nobody recorded are not added. Audits of FILE do not count for the new file, because an audit
+    commits to the bytes of a file.
     """
     if record is not None:
         if undo or output == STDOUT or str(file) == STDIN:
             raise click.UsageError("with --record, name FILE and --output, and leave out --undo")
         benchmark_options = ["--benchmark", str(definition)] if definition else []
-        words = [
+        arguments = [
             "--record",
             str(record),
             *benchmark_options,
@@ -361,19 +371,19 @@ def upgrade_command(
             output,
             *["--quiet"] * quiet,
         ]
-        return run_harness("upgrade", *words, "--", str(file))
+        return run_harness("upgrade", *arguments, "--", str(file))
     if definition is not None:
-        raise click.UsageError("--benchmark is that of a run record: pass --record too")
+        raise click.UsageError("--benchmark is the benchmark of a run record: pass --record too")
     is_piped = str(file) == STDIN
     require_file(file, FileKind.SUBMISSION, "upgrade")
     raw = read_stdin() if is_piped else read_bytes(file)
     document = parse_document(raw, located(file), str(file))
     if has_run(document.value) and not (undo or is_piped):
         return run_harness("upgrade", "--output", output, "--", str(file))
-    older = _older(document)
-    if undo and older is document:
+    original = _original_of(document)
+    if undo and original is document:
         raise UsageProblem(f"{file}: it has format 1.0 already", "leave out --undo to upgrade it")
-    text = older.text if undo else _by_entry(older)
+    text = original.text if undo else _text_by_entry(original)
     if output == STDOUT:
         click.echo(text, nl=False)
         return Exit.CLEAN
@@ -384,46 +394,53 @@ def upgrade_command(
     except OSError as error:
         raise unwritable(output, error, "name another file") from error
     if not quiet:
-        entry = "" if undo else f", by the entry of {older.value['model_id']} in the model registry"
-        echo(f"wrote {output}: format {'1.0' if undo else '1.1'}{entry}", err=True)
+        remark = (
+            "" if undo else f", by the entry of {original.value['model_id']} in the model registry"
+        )
+        echo(f"wrote {output}: format {'1.0' if undo else '1.1'}{remark}", err=True)
         echo(next_line(shlex.join(["geneb-ci", "check", output])), err=True)
     return Exit.CLEAN
 
 
 def has_run(value: object) -> bool:
-    """Whether a document says itself how it was run, so that only its run record adds anything."""
+    """Whether a document describes its run itself, so that only its run record adds details."""
     return version_of(value) not in {None, "1.0"} and model_key_of(value) != BY_ENTRY
 
 
-def _older(document: Document) -> Document:
-    """Return a sound file of format 1.0, or the one that an upgraded file was made from."""
+def _original_of(document: Document) -> Document:
+    """Return a valid file of format 1.0, or the file from which an upgraded one was made.
+
+    Raises UsageProblem where the file is invalid or was not made from format 1.0.
+    """
     name, (submission, faults) = document.name, check_structure(document.value)
     faults = [*document.faults, *faults]
     if submission is None or faults:
         raise UsageProblem(
-            f"{name}: no sound submission: {faults[0].message if faults else 'it has no value'}",
+            f"{name}: not a valid submission: {faults[0].message if faults else 'it is empty'}",
             f"correct what `geneb-ci check {name}` reports, then upgrade the file",
         )
     if submission.schema_version == "1.0":
         return document
     if has_run(document.value):
         raise UsageProblem(
-            f"{name}: format {submission.schema_version} has details of its run",
-            "name the file, with its --record, to upgrade it; it was made from no older one",
+            f"{name}: the file describes its run, so it was not made from format 1.0",
+            "to upgrade it, name the file and its run record with --record; --undo is for files "
+            "that `geneb-ci upgrade` made from format 1.0",
         )
     text = downgraded(document)
     if text is None:
         raise UsageProblem(
-            f"{name}: {ENTRY_MEMBER} was moved or reformatted, so that format 1.0 is lost",
-            "take the file as `geneb-ci upgrade` wrote it, or that of format 1.0",
+            f"{name}: {ENTRY_MEMBER} was moved or reformatted, so format 1.0 cannot be restored",
+            "use the file as `geneb-ci upgrade` wrote it, or the original file of format 1.0",
         )
     return parse_document(text.encode(), document.path, name)
 
 
-def _by_entry(document: Document) -> str:
+def _text_by_entry(document: Document) -> str:
     """Return the text of format 1.1.
 
-    Raises NothingChecked without an entry of the model, UsageProblem where it does not suffice.
+    Raises NothingChecked if the registry has no entry of the model, and UsageProblem if the entry
+    is incomplete or does not fit into the submission.
     """
     model_id = document.value["model_id"]
     models = ModelRegistry(find_layout(document.path.parent))
@@ -433,22 +450,22 @@ def _by_entry(document: Document) -> str:
         raise NothingChecked(error.message, error.fix) from error
     if lacks := entry.lacks:
         raise UsageProblem(
-            f"the entry of {model_id} in the model registry is not complete: {'; '.join(lacks)}",
+            f"the entry of {model_id} in the model registry is incomplete: {'; '.join(lacks)}",
             f"complete {models.path(model_id)} (docs/maintainer/models.md), then upgrade the file",
         )
     text = upgraded(document, models.entry_member(model_id, document.sha256))
     if text is None:
         raise UsageProblem(
-            f'{document.name}: its schema_version is not written as "1.0"',
+            f"{document.name}: the value of schema_version is written with escapes",
             'write it without escapes, as "schema_version": "1.0"',
         )
     raw = text.encode()
-    new = parse_document(raw, document.path, document.name)
-    faults = [*new.faults, *check_structure(new.value)[1]]
+    new_document = parse_document(raw, document.path, document.name)
+    faults = [*new_document.faults, *check_structure(new_document.value)[1]]
     if len(raw) > BYTES_MAX or faults:
-        why = faults[0].message if faults else f"the file would have {len(raw):,} bytes"
+        reason = faults[0].message if faults else f"the file would have {len(raw):,} bytes"
         raise UsageProblem(
-            f"the entry of {model_id} in the model registry fits in no submission: {why}",
+            f"the entry of {model_id} in the model registry makes the submission invalid: {reason}",
             f"correct {models.path(model_id)} (docs/maintainer/models.md), then upgrade the file",
         )
     return text

@@ -1,4 +1,4 @@
-"""`geneb-ci new`: the files of a new model, from its repository on the Hub."""
+"""The command `geneb-ci new`, which writes the files of a model from its repository on the Hub."""
 
 import os
 import re
@@ -44,18 +44,20 @@ from reference_harness.formats.submission_terms import DTYPES, LINE_MAX, PARAMS_
 from reference_harness.formats.text import NEXT, command_lines, next_line, quoted
 
 FILES_MAX = 200
-"""Files beside the weights; a repository of checkpoints has more, and is then not one model."""
+"""Maximum number of files beside the weights: a repository with more has several models."""
 NONE = "none"
 UNKNOWN = "unknown"
 
 
 class Question(NamedTuple):
-    """Something that no repository says, or that this one does not."""
+    """A fact that has to be asked, because the repository on the Hub does not state it."""
 
     name: str
     flag: str
+    """Option that answers the question."""
     prompt: str
     type: Any
+    """Type of the answer, for click."""
     default: Any = None
 
 
@@ -67,7 +69,7 @@ class LengthType(click.ParamType[int | str]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | str:
-        """Return the number, or the word; ends with a usage error."""
+        """Return the number, or `none`; fail with a usage error for anything else."""
         text = str(value)
         if text != NONE and not (text.isascii() and text.isdecimal() and int(text) > 0):
             self.fail(f"{text!r} is not a number of tokens: such as 512, or none", param, ctx)
@@ -75,14 +77,14 @@ class LengthType(click.ParamType[int | str]):
 
 
 class LineType(click.ParamType[str]):
-    """One line of text, which is not empty."""
+    """One line of printable text."""
 
     name = "text"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        """Return the text; ends with a usage error."""
+        """Return the stripped text; fail with a usage error unless it is one printable line."""
         text = str(value).strip()
         if not text or len(text) > LINE_MAX or not text.isprintable():
             self.fail(f"expected one line of 1 to {LINE_MAX} characters", param, ctx)
@@ -105,27 +107,29 @@ _COUNT = click.IntRange(0, PARAMS_MAX)
 @click.argument("repository", metavar="MODEL_ID")
 @click.option("--revision", metavar="COMMIT", help="Commit to pin; default: the newest.")
 @click.option("--model-id", help="Name of the files; default: the name of the repository.")
-@click.option("--display", type=_LINE, help="Name on the board; default: the same.")
-@click.option("--pooling", type=_POOLINGS, help="How the states of tokens become one vector.")
-@click.option("--max-length", type=_LENGTH, help="Tokens at which input is cut.")
-@click.option("--dtype", type=_DTYPES, help="Default: that of the weights.")
+@click.option("--display", type=_LINE, help="Name on the board; default: the repository's.")
+@click.option("--pooling", type=_POOLINGS, help="How hidden states become one vector.")
+@click.option("--max-length", type=_LENGTH, help="Number of tokens to which input is cut.")
+@click.option("--dtype", type=_DTYPES, help="Type of numbers; default: that of the weights.")
 @click.option("--params", type=_COUNT, help="Number of parameters.")
 @click.option("--licence", type=_LINE, help="Licence of the weights, or unknown.")
 @click.option("--training-data", type=_LINE, help="What the model was trained on.")
 @click.option(
     "--zero-shot/--no-zero-shot",
     default=None,
-    help="Whether it saw no sequence of any task in training.",
+    help="Whether the model saw no sequence of any task in training.",
 )
 @click.option("--overlap", type=_LINE, help="Known overlap of training and test data, or unknown.")
 @click.option("--submitted-by", type=_LINE, help="Your name.")
 @click.option(
     "--trust-remote-code/--no-trust-remote-code",
     default=None,
-    help="Whether loading runs code of the repository; asked where it brings some.",
+    help="Whether loading runs code of the repository; asked if the repository has code.",
 )
 @click.option(
-    "--module", is_flag=True, help="Write a module to change, not options of the general extractor."
+    "--module",
+    is_flag=True,
+    help="Write an extractor to edit, instead of options of the built-in one.",
 )
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
 def new_command(
@@ -133,10 +137,10 @@ def new_command(
 ) -> None:
     """Write the first files of MODEL_ID, a model on the Hub such as OWNER/NAME.
 
-    Written are the model card, an entry of the model registry, a test, and with --module an
+    The files are the model card, an entry of the model registry, a test, and with --module an
     extractor. Facts come from the configuration and the list of files: no weights are downloaded,
-    and no code of the repository is run. What it does not say is asked; without a terminal, the
-    options that are missing are named at once.
+    and no code of the repository is run. Facts that it does not state are asked; without a
+    terminal, an error names all missing options.
     """
     if options["model_id"] is not None:
         refuse_bad_id(str(options["model_id"]))
@@ -155,7 +159,7 @@ def new_command(
         extractors = folders["extractors"].relative_to(layout.root)
         extractor = f"{extractors.as_posix()}/{model_answers.module}.py:{model_answers.class_name}"
     entry = entry_text(model, model_answers, extractor).encode()
-    written = {
+    content_by_path = {
         folders["cards"] / f"{model_answers.model_id}.md": card_text(model, model_answers).encode(),
         folders["policy"] / FOLDER / f"{model_answers.model_id}.toml": entry,
         layout.root / f"test_{model_answers.module}.py": property_test_text(
@@ -164,23 +168,28 @@ def new_command(
     }
     parse_entry(entry, f"{model_answers.model_id}.toml")
     if module:
-        written[folders["extractors"] / f"{model_answers.module}.py"] = module_text(
+        content_by_path[folders["extractors"] / f"{model_answers.module}.py"] = module_text(
             model, model_answers
         ).encode()
-    if not force and (existing := [path for path in written if path.exists()]):
-        names = ", ".join(path.relative_to(layout.root).as_posix() for path in existing)
-        raise UsageProblem(f"{names}: there already", "pass --force, or another --model-id")
-    for path, content in written.items():
+    if not force and (existing_paths := [path for path in content_by_path if path.exists()]):
+        names = ", ".join(path.relative_to(layout.root).as_posix() for path in existing_paths)
+        raise UsageProblem(
+            f"{names}: the file exists already", "pass --force, or another --model-id"
+        )
+    for path, content in content_by_path.items():
         write_files(path.parent, {path.name: content})
-    click.echo(_report(model, model_answers, extractor, layout, list(written)), nl=False)
+    click.echo(_report(model, model_answers, extractor, layout, list(content_by_path)), nl=False)
 
 
 def _folders(layout: Layout) -> dict[str, Path]:
-    """Return where cards, extractors and policy are. Raises UsageProblem outside a repository."""
+    """Return the folders of cards, extractors and policy.
+
+    Raises UsageProblem outside of a board's repository.
+    """
     folders = {"cards": layout.cards, "extractors": layout.extractors, "policy": layout.policy}
     if layout.submissions is None or layout.policy is None:
         raise UsageProblem(
-            f"{layout.root} is no repository of submissions",
+            f"{layout.root} is not a repository of submissions",
             "change to a clone of the board's repository, or make one to practise: `geneb-ci init`",
         )
     base = layout.submissions
@@ -188,10 +197,10 @@ def _folders(layout: Layout) -> dict[str, Path]:
 
 
 def hub_model(repository: str, revision: str | None) -> HubModel:
-    """Return the facts of a repository of the Hub, without its weights.
+    """Return the facts of a repository of the Hub, without downloading its weights.
 
-    Raises NothingChecked for one that does not exist or is no model of transformers, MachineFault
-    where the Hub cannot be reached.
+    Raises NothingChecked for a repository that does not exist or has no model of transformers, and
+    MachineFault where the Hub cannot be reached.
     """
     from huggingface_hub import HfApi  # a second to import
     from huggingface_hub.utils import disable_progress_bars
@@ -204,31 +213,32 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
         digests = {file.rfilename: file.lfs.sha256 for file in info.siblings or () if file.lfs}
         if CONFIG not in sizes:
             raise NothingChecked(
-                f"{repository} has no {CONFIG}, so nothing says which class reads its weights",
+                f"{repository} has no {CONFIG}, so the class that reads its weights is unknown",
                 "write an extractor: docs/contributor/extractor.md has a template",
             )
         if not set(sizes).intersection(TOKENIZER_FILES):
             raise NothingChecked(
-                f"{repository} has none of {', '.join(TOKENIZER_FILES)}: the library has no "
+                f"{repository} has none of {', '.join(TOKENIZER_FILES)}, so transformers has no "
                 "tokenizer for it",
                 "write an extractor, or try `tokenizer=characters`: docs/contributor/extractor.md",
             )
-        beside = _beside(sizes)
+        side_files = _side_files(sizes)
         downloaded = Path(
             api.snapshot_download(
-                repository, revision=info.sha, allow_patterns=beside, local_dir=folder
+                repository, revision=info.sha, allow_patterns=side_files, local_dir=folder
             )
         )
-        texts = {name: (downloaded / name).read_bytes() for name in _READ if name in beside}
-        files = {name: file_sha256(downloaded / name) for name in beside}
+        texts = {name: (downloaded / name).read_bytes() for name in _READ if name in side_files}
+        files = {name: file_sha256(downloaded / name) for name in side_files}
     object_by_name = {name: json_object(raw, name) for name, raw in texts.items()}
     weights = weight_names(set(sizes), object_by_name)
-    if unknown := [name for name in weights if name not in digests]:
+    if undigested := [name for name in weights if name not in digests]:
         raise NothingChecked(
-            f"{', '.join(unknown)}: the Hub gives no SHA-256 of it",
-            "ask the author to store weights by Git LFS or Xet, which the Hub does by itself",
+            f"the Hub states no SHA-256 of {', '.join(undigested)}",
+            "ask the author to upload the weights again: the Hub then stores them by Git LFS or "
+            "Xet, with a digest",
         )
-    card, counted = info.card_data, info.safetensors
+    card, safetensors = info.card_data, info.safetensors
     return HubModel(
         location=_canonical(info.id, repository),
         revision=info.sha or "",
@@ -236,12 +246,12 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
         config=object_by_name[CONFIG],
         tokenizer=object_by_name.get(TOKENIZER_CONFIG, {}),
         licence=word(getattr(card, "license", None)),
-        params=counted.total if counted is not None else None,
+        params=safetensors.total if safetensors is not None else None,
     )
 
 
 def _canonical(reply: object, requested: str) -> str:
-    """Return the name that the Hub gives a repository: it answers for other letter case as well."""
+    """Return the repository's name as the Hub writes it: requests may use other letter case."""
     is_name = isinstance(reply, str) and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", reply, re.ASCII)
     return str(reply) if is_name else requested
 
@@ -249,8 +259,11 @@ def _canonical(reply: object, requested: str) -> str:
 _READ = (CONFIG, TOKENIZER_CONFIG, *(listed for _, listed in FORMATS))
 
 
-def _beside(sizes: Mapping[str, int]) -> list[str]:
-    """Name the files that a run needs beside the weights. Raises NothingChecked for too many."""
+def _side_files(sizes: Mapping[str, int]) -> list[str]:
+    """Return the names of the files that a run needs beside the weights.
+
+    Raises NothingChecked for too many files or bytes.
+    """
     names = sorted(
         name
         for name in sizes
@@ -259,9 +272,9 @@ def _beside(sizes: Mapping[str, int]) -> list[str]:
     total = sum(sizes[name] for name in names)
     if len(names) > FILES_MAX or total > JSON_MAX:
         raise NothingChecked(
-            f"{len(names)} files of {total:,} bytes beside the weights, expected at most "
-            f"{FILES_MAX} files of {JSON_MAX:,} bytes",
-            "name a repository that has one model",
+            f"found {len(names)} files with {total:,} bytes beside the weights, expected at most "
+            f"{FILES_MAX} files with {JSON_MAX:,} bytes",
+            "name a repository with a single model",
         )
     for name in names:
         if name in _READ and sizes[name] > CONFIG_MAX:
@@ -274,7 +287,7 @@ def _beside(sizes: Mapping[str, int]) -> list[str]:
 
 @contextmanager
 def _from_hub(repository: str) -> Iterator[None]:
-    """Turn what the Hub's client raises into our errors."""
+    """Turn the exceptions of the Hub's client into our errors."""
     from huggingface_hub.errors import (  # a second to import
         HfHubHTTPError,
         HFValidationError,
@@ -286,16 +299,19 @@ def _from_hub(repository: str) -> Iterator[None]:
         yield
     except HFValidationError as error:
         raise UsageProblem(
-            f"{quoted(repository)} is no repository of the Hub", "write it as OWNER/NAME"
+            f"{quoted(repository)} is not the name of a repository of the Hub",
+            "write it as OWNER/NAME",
         ) from error
     except HfHubHTTPError as error:
         status = error.response.status_code if error.response is not None else 0
         if status in {401, 403, 404}:
             raise NothingChecked(
-                f"the Hub has no public model {quoted(repository)}, or not that revision",
-                "check the name; a model that needs an agreement has to be described by hand",
+                f"the Hub has no public model {quoted(repository)}, or not this revision",
+                "check name and revision; describe a model that requires an agreement by hand",
             ) from error
-        raise MachineFault(f"the Hub answered {status} for {repository}", "try later") from error
+        raise MachineFault(
+            f"the Hub answered {status} for {repository}", "try again later"
+        ) from error
     except (httpx.HTTPError, LocalEntryNotFoundError, OSError) as error:
         raise MachineFault(
             f"the Hub cannot be reached for {repository} ({type(error).__name__})",
@@ -304,12 +320,16 @@ def _from_hub(repository: str) -> Iterator[None]:
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         # The client does not validate answers: an unexpected one raises any exception.
         raise MachineFault(
-            f"no usable answer from the Hub for {repository} ({type(error).__name__})", "try later"
+            f"no usable answer from the Hub for {repository} ({type(error).__name__})",
+            "try again later",
         ) from error
 
 
 def _answers(model: HubModel, options: Mapping[str, object]) -> OwnFacts:
-    """Take the options, ask for the rest. Raises UsageProblem that names all missing options."""
+    """Return the facts from options, and from answers of the user to questions.
+
+    Raises UsageProblem that names all missing options where there is no terminal.
+    """
     facts: dict[str, Any] = {
         "display": model.location.rpartition("/")[2],
         "max_length": model.max_length,
@@ -322,11 +342,14 @@ def _answers(model: HubModel, options: Mapping[str, object]) -> OwnFacts:
     model_id = str(options["model_id"] or model.location.rpartition("/")[2])
     facts["model_id"] = model_id
     if not sys.stdin.isatty():
-        lacking = [question.flag for question in QUESTIONS if facts.get(question.name) is None]
-        if lacking:
+        missing_flags = [
+            question.flag for question in QUESTIONS if facts.get(question.name) is None
+        ]
+        if missing_flags:
             raise UsageProblem(
-                f"{model.location} lacks facts of an entry, and there is no terminal to ask on",
-                f"pass also {', '.join(lacking)}",
+                f"{model.location} does not state all facts of an entry, and without a terminal "
+                "they cannot be asked",
+                f"also pass {', '.join(missing_flags)}",
             )
     for question in QUESTIONS:
         if facts.get(question.name) is None:
@@ -350,7 +373,7 @@ QUESTIONS = (
     Question(
         "zero_shot",
         "--zero-shot or --no-zero-shot",
-        "Did it see no sequence of any task in training",
+        "Did the model see no sequence of any task in training",
         click.BOOL,
     ),
     Question("overlap", "--overlap", "Known overlap of training and test data", _LINE, UNKNOWN),
@@ -358,27 +381,28 @@ QUESTIONS = (
     Question(
         "trust_remote_code",
         "--trust-remote-code or --no-trust-remote-code",
-        "The repository brings code of its own. Run it, in the sandbox of an audit too",
+        "The repository contains code. Run it when the model is loaded, also in audits",
         click.BOOL,
     ),
 )
-"""In the order in which they are asked."""
+"""Questions in the order in which they are asked."""
 
 
 COMMAND_COLUMNS = 80
+"""Columns at which the printed commands are wrapped."""
 
 
 def _report(
     model: HubModel, own_facts: OwnFacts, extractor: str, layout: Layout, written: list[Path]
 ) -> str:
     """Return the report: facts of the model, written files, and the next steps."""
-    cut = (
+    input_length = (
         "any length" if own_facts.max_length is None else f"at most {own_facts.max_length:,} tokens"
     )
     width = "unknown width" if model.width is None else f"width {model.width:,}"
     built_in = extractor.removeprefix("builtin:")
     options = own_facts.extractor_options(model) if built_in != extractor else {}
-    where = extractor_words(extractor, model.location, options)
+    extractor_arguments = extractor_words(extractor, model.location, options)
     facts = {
         "model_id": own_facts.model_id,
         "display": own_facts.display,
@@ -388,19 +412,20 @@ def _report(
         "submitted_by": own_facts.submitted_by,
     }
     run = run_words(extractor, model.location, options, facts)
-    last = (
+    closing = (
         "The pull request has submission, card and extractor. The registry entry is for the "
         "maintainers, in a pull request of its own; the test stays with you."
     )
-    description = f"{model.model_class}, {width}, {cut}, {own_facts.dtype}"
+    description = f"{model.model_class}, {width}, {input_length}, {own_facts.dtype}"
     lines = [
         f"{model.location} at {model.revision}: {description}",
         *(f"  wrote {path.relative_to(layout.root).as_posix()}" for path in sorted(written)),
-        last,
+        closing,
         "when the extractor is checked, run the evaluation:",
         *command_lines(f"  {shlex.join(run)}", COMMAND_COLUMNS),
         *command_lines(
-            next_line(shlex.join(["geneb-harness", "extractors", "check", *where])), COMMAND_COLUMNS
+            next_line(shlex.join(["geneb-harness", "extractors", "check", *extractor_arguments])),
+            COMMAND_COLUMNS,
         ),
     ]
     columns = row_width("-")

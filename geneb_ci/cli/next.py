@@ -1,4 +1,4 @@
-"""`geneb-ci next`: where things stand, and the one command that comes next."""
+"""The command `geneb-ci next`: the state of the work, and the next command."""
 
 import click
 
@@ -12,25 +12,25 @@ from geneb_ci.situation.table import COLUMNS, Role
     "--as",
     "role",
     type=click.Choice([str(role) for role in Role], case_sensitive=False),
-    help="Whose next step; default: that of whose work the folder has.",
+    help="Role whose next step is shown; default: the role whose work the folder contains.",
 )
 @click.option(
     "--repo",
     metavar="OWNER/NAME",
-    help="Ask GitHub too, by the token in GH_TOKEN: pull requests, and since when commitments are "
-    "public.",
+    help="Also ask GitHub, with the token in GH_TOKEN: for pull requests, and since when "
+    "commitments have been public.",
 )
 @click.option(
-    "--space", metavar="OWNER/NAME", help="Ask the Hub too: which board is published there."
+    "--space", metavar="OWNER/NAME", help="Also ask the Hub which board is published there."
 )
 @format_option(["text", "json"])
 def next_command(role: str | None, repo: str | None, space: str | None, format_: str) -> None:
-    """Say where things stand in at most ten lines, and print the one command that comes next.
+    """Show the state of the work in at most ten lines, and print the next command.
 
-    For a contributor it looks at the branch, the row, its card, extractor and receipt; for a
-    maintainer at statements, audits that began, the rows and the published board. A word in
-    capitals in the command stands for what no file says. It writes nothing, runs no code of a
-    submission, and asks no server that is not named; what was not looked at is named.
+    For a contributor the state is that of the branch, the row, its card, extractor and receipt; for
+    a maintainer, of statements, started audits, rows and the published board. Replace each word in
+    capitals in the command: no file has its value. The command writes nothing, runs no code of a
+    submission, and asks only servers that an option names; it lists what it did not look at.
     """
     step = next_step(role, repository=repo, space=space)
     text = step.to_json() if format_ == "json" else step.text(min(row_width(), COLUMNS))

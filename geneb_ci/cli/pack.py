@@ -1,6 +1,6 @@
-"""`geneb-ci pack`: collects files of one task and regime each into a submission.
+"""The command `geneb-ci pack`, which collects result files, one per cell, into a submission.
 
-The files are read by `geneb_ci.submission.result_files`, their folder by `result_folders`.
+`geneb_ci.submission.result_files` reads the files, and `result_folders` their folder.
 """
 
 import itertools
@@ -34,7 +34,7 @@ from reference_harness.formats.text import next_line, quoted
     help="Parameters of the encoder; by default from model_meta.json.",
 )
 @click.option("--url", help="https link to the weights or paper.")
-@click.option("--submitted-by", default="", help="Who ran the evaluation.")
+@click.option("--submitted-by", default="", help="Name of the person who ran the evaluation.")
 @click.option("--training-data", default="", help="What the model was trained on.")
 @click.option("--zero-shot", is_flag=True, help="The model saw no sequence of any task.")
 @click.option(
@@ -56,8 +56,8 @@ def pack_command(
     """Collect the results in FOLDER into a submission of format 1.0.
 
     FOLDER has upstream's results_*.json, or results as MTEB writes them (results/MODEL/REVISION),
-    with MCC, accuracy and macro-F1. What is missing, duplicate or unusable is listed; the
-    submission is written without it, and the exit code is 11.
+    with MCC, accuracy and macro-F1. Cells that are missing, duplicate or unusable are listed; the
+    submission is written without them, and the exit code is 11.
     """
     if model_id is not None:
         refuse_bad_id(model_id)
@@ -70,12 +70,12 @@ def pack_command(
         )
     options = {"model_id": model_id, "display": display, "params": params, "url": url}
     meta_file = model_meta(results)
-    description = described_by(meta_file) | {k: v for k, v in options.items() if v is not None}
+    facts = described_by(meta_file) | {k: v for k, v in options.items() if v is not None}
     benchmark = benchmark_of(find_layout(Path.cwd()))
     settings = meta_file.get("experiment_kwargs")
     packed = pack_results(logs, benchmark, settings if isinstance(settings, dict) else {})
     if not packed.broken or any(packed.results.values()):
-        _require(description, results)
+        _require(facts, results)
     if not any(packed.results.values()):
         _print_unused(packed)
         raise NothingChecked(
@@ -85,11 +85,11 @@ def pack_command(
             else "name the folder of results_*.json, or of results of MTEB, with task ids of "
             "the benchmark as file names",
         )
-    model_id = str(description["model_id"])
+    model_id = str(facts["model_id"])
     meta = {
-        "display": description["display"],
-        "params": description["params"],
-        "url": description.get("url", ""),
+        "display": facts["display"],
+        "params": facts["params"],
+        "url": facts.get("url", ""),
         "zero_shot": zero_shot,
         "training_data": training_data,
         "provenance": "self-reported",
@@ -105,7 +105,7 @@ def pack_command(
     path = output or Path(f"{model_id.replace('/', '_')}.json")
     text = json.dumps(submission, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     write_files(path.parent, {path.name: text.encode()})
-    _print_gaps(packed)
+    _print_missing(packed)
     cells = sum(len(tasks) for tasks in packed.results.values())
     echo(f"wrote {path}: {cells} of {len(benchmark.regimes) * len(benchmark.tasks)} cells")
     echo(next_line(shlex.join(["geneb-ci", "check", str(path)])))
@@ -113,7 +113,7 @@ def pack_command(
 
 
 def _refuse_disguised(folder: Path) -> None:
-    """Raise NothingChecked where a file of a folder without *.json is known for what it is."""
+    """Raise NothingChecked where a folder without *.json has a file of a recognised format."""
     for path in itertools.islice(sorted(folder.iterdir()), FILES_LOOKED_AT):
         try:
             disguise = disguise_of(read_regular(path, BYTES_MAX))
@@ -127,24 +127,25 @@ def _refuse_disguised(folder: Path) -> None:
 
 
 FILES_LOOKED_AT = 20
+"""Maximum number of files that are read to recognise their format."""
 
 
 def _require(options: dict[str, Any], folder: Path) -> None:
-    """Raise UsageProblem for an option that is needed and that no file gives."""
+    """Raise UsageProblem for a required fact that neither an option nor a file has."""
     for name in ("model_id", "display", "params"):
         if name not in options:
             raise UsageProblem(
-                f"--{name.replace('_', '-')} is missing, and {folder} has no {MODEL_META} that "
-                "gives it",
+                f"--{name.replace('_', '-')} is missing, and {folder} has no {MODEL_META} with "
+                "this fact",
                 f"geneb-ci pack {folder} --model-id ID --display NAME --params N",
             )
 
 
-def _print_gaps(packed: PackedResults) -> None:
+def _print_missing(packed: PackedResults) -> None:
     for regime, missing in packed.missing.items():
         echo(f"{regime}: {len(missing)} missing: {first_and_more(missing)}", err=True)
-    for regime, doubled in packed.duplicates.items():
-        for task, names in doubled.items():
+    for regime, names_by_task in packed.duplicates.items():
+        for task, names in names_by_task.items():
             echo(
                 f"{regime}: {task} has {len(names)} logs: "
                 f"{first_and_more([quoted(n) for n in names])}",

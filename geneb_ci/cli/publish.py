@@ -1,4 +1,4 @@
-"""Commands that pass the board on: `publish`, `rollback`, `ledger`, `replay`, `export`."""
+"""The commands `publish`, `rollback`, `ledger`, `replay` and `export`."""
 
 import importlib.util
 import itertools
@@ -79,7 +79,7 @@ from reference_harness.formats.text import next_line, plural, quoted
 
 
 def show_health(space: Space, generation: Generation, repository: GitRepository) -> Exit:
-    """Print which generation is live; return 11 if it is not the expected one or incomplete."""
+    """Print which generation is live, and return 11 if it is incomplete or not the expected one."""
     health = attempt(lambda: space_health(space, generation, repository), say=say)
     for line in health_lines(space.resource, health, generation.manifest):
         echo(line)
@@ -87,7 +87,7 @@ def show_health(space: Space, generation: Generation, repository: GitRepository)
 
 
 def show_changes(space: Space, intent: PublishIntent) -> Exit:
-    """Show what a publish would change. Raises NotFastForward if it would be rejected."""
+    """Print what `publish` would change. Raises NotFastForward if it would be rejected."""
     generation = intent.built
     state = attempt(space.state, say=say)
     if intent.is_live(state):
@@ -97,12 +97,16 @@ def show_changes(space: Space, intent: PublishIntent) -> Exit:
         )
         return Exit.CLEAN
     intent.generation(state)
-    live = attempt(lambda: space.read(BOARD, state.head), say=say) if BOARD in state.files else None
+    live_board = (
+        attempt(lambda: space.read(BOARD, state.head), say=say) if BOARD in state.files else None
+    )
     files = file_changes(state, generation)
     unchanged = len(state.files.keys() - {change.name for change in files})
     board = generation.files[BOARD]
     echo(preview_line(space.resource, generation.manifest, state.manifest))
-    for line in change_lines(Preview(files, row_changes(live, board), unchanged, models_of(board))):
+    for line in change_lines(
+        Preview(files, row_changes(live_board, board), unchanged, models_of(board))
+    ):
         echo(line)
     echo(next_line(shlex.join(["geneb-ci", "publish", "--space", _name_of(space)])))
     return Exit.CLEAN
@@ -119,19 +123,19 @@ SPACE = click.option("--space", metavar="OWNER/NAME", help="Space; default: HF_O
 @SPACE
 @click.option("--dry-run", is_flag=True, help="Show what would change, without uploading.")
 @click.option("--verify", is_flag=True, help="Compare the Space with main.")
-@click.option("--expect", metavar="GENERATION", help="Fail unless this is the generation.")
+@click.option("--expect", metavar="GENERATION", help="Fail unless HEAD gives this generation.")
 @click.option(
     "--new-space",
     is_flag=True,
-    help="Allow a Space without any board, where audits were signed before.",
+    help="Allow a Space without a board although audits were signed already.",
 )
 def publish_command(
     space: str | None, dry_run: bool, verify: bool, expect: str | None, *, new_space: bool
 ) -> int:
     """Check all rows, build the board of HEAD, and publish it in one commit.
 
-    Nothing is uploaded if nothing changed, if the Space has a newer generation, or if any board of
-    its history has a signed statement that this one lacks.
+    Nothing is uploaded if nothing changed, if the Space has a newer generation, or if a board in
+    the Space's history has a signed statement that this board lacks.
     """
     name = space_name(space)
     repository = repository_here()
@@ -144,9 +148,9 @@ def publish_command(
             "use the geneb-ci version and the commit of the expected generation",
         )
     resource = f"spaces/{name}"
-    reading = dry_run or verify
+    is_read_only = dry_run or verify
     target = Space(
-        name, token=token_to_read(resource) if reading else find_token(resource, say=say)
+        name, token=token_to_read(resource) if is_read_only else find_token(resource, say=say)
     )
     if verify:
         return show_health(target, generation, repository)
@@ -163,33 +167,35 @@ def publish_command(
 @SPACE
 @click.option(
     "--as-published",
-    "fetched",
+    "is_fetched",
     is_flag=True,
-    help="Publish the bytes that the Space had, if this version cannot rebuild them.",
+    help="Publish the bytes that the Space had, because this version cannot rebuild them.",
 )
-def rollback_command(generation: str, space: str | None, *, fetched: bool) -> int:
-    """Publish an earlier GENERATION again, instead of that of HEAD.
+def rollback_command(generation: str, space: str | None, *, is_fetched: bool) -> int:
+    """Publish an earlier GENERATION again, instead of the one of HEAD.
 
-    It is rebuilt from its commit and must equal what was published. It stays live until main
-    changes: publishing HEAD or an earlier commit is rejected.
+    The generation is rebuilt from its commit and must equal what was published. It stays live until
+    main changes: publishing HEAD or an earlier commit is rejected.
     """
     check_generation_name(generation)
     name = space_name(space)
     repository = repository_here()
-    covers = source_of(repository, repository.resolve(HEAD))
+    head_source = source_of(repository, repository.resolve(HEAD))
     target = Space(name, token=find_token(f"spaces/{name}", say=say))
     found_generation = attempt(lambda: find_generation(target, generation), say=say)
-    must_be_of_main(found_generation.manifest, covers, repository)
-    if fetched:
-        again = attempt(lambda: as_published(target, found_generation), say=say)
+    must_be_of_main(found_generation.manifest, head_source, repository)
+    if is_fetched:
+        former_generation = attempt(lambda: as_published(target, found_generation), say=say)
     else:
-        code, rebuilt = build_generation(repository, found_generation.manifest.source_commit)
-        if rebuilt is None:
+        code, rebuilt_generation = build_generation(
+            repository, found_generation.manifest.source_commit
+        )
+        if rebuilt_generation is None:
             echo(f"  fix: {AS_PUBLISHED}", err=True)
             return code
-        require_same_generation(found_generation.manifest, rebuilt)
-        again = rebuilt
-    published = push(target, RollbackIntent(again, covers, repository), say=say)
+        require_same_generation(found_generation.manifest, rebuilt_generation)
+        former_generation = rebuilt_generation
+    published = push(target, RollbackIntent(former_generation, head_source, repository), say=say)
     echo(published_line(target.resource, published))
     return Exit.CLEAN
 
@@ -214,8 +220,8 @@ def ledger_command(commit: str, format_: str, *, is_whole: bool) -> int:
         return Exit.CLEAN
     blocks = [wrapped_text(line, row_width()).splitlines() for line in event_lines(events)]
     newest = blocks if is_whole else first_that_fit(blocks[::-1], LINES_MAX - 1)[::-1]
-    if earlier := len(blocks) - len(newest):
-        echo(f"{plural(earlier, 'earlier event')}: --all prints every one")
+    if earlier_count := len(blocks) - len(newest):
+        echo(f"{plural(earlier_count, 'earlier event')}: --all prints every one")
     for line in itertools.chain(*newest):
         click.echo(line)
     return Exit.CLEAN
@@ -228,24 +234,24 @@ def ledger_command(commit: str, format_: str, *, is_whole: bool) -> int:
 def replay_command(rules: str, format_: str, output: str) -> int:
     """List the rows of the working tree that the rules of REF would newly reject.
 
-    Rules, benchmark and policy are those of REF, rows those of the working tree; errors that the
-    installed rules find are not listed. The rules of REF are executed: never pass a commit of an
-    untrusted pull request. The exit code is 11 if a row would newly be rejected.
+    Rules, benchmark and policy come from REF, the rows from the working tree. Errors that the
+    installed rules find too are not listed. The rules of REF are executed: never pass a commit of
+    an untrusted pull request. The exit code is 11 if a row would newly be rejected.
     """
     layout = layout_here()
-    with progress_over_rows("checking with both", REPLAY_SECONDS_ROW, layout):
+    with progress_over_rows("checking with both sets of rules", REPLAY_SECONDS_ROW, layout):
         replayed = replay(layout, rules)
     write(Output(format_, output), REPLAY_WRITERS[format_](replayed))
     return Exit.ERRORS if replayed.fails else Exit.CLEAN
 
 
 REPLAY_SECONDS_ROW = 0.03
-"""Seconds a row of a replay, both checks together: measured with the 41 public rows."""
+"""Seconds per row for both checks of a replay, measured with the 41 public rows."""
 FORMATS = ("eval-results", "every-eval-ever", "croissant", "csv", "parquet")
 TABLES = ("croissant", "csv", "parquet")
-"""Formats with standard errors, which need numpy."""
+"""Formats that contain standard errors, whose computation needs numpy."""
 HUB_MODULES = ("yaml", "huggingface_hub")
-"""What the format `eval-results` needs, from the extra `hub`."""
+"""Modules of the extra `hub` that the format `eval-results` needs."""
 
 
 @click.command()
@@ -272,19 +278,19 @@ HUB_MODULES = ("yaml", "huggingface_hub")
     "--time",
     "when",
     metavar="TIME",
-    help="Time that the files name; default: that of the commit that is checked out.",
+    help="Time written into the files; default: the time of the commit HEAD.",
 )
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="croissant: folder of `data pull`, to describe the task data as well.",
+    help="For croissant: folder of `data pull`, to describe the task data too.",
 )
 @click.option(
     "--verify-token",
     "tokens",
     multiple=True,
     metavar="ID=TOKEN",
-    help="eval-results: the token that the Hub gave for this model; repeatable.",
+    help="For eval-results: token that the Hub issued for this model; repeatable.",
 )
 def export_command(
     folder: Path | None,
@@ -295,11 +301,11 @@ def export_command(
     data: Path | None,
     tokens: tuple[str, ...],
 ) -> int:
-    """Write the rows of FOLDER in a format of another place; docs/reader/exports.md shows each.
+    """Write the rows of FOLDER in a format that other programs read.
 
-    Every submission is checked first; if one has an error, nothing is written. What an entry can
-    link to, it links to the signed records of the row's audits. The same commit gives the same
-    bytes.
+    docs/reader/exports.md shows each format. Every submission is checked first; if any has an
+    error, nothing is written. Where the format has links, they lead to the signed records of the
+    row's audits. The same commit gives the same bytes.
     """
     layout = layout_of(folder, "geneb-ci export FOLDER --format FORMAT --output DIR")
     token_by_model = _tokens(tokens, format_)
@@ -313,7 +319,7 @@ def export_command(
     )
     if not isinstance(loaded, CheckedRows):
         return loaded
-    site = _chosen(_site(loaded, _built(layout, when)), models)
+    site = _site_of_models(_site(loaded, _built(layout, when)), models)
     files = {
         "eval-results": eval_results(site, token_by_model),
         "every-eval-ever": every_eval_ever(site),
@@ -321,16 +327,18 @@ def export_command(
         "csv": csv_files(site),
         "parquet": parquet_files(site),
     }
-    chosen = dict(files[format_])
-    write_page(out, chosen)
-    echo(f"wrote {plural(len(chosen), 'file')} to {out}: {plural(len(site.entries), 'model')}")
+    file_contents = dict(files[format_])
+    write_page(out, file_contents)
+    echo(
+        f"wrote {plural(len(file_contents), 'file')} to {out}: {plural(len(site.entries), 'model')}"
+    )
     return Exit.CLEAN
 
 
 def _refuse_early(
     format_: str, out: Path, data: Path | None, layout: Layout, when: str | None
 ) -> None:
-    """Raise UsageProblem for what cannot be exported, before the submissions are checked."""
+    """Raise UsageProblem for options or settings that prevent the export."""
     if out.exists() and any(out.iterdir()):
         raise UsageProblem(f"{out} is not empty", "name a new folder with --output, or empty it")
     if data is not None and format_ != "croissant":
@@ -353,18 +361,19 @@ def _refuse_early(
         read_manifest(data, site)
 
 
-def _tokens(words: tuple[str, ...], format_: str) -> dict[str, str]:
+def _tokens(options: tuple[str, ...], format_: str) -> dict[str, str]:
     by_model: dict[str, str] = {}
-    for option in words:
+    for option in options:
         model, equals, token = option.partition("=")
         if not (model and equals and re.fullmatch(r"[\x21-\x7e]+", token)):
             raise UsageProblem(
                 f"--verify-token {quoted(option)} is not ID=TOKEN",
-                "write the id of the model, =, and the token",
+                "write the id of the model, the sign =, and the token",
             )
         if format_ != "eval-results":
             raise UsageProblem(
-                f"--verify-token is for eval-results, not for {format_}", "leave it out"
+                f"--verify-token is for eval-results, not for {format_}",
+                "leave --verify-token out",
             )
         _refuse_twice([*by_model, model])
         by_model[model] = token
@@ -381,14 +390,14 @@ def _refuse_twice(models: Sequence[str]) -> None:
 
 
 def _built(layout: Layout, when: str | None) -> Built:
-    """Return commit and time of a folder; the time is the one given, where one is."""
+    """Return commit and time of a folder; the time is `when` unless that is None."""
     try:
         repository = repository_at(layout)
         commit: str | None = repository.resolve(HEAD)
-        at: str | None = repository.time_of(str(commit))
+        commit_time: str | None = repository.time_of(str(commit))
     except WrongRepository:  # a folder that is in no repository, or has no commit
-        commit = at = None
-    return Built(commit, _moment(when) if when is not None else at)
+        commit = commit_time = None
+    return Built(commit, _moment(when) if when is not None else commit_time)
 
 
 def _moment(text: str) -> str:
@@ -405,17 +414,17 @@ def _site(loaded: CheckedRows, built: Built) -> Site:
     return site_of(loaded.entries, {}, benchmark_of(loaded.layout), loaded.layout, built)
 
 
-def _chosen(site: Site, models: tuple[str, ...]) -> Site:
-    """Return the rows that are asked for; all of them where none is."""
+def _site_of_models(site: Site, models: tuple[str, ...]) -> Site:
+    """Return the site with the rows of `models` only; with all rows if `models` is empty."""
     entries = (e for e in site.entries if not models or e.submission.model_id in models)
     return replace(site, entries=tuple(entries))
 
 
 def _models_of(names: Iterable[str], folder: Path) -> tuple[str, ...]:
-    """Return names of models as their files have them: letter case does not matter.
+    """Return names of models in the letter case of their files.
 
-    Raises UsageProblem for a model that has no file; a file is named after its model.
+    Raises UsageProblem for a model without a file; a file has the name of its model.
     """
     models = sorted({path.stem for path in files_of([folder])})
-    fix = "`geneb-ci trust` lists them"
+    fix = "name one that `geneb-ci trust` lists"
     return tuple(exact_name(name, models, "model of FOLDER", fix) for name in names)

@@ -1,7 +1,8 @@
-"""`geneb-ci receipt`: verify, publish and fetch the embeddings that a submission commits to."""
+"""The commands `geneb-ci receipt verify`, `pull`, `push` and `seen`."""
 
 import datetime as dt
 import shlex
+import signal
 from pathlib import Path
 from typing import ClassVar
 
@@ -42,7 +43,7 @@ _BENCHMARK = click.option(
     "--benchmark",
     "definition",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Benchmark definition; default: that of `geneb-ci check`.",
+    help="Benchmark definition; default: the one that `geneb-ci check` uses.",
 )
 _TASKS = click.option(
     "--tasks", multiple=True, metavar="ID[,ID]", help="Only these tasks; repeatable."
@@ -50,11 +51,11 @@ _TASKS = click.option(
 _MIRROR = click.option(
     "--mirror",
     metavar="URL|OWNER/NAME[@REV]",
-    help="Fetch from here instead; files are accepted by their digests alone.",
+    help="Fetch from this address instead; only the digests of the files are verified.",
 )
 _QUIET = click.option("--quiet", is_flag=True, help="Print no cost and no progress.")
-PUSHED = "Embeddings of a receipt"
-"""Message of the commit."""
+COMMIT_MESSAGE = "Embeddings of a receipt"
+"""Message of the commit that `receipt push` makes on the Hub."""
 _RENDER = {"text": receipt_text, "json": receipt_json}
 
 
@@ -63,7 +64,7 @@ def _progress(*, quiet: bool) -> Say:
 
 
 def _echo(line: str, *, err: bool = False) -> None:
-    """Print a line that may have names of a submission."""
+    """Print a line that may contain untrusted names."""
     echo(visible(line, len(line) * 10), err=err)
 
 
@@ -77,11 +78,13 @@ def _names(arguments: tuple[str, ...]) -> tuple[str, ...]:
     "--receipt",
     "folder",
     type=_EXISTING_FOLDER,
-    help="Folder of the receipt's files; else they are fetched.",
+    help="Folder with the receipt's files; fetched unless given.",
 )
 @_MIRROR
 @click.option(
-    "--cache", type=_FOLDER, help="Keep what is fetched here; else one task at a time is held."
+    "--cache",
+    type=_FOLDER,
+    help="Folder that keeps fetched files; default: keep the file of one task at a time.",
 )
 @click.option(
     "--data", type=_EXISTING_FOLDER, help="Folder of task data; the practice benchmark needs none."
@@ -91,12 +94,12 @@ def _names(arguments: tuple[str, ...]) -> tuple[str, ...]:
 @click.option(
     "--limit-scoring-time",
     type=Seconds(),
-    help="CPU time of scoring one task; it follows from the size of the task unless given.",
+    help="Maximum CPU time to score one task; default: computed from the size of the task.",
 )
 @click.option(
     "--limit-scoring-memory",
     type=Mebibytes(),
-    help="Memory of scoring one task; it follows from the size of the task unless given.",
+    help="Maximum memory to score one task; default: computed from the size of the task.",
 )
 @_QUIET
 @format_option(_RENDER)
@@ -115,15 +118,17 @@ def verify_command(
 ) -> int:
     """Verify the receipt of FILE: every cell recomputed from its embeddings, without a model.
 
-    In this order: the file agrees with itself; sizes and digests; values; the Merkle tree; equal
-    embeddings for equal sequences; every cell, exactly. The exit code is 11 when a step is
-    refused, 3 when something that a step needs is missing.
+    The steps are, in this order: members of FILE that must agree; sizes and digests of the files;
+    values of the embeddings; the Merkle tree; equal embeddings for equal sequences; every cell,
+    exactly. The exit code is 11 when a step fails, 3 when something that a step needs is missing.
     """
     if folder is not None and (mirror is not None or cache is not None):
         raise UsageProblem(
-            "--receipt names a folder, from which nothing is fetched",
+            "--receipt excludes --mirror and --cache: with a folder nothing is fetched",
             "leave out --mirror and --cache, or --receipt",
         )
+    # A service manager ends a process by SIGTERM, a person by Ctrl-C: both leave no folder.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     result = verify_receipt(
         ReceiptRequest(
             file=file,
@@ -161,11 +166,11 @@ def pull_command(
 ) -> int:
     """Fetch the files of FILE's receipt into DIR, each verified by its digest.
 
-    What is there already is not fetched again, and a download that broke off goes on.
+    Files that DIR has already are not fetched again, and an interrupted download is continued.
     """
     from geneb_ci.receipt.source import receipt_files  # beside its use
 
-    subject = _sound(file, definition)
+    subject = _subject_without_errors(file, definition)
     say = _progress(quiet=quiet)
     names = tasks_of(subject, _names(tasks))
     with receipt_files(subject.receipt, mirror=mirror, cache=into, say=say) as files:
@@ -175,8 +180,8 @@ def pull_command(
         say(f"{count}; {network_text(files.lacking(list(names)), 'fetch')}")
         for task in names:
             files.file(task)
-        also = f", and {predicted.name}" if (predicted := files.predictions()) else ""
-    echo(f"{into}: {plural(len(names), 'file')}{also}, each as the receipt says")
+        remark = f", and {predicted.name}" if (predicted := files.predictions()) else ""
+    echo(f"{into}: {plural(len(names), 'file')}{remark}, each with the digest of the receipt")
     echo(next_line(shlex.join(["geneb-ci", "receipt", "verify", str(file), "--cache", str(into)])))
     return Exit.CLEAN
 
@@ -196,10 +201,10 @@ def pull_command(
 @_BENCHMARK
 @_QUIET
 def push_command(file: Path, folder: Path, repo: str, definition: Path | None, quiet: bool) -> int:
-    """Publish the files of FILE's receipt as a data set of the Hub, and write where they are.
+    """Publish the files of FILE's receipt as a data set of the Hub, and write its address to FILE.
 
-    Files that the data set has already are not sent again. At the end FILE names repository and
-    commit in `receipt.location`; nothing else of it changes.
+    Files that the data set has already are not sent again. At the end, repository and commit are
+    written to `receipt.location` of FILE; nothing else of it changes.
     """
     # Imported here: only push needs them.
     from geneb_ci.publish.session import find_token
@@ -216,7 +221,7 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
         raise UsageProblem(
             f"--repo {repo!r} is not OWNER/NAME", "pass for example --repo me/receipts"
         )
-    subject = _sound(file, definition)
+    subject = _subject_without_errors(file, definition)
     say = _progress(quiet=quiet)
     names = tasks_of(subject)
     with receipt_files(subject.receipt, folder, say=say) as files:
@@ -224,12 +229,12 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
         if (predicted := files.predictions()) is not None:
             paths[predicted.name] = predicted
     remote = Remote("dataset", repo, token=find_token(f"datasets/{repo}"))
-    lacking = lacking_there(remote, paths, say)
-    size = sum(path.stat().st_size for path in lacking.values())
+    missing_paths = lacking_there(remote, paths, say)
+    size = sum(path.stat().st_size for path in missing_paths.values())
     embeddings = plural(subject.receipt.rows, "embedding")
-    count = f"{plural(len(lacking), 'file')} of {len(paths)}, {embeddings} in all"
+    count = f"{plural(len(missing_paths), 'file')} of {len(paths)}, {embeddings} in all"
     say(f"{count}; {network_text(size, 'send')}")
-    uploaded = upload(remote, paths, say=say, message=PUSHED, folders=())
+    uploaded = upload(remote, paths, say=say, message=COMMIT_MESSAGE, folders=())
     written = write_location(
         file, ReceiptLocation(kind=HUB, address=repo, revision=uploaded.revision)
     )
@@ -241,51 +246,54 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
-@click.option("--write", "is_written", is_flag=True, help="Note the day in the policy folder.")
+@click.option("--write", "is_written", is_flag=True, help="Write the day to the policy folder.")
 def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
-    """Look whether published receipts are still there, without fetching them.
+    """Test whether published receipts can still be fetched, without fetching them.
 
-    Without FILE, those of every submission of the repository. With --write the day is noted in
-    leaderboard/policy/receipts.json; the board marks a row whose receipt was not there for
-    `receipt_days` of the policy. The exit code is 11 when one is not there, and 3 when a submission
-    cannot be read.
+    Without FILE, the receipts of all submissions of the repository are tested. With --write the day
+    is written to leaderboard/policy/receipts.json; the board marks a row whose receipt has been
+    missing for `receipt_days` of the policy. The exit code is 11 when a receipt is missing, and 3
+    when a submission cannot be read.
     """
     layout = find_layout(Path.cwd())
     today = dt.datetime.now(dt.UTC).date().isoformat()
     notes = place_of_notes(layout)
     if is_written and notes is None:
         raise UsageProblem(
-            "this folder is in no repository with a policy", "run it in the board's repository"
+            "the current folder is not in a board's repository: no policy folder was found",
+            "run the command in the board's repository",
         )
-    before = after = seen_receipts(layout)
-    lost, looked, unread = 0, 0, 0
+    former_notes = new_notes = seen_receipts(layout)
+    missing_count, tested_count, unreadable_count = 0, 0, 0
     for path in files_of(paths or [Path()]):
         submission, _ = check_structure(read_document(path, spans=False).value)
         receipt = receipt_published(submission) if submission is not None else None
         if submission is None:
-            unread += 1
+            unreadable_count += 1
             _echo(f"{path}: cannot be read; `geneb-ci check {path}` says why")
             continue
         if receipt is None:
             continue
         missing = missing_files(receipt)
-        looked, lost = looked + 1, lost + bool(missing)
+        tested_count, missing_count = tested_count + 1, missing_count + bool(missing)
         _echo(f"{path}: {missing or 'there'}")
-        after = updated_notes(after, submission.model_id, receipt.root, today, is_there=not missing)
-    if looked:
-        echo(f"{plural(looked, 'published receipt')}, {lost} not there")
+        new_notes = updated_notes(
+            new_notes, submission.model_id, receipt.root, today, is_there=not missing
+        )
+    if tested_count:
+        echo(f"{plural(tested_count, 'published receipt')}, {missing_count} not there")
     else:
         echo("no submission that can be read has a published receipt")
-    if is_written and notes is not None and after != before:
-        write_seen(notes, after)
+    if is_written and notes is not None and new_notes != former_notes:
+        write_seen(notes, new_notes)
         echo(f"wrote {notes}")
-    if lost:
+    if missing_count:
         return Exit.ERRORS
-    return Exit.NOT_CHECKED if unread else Exit.CLEAN
+    return Exit.NOT_CHECKED if unreadable_count else Exit.CLEAN
 
 
-def _sound(file: Path, definition: Path | None) -> ReceiptSubject:
-    """Return a submission whose claims hold. Raises NothingChecked for one whose do not."""
+def _subject_without_errors(file: Path, definition: Path | None) -> ReceiptSubject:
+    """Return a submission without errors. Raises NothingChecked for one with errors."""
     from geneb_ci.common.errors import NothingChecked
 
     subject = subject_of(file, definition)
@@ -303,9 +311,9 @@ class _ReceiptCommands(LazyGroup):
         "push": ("receipt", "publish the files as a data set of the Hub"),
         "pull": ("receipt", "fetch the files, each verified by its digest"),
         "predictions": ("receipt_pairs", "compare matrices and digests with predictions.bin"),
-        "near": ("receipt_pairs", "say whether two receipts are of one model"),
-        "pairs": ("receipt_pairs", "note how alike the errors of rows with predictions are"),
-        "seen": ("receipt", "look whether the receipts of all rows are still published"),
+        "near": ("receipt_pairs", "print whether two receipts come from one model"),
+        "pairs": ("receipt_pairs", "measure how similar the errors of rows with predictions are"),
+        "seen": ("receipt", "test whether the receipts of all rows are still published"),
     }
     sections: ClassVar[dict[str, tuple[str, ...]]] = {
         "Commands": ("verify", "push", "pull", "near", "predictions")
@@ -314,7 +322,7 @@ class _ReceiptCommands(LazyGroup):
 
 @click.group(cls=_ReceiptCommands)
 def receipt_command() -> None:
-    """Receipts: the embeddings that a submission commits to, published beside it.
+    """Verify, publish and fetch receipts: the embeddings that a submission commits to.
 
-    Anybody computes every cell of the row from them, on a CPU and without the model.
+    Anybody can compute every cell of the row from them, on a CPU and without the model.
     """

@@ -1,4 +1,4 @@
-"""`geneb-ci receipt predictions`, `near`, `pairs`: what predictions and receipts say."""
+"""The commands `geneb-ci receipt predictions`, `near` and `pairs`."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -24,22 +24,22 @@ from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12
 from reference_harness.formats.text import plural
 
 _WORD = "FILE|DIR"
-TWO = 2
+RECEIPT_COUNT = 2
 _HELP = """
 
-    X.json or X is the submission X.json with the files of its receipt in the folder X; write
-    FILE=DIR where they are elsewhere."""
+    X.json or X means the submission X.json with the files of its receipt in the folder X; write
+    FILE=DIR if the receipt is in another folder."""
 _BENCHMARK = click.option(
     "--benchmark",
     "definition",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Benchmark definition; default: that of `geneb-ci check`.",
+    help="Benchmark definition; default: the one that `geneb-ci check` uses.",
 )
 _NEAR = {"text": nearness_text, "json": nearness_json}
 
 
 class NamedReceipt(NamedTuple):
-    """A receipt that a word of the command line names."""
+    """A receipt that the command line names, with its submission."""
 
     subject: ReceiptSubject
     folder: Path
@@ -52,18 +52,21 @@ class NamedReceipt(NamedTuple):
         return read_predictions(self.folder / FILE, self.subject.benchmark, file)
 
     def required(self) -> Predictions:
-        """Return the predictions. Raises NothingChecked where there are none."""
+        """Return the predictions. Raises NothingChecked where the receipt names none."""
         predictions = self.predictions()
         if predictions is None:
             raise NothingChecked(
-                f"{self.subject.path}: its receipt names no {FILE}",
-                "write it with `geneb-harness run --receipt DIR --submission FILE`",
+                f"{self.subject.path}: the receipt names no {FILE}",
+                f"write {FILE} with `geneb-harness run --receipt DIR --submission FILE`",
             )
         return predictions
 
 
 def _named_receipt(word: str, definition: Path | None) -> NamedReceipt:
-    """Return submission and folder. Raises NothingChecked for a submission without a receipt."""
+    """Return the submission and receipt folder that a word names.
+
+    Raises NothingChecked for a submission without a receipt, and UsageProblem without its folder.
+    """
     name, _, folder_name = word.partition("=")
     file, folder = Path(name), Path(folder_name)
     if not folder_name:
@@ -71,15 +74,20 @@ def _named_receipt(word: str, definition: Path | None) -> NamedReceipt:
         file, folder = stem.with_name(f"{stem.name}.json"), stem
     subject = subject_of(file, definition)
     if not folder.is_dir():
-        raise UsageProblem(f"{folder}: no such folder", "pass FILE=DIR to name that of the receipt")
+        raise UsageProblem(
+            f"{folder}: no such folder", "pass FILE=DIR, where DIR is the folder of the receipt"
+        )
     return NamedReceipt(subject, folder)
 
 
 def _pair(arguments: tuple[str, ...], definition: Path | None) -> tuple[NamedReceipt, NamedReceipt]:
-    """Return two receipts. Raises UsageProblem for one and the same, and for two benchmarks."""
-    if len(arguments) != TWO:
+    """Return two receipts.
+
+    Raises UsageProblem unless there are two different ones, of the same benchmark.
+    """
+    if len(arguments) != RECEIPT_COUNT:
         raise UsageProblem(
-            f"two receipts are compared, found {plural(len(arguments), 'name')}",
+            f"found {plural(len(arguments), 'name')}, expected those of two receipts",
             "name the submissions of both: one.json two.json",
         )
     first, second = (_named_receipt(word, definition) for word in arguments)
@@ -91,9 +99,9 @@ def _pair(arguments: tuple[str, ...], definition: Path | None) -> tuple[NamedRec
     digests = {receipt.subject.submission.run.benchmark.sha256 for receipt in (first, second)}
     if digests != {first.subject.benchmark.sha256}:
         raise UsageProblem(
-            f"the two are for different benchmarks; the first is for "
+            f"the two submissions are not both for the benchmark of the first, "
             f"{first.subject.benchmark.name}, {first.subject.benchmark.sha256}",
-            "pass the definition that both were run with: --benchmark FILE",
+            "pass the definition with which both were run: --benchmark FILE",
         )
     return first, second
 
@@ -113,25 +121,27 @@ def predictions_command(word: str, definition: Path | None) -> int:
     if not predictions.tasks:
         raise NothingChecked(
             "predictions.bin has no task, so nothing was compared",
-            "write it again: geneb-harness run --receipt DIR --submission FILE",
+            "write predictions.bin again: geneb-harness run --receipt DIR --submission FILE",
         )
-    wrong = contradictions(receipt.subject.submission, predictions, receipt.subject.benchmark)
-    for line in wrong:
+    contradicted_cells = contradictions(
+        receipt.subject.submission, predictions, receipt.subject.benchmark
+    )
+    for line in contradicted_cells:
         echo(line)
     tasks = plural(len(predictions.tasks), "task")
     echo(
-        f"{plural(len(wrong), 'contradiction')} in {tasks}" if wrong
+        f"{plural(len(contradicted_cells), 'contradiction')} in {tasks}" if contradicted_cells
         else f"{tasks}: every matrix and digest follows from the predictions"
     )  # fmt: skip
-    return Exit.ERRORS if wrong else Exit.CLEAN
+    return Exit.ERRORS if contradicted_cells else Exit.CLEAN
 
 
-@click.command(help="Compare the embeddings of two receipts: are they of one model?" + _HELP)
+@click.command(help="Compare the embeddings of two receipts: do they come from one model?" + _HELP)
 @click.argument("receipts", metavar=f"{_WORD} {_WORD}", nargs=-1)
 @_BENCHMARK
 @format_option(_NEAR)
 def near_command(receipts: tuple[str, ...], definition: Path | None, format_: str) -> int:
-    """Compare the embeddings of two receipts."""
+    """Compare the embeddings of two receipts, and print whether they come from one model."""
     pair = _pair(receipts, definition)
     first, second = (_sample(receipt) for receipt in pair)
     click.echo(_NEAR[format_](_models(*pair), near(first, second)), nl=False)
@@ -150,28 +160,30 @@ def _sample(receipt_folder: NamedReceipt) -> Sample:
     "--receipts",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Receipts that are here, a folder for each model; the others are fetched.",
+    help="Folder with receipts on this machine, one subfolder per model; the others are fetched.",
 )
-@click.option("--write", "is_written", is_flag=True, help="Note them in the policy folder.")
+@click.option("--write", "is_written", is_flag=True, help="Write the result to the policy folder.")
 def pairs_command(paths: tuple[Path, ...], receipts: Path | None, is_written: bool) -> int:
-    """Note how alike the errors of rows are whose predictions are published.
+    """Measure how similar the errors of two rows are, for all rows with published predictions.
 
-    Without FILE, of every submission of the repository. With --write they are noted in
-    leaderboard/policy/pairs.json, from which the board decides by the error of each pair. What
-    contradicts its submission, or cannot be read or fetched, is left out and named: exit code 11.
+    Without FILE, all submissions of the repository are read. With --write the result is written to
+    leaderboard/policy/pairs.json, from which the board computes the standard error of the
+    difference of each pair. Predictions that contradict their submission, or cannot be read or
+    fetched, are left out and named, and the exit code is 11.
     """
     layout = find_layout(Path.cwd())
     if is_written and layout.policy is None:
         raise UsageProblem(
-            "this folder is in no repository with a policy", "run it in the board's repository"
+            "the current folder is not in a board's repository: no policy folder was found",
+            "run the command in the board's repository",
         )
     benchmark = benchmark_of(layout)
     rows: dict[Path, tuple[SubmissionV12, EmbeddingReceipt, Path | None]] = {}
-    to_fetch = left_out = 0
+    to_fetch = left_out_count = 0
     for path in files_of(paths or [Path()]):
         submission, _ = check_structure(read_document(path, spans=False).value)
         if submission is None:
-            left_out += 1
+            left_out_count += 1
             echo(f"{path}: cannot be read; `geneb-ci check {path}` says why")
         receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
         if not isinstance(submission, SubmissionV12) or receipt is None:
@@ -184,25 +196,28 @@ def pairs_command(paths: tuple[Path, ...], receipts: Path | None, is_written: bo
     echo(f"{plural(len(rows), 'row')} with predictions, {size_text(to_fetch)} to fetch")
     predictions: dict[str, Predictions] = {}
     for path, (submission, receipt, receipt_folder) in rows.items():
-        why = _noted(submission, receipt, receipt_folder, benchmark, predictions)
-        left_out += bool(why)
-        echo(f"{path}: {why or 'noted'}")
+        reason = _collect(submission, receipt, receipt_folder, benchmark, predictions)
+        left_out_count += bool(reason)
+        echo(f"{path}: {reason or 'noted'}")
     shared = errors_shared(predictions, benchmark)
-    echo(f"{plural(len(predictions), 'row')} noted, {left_out} left out")
+    echo(f"{plural(len(predictions), 'row')} noted, {left_out_count} left out")
     if is_written and layout.policy is not None:
         write_seen(layout.policy / PAIRS, shared)
         echo(f"wrote {layout.policy / PAIRS}")
-    return Exit.ERRORS if left_out else Exit.CLEAN
+    return Exit.ERRORS if left_out_count else Exit.CLEAN
 
 
-def _noted(
+def _collect(
     submission: SubmissionV12,
     receipt: EmbeddingReceipt,
     folder: Path | None,
     benchmark: Benchmark,
-    collected: dict[str, Predictions],
+    predictions_by_model: dict[str, Predictions],
 ) -> str:
-    """Add the predictions of a row; return why they are left out, or ""."""
+    """Add the predictions of a row to `predictions_by_model`, and return "".
+
+    If they cannot be used, return why instead.
+    """
     try:
         with receipt_files(receipt, folder) as files:
             path = files.predictions()
@@ -213,5 +228,5 @@ def _noted(
         return error.message
     if wrong := contradictions(submission, predictions, benchmark):
         return f"{plural(len(wrong), 'contradiction')}: {wrong[0]}"
-    collected[submission.model_id] = predictions
+    predictions_by_model[submission.model_id] = predictions
     return ""

@@ -1,4 +1,4 @@
-"""`geneb-ci recommend` and `figures`: advice and figures, from submissions or a built board."""
+"""The commands `recommend` and `figures`, which read submissions or a built board."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from geneb_ci.board.diagnostics.findings import FigureKind, Value
 
 TERMINAL = 80
-"""Columns of a report where no terminal says another number."""
+"""Columns of a report without a terminal."""
 
 
 @click.command()
@@ -44,7 +44,7 @@ TERMINAL = 80
     "--memory",
     type=float,
     metavar="GB",
-    help="Memory of the GPU; weights in fp16 take half of it at most.",
+    help="Memory of the GPU, of which the weights in fp16 take at most half.",
 )
 @click.option(
     "--evidence",
@@ -72,11 +72,12 @@ def recommend_command(
     format_: str,
     output: str,
 ) -> int:
-    """List models of FOLDER by their mean over the tasks that match, and what smaller ones lose.
+    """List models of FOLDER by their mean over the matching tasks, and what smaller models lose.
 
-    FOLDER has submissions, which are checked first, or is what `build` wrote. A smaller
-    model is named if it loses at most --margin with 95 % confidence (docs/research/uncertainty.md).
-    The exit code is 3 if no task matches, or no model meets size and evidence.
+    FOLDER contains submissions, which are checked first, or a board that `build` wrote. A smaller
+    model is listed if it loses at most --margin with 95 % confidence
+    (docs/research/uncertainty.md). The exit code is 3 if no task matches, or if no model meets size
+    and evidence.
     """
     try:
         advice = recommend(
@@ -136,11 +137,11 @@ def figures_command(
 ) -> int:
     """Compute the figures of the paper from FOLDER, with their definitions and parameters.
 
-    FOLDER has submissions, which are checked first, or is the DIR of `build --output DIR`.
+    FOLDER contains submissions, which are checked first, or is the DIR of `build --output DIR`.
     docs/reader/diagnostics.md lists the figures.
     """
     if settings and name is None:
-        raise UsageProblem("--set is for one figure", "name it with --figure")
+        raise UsageProblem("--set is given without --figure", "name the figure with --figure")
     from geneb_ci.board.diagnostics.findings import figure_of, figure_rows, kinds_on
 
     values = _values_by_files(folder) if is_built(folder) else _values_by_rows(folder)
@@ -148,16 +149,16 @@ def figures_command(
         return values
     regimes = list(values[LEADERBOARD]["data"])
     models = {row.model for row in figure_rows(values, "board")}
-    listed = kinds_on(regimes, models)
-    figure_ids = list(dict.fromkeys(kind.id for kind in listed))
+    kinds_shown = kinds_on(regimes, models)
+    figure_ids = list(dict.fromkeys(kind.id for kind in kinds_shown))
     exact_id = None if name is None else exact_name(name, figure_ids, "figure")
-    kinds = [kind for kind in listed if exact_id in {None, kind.id}]
+    kinds = [kind for kind in kinds_shown if exact_id in {None, kind.id}]
     rows = figure_rows(values, scope)  # type: ignore[arg-type]  # click offers the scopes alone
     exclude = _models_of(exclude, values)
     figures: list[Figure] = []
     for kind in kinds:
-        used = _parameters(settings, kind, regimes)
-        figures.append(figure_of(kind, rows, scope, used, exclude))  # type: ignore[arg-type]
+        parameters = _parameters(settings, kind, regimes)
+        figures.append(figure_of(kind, rows, scope, parameters, exclude))  # type: ignore[arg-type]
     write(
         Output(format_, output), FIGURE_WRITERS[format_](figures, width(output, unknown=TERMINAL))
     )
@@ -165,7 +166,7 @@ def figures_command(
 
 
 def _models_of(exclude: tuple[str, ...], values: dict[str, dict[str, Any]]) -> tuple[str, ...]:
-    """Return names of models as the board writes them. Raises UsageProblem for an unknown one."""
+    """Return names of models as the board writes them. Raises UsageProblem for an unknown name."""
     rows = (row for regime_rows in values[LEADERBOARD]["data"].values() for row in regime_rows)
     models = sorted({row["model"] for row in rows})
     fix = "name one of those of `trust`"
@@ -175,7 +176,10 @@ def _models_of(exclude: tuple[str, ...], values: dict[str, dict[str, Any]]) -> t
 def _parameters(
     settings: tuple[str, ...], kind: "FigureKind", regimes: list[str]
 ) -> "dict[str, Value]":
-    """Return the parameters that were set. Raises UsageProblem for one that does not exist."""
+    """Return the parameters that `settings` replace, by name.
+
+    Raises UsageProblem for an unknown name, or a value that is not a number.
+    """
     parameters: dict[str, Value] = {}
     for setting in settings:
         word, _, text = setting.partition("=")

@@ -1,4 +1,4 @@
-"""Access of commands to the repository: layout, rows, the generation of a commit."""
+"""Access of commands to the repository: its layout, rows, history, and the files of a commit."""
 
 import contextlib
 from collections.abc import Iterator
@@ -45,7 +45,10 @@ class CheckedRows(NamedTuple):
 
 
 def load(folder: Path | None, refusal: str, usage: str) -> CheckedRows | Exit:
-    """Check and return the submissions of a folder; print errors and return the exit code."""
+    """Return the checked submissions of a folder.
+
+    If a submission has an error, print the report and return the exit code instead.
+    """
     try:
         layout, files = files_at(folder, usage)
         return CheckedRows(layout, entries_of(layout, files, watch_checks))
@@ -75,13 +78,13 @@ def print_refusal(report: Report, refusal: str = "nothing was built") -> Exit:
 
 
 def watch_history(steps: Iterator[Any], total: int) -> Iterator[Any]:
-    """Yield the steps of a history, with progress as `watched` shows it."""
+    """Yield the steps of a history, and show progress as `watched` does."""
     return watched(steps, total, "reading the history")
 
 
 @contextlib.contextmanager
 def progress_over_rows(label: str, seconds_row: float, layout: Layout) -> Iterator[None]:
-    """Show what is left of work on all rows of a repository, by what it takes a row."""
+    """Show the time left of work on all rows of a repository, which takes `seconds_row` per row."""
     wait = TimedWait(label)
     wait.begin(len(files_of([layout.root])) * seconds_row)
     try:
@@ -102,14 +105,14 @@ def repository_here() -> GitRepository:
 
 
 def build_generation(repository: GitRepository, commit: str) -> tuple[Exit, Generation | None]:
-    """Build all files of a commit; if a check fails, print why. Return exit code and files."""
+    """Return exit code and files of a commit; if a check fails, print why, and return no files."""
     with watch_build() as watch:
         report, generation = generate(repository, repository.resolve(commit), watch, watch_history)
     return (Exit.CLEAN, generation) if generation is not None else (print_refusal(report), None)
 
 
 def space_name(option: str | None) -> str:
-    """Return the Space as OWNER/NAME. Raises UsageProblem."""
+    """Return the Space as OWNER/NAME. Raises UsageProblem where none is given or it is invalid."""
     name = option or space_of_environment()
     if name is None:
         raise UsageProblem(
@@ -123,15 +126,15 @@ _GONE = "not on the board"
 
 
 def print_row(model: str) -> None:
-    """Print the trust level, evidence and history of a row, also of one taken off the board.
+    """Print the trust level, evidence and history of a row, also of a removed row.
 
-    Raises UsageProblem where there never was such a row, and BrokenRecordError.
+    Raises UsageProblem where no such row ever existed, and BrokenRecordError.
     """
     layout = find_layout(Path.cwd())
-    why = trust_evidence.level_reasons(model, layout)
-    history, no_history = _history()
+    reasons = trust_evidence.level_reasons(model, layout)
+    history, history_error = _history()
     events = list(row_history(history, model, width(widest=PARAGRAPH)))
-    if why is None and not events:
+    if reasons is None and not events:
         present_models = (
             [path.stem for path in files_in(layout.submissions)] if layout.submissions else []
         )
@@ -140,15 +143,15 @@ def print_row(model: str) -> None:
             print_row(str(exact_id))
             return
         raise _unknown(model, layout, models)
-    first, *further_reasons = why or [_GONE]
+    first, *further_reasons = reasons or [_GONE]
     line = wrapped_text(f"{model}  {escape(first)}", row_width())
     click.echo(line.replace(model, click.style(model, bold=True), 1), nl=False)
     for line in further_reasons:
         click.echo(wrapped_text(f"  {escape(line)}", row_width()), nl=False)
     for line in events:
         echo(line)
-    if no_history:
-        echo(f"its history cannot be read: {escape(no_history)}", err=True)
+    if history_error:
+        echo(f"its history cannot be read: {escape(history_error)}", err=True)
 
 
 def _unknown(name: str, layout: Layout, models: list[str]) -> UsageProblem:
@@ -173,7 +176,7 @@ def _unknown(name: str, layout: Layout, models: list[str]) -> UsageProblem:
 
 
 def _history() -> tuple[Ledger, str]:
-    """Return the ledger of this repository, or an empty one and the reason."""
+    """Return the ledger of this repository and ""; if it cannot be read, an empty one and why."""
     try:
         repository = repository_here()
         return ledger(repository, repository.resolve(HEAD), watch=watch_history), ""

@@ -1,4 +1,4 @@
-"""Shared by commands: `--format` with `--output`, options of a rerun, progress, the harness."""
+"""Options, output and progress that several commands share."""
 
 import contextlib
 import re
@@ -31,8 +31,8 @@ from reference_harness.formats.old_options import earlier_name
 from reference_harness.formats.submission_terms import DTYPES
 
 STDOUT = "-"
-NARROWEST, WIDEST = 60, 120  # limits of the width of a report, in columns
-UNLIMITED = 10_000  # columns: more than any line has
+NARROWEST, WIDEST = 60, 120  # minimum and maximum width of a report, in columns
+UNLIMITED = 10_000  # columns; no line is longer
 PARAGRAPH = 88  # columns; longer lines of prose are hard to read
 
 
@@ -77,9 +77,10 @@ def format_option(names: Iterable[str]) -> Callable[[Any], Any]:
 
 
 def old_option(old: str, option: str, name: str, value: str | None = None) -> Callable[[Any], Any]:
-    """Add `old`, the earlier name of an option, to a command.
+    """Add `old`, the former name of an option, to a command.
 
-    `option` is what to write now, `name` its parameter. A flag has the `value` that it stands for.
+    `option` is the present name, `name` its parameter. If `value` is given, `old` is a flag that
+    sets the parameter to this value.
     """
     flag: dict[str, Any] = {} if value is None else {"flag_value": value}
     attributes = earlier_name(old, option, name)
@@ -92,7 +93,7 @@ OLD_JSON = old_option("--json", "--format json", "format_", "json")
 
 
 ALL_LINES = click.option(
-    "--all", "is_whole", is_flag=True, help=f"Print everything, beyond {LINES_MAX} lines."
+    "--all", "is_whole", is_flag=True, help=f"Print everything, not only {LINES_MAX} lines."
 )
 
 
@@ -116,34 +117,34 @@ def report_options(function: Any) -> Any:
 
 
 def pair_outputs(formats: tuple[str, ...], outputs: tuple[str, ...]) -> list[Output]:
-    """Pair each output with the format before it; a format without one uses standard output.
+    """Return each output with the format before it; a format without output gets standard output.
 
-    Raises UsageProblem if two reports would go to the same file.
+    Raises UsageProblem if two reports would be written to the same file.
     """
     order = click.get_current_context().meta["geneb_ci.order"]
-    rest_formats, rest_outputs = iter(formats), iter(outputs)
+    format_names, paths = iter(formats), iter(outputs)
     pairs: list[Output] = []
     for name in order:
         if name == "formats":
-            pairs.append(Output(next(rest_formats), STDOUT))
+            pairs.append(Output(next(format_names), STDOUT))
         elif name == "outputs":
-            path = next(rest_outputs)
+            path = next(paths)
             if not pairs or pairs[-1].path != STDOUT:
                 pairs.append(Output("text", path))
             else:
                 pairs[-1] = Output(pairs[-1].format, path)
     pairs = pairs or [Output("text", STDOUT)]
-    places = [pair.path for pair in pairs]
-    if len(set(places)) < len(places):
+    targets = [pair.path for pair in pairs]
+    if len(set(targets)) < len(targets):
         raise UsageProblem(
-            "two reports would go to the same file",
+            "two reports would be written to the same file",
             "pass --output for all but one: --format sarif --output x.sarif",
         )
     return pairs
 
 
 def write(output: Output, text: str) -> None:
-    """Write one report, and say where if it is a file.
+    """Write one report, and print its path if it is a file.
 
     Raises UsageProblem or MachineFault if the file cannot be written.
     """
@@ -159,21 +160,21 @@ def write(output: Output, text: str) -> None:
 
 
 def width(path: str = STDOUT, widest: int = WIDEST, unknown: int = WIDTH) -> int:
-    """Return the width of a report in columns: that of the terminal, within limits.
+    """Return the width of a report in columns: the terminal's, from `NARROWEST` to `widest`.
 
-    It is `unknown` for a file, and without a terminal, unless COLUMNS says otherwise.
+    Without a terminal it is the variable COLUMNS or `unknown`; for a file it is `unknown`.
     """
     columns = shutil.get_terminal_size((unknown, 24)).columns if path == STDOUT else unknown
     return max(NARROWEST, min(widest, columns))
 
 
 def row_width(path: str = STDOUT) -> int:
-    """Return the width of text in which a line is about one row: in a pipe, it stays one line."""
+    """Return the width in columns of a list with one line per row; it is unlimited in a pipe."""
     return width(path, UNLIMITED, UNLIMITED)
 
 
 class Seconds(click.ParamType[int]):
-    """A time: seconds, or a number with `s`, `m` or `h`."""
+    """A time in seconds, or a number with the unit `s`, `m` or `h`."""
 
     name = "TIME"
     units: ClassVar[dict[str, int]] = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -185,7 +186,7 @@ class Seconds(click.ParamType[int]):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> int:
-        """Return the number in the unit without a letter; ends with a usage error."""
+        """Return the number in the smallest unit; fail with a usage error for another text."""
         if isinstance(value, int):
             return value
         match = re.fullmatch(r"([1-9][0-9]{0,8})([a-zA-Z]?)", str(value))
@@ -195,7 +196,7 @@ class Seconds(click.ParamType[int]):
 
 
 class Mebibytes(Seconds):
-    """A size: MiB, or a number with `M` or `G`."""
+    """A size in MiB, or a number with the unit `M` (MiB) or `G` (GiB)."""
 
     name = "SIZE"
     units: ClassVar[dict[str, int]] = {"": 1, "m": 1, "g": 1024}
@@ -203,11 +204,11 @@ class Mebibytes(Seconds):
 
 
 AUTO = "auto"
-"""Value of --token-budget that lets it be measured."""
+"""Value of --token-budget for a budget that is measured."""
 
 
 class TokenBudget(Seconds):
-    """A token budget: a whole number from 1, or `auto`, which lets it be measured."""
+    """A token budget: a whole number from 1, or `auto` for a budget that is measured."""
 
     name = "token budget"
     units: ClassVar[dict[str, int]] = {"": 1}
@@ -216,7 +217,7 @@ class TokenBudget(Seconds):
     def convert(  # type: ignore[override]  # a word beside the numbers
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | str:
-        """Return the number, or the word; ends with a usage error."""
+        """Return the number, or `auto`; fail with a usage error for another text."""
         return AUTO if value == AUTO else super().convert(value, param, ctx)
 
 
@@ -224,7 +225,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 def machine_options(function: Any) -> Any:
-    """Add the options of a rerun, in this order; `machine_of` turns them into a Machine."""
+    """Add the options of a rerun, in this order; `machine_of` makes a Machine of them."""
     for option in reversed(_MACHINE):
         function = option(function)
     return function
@@ -239,12 +240,12 @@ _MACHINE = (
     click.option(
         "--weights",
         type=_FOLDER,
-        help="Folder of the weights; fetched into it where it is empty.",
+        help="Folder of the weights; if it is empty, they are fetched into it.",
     ),
     click.option(
         "--noise",
         type=click.Choice(DTYPES, case_sensitive=False),
-        help="For format 1.0: dtype in which the model computes; its rounding is the noise.",
+        help="For format 1.0: dtype in which the model computes, whose rounding is the noise.",
     ),
     click.option(
         "--copies",
@@ -252,7 +253,7 @@ _MACHINE = (
         default=16,
         show_default=True,
         metavar="N",
-        help="Jittered copies from which each tolerance is measured.",
+        help="Number of copies with added noise from which each tolerance is measured.",
     ),
     click.option(
         "--level",
@@ -272,7 +273,7 @@ _MACHINE = (
         "--i-wrote-this-code",
         "own_code",
         is_flag=True,
-        help="Level 0: run your own code without a sandbox; such an audit never counts.",
+        help="Level 0: run your own code without a sandbox; such an audit gives no evidence.",
     ),
     click.option("--gpu", is_flag=True, help="Make the GPU devices visible in the sandbox."),
     click.option(
@@ -287,37 +288,37 @@ _MACHINE = (
         type=Seconds(),
         default=SECONDS,
         show_default=True,
-        help="Time of one task in the sandbox: seconds, or such as 90m or 2h.",
+        help="Maximum time of one task in the sandbox: seconds, or 90m, or 2h.",
     ),
     click.option(
         "--limit-time",
         type=Seconds(),
         default=TOTAL_SECONDS,
         show_default=True,
-        help="Time of all tasks together in the sandbox.",
+        help="Maximum time of all tasks together in the sandbox.",
     ),
     click.option(
         "--limit-memory",
         type=Mebibytes(),
         default=MEMORY_MIB,
         show_default=True,
-        help="Memory of the extractor: MiB, or such as 24G.",
+        help="Maximum memory of the extractor: MiB, or 24G.",
     ),
     click.option(
         "--limit-scoring-time",
         type=Seconds(),
-        help="CPU time of scoring one task; it follows from the size of the task unless given.",
+        help="Maximum CPU time to score one task; default: computed from the size of the task.",
     ),
     click.option(
         "--limit-scoring-memory",
         type=Mebibytes(),
-        help="Memory of scoring one task; it follows from the size of the task unless given.",
+        help="Maximum memory to score one task; default: computed from the size of the task.",
     ),
     click.option(
         "--token-budget",
         type=TokenBudget(),
         metavar="N|auto",
-        help="Padded tokens a batch; auto: as many as memory has room for, measured before each "
+        help="Padded tokens per batch; auto: as many as fit into memory, measured before each "
         f"task.  [default: {TOKEN_BUDGET}; with --gpu auto]",
     ),
     click.option(
@@ -330,7 +331,7 @@ _MACHINE = (
         "--fresh-commitment",
         type=click.Path(path_type=Path, dir_okay=False, exists=True),
         metavar="F.json",
-        help="The commitment to that set.",
+        help="Commitment to the set of --fresh.",
     ),
 )
 
@@ -338,7 +339,7 @@ _MACHINE = (
 def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machine":
     """Return the machine that the options of `machine_options` describe.
 
-    `device` is `cpu`, `cuda` or `cuda:N`; None: as --gpu says.
+    `device` is `cpu`, `cuda` or `cuda:N`; None means `cuda` with --gpu and `cpu` without.
     """
     from geneb_ci.audit.rerun.prepare import Machine  # a heavy import for other commands
     from geneb_ci.harness.process import ScoringOptions
@@ -397,17 +398,17 @@ def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
 
 
 def watch_checks(results: Iterable[Any], total: int) -> Iterator[Any]:
-    """Yield the results of checks, with progress as `watched` shows it."""
+    """Yield the results of checks, and show progress as `watched` does."""
     return watched(results, total, "checking")
 
 
 BUILD_SECONDS_ROW = 0.015
-"""Seconds a row of a build after the checks: measured with 1,000 rows, none built before."""
+"""Seconds per row of a build after the checks, measured with 1,000 rows and an empty cache."""
 
 
 @contextlib.contextmanager
 def watch_build() -> Iterator[Callable[..., Iterator[Any]]]:
-    """Show the progress of checks, by what is yielded, and then of the build until the end."""
+    """Yield a function that shows the progress of checks; after them, show that of the build."""
     wait = TimedWait("building the board")
 
     def watch(results: Iterable[Any], total: int) -> Iterator[Any]:
@@ -429,7 +430,7 @@ _EXITS = {
 
 
 def require_pull_for_repository(repo: str | None, *, pulls: bool) -> None:
-    """Raise UsageProblem where --repo is given without a pull request to look up in it."""
+    """Raise UsageProblem where --repo is given without --pr."""
     if repo is not None and not pulls:
         raise UsageProblem("--repo has no effect without --pr", "add --pr N, or omit --repo")
 

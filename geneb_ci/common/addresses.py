@@ -73,7 +73,7 @@ class AllowedServers:
     """The servers that one download may reach, from its address through every redirect."""
 
     def __init__(self, *, is_user_named: bool) -> None:
-        self.own = is_user_named
+        self.may_be_local = is_user_named
         """Whether the next server may be in the user's own network."""
 
     def allows(self, address: str, before: str = "") -> bool:
@@ -82,9 +82,9 @@ class AllowedServers:
         The server's IP address is checked in `connect`.
         """
         if address.startswith(LOOPBACK):
-            is_named = self.own or (urlsplit(address).hostname or "") in ALLOWED
+            is_named = self.may_be_local or (urlsplit(address).hostname or "") in ALLOWED
             return is_named and (not before or before.startswith(LOOPBACK))
-        return is_public(address) or (self.own and address.startswith("https://"))
+        return is_public(address) or (self.may_be_local and address.startswith("https://"))
 
     def connect(
         self,
@@ -94,9 +94,9 @@ class AllowedServers:
     ) -> socket.socket:
         """Return a connection to a host and port. Raises OSError, also as NotPublicError."""
         host, port = address
-        if self.own:
+        if self.may_be_local:
             connection = socket.create_connection(address, timeout, source)
-            self.own = not is_global(str(connection.getpeername()[0]))
+            self.may_be_local = not is_global(str(connection.getpeername()[0]))
             return connection
         failure: OSError | None = None
         for number in public_numbers(host, port):

@@ -132,7 +132,7 @@ class _CheckedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
     ) -> http.client.HTTPResponse:
         by_proxy = getattr(req, "by_proxy", False)
         if by_proxy:
-            self._reach.own = False  # where a proxy connects to is not visible here
+            self._reach.may_be_local = False  # where a proxy connects to is not visible here
 
         def connection(host: str, **options: Any) -> http.client.HTTPConnection:
             new = kind(host, **options)

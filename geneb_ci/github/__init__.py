@@ -1,4 +1,4 @@
-"""GitHub: reads pull requests; writes one comment, one label and one status; lists the queue.
+"""Reads pull requests on GitHub, writes a comment, a label and a status on each, lists the queue.
 
 Internal: programs use `geneb_ci` itself.
 """

@@ -45,7 +45,7 @@ API = "https://api.github.com"
 SERVER = "https://github.com"
 STATUS_CONTEXT = "geneb/verdict"
 NO_VERDICT = "no verdict: "
-"""Beginning of the description of a status that is none."""
+"""Beginning of the description of a status that states that there is no verdict."""
 AUDIT_CONTEXT = "geneb/audit-commit"
 """Status whose description is the digest of a commitment: its time is that of publication."""
 # Id of github-actions[bot], the account of GITHUB_TOKEN, which may not call `GET /user`.
@@ -64,10 +64,10 @@ TREES_MAX = 16  # kept in memory: most pull requests of a sweep share a few merg
 
 
 class OpenList(NamedTuple):
-    """The open pull requests, and those of which GitHub's answer cannot be read."""
+    """The open pull requests; `unreadable` has those whose data in GitHub's answer are invalid."""
 
     pulls: list[Pull]
-    """The last updated first."""
+    """The readable ones, the last updated first."""
     unreadable: list[UnreadablePull]
 
     def require_all(self, what: str) -> None:
@@ -84,7 +84,7 @@ class VerdictIdentity(NamedTuple):
 
     account: int
     wire: Wire | None
-    """A connection with a token of the App; None for who only reads."""
+    """A connection with a token of the App; None without such a token."""
 
     def require_wire(self) -> Wire:
         """Return the connection. Raises UsageProblem where the workflow could mint no token."""
@@ -135,8 +135,7 @@ class GitHub:
     def all_open_pulls(self) -> OpenList:
         """Return the open pull requests to any branch; one request per 100.
 
-        One that moves between pages during reading is returned once. One that cannot be read hides
-        no other.
+        A pull request that moves between pages during reading is returned once.
         """
         pulls: dict[int, Pull] = {}
         unread: dict[int, UnreadablePull] = {}
@@ -209,7 +208,7 @@ class GitHub:
             yield from parsed(list[Comment], page, "the comments")
 
     def permission(self, login: str) -> str:
-        """Return what somebody may do: admin, write, read or none; one request."""
+        """Return the permission of an account: admin, write, read or none; one request."""
         body = self.wire.get(f"/collaborators/{login}/permission").body
         return parsed(Permission, body, "the permission").permission
 
@@ -257,9 +256,10 @@ class GitHub:
     def set_status(
         self, sha: str, state: str, description: str, context: str = STATUS_CONTEXT
     ) -> Status:
-        """Set a status on a commit, unless another is named that of the verdict; one write.
+        """Set a status on a commit, by default that of the verdict; one write.
 
-        The description is cut to what GitHub takes: 140 characters, none of four bytes in UTF-8.
+        The description is cut to 140 characters, and characters of four bytes in UTF-8 are
+        replaced, because GitHub refuses others.
         Raises UsageProblem where an App sets the status of verdicts and gave no token.
         """
         wire = self.wire
@@ -276,7 +276,7 @@ class GitHub:
                 yield status
 
     def counts(self, status: StatusState) -> bool:
-        """Whether the ruleset takes a status for a verdict, by the account that set it."""
+        """Whether the ruleset accepts a status as a verdict, by the account that set it."""
         creator = status.creator.id if status.creator is not None else None
         return self.verdicts is None or creator == self.verdicts.account
 
@@ -286,9 +286,9 @@ class GitHub:
             yield from parsed(list[Status], page, "the statuses")
 
     def shown_at(self, commit: str, commitment: str) -> str:
-        """Return when a commitment became a status of a commit, by the clock of GitHub.
+        """Return the time, by GitHub's clock, of the first status of a commit with a commitment.
 
-        "" if it is none, or there is no such commit; the first one counts.
+        Return "" if there is no such status or no such commit.
         """
         expected = (AUDIT_CONTEXT, commitment)
         try:
@@ -302,7 +302,7 @@ class GitHub:
         return min(times, default="")  # ISO 8601 in UTC sorts as it is
 
     def branches(self, start: str) -> dict[str, str]:
-        """Return the heads of the branches whose names begin so; one request."""
+        """Return the head of each branch whose name begins with `start`, by name; one request."""
         body = self.wire.get(f"/git/matching-refs/heads/{quote(start)}").body
         refs = parsed(list[Ref], body, f"the branches {start}*")
         return {ref.ref.removeprefix("refs/heads/"): ref.object.sha for ref in refs}
@@ -314,10 +314,11 @@ class GitHub:
     def replace_labels(
         self, number: int, names: Sequence[str], our_labels: Collection[str], label: str
     ) -> None:
-        """Replace our labels of a pull request by one, and keep the others, of which these are all.
+        """Replace our labels of a pull request by `label`, and keep the others.
 
-        One write, which sets all labels: those set meanwhile are lost. Where some name cannot be
-        read, one write for each of ours, since the others could not be set again.
+        `names` are all labels that it has. One write sets all labels, so that labels set meanwhile
+        are lost. If a name is unreadable, one write removes each of ours, because the unreadable
+        label could not be set again.
         """
         if UNREADABLE not in names:
             other_labels = [name for name in names if name not in our_labels]
@@ -333,9 +334,9 @@ class GitHub:
         self.wire.send("PATCH", f"/{kind}/{number}", {"state": "closed"})
 
     def make_branch(self, name: str, base: Commit, files: Mapping[str, bytes], text: str) -> str:
-        """Make a branch: one commit on `base` that adds files; return it.
+        """Make a branch with one commit on `base` that adds files, and return the commit's id.
 
-        One write a file, and three more. Raises Tampered where GitHub stored other bytes.
+        One write per file, and three more. Raises Tampered where GitHub stored other bytes.
         """
         entries = []
         for path, raw in sorted(files.items()):
@@ -354,7 +355,7 @@ class GitHub:
         return sha
 
     def propose(self, branch: str, base: str, title: str, text: str) -> int:
-        """Open a pull request from a branch, unless one is open; return its number."""
+        """Return the number of the open pull request from a branch, which is opened if needed."""
         owner = self.wire.repository.partition("/")[0]
         listed = self.wire.get("/pulls", state="open", head=f"{owner}:{branch}").body
         open_pulls = parsed(list[Numbered], listed, "the pull requests of a branch")
@@ -378,8 +379,8 @@ class GitHub:
 def numbers_by_head(pulls: Iterable[Pull]) -> dict[str, list[int]]:
     """Return the numbers of the pull requests with each head, the first one first.
 
-    A commit has one status: that of its first pull request. Otherwise each of two would replace the
-    other's in every sweep, and take the places of others in it.
+    A commit has one status, which is that of its first pull request. Otherwise two pull requests
+    would replace each other's status in every sweep.
     """
     numbers: dict[str, list[int]] = {}
     for pull in sorted(pulls, key=lambda pull: pull.number):
@@ -393,7 +394,7 @@ def repository_address(name: str, environment: Mapping[str, str] = os.environ) -
 
 
 def reached_by_gh(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the program gh is there and asks the server that these commands ask."""
+    """Whether the program gh is installed and uses the same server as these commands."""
     return environment.get("GITHUB_API_URL", API) == API and shutil.which("gh") is not None
 
 

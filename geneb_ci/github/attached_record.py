@@ -1,7 +1,7 @@
-"""A signed record in comments, where no token may propose it; a maintainer's own token does later.
+"""Writes a signed record into comments, when no token may open a pull request with it.
 
-Its author is the account of our token, and its signature and every step are verified again: what a
-comment says of itself is believed in nothing.
+A maintainer proposes the record later, with a token of that person. Only comments by the account of
+our token are read, and the signature and every step of the record are verified again.
 """
 
 import hashlib
@@ -23,13 +23,13 @@ _LINE = re.compile(
     re.escape(MARKER) + r"([0-9a-f]{64}) (\d{1,3}/\d{1,3} [A-Za-z0-9+/=:]{1,60000}) -->"
 )
 _PATH = r"^([\w-][\w.-]*/)+[\w-][\w.-]*$"
-"""A path that leads out of no folder."""
+"""Form of a relative path that stays below its folder."""
 PART = 60_000
-"""Characters of the record in one comment, of GitHub's 65,536."""
+"""Maximum characters of the record in one comment, of the 65,536 that GitHub allows."""
 
 
 class AttachedRecord(StrictModel):
-    """A signed record, with what proposing it takes."""
+    """A signed record, with the facts that are needed to propose it."""
 
     format_version: Literal["1.0"]
     order: AuditOrder
@@ -37,13 +37,13 @@ class AttachedRecord(StrictModel):
     """Id of the audit."""
     verdict: Literal["agrees", "differs"]
     is_whole: bool
-    """Whether the row is proposed with it."""
+    """Whether the pull request of the record contains the row."""
     files: dict[Annotated[str, Field(pattern=_PATH)], str]
     """Text of each signed file by its path."""
 
     @property
     def signed_files(self) -> dict[str, bytes]:
-        """The signed files."""
+        """Bytes of each signed file, by path."""
         return {path: text.encode() for path, text in self.files.items()}
 
 

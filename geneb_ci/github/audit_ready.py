@@ -1,4 +1,4 @@
-"""Checks that an audit by a workflow has machine, key and token before it costs anything."""
+"""Checks that an audit by a workflow has a machine, a key and a token, before anything is rerun."""
 
 import contextlib
 import os
@@ -43,7 +43,7 @@ _SECRET = "as the secret {} of the environment " + ENVIRONMENT
 def require_machine(environment: Mapping[str, str] = os.environ) -> None:
     """Raise AuditRefused where the workflow names no machine, so that a rerun would wait a day.
 
-    The workflow sets both variables; whoever calls this by hand, and sets neither, has a machine.
+    The workflow sets both variables. If neither is set, a person runs the audit on this machine.
     """
     machine_names = [environment[name] for name in (FLAVOR, RUNNER) if name in environment]
     if machine_names and not any(machine_names):

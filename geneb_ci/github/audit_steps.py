@@ -1,7 +1,7 @@
-"""The steps of an audit by workflows: opened, rerun, delivered, proposed.
+"""The steps of an audit by workflows: open, rerun, deliver, propose.
 
-`open_audit` may write on GitHub and draws; `rerun_order` runs where there is no token;
-`deliver_outcome` has the key, and never the contributor's code.
+`open_audit` may write on GitHub, and draws; `rerun_order` runs without a token; `deliver_outcome`
+has the key, and never runs the contributor's code.
 """
 
 import contextlib
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 def open_again(order: AuditOrder) -> str:
-    """Return how to begin the audit of a pull request, or of a row of main, again."""
+    """Return the fix that starts the audit of a pull request or of a row of main again."""
     subject = f"row={order.row}" if order.is_on_main else f"pr={order.number}"
     return f"audit again: gh workflow run audit.yml -f {subject}"
 
@@ -64,9 +64,9 @@ def open_again(order: AuditOrder) -> str:
 def open_audit(
     github: GitHub, layout: Layout, target: AuditTarget, relay: tuple[str, ...], say: Say
 ) -> AuditOrder:
-    """Commit to a head, publish the digest, draw, and keep the draw in a comment; return it.
+    """Commit to a head, publish the digest, draw, write the draw into a comment, and return it.
 
-    Raises GenebError after writing a comment that says what to do.
+    Raises GenebError after writing a comment with the error and its fix.
     """
     try:
         if target.locked:
@@ -151,10 +151,10 @@ def _row_on_main(layout: Layout, main: Main, model: str) -> FileDigest:
 
 
 def rerun_order(order: AuditOrder, layout: Layout, machine: "Machine", say: Say) -> AnyOutcome:
-    """Rerun what an order names, in a clone of the repository at its commit of main; unsigned.
+    """Return the unsigned outcome of an order, in a clone of the repository at its commit of main.
 
-    The files of the row are fetched without a token, and laid out beside nothing of git; so is the
-    task data, where the machine has none.
+    The files of the row are fetched without a token into a folder without git; so are the task
+    data if this machine has none.
     """
     repository = GitRepository(layout.root)
     clone = Clone(repository)
@@ -203,10 +203,10 @@ def _pulled(order: AuditOrder, layout: Layout, folder: Path) -> Path:
 def deliver_outcome(
     github: GitHub, layout: Layout, order: AuditOrder, line: str, key: Path | None, say: Say
 ) -> None:
-    """Sign the outcome in a line, verify every step, and propose the record or attach it.
+    """Sign the outcome in `line`, verify every step, and propose or attach the record.
 
-    Raises GenebError, such as AuditRefused for an empty line, after writing a comment that says
-    what to do.
+    Raises GenebError, such as AuditRefused for an empty line, after writing a comment with the
+    error and its fix.
     """
     orders = audits.earlier_orders(github, order.number)
     if order.plan.commitment_sha256 not in {prior.plan.commitment_sha256 for prior in orders}:
@@ -286,9 +286,9 @@ def _delivered(
 
 
 def _writer(github: GitHub, *, is_needed: bool, say: Say) -> GitHub | None:
-    """Return a client that opens pull requests; None without one, or with one that ended meanwhile.
+    """Return a client that may open pull requests; None without a token or if it is refused.
 
-    Raises UsageProblem for one that is refused where that `is_needed` as the reason of a failure.
+    With `is_needed`, raises UsageProblem for a token that is refused.
     """
     try:
         return writer_of(github.wire.repository, github.author)
@@ -300,10 +300,10 @@ def _writer(github: GitHub, *, is_needed: bool, say: Say) -> GitHub | None:
 
 
 def propose_record(github: GitHub, layout: Layout, number: int) -> tuple[AttachedRecord, int]:
-    """Propose the record in the comments on a pull request or an issue; return both.
+    """Open a pull request with the record in the comments on a pull request or an issue.
 
-    The second is the number of the pull request that has it. Raises what `attached_record` does,
-    and AuditRefused unless every step of the record verifies.
+    Return the record and the number of the new pull request. Raises the errors of
+    `attached_record`, and AuditRefused unless every step of the record verifies.
     """
     attached = attached_record(github, number)
     order = attached.order
@@ -318,7 +318,7 @@ def propose_record(github: GitHub, layout: Layout, number: int) -> tuple[Attache
 
 
 class _AuditedMain(NamedTuple):
-    """Main as GitHub has it, and a folder with it and the files of a row."""
+    """Main on GitHub, and a folder with the files of main and of an audited row."""
 
     commit: Commit
     main: Main
@@ -329,7 +329,7 @@ class _AuditedMain(NamedTuple):
 def _at_head(
     github: GitHub, layout: Layout, order: AuditOrder, signed: dict[str, bytes]
 ) -> Iterator[tuple[_AuditedMain, dict[str, bytes]]]:
-    """Yield main with the audited files and what is signed, and the former by their paths."""
+    """Yield main with the audited and the signed files, and the audited files by their paths."""
     head = github.main()
     main = main_at(github, head, further_places(layout))
     with layout_of_main(github, layout.root, main) as main_layout:
@@ -352,13 +352,13 @@ def _verified(layout: Layout, record: Path, fix: str) -> Verification:
 
 
 def _proposed(writer: GitHub, attached: AttachedRecord, main: Commit, row: dict[str, bytes]) -> int:
-    """Open the pull request of a record, with the row where it is whole; return its number."""
+    """Open the pull request of a record, with the row if it is complete, and return its number."""
     files = {**row, **attached.signed_files} if attached.is_whole else attached.signed_files
     return audits.propose(writer, attached.order, main, files, attached.record)
 
 
 def _close(github: GitHub, attached: AttachedRecord, *, is_open: bool) -> None:
-    """Close what a proposed record leaves nothing to do in."""
+    """Close the pull request or issue of an audit whose record was proposed."""
     order = attached.order
     if order.is_on_main:
         github.close(order.number, "issues")

@@ -1,7 +1,7 @@
-"""Audits of open pull requests: what is passed between the jobs, and what is written on GitHub.
+"""Audits of open pull requests: the order passed between jobs, and the texts written on GitHub.
 
-A label asks for one. A job that may write publishes the commitment and draws; a job without any
-token reruns the tasks; a job that has the key signs, verifies every step and opens a pull request
+A label requests an audit. A job that may write publishes the commitment and draws; a job without
+any token reruns the sample; a job with the key signs, verifies every step, and opens a pull request
 with the row and its record.
 """
 
@@ -38,16 +38,16 @@ BRANCH = "geneb-audit"
 MARKER = "<!-- geneb-ci:audit:1 "
 _LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=: ]{0,60000})-->")
 ORDERS_MAX = 6
-"""Draws that a comment keeps: each takes up to 8,000 of its 65,536 characters."""
+"""Maximum number of draws that a comment keeps: each takes up to 8,000 of its 65,536 characters."""
 AUDITED_MAX = 500
-"""Other pull requests whose draws are read: at most 24 requests and 20 queries."""
+"""Maximum number of other pull requests whose draws are read, in 24 requests and 20 queries."""
 RETRY_FIX = "run the workflow audit again; set the label again for a new commit"
 _RESTORE = "restore the first line of that comment from its edit history"
 _REASON_MAX = 300  # characters of a reason in a comment
 
 
 class AuditOrder(StrictModel):
-    """One audit to be run: what was drawn, and where the files of the row are."""
+    """An audit to run: its plan, and the commit and digests of the row's files."""
 
     format_version: Literal["1.0"]
     repository: Annotated[str, Field(pattern=f"^{REPOSITORY}$")]
@@ -55,7 +55,7 @@ class AuditOrder(StrictModel):
     head_sha: Hex40
     main_sha: Hex40
     nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
-    """Known to those who give and take the order, and not to the extractor."""
+    """Random text that the extractor does not know, so that it cannot forge an outcome."""
     plan: TaskPlan
     files: Annotated[list[FileDigest], Field(min_length=1, max_length=OWN_FILES_MAX)]
     """Row, card, extractor and lock at the head, as far as the pull request changes them."""
@@ -73,10 +73,11 @@ class AuditOrder(StrictModel):
 def publish(
     github: GitHub, sha: str, digest: str, earlier: Iterable[AuditOrder]
 ) -> tuple[str, str | None]:
-    """Set the status that publishes a commitment, unless it was published; return GitHub's time.
+    """Set the status that publishes a commitment, unless there is one.
 
-    The first one counts, also on the head of an earlier order, which is returned with it: the time
-    of a commitment never moves, so it has one round and one draw.
+    Return the time of the first status, by GitHub's clock, and the earlier head that has it; None
+    for the head itself. The first status counts, so that a commitment has one time, one round and
+    one draw.
     """
     publications: list[tuple[str, str | None]] = [
         (order.plan.committed_at, order.published_on or order.head_sha)
@@ -93,7 +94,7 @@ def publish(
 
 
 def is_published(github: GitHub, order: AuditOrder) -> bool:
-    """Whether the commitment is a status of its head, set at the time that the plan has."""
+    """Whether a status of the head has the commitment and the time of the plan."""
     digest, sha = order.plan.commitment_sha256, order.published_on or order.head_sha
     return github.shown_at(sha, digest) == order.plan.committed_at
 
@@ -113,7 +114,7 @@ def files_at_head(source: Source, files: Iterable[FileDigest]) -> dict[str, byte
 
 
 def mark(github: GitHub, number: int, state: str) -> None:
-    """Replace the labels of an audit by one; labels set by people meanwhile are kept."""
+    """Replace the labels of an audit's state by one; labels that people set meanwhile are kept."""
     audit_labels = {AUDIT_LABEL, *AUDIT_STATES}
     names = github.labels(number)
     if audit_labels & set(names) != {state} or UNREADABLE in names:
@@ -123,7 +124,7 @@ def mark(github: GitHub, number: int, state: str) -> None:
 def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
     """Return the draws for earlier heads of a pull request, from our own comment.
 
-    Raises Tampered where they cannot be read: a draw that is passed over could be made again.
+    Raises Tampered where they cannot be read, because ignoring a draw would allow a second one.
     """
     comment = _audit_comment(github, number)
     if comment is None:
@@ -141,8 +142,8 @@ def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
 def draws_of(github: GitHub, number: int, commitment: Commitment, note: Say) -> list[AuditOrder]:
     """Return the draws for a method in the comments on this pull request and on all audited ones.
 
-    Others are found by the labels of an audit, open or closed, the newest 500 of them: what is
-    older is left out, with a note. Raises what `earlier_orders` does.
+    The audited ones are found by the labels of an audit, open or closed; only the newest 500 are
+    read, and a note says so if there are more. Raises the errors of `earlier_orders`.
     """
     audited: set[int] = set()
     for label in AUDIT_STATES:
@@ -165,9 +166,9 @@ def draws_of(github: GitHub, number: int, commitment: Commitment, note: Say) -> 
 def write_plans(
     folder: Path, orders: Iterable[AuditOrder], digest: str, at: str
 ) -> tuple[Path, ...]:
-    """Write the plans of earlier draws as files of a folder; return them.
+    """Write the plans of earlier draws into a folder, and return their paths.
 
-    Of this commitment itself, only those as of `at`, by its first status.
+    Plans of this commitment are written only if their time is `at`, that of its first status.
     """
     paths = []
     for number, order in enumerate(orders):
@@ -197,9 +198,9 @@ def write_comment(github: GitHub, number: int, orders: Iterable[AuditOrder], tex
 
 
 def tell_refused(github: GitHub, number: int, text: str) -> None:
-    """Write why an audit did not begin: into our comment on the audits, whose draws stay.
+    """Write why an audit did not start into our comment on the audits, which keeps its draws.
 
-    Where that cannot be read, which is then the reason, a comment of its own is written.
+    If that comment cannot be read, write a new one.
     """
     try:
         orders = earlier_orders(github, number)
@@ -230,7 +231,7 @@ def failed_text(order: AuditOrder, error: GenebError, run: str) -> str:
     reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
     return (
         f"{begun_text(order)}\n**No record**: {reason}. **Next step**: {fix}. Its draw "
-        f"counts for the next audit; set the label `{AUDIT_LABEL}` for another.{_where(run)}\n"
+        f"counts for the next audit; set the label `{AUDIT_LABEL}` for another.{_run_text(run)}\n"
     )
 
 
@@ -239,11 +240,11 @@ def refused_text(name: str, error: GenebError, again: str, run: str) -> str:
     reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
     return (
         f"### The audit of {code(name)} did not begin\n\n{reason}\n\n**Next step.** {fix}. Then "
-        f"{again}.{_where(run)}\n"
+        f"{again}.{_run_text(run)}\n"
     )
 
 
-def _where(run: str) -> str:
+def _run_text(run: str) -> str:
     return f" Run: {run}" if run.startswith("https://") else ""
 
 
@@ -276,10 +277,10 @@ def does_not_hold(verification: Verification) -> str:
 def propose(
     writer: GitHub, order: AuditOrder, main: Commit, files: Mapping[str, bytes], record: str
 ) -> int:
-    """Open a pull request with these files on main, unless it is open; return its number.
+    """Return the number of the pull request with these files on main, which is opened if needed.
 
-    `record` is the id of the audit. It takes a token that may write contents and open pull
-    requests, which no job of Actions has by default.
+    `record` is the id of the audit. The token must be allowed to write contents and to open pull
+    requests, which the default token of a job in Actions is not.
     """
     branch = f"{BRANCH}/{order.number}-{record}"
     has_row = len(files) > 1

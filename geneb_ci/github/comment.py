@@ -1,8 +1,8 @@
 """The comment on a pull request: a first line for `triage`, then verdict, findings, rank.
 
-The first line is hidden and has commit and verdict, for `triage`. It is base64 in an HTML comment,
-so that contributor text in it is inert and "-->" cannot occur. A copy in somebody else's comment is
-ignored, because the author is checked.
+The first line is hidden, and has the commit and the verdict. It is base64 in an HTML comment, so
+that text of a contributor in it is inert and "-->" cannot occur. Copies in comments by other
+accounts are ignored, because the author is checked.
 """
 
 import base64
@@ -50,7 +50,7 @@ _COMMAND_TEXTS = {
 
 
 def marker_line(verdict: PullVerdict) -> str:
-    """Return what is kept of a verdict as a hidden line."""
+    """Return the hidden line that keeps a verdict."""
     packed = base64.b64encode(verdict.for_comment.model_dump_json().encode()).decode()
     return f"{MARKER}{packed} -->\n"
 
@@ -101,8 +101,8 @@ def rank_section(pull: PullVerdict) -> str:
         parts.append(_regimes(pull.standings))
     if pull.neighbour is not None:
         parts.append(_neighbour(pull.neighbour))
-    standing = "\n### Rank on the board\n\n" + "\n".join(parts) if parts else ""
-    return standing + (_audit(pull.audit) if pull.audit is not None else "")
+    section = "\n### Rank on the board\n\n" + "\n".join(parts) if parts else ""
+    return section + (_audit(pull.audit) if pull.audit is not None else "")
 
 
 def _categories(table: RowComparison) -> str:
@@ -192,8 +192,8 @@ def _audit(audit: AuditEstimate) -> str:
 def comment(pull: PullVerdict, repository: str) -> str:
     """Return the text of the comment, a deterministic function of the verdict and the address.
 
-    `repository` is the address of the repository, for git: a contributor's `origin` is a fork. It
-    lists errors and warnings, then the row's rank, then notes.
+    `repository` is the address of the repository for git, because a contributor's `origin` is a
+    fork. The comment lists errors and warnings, then the row's rank, then notes.
     """
     findings = [
         replace(listed.finding, file=listed.file or "this pull request") for listed in pull.findings
@@ -205,9 +205,9 @@ def comment(pull: PullVerdict, repository: str) -> str:
         rank_section(pull),
         _foot(pull),
     )
-    room = CHARACTERS_MAX - len(head) - len(middle) - len(foot) - _CUT_MAX
-    first, unlisted = _blocks(pull, urgent, room)
-    last, unlisted_notes = _blocks(pull, notes, room - len(first))
+    characters_left = CHARACTERS_MAX - len(head) - len(middle) - len(foot) - _CUT_MAX
+    first, unlisted = _blocks(pull, urgent, characters_left)
+    last, unlisted_notes = _blocks(pull, notes, characters_left - len(first))
     unlisted += unlisted_notes + sum(pull.places.values()) - len(findings)
     cut = (
         f"\n**{unlisted:,} more** are not listed here; `geneb-ci check` lists them all.\n"
@@ -231,7 +231,7 @@ def _head(pull: PullVerdict, repository: str) -> str:
 
 
 def _command_text(pull: PullVerdict) -> str:
-    """Return what maintainers asked for in comments; "" if there is none."""
+    """Return the text on commands of maintainers; "" if there is none."""
     commands = [command for command in (pull.dispute, pull.command) if command is not None]
     texts = [
         _COMMAND_TEXTS[command.name].format(

@@ -62,9 +62,9 @@ P = ParamSpec("P")
 
 
 def result_or_error(action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | GenebError:
-    """Return what an action about one pull request returns, or its error: it stops no other.
+    """Return the result of an action about one pull request, or its error.
 
-    Raises RateLimited, which would hit the others too.
+    Raises RateLimited, because it would stop actions about other pull requests too.
     """
     try:
         return action(*args, **kwargs)
@@ -87,13 +87,13 @@ def explained(error: GenebError) -> GenebError:
 
 
 def our_mistake(error: Exception) -> UnexpectedReply:
-    """Return an exception that nobody foresaw, about one pull request, as one that it waits for."""
+    """Return an unexpected exception about one pull request as an error with a fix."""
     text = f"geneb-ci failed on it: {type(error).__name__}: {str(error)[:_MESSAGE_MAX]}"
     return UnexpectedReply(visible(text), "report it to the maintainers of geneb-ci")
 
 
 class Unseen(GenebError):
-    """A setting of a repository cannot be read; the fix says what reading it takes."""
+    """A setting of a repository cannot be read; the fix names the permission that is needed."""
 
 
 class HeadMoved(GenebError):
@@ -103,7 +103,7 @@ class HeadMoved(GenebError):
 
 
 class MainMoved(HeadMoved):
-    """The base branch has changed since, so that a verdict would be about another state of it."""
+    """The base branch has changed meanwhile, so that the verdict is about an earlier state."""
 
 
 @dataclass(frozen=True)
@@ -126,5 +126,5 @@ PATIENCE = Patience()
 
 RETRY_FIX = "run the command again; nothing is written twice"
 WHEN = "usually within two minutes; if GitHub delays, at the next sweep"
-"""When an event has its effect: no event and no schedule of GitHub's has a promised time."""
+"""Text on when an event has its effect: GitHub promises no time for events and schedules."""
 QUEUED = f"nothing was written; the new commits are queued, and are checked {WHEN}"

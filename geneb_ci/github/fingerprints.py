@@ -1,6 +1,7 @@
-"""The row of a pull request beside the rows of the other open ones that pass.
+"""Compares the row of a pull request with the rows of other open pull requests that pass.
 
-Each has a fingerprint in the verdict that its comment keeps, so that nothing of it is read again.
+The verdict in the comment of each contains a fingerprint of its row, so that the row itself is not
+read again.
 """
 
 import base64
@@ -27,7 +28,7 @@ RIVALS_MAX = 5
 
 
 def fingerprint(submission: Submission, change: Change, benchmark: Benchmark) -> Fingerprint:
-    """Return what a row is compared by: names, files, and its scores in the primary metric."""
+    """Return the facts by which rows are compared: names, files, scores in the primary metric."""
     cells = []
     for regime, task in itertools.product(benchmark.regimes, benchmark.task_ids):
         scores = submission.results.get(regime, {}).get(task)
@@ -36,7 +37,7 @@ def fingerprint(submission: Submission, change: Change, benchmark: Benchmark) ->
     return Fingerprint(
         model=submission.model_id,
         display=visible(submission.meta.display or "", SHORT),
-        paths=[visible(file.path, SHORT) for file in change.own],
+        paths=[visible(file.path, SHORT) for file in change.model_files],
         cells=base64.b64encode(struct.pack(f"<{len(cells)}H", *cells)).decode(),
     )
 
@@ -44,7 +45,7 @@ def fingerprint(submission: Submission, change: Change, benchmark: Benchmark) ->
 def rivals(fingerprint: Fingerprint, others: Mapping[int, Fingerprint]) -> tuple[Rival, ...]:
     """Return the pull requests that share a file, a name or the scores with a row, by number.
 
-    Each rule has its own limit: a warning about copies never takes the place of a collision.
+    Each rule has a limit of its own, so that warnings about copies never displace a collision.
     """
     all_rivals = [
         rival for number in sorted(others) for rival in _shared(fingerprint, number, others[number])
@@ -86,7 +87,7 @@ def _skeletons(name: str) -> frozenset[str]:
 
 
 def _is_copy(scores: str, other_scores: str) -> bool:
-    """Whether so many cells are near as in no two real models, or all of them are."""
+    """Whether all cells are nearly equal, or more of them than in any two real models."""
     pairs = [
         (x, y)
         for x, y in zip(_cells(scores), _cells(other_scores), strict=False)

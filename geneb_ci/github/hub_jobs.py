@@ -1,7 +1,7 @@
-"""An audit as a Job of the Hub: its hardware and price, its start, its outcome from its log.
+"""Runs an audit as a Job of the Hub: shows machine and price, starts it, reads its log.
 
-The Job gets no secret: what it runs is a public commit, and it answers in its log. It is canceled
-on every way out of here but its own end, and has a time limit of its own beside that.
+The Job gets no secret: it runs a public commit, and writes the outcome to its log. If this program
+ends before the Job, the Job is canceled; it also has a time limit.
 """
 
 import contextlib
@@ -20,9 +20,9 @@ from geneb_ci.render.plain import visible
 from reference_harness.formats.text import Say
 
 IMAGE = "python:3.13"
-"""Debian, with git; bubblewrap is installed into it."""
+"""Container image of a Job: Debian with git, into which bubblewrap is installed."""
 PASSED = ("AUDIT_PYTHON", "AUDIT_OPTIONS")
-"""Facts about the machine for `tools/audit-job`, beside the order."""
+"""Variables about the machine that are passed to `tools/audit-job`."""
 POLL_S = 20.0  # seconds between two looks at a Job, which takes minutes at least
 # Seconds for starting, beside the time limit: an image of 10 GB, a queue for a GPU.
 QUEUE_S = 3600.0
@@ -31,7 +31,7 @@ QUEUE_S = 3600.0
 HOSTED_S = 340 * 60
 LOG_TRIES = 3  # a log may lag behind its Job
 CHUNK = 4000
-"""Characters of a line of the log; the Hub cuts longer ones."""
+"""Maximum characters of a line of the log, because the Hub cuts longer lines."""
 UNITS_S = {"second": 1, "minute": 60, "hour": 3600}
 SCRIPT = """\
 set -eu
@@ -51,7 +51,7 @@ _TAIL = 20  # lines of a failed Job's log that are shown
 
 
 class MachineOffer(NamedTuple):
-    """A machine of the Hub, for how long, and what that costs at most."""
+    """A machine of the Hub with the time limit of a Job and its maximum cost."""
 
     flavor: str
     what: str
@@ -88,7 +88,7 @@ def api(token: str) -> Any:  # the client is imported late
 
 
 def offer(client: Any, flavor: str, seconds: int) -> MachineOffer:
-    """Return what a machine costs for this long; one request.
+    """Return a machine with its maximum cost for this time limit; one request.
 
     Raises UsageProblem for a machine that the Hub does not have, with those that it has.
     """
@@ -178,10 +178,10 @@ def run_job(
     is_complete: Callable[[list[str]], object],
     poll: float,
 ) -> EndedJob:
-    """Run a Job, with no secret, no volume and no open port, and return it with its log.
+    """Run a Job without secret, volume or open port, and return it with its log.
 
-    The log of a Job that completed is read again, a few times, until it `is_complete`. Whatever
-    ends this before the Job, it is canceled.
+    The log of a completed Job is read a few times, until `is_complete`. If this function ends
+    before the Job, the Job is canceled.
     """
     job = call_hub(
         client.run_job,
@@ -193,11 +193,11 @@ def run_job(
         name=request.name,
         namespace=namespace,
     )
-    where = {"job_id": job.id, "namespace": namespace or job.owner.name}
-    stage = _last_stage(client, where, job.url, machine.seconds + QUEUE_S, poll, say)
+    job_address = {"job_id": job.id, "namespace": namespace or job.owner.name}
+    stage = _last_stage(client, job_address, job.url, machine.seconds + QUEUE_S, poll, say)
     lines: list[str] = []
     for attempt in range(LOG_TRIES):
-        lines = call_hub(lambda: list(client.fetch_job_logs(**where)))
+        lines = call_hub(lambda: list(client.fetch_job_logs(**job_address)))
         if is_complete(lines) or stage != "COMPLETED":
             break
         if attempt + 1 < LOG_TRIES:
@@ -208,7 +208,7 @@ def run_job(
 def _last_stage(
     client: Any, job_address: dict[str, str], url: str, seconds: float, poll: float, say: Say
 ) -> str:
-    """Return the stage in which a Job ended; cancel it where anything else ends this."""
+    """Return the stage in which a Job ended; cancel the Job if this function is interrupted."""
     from huggingface_hub.hf_api import TERMINAL_JOB_STAGES  # a second to import
 
     deadline = time.monotonic() + seconds
@@ -249,7 +249,7 @@ def outcome_of_job(ended_job: EndedJob, order: AuditOrder, say: Say) -> str:
 def probed_levels(client: Any, repository: str, main_sha: str, say: Say, poll: float) -> list[int]:
     """Return the levels of the sandbox that work in a Job on the cheapest machine of the Hub.
 
-    Raises JobFailed for one that does not get as far as trying them.
+    Raises JobFailed for a Job that ends before it tries them.
     """
     machine = offer(client, cheapest(client), PROBE_SECONDS)
     say(machine.text)
@@ -275,12 +275,12 @@ def cheapest(client: Any) -> str:
 
 
 def outcome_lines(line: str, nonce: str) -> list[str]:
-    """Return the lines of a log that pass an outcome on; the nonce is known to nobody inside."""
+    """Return the lines of a log that contain an outcome; the extractor does not know the nonce."""
     return [f"outcome {nonce} {part}" for part in in_parts(line, CHUNK)]
 
 
 def outcome_in(lines: Iterable[str], nonce: str) -> str | None:
-    """Return the outcome that lines of a log pass on; None unless it is complete."""
+    """Return the outcome that lines of a log contain; None unless it is complete."""
     start = f"outcome {nonce} "
     texts = (line.strip() for line in lines)
     return joined(text.removeprefix(start) for text in texts if text.startswith(start))

@@ -1,4 +1,4 @@
-"""The base branch as files, as the API or a clone has it now: a checkout may be older."""
+"""Reads the files of the base branch from the API or a clone, because a checkout may be older."""
 
 import contextlib
 import os
@@ -50,7 +50,9 @@ class Clone:
 
         Raises BadRepository where there is none because the clone is shallow.
         """
-        merge_base = self.repository.run("merge-base", "--end-of-options", base, head, ok=(0, 1))
+        merge_base = self.repository.run(
+            "merge-base", "--end-of-options", base, head, accepted_codes=(0, 1)
+        )
         if not merge_base.strip():
             self.repository.require_whole()
             raise UnexpectedReply(
@@ -95,11 +97,11 @@ _NEXT = "nothing was written; run this in a checkout of the base branch's head"
 def layout_of_main(
     source: Source, root: Path, main: Main, note: Say | None = None
 ) -> Iterator[Layout]:
-    """Yield the layout of the base branch: the checkout, or a copy with what differs read again.
+    """Yield the layout of the base branch: the checkout, or a copy with the present files of main.
 
-    `root` is the top folder of the checkout, of whose files those are used that are main's.
-    If code differs, these rules would not be main's: raises MainMoved, or with `note` says so.
-    Raises ForgeProblem if a file cannot be read.
+    `root` is the top folder of the checkout, whose files are used where they equal those of main.
+    If the code differs, the rules that run are not those of main: raises MainMoved, or with `note`
+    prints that. Raises ForgeProblem if a file cannot be read.
     """
     local = {path: _local(root, path, main.files[path]) for path in sorted(main.digested_paths)}
     lost = [path for path, raw in local.items() if raw is None]
@@ -129,7 +131,7 @@ def layout_of_main(
 
 @contextlib.contextmanager
 def changed_main(layout: Layout, main: Main, changes: Mapping[str, bytes]) -> Iterator[Layout]:
-    """Yield the base branch, of which `layout` has the files, with changes of it.
+    """Yield the base branch after some changes; `layout` has the files of the branch itself.
 
     It is in a temporary folder, without git and without code.
     """
@@ -179,7 +181,7 @@ def _is_read(blob: Blob) -> bool:
 
 
 def _fetched(source: Source, blob: Blob) -> bytes | None:
-    """Return a file of main, in one request; None for a link, or what no check reads."""
+    """Return the bytes of a file of main, in one request; None for a link or an unused file."""
     if not _is_read(blob):
         return None
     raw = read_blob(source, blob)
@@ -187,9 +189,9 @@ def _fetched(source: Source, blob: Blob) -> bytes | None:
 
 
 def layout_of_settings(source: Source, files: Mapping[str, Blob]) -> Layout:
-    """Return the layout that the settings in a tree give, whatever the checkout has.
+    """Return the layout that the settings in a tree define, whatever the checkout has.
 
-    Its folders are below one that is gone: only their places in the repository count. Raises
+    Its folders do not exist: only their paths relative to the root are meaningful. Raises
     BadConfiguration if the settings cannot be used.
     """
     with tempfile.TemporaryDirectory(prefix="geneb-ci-settings-") as name:

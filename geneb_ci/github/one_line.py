@@ -1,4 +1,4 @@
-"""A value as one line of ASCII, between jobs or kept in a comment: written and read strictly."""
+"""Writes a value as one line of ASCII, for another job or a comment, and reads it strictly."""
 
 import base64
 import binascii
@@ -27,7 +27,7 @@ _M = TypeVar("_M", bound=BaseModel)
 
 
 def plain(value: BaseModel) -> str:
-    """Return a value as JSON on one line; "##[", which commands a runner, is escaped."""
+    """Return a value as JSON on one line, in which "##[", a runner's command, is escaped."""
     text = json.dumps(value.model_dump(mode="json"), ensure_ascii=True, allow_nan=False)
     return text.replace("##[", "\\u0023#[")
 
@@ -61,13 +61,13 @@ def decode(line: str, model: type[_M], what: str, fix: str) -> _M:
 
 
 def in_parts(line: str, size: int) -> list[str]:
-    """Return a line in parts of so many characters: "1/2 TEXT", "2/2 TEXT"."""
+    """Return a line in numbered parts such as "1/2 TEXT", each with at most `size` characters."""
     texts = [line[start : start + size] for start in range(0, len(line), size)]
     return [f"{number}/{len(texts)} {text}" for number, text in enumerate(texts, 1)]
 
 
 def joined(parts: Iterable[str]) -> str | None:
-    """Return the line of such parts, in any order; None unless it is complete."""
+    """Return the line of which `in_parts` made these parts; None unless they are complete."""
     matches = filter(None, map(_PART.fullmatch, parts))
     texts = {int(match[1]): (int(match[2]), match[3]) for match in matches}
     counts = {count for count, _ in texts.values()}

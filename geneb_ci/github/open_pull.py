@@ -1,4 +1,4 @@
-"""One open pull request, read over the API: its verdict, and the board after it is merged."""
+"""Checks an open pull request over the API, and compares the board before and after its merge."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,9 +20,9 @@ from reference_harness.formats.text import Say, silent
 
 
 def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
-    """Check an open pull request as the next sweep would, with what its comments ask for.
+    """Check an open pull request as the next sweep would, with the commands in its comments.
 
-    Raises UsageProblem and ForgeProblem.
+    Raises UsageProblem where no such pull request is open, and ForgeProblem where GitHub fails.
     """
     layout = find_layout(Path.cwd())
     with connect(repo) as github:
@@ -48,8 +48,8 @@ def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
 def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) -> Comparison:
     """Compare the board of main with the one after these pull requests are merged, in this order.
 
-    Of each, only the row, the card and the extractor are taken; nothing of it is checked out or
-    run. Raises UsageProblem if one changes no row.
+    Only the row, the card and the extractor of each are read; no code of a pull request is run.
+    Raises UsageProblem if one changes no row.
     """
     with base_of(github, layout, note=lambda _text: None) as (main, main_layout):
         judge = PullChecker(github, BaseBranch(main_layout), main)
@@ -62,7 +62,7 @@ def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) ->
                     f"pull request {number} changes no row, so the board stays as it is",
                     "name pull requests with a submission; `geneb-ci triage` lists them",
                 )
-            for file in change.own:
+            for file in change.model_files:
                 if file.after is not None:
                     content = read_blob(github, file.after)
                     raws[file.path] = content if isinstance(content, bytes) else b""

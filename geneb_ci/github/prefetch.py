@@ -1,8 +1,8 @@
-"""Many small reads in one request.
+"""Reads many small objects in one request.
 
-GitHub's GraphQL API answers for many objects at once. Whatever it leaves out is read one by one
-afterwards, so that a failure here costs requests and nothing else. All values in a query are
-numbers and commit ids of fixed form.
+GitHub's GraphQL API answers for many objects at once. Objects that an answer lacks are read one by
+one afterwards, so that a failure here only costs requests. All values in a query are numbers and
+commit ids of fixed form.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -94,7 +94,7 @@ def prefetch_conversations(github: GitHub, numbers: Iterable[int]) -> None:
 
 
 def _counted(github: GitHub, pull: H) -> H:
-    """Return a pull request without a status that counts for nothing."""
+    """Return a pull request, without its status if that does not count."""
     if pull.status is None or github.counts(pull.status):
         return pull
     return pull.model_copy(update={"status": None})
@@ -105,10 +105,10 @@ def passing_elsewhere(
 ) -> Iterator[PullHead]:
     """Yield pull requests with a passing status that are closed, or to another branch.
 
-    A status stays on its commit: open to main again, it would pass at once. One query, and one for
-    each 25 to another branch. Of the closed, the last 50 are looked at; those that were merged are
-    not among them. None where GitHub does not answer. `heads` are those of the pull requests to
-    main, whose status counts.
+    A status stays on its commit, so that such a pull request would pass at once when it is opened
+    to main again. `heads` are the heads of pull requests to main, which are left out. One query
+    reads the last 50 that were closed without a merge, and one more each 25 to another branch.
+    Nothing is yielded where GitHub does not answer.
     """
     elsewhere = [pull.number for pull in listed if not pull.is_to_main]
     prefetch_conversations(github, elsewhere)
@@ -129,7 +129,7 @@ def passing_elsewhere(
 def prefetch_bases(github: GitHub, main: str, heads: Sequence[str]) -> None:
     """Find the merge bases of heads with main, where main is a line of commits.
 
-    Of the commits that main and a head have in common, the newest on the line is the merge base.
+    The newest commit of this line that a head contains is its merge base.
     """
     line: dict[str, int] = {}
     for part in _parts(heads, BASES):

@@ -106,7 +106,7 @@ class Queue:
 
     rows: tuple[QueueRow, ...]
     unreadable: tuple[UnreadablePull, ...] = ()
-    """Those of which GitHub's answer cannot be read."""
+    """Pull requests whose data in GitHub's answer are invalid."""
 
     @property
     def clock(self) -> str:
@@ -133,12 +133,12 @@ class PullFacts(NamedTuple):
     """The known facts of one pull request."""
 
     verdict: PullVerdict | GenebError | None = None
-    """For whichever commit; or why our comment cannot be read."""
+    """The verdict of our comment, on any commit; or the error of reading it."""
     state: str | None = None
     """State of the status on its head; None if it was not read."""
     wait: Wait | None = None
     first: int | None = None
-    """Number of the first open pull request with its head; None if that was not looked up."""
+    """Number of the first open pull request with the same head; None if that is not known."""
 
 
 def read_queue(github: GitHub) -> Queue:
@@ -272,11 +272,11 @@ _REVIEW = {
     "generated-file": _ask("ask its author to take the generated file out", "generated-file"),
     "deleted-file": _look("decide whether a row is withdrawn: it deletes files"),
 }
-"""Advice where rules need a decision; the first that applies."""
+"""Advice by rule that needs a decision, of which the first that applies is used."""
 
 
 def _review(verdict: PullVerdict) -> NextAction:
-    """Return what a maintainer does with what is no submission, or more than one."""
+    """Return the action on a pull request that is not exactly one submission."""
     action = next((step for rule, step in _REVIEW.items() if rule in verdict.places), None)
     if action is not None:
         return action
@@ -289,7 +289,7 @@ def _review(verdict: PullVerdict) -> NextAction:
 
 
 def _decision(verdict: PullVerdict, *, is_draft: bool) -> NextAction:
-    """Return the next action of a maintainer: the first condition that holds."""
+    """Return the next action of a maintainer, by the first condition that holds."""
     is_abandoned = is_draft or verdict.outcome is PullOutcome.CHANGES_NEEDED
     heavy = f"its warnings weigh {verdict.weight:g}"
     table = (
@@ -321,7 +321,7 @@ def _seconds(span: dt.timedelta) -> int:
 
 
 def _age_or_infinite(seconds: int | None) -> float:
-    """Return an age; one that is not known is the largest."""
+    """Return the age in seconds; infinity where it is not known."""
     return math.inf if seconds is None else seconds
 
 

@@ -1,4 +1,4 @@
-"""The queue as a table in a terminal, as Markdown and as JSON."""
+"""Writes the queue as a table for a terminal, as Markdown, and as JSON."""
 
 import dataclasses
 import json
@@ -24,7 +24,7 @@ _EXPENDABLE = ("audit", "trust", "warnings", "effect", "author")
 _BELOW = ("by", "next")
 _BELOW_IN = "    "
 NAMED_MAX = 12
-"""Pull requests that a first line names."""
+"""Maximum number of pull requests that a line of the first lines names."""
 _STYLES = {Turn.MAINTAINER: "bold", Turn.PROGRAM: "", Turn.CONTRIBUTOR: "dim"}
 
 
@@ -55,7 +55,7 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
 
 
 def _step_lines(queue: Queue) -> list[str]:
-    """Return what to do today, a line for each step: the pull requests by number, with reasons."""
+    """Return one line for each step of work, with the numbers of its pull requests and reasons."""
     lines = []
     for step in (Step.MERGE, Step.ASK, Step.AUDIT, Step.LOOK):
         pulls = [
@@ -69,7 +69,7 @@ def _step_lines(queue: Queue) -> list[str]:
 
 
 def _step(row: QueueRow, width: int) -> list[str]:
-    """Return the lines below a row: who has to do what. None begins with contributor text."""
+    """Return the lines below a row: who acts, and how. None begins with a contributor's text."""
     text = f"{escape(row.who)}: {escape(row.action)}"
     return textwrap.wrap(text, width, initial_indent=_BELOW_IN, subsequent_indent=_BELOW_IN)
 

@@ -77,16 +77,16 @@ FAILED_MAX = 10
 # Unreadable pull requests of one sweep, a request and a write each: the others wait for no more.
 UNREADABLE_MAX = 100
 _UNREADABLE = (NotFound, UnexpectedReply)
-"""Errors of one pull request: GitHub answered, and will answer so again."""
+"""Errors about one pull request that another request would not avoid."""
 LOCKED = "the conversation is locked, so no verdict can be written: unlock it"
 
 _FIRST = dt.datetime.min.replace(tzinfo=dt.UTC)
-"""Where the time of its last change cannot be read, a pull request comes first."""
+"""Time of a pull request whose last change cannot be read, which sorts it first."""
 
 
 @dataclass
 class SweepResult:
-    """The verdicts, errors, and what a sweep did with each open pull request."""
+    """The verdicts, the errors, and the progress of a sweep."""
 
     verdict: Verdicts
     problems: list[GenebError] = field(default_factory=list)
@@ -125,7 +125,7 @@ def pull_of(listed: OpenList, head_sha: str) -> Pull:
 def has_verdict(github: GitHub, sha: str) -> bool:
     """Whether the last status of a commit is a verdict; one request.
 
-    One that no longer holds is replaced when that is found, by the run that found it.
+    A verdict that no longer holds is replaced by the run that finds that.
     """
     for status in github.verdict_statuses(sha):
         is_none = (status.description or "").startswith(NO_VERDICT)
@@ -136,8 +136,8 @@ def has_verdict(github: GitHub, sha: str) -> bool:
 def pull_with_command(github: GitHub, number: int) -> Pull | None:
     """Return a pull request whose comments have a new command of a maintainer, or None.
 
-    None, too, if it is not open to main. Two requests; one more for each author of a command, and
-    one for each hundred comments where more are new than were read at once.
+    Return None also if it is not open to main. Two requests; one more for each author of a command,
+    and for each hundred further new comments.
     """
     pull = github.pull(number)
     if pull.state != "open" or not pull.is_to_main:
@@ -165,29 +165,29 @@ def base_of(
 
 @dataclass
 class OpenPulls:
-    """The facts of the open pull requests that are known before any is checked."""
+    """The facts of all open pull requests, read before any is checked."""
 
     main: Main
     pulls: list[Pull]
     kept_verdicts: dict[int, PullVerdict] = field(default_factory=dict)
-    """Number to the verdict that its comment keeps on its present head."""
+    """Verdict on the present head in our comment, by number of the pull request."""
     unjudged: list[Pull] = field(default_factory=list)
     stale: list[PullHead] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
     settled: list[int] = field(default_factory=list)
     problems: list[GenebError] = field(default_factory=list)
     failed: dict[int, GenebError] = field(default_factory=dict)
-    """Number to why it could not be read."""
+    """Error of reading a pull request, by its number."""
     command_states: dict[int, CommandState] = field(default_factory=dict)
-    """Number to what maintainers asked for in its comments; only those that were read are here."""
+    """Commands of maintainers in the comments that were read, by number of the pull request."""
     rights: dict[str, bool] = field(default_factory=dict)
-    """Who may write, of those who gave a command."""
+    """Whether the author of a command may write to the repository, by login."""
     passing: dict[int, Fingerprint] = field(default_factory=dict)
     """Fingerprints of the pull requests that pass, or passed when the run began."""
     waits: dict[int, Wait] = field(default_factory=dict)
-    """Those that wait after an earlier failure."""
+    """Pull requests that wait after an earlier failure, by number."""
     reserve: int = RESERVE
-    """Requests of the hour that are left."""
+    """Number of requests that must be left in this hour."""
     progress: SweepProgress = field(init=False)
 
     def __post_init__(self) -> None:
@@ -196,10 +196,10 @@ class OpenPulls:
         self.progress = SweepProgress(states)
 
     def require_read(self, pull: Pull | None = None) -> None:
-        """Raise what ended the reading of the pull requests, or of one.
+        """Raise the error that ended the reading of all pull requests, or of this one.
 
-        Where some were not read, a row may collide with one of them; where it was not itself, its
-        dispute is not known.
+        A row may collide with a pull request that was not read, and a dispute of a pull request
+        that was not read is not known.
         """
         stop = self.progress.stop
         if stop is not None:
@@ -225,7 +225,7 @@ class OpenPulls:
         return numbers_by_head(self.pulls)
 
     def others(self, pull: Pull) -> dict[int, Fingerprint]:
-        """Return the pull requests with which one is compared: not those with the same head."""
+        """Return the pull requests with which one is compared: those with another head."""
         same = {*self.heads.get(pull.head.sha, ()), pull.number}
         return {number: mark for number, mark in self.passing.items() if number not in same}
 
@@ -246,9 +246,9 @@ class OpenPulls:
 def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResult:
     """Check the open pull requests without a verdict on their head and on the present main.
 
-    The oldest come first. It stops at the size limit of a verdict and at the hourly rate limit; the
-    progress says what is left. With `only`, just that one is checked, whatever its verdict, also
-    with the last requests of the hour. Raises then what keeps it from being read.
+    The oldest come first. The sweep stops at the size limit of a verdict and at the hourly rate
+    limit; its progress lists what is left. With `only`, just that pull request is checked, whatever
+    its verdict, also with the last requests of the hour, and the errors of reading it are raised.
     """
     with base_of(github, layout) as (main, main_layout):
         listed = github.all_open_pulls()
@@ -275,7 +275,7 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
 
 
 def _read_sweep(github: GitHub, board: OpenPulls, listed: OpenList) -> list[str]:
-    """Read what a sweep takes, until a limit is reached; return the groups that it is to check."""
+    """Read the data of a sweep until a limit is reached; return the merge groups to check."""
     try:
         board.waits = known_waits(github)
         _take_back_unread(github, board, listed.unreadable)
@@ -294,7 +294,7 @@ def _read_sweep(github: GitHub, board: OpenPulls, listed: OpenList) -> list[str]
 def _take_back_unread(
     github: GitHub, board: OpenPulls, unreadable: Sequence[UnreadablePull]
 ) -> None:
-    """Note the pull requests that cannot be read, so that none of them passes any more."""
+    """Note the pull requests that cannot be read, so that their passing status is withdrawn."""
     prefetch_conversations(github, [pull.number for pull in unreadable])
     for pull in unreadable:
         board.progress.note([pull.number], PullState.FAILED)
@@ -333,7 +333,7 @@ def _sweep_result(
 
 
 def result_of(github: GitHub, main: Main, **fields: Any) -> SweepResult:  # fields of Verdicts
-    """Return verdicts that were computed beside this state of main."""
+    """Return the result with verdicts that were computed for this state of main."""
     nothing: dict[str, Any] = {"pulls": [], "waiting": 0}
     verdict = Verdicts(
         format_version="1.0",
@@ -347,9 +347,9 @@ def result_of(github: GitHub, main: Main, **fields: Any) -> SweepResult:  # fiel
 
 
 def read_board(github: GitHub, board: OpenPulls) -> None:
-    """Read what is known of the open pull requests, and choose those that need a verdict.
+    """Read the facts of the open pull requests, and return those that need a verdict.
 
-    Where not all could be read, none is chosen, since each is compared with all others.
+    If not all could be read, return none, because each is compared with all others.
     """
     numbers, waits = {pull.number for pull in board.pulls}, board.waits
     firsts = [pull for pull in board.pulls if board.heads[pull.head.sha][0] == pull.number]
@@ -381,7 +381,7 @@ def read_board(github: GitHub, board: OpenPulls) -> None:
 
 
 def _ends_reading(github: GitHub, board: OpenPulls) -> bool:
-    """Whether GitHub fails, or the limit is near: then the rest is not read, which is noted."""
+    """Whether to stop reading, because GitHub fails or the limit is near; this is noted."""
     if len(board.problems) == FAILED_MAX:
         last = board.problems[-1]
         reason = f"{FAILED_MAX} pull requests could not be read, the last since {last.message}"
@@ -424,7 +424,7 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
 def _kept_and_asked(
     github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool
 ) -> tuple[PullVerdict | None, CommandState, bool]:
-    """Return the verdict of a comment, what maintainers ask for, and whether that is new."""
+    """Return the verdict of our comment, maintainers' commands, and whether any is new."""
     conversation = github.conversations.get(pull.number)
     read = conversation.comments if conversation is not None else list(github.comments(pull.number))
     earlier_verdict = verdict_in(read, github.author, pull.number)
@@ -438,7 +438,7 @@ def _kept_and_asked(
 
 
 def _holds(github: GitHub, board: OpenPulls, pull: Pull, earlier_verdict: PullVerdict) -> bool:
-    """Whether a verdict is about the present main and other pull requests, and is the status."""
+    """Whether a verdict is about the present main and pull requests, and the status shows it."""
     conversation = github.conversations.get(pull.number)
     if conversation is not None and conversation.state != earlier_verdict.state:
         return False
@@ -502,7 +502,7 @@ def _checked(github: GitHub, judge: PullChecker, board: OpenPulls) -> list[PullV
 
 
 def _ends_judging(board: OpenPulls, count: int, failures: int, unreadable: int) -> bool:
-    """Whether a sweep did or failed enough to end before its next pull request; it is noted."""
+    """Whether a sweep ends before its next pull request, because of a limit; this is noted."""
     is_over = count == PULLS_MAX or failures == FAILED_MAX or unreadable == UNREADABLE_MAX
     if count == PULLS_MAX:
         board.progress.stop = SweepStop(f"a run gives {PULLS_MAX} verdicts", is_full=True)
@@ -517,7 +517,7 @@ def _ends_judging(board: OpenPulls, count: int, failures: int, unreadable: int) 
 def _prefetch(
     github: GitHub, judge: PullChecker, board: OpenPulls, pulls: Sequence[Pull]
 ) -> dict[int, GenebError]:
-    """Read together what the pull requests take; return those whose trees cannot be read."""
+    """Read the data of several pull requests at once; return those whose trees are unreadable."""
     if len(pulls) > 1:
         prefetch_bases(github, board.main.sha, [pull.head.sha for pull in pulls])
     blobs: list[Blob] = []

@@ -1,7 +1,7 @@
 """Models of the parts of GitHub's answers that are used.
 
-A member that decides something is read strictly: without it, nothing is concluded. One that is only
-shown is read leniently, as `DisplayText` and the like: what cannot be read is shown as missing.
+Members on which a decision depends are validated strictly. Members that are only shown, such as
+`DisplayText`, are lenient: an invalid value is shown as missing.
 """
 
 import re
@@ -31,7 +31,7 @@ REPORT_IT = "run the command again; if it fails again, report it to the maintain
 
 
 def lenient(default: Any) -> WrapValidator:
-    """Return a validator that puts this value in the place of an invalid one."""
+    """Return a validator that replaces an invalid value by this one."""
 
     def read(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:
@@ -47,7 +47,7 @@ DisplayText = Annotated[str, lenient("")]
 ShownMoment = Annotated[AwareDatetime | None, lenient(None)]
 """A time that is only shown, or decides an order; None if it cannot be read."""
 Body = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
-"""A text that decides; null is an empty one."""
+"""A text on which a decision depends; null is read as an empty text."""
 
 
 class ReplyModel(BaseModel):
@@ -77,7 +77,7 @@ def _rest_account(value: Any) -> Any:
 
 
 Account = Annotated[User | None, BeforeValidator(_rest_account)]
-"""An account that decides, of REST or GraphQL; None if it was deleted."""
+"""An account on which a decision depends, of REST or GraphQL; None if it was deleted."""
 
 
 class BaseRepository(ReplyModel):
@@ -113,7 +113,7 @@ Labels = Annotated[
     tuple[Annotated[str, BeforeValidator(_label_name), lenient(UNREADABLE)], ...],
     lenient((UNREADABLE,)),
 ]
-"""Names of all labels; where they cannot be read, one or more are `UNREADABLE`."""
+"""Names of all labels; an unreadable one is `UNREADABLE`."""
 
 
 class Labelled(ReplyModel):
@@ -134,7 +134,7 @@ class Pull(Labelled):
     updated_at: ShownMoment = None
     user: ShownUser = None
     locked: Annotated[bool, lenient(False)] = False  # noqa: FBT003 (a value, not a switch)
-    """It spares the attempt to write: GitHub refuses it where this could not be read."""
+    """Whether comments are refused; if this is unreadable, writing fails with GitHub's error."""
     assignees: Annotated[tuple[ShownUser, ...], lenient(())] = ()
     head: Head
     base: Target
@@ -181,7 +181,7 @@ class TreeEntry(ReplyModel):
 
     @property
     def is_file(self) -> bool:
-        """Whether it is no folder."""
+        """Whether this is a file, not a folder."""
         return self.type != "tree"
 
 
@@ -205,7 +205,7 @@ class Comment(ReplyModel):
 
     id: Id
     user: Account
-    """It decides: only our own comments are ours."""
+    """Author, by whom our own comments are recognised."""
     body: Body = ""
 
 
@@ -259,10 +259,10 @@ class Conversation(HeadStatus, Labelled):
     locked: bool
     labels: Labels = Field(validation_alias=AliasPath("labels", "nodes"))
     comments: list[Comment] = Field(validation_alias=AliasPath("comments", "nodes"))
-    """All of them, or the first ones with ours among them."""
+    """All comments, or the first ones if our own comment is among them."""
     number_of_comments: Id = Field(validation_alias=AliasPath("comments", "totalCount"))
     latest: list[Comment] = Field(validation_alias=AliasPath("latest", "nodes"))
-    """The last ones."""
+    """The last comments."""
 
     @property
     def is_open(self) -> bool:
@@ -304,7 +304,7 @@ _adapters: dict[Any, TypeAdapter[Any]] = {}
 
 
 def adapter(kind: type[T]) -> TypeAdapter[T]:
-    """Return the validator of a type, made once: that takes longer than to read an answer."""
+    """Return the validator of a type, cached because making it takes longer than reading."""
     if kind not in _adapters:
         _adapters[kind] = TypeAdapter(kind)
     return _adapters[kind]
@@ -322,7 +322,7 @@ def parsed(kind: type[T], body: Any, what: str) -> T:
 
 
 class UnreadablePull(NamedTuple):
-    """A pull request of a list of which more than the number cannot be read."""
+    """A pull request of a list with invalid data, of which only the number is certain."""
 
     number: int
     head_sha: str | None

@@ -80,11 +80,11 @@ def report_health(github: GitHub, *, is_healthy: bool, run: str) -> str:
 
 
 def _text(github: GitHub, run: str) -> str:
-    where = f" Run: {run}" if run.startswith("https://") else ""
+    run_text = f" Run: {run}" if run.startswith("https://") else ""
     return (
         f"{HEALTH_MARK}\nThe daily check found that the Space differs from main, that a published "
         f"receipt is not there, or could not look, last at {github.wire.now:%Y-%m-%d %H:%M} "
-        f"UTC.{where}\n\n"
+        f"UTC.{run_text}\n\n"
         "`geneb-ci publish --verify` says what differs; `gh workflow run publish.yml` publishes "
         "main again. `geneb-ci receipt seen` names receipts that are lost; with `--write` it notes "
         "the day. This issue is closed by the first check that finds nothing.\n"
@@ -123,7 +123,9 @@ def write(
     """
     troubles, settled = list(verdict.troubles), list(verdict.settled)
     waiting = {trouble.number for trouble in troubles}
-    heads = [(one.number, one.head_sha, f"{NO_VERDICT}{one.reason}") for one in troubles]
+    heads = [
+        (trouble.number, trouble.head_sha, f"{NO_VERDICT}{trouble.reason}") for trouble in troubles
+    ]
     heads += [
         (head.number, head.head_sha, _STALE) for head in verdict.stale if head.number not in waiting
     ]
@@ -141,7 +143,7 @@ def write(
         for index, pull in enumerate(verdict.pulls):
             if index % BATCH == 0:
                 part = verdict.pulls[index : index + BATCH]
-                prefetch_conversations(github, [one.number for one in part])
+                prefetch_conversations(github, [pull.number for pull in part])
             result = _written(str(pull.number), publish, github, pull, is_fresh=is_fresh)
             yield result
             unwritten.pop(0)

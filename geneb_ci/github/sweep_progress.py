@@ -1,7 +1,6 @@
-"""The progress of a sweep over open pull requests: each is left until something else is noted.
+"""The progress of a sweep over open pull requests: each counts as left until a state is noted.
 
-The outcome is stated from these states. That nothing is wanted or wrong says nothing: a sweep that
-a limit stopped has nothing wanted either.
+The outcome of the sweep follows from these states alone.
 """
 
 import datetime as dt
@@ -37,7 +36,7 @@ class SweepStop(NamedTuple):
     until: dt.datetime | None = None
     """When the limit resets; None if it is no limit."""
     is_full: bool = False
-    """Whether it did as much as one verdict holds."""
+    """Whether the verdict reached its size limit."""
     cause: GenebError | None = None
 
 
@@ -61,9 +60,9 @@ class SweepProgress:
     is_group: bool = False
     """Whether a group of a merge queue was checked, and no pull request."""
     problem: str = ""
-    """Why a pull request could not be read, of the last one."""
+    """Why the last unreadable pull request could not be read."""
     judged: dict[int, str] = field(default_factory=dict)
-    """Number to the outcome."""
+    """Outcome of each checked pull request, by number."""
 
     def note(self, numbers: Iterable[int], state: PullState) -> None:
         """Note what was done with pull requests."""
@@ -75,12 +74,12 @@ class SweepProgress:
 
     @property
     def waiting(self) -> int:
-        """Number of pull requests that this sweep was to judge, and did not."""
+        """Number of pull requests that this sweep should have checked and did not."""
         return len(self.numbers(PullState.LEFT, PullState.FAILED))
 
     @property
     def lines(self) -> list[str]:
-        """The progress as lines for people."""
+        """The progress as lines of text."""
         if self.is_group:
             return []
         outcomes = ", ".join(f"{number}: {outcome}" for number, outcome in self.judged.items())
@@ -102,7 +101,7 @@ class SweepProgress:
         return f"{plural(count, 'open pull request')}: {', '.join(parts)}"
 
     def require_done(self) -> None:
-        """Raise SweepStopped where something else than the size of a run left a pull request."""
+        """Raise SweepStopped if a pull request is left for another reason than the run's size."""
         without_verdict, failed = self.numbers(PullState.LEFT), self.numbers(PullState.FAILED)
         if self.stop is not None and not self.stop.is_full and without_verdict:
             condition = f"left: {_spans(without_verdict)}"
@@ -119,7 +118,7 @@ class SweepProgress:
 
 
 def _spans(numbers: Iterable[int]) -> str:
-    """Return numbers in order, those that follow each other as "43 to 110"."""
+    """Return sorted numbers as text, consecutive ones as a span such as "43 to 110"."""
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and spans[-1][-1] == number - 1:

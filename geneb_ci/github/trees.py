@@ -1,4 +1,4 @@
-"""Commits, trees and files of git, of the API or a clone; what a head changes on main."""
+"""Reads commits, trees and files from the API or a clone, and what a head changes on main."""
 
 import hashlib
 from collections.abc import Iterable
@@ -23,11 +23,14 @@ class Tree(NamedTuple):
 
     files: dict[str, Blob]
     is_cut: bool
-    """Whether some are missing."""
+    """Whether the list of files is incomplete."""
 
 
 def tree_of(listed: Iterable[tuple[str, str, str, int]], *, is_cut: bool = False) -> Tree:
-    """Return a tree by path, mode, id and size of its files. Raises Tampered for a path twice."""
+    """Return the tree with files of these paths, modes, ids and sizes.
+
+    Raises Tampered for a path that is listed twice.
+    """
     files: dict[str, Blob] = {}
     for path, mode, sha, size in listed:
         if path in files:
@@ -37,7 +40,7 @@ def tree_of(listed: Iterable[tuple[str, str, str, int]], *, is_cut: bool = False
 
 
 class Source(Protocol):
-    """Where commits, trees and blobs are read: the API of GitHub, or a clone."""
+    """A source of commits, trees and blobs: the API of GitHub, or a clone."""
 
     def merge_base(self, base: str, head: str) -> Commit:
         """Return the merge base of two commits."""
@@ -57,7 +60,7 @@ class Main:
     files: dict[str, Blob]
     """Every path except folders."""
     digest: str
-    """SHA-256 of everything on it that a verdict depends on."""
+    """SHA-256 of all files of the base branch on which a verdict depends."""
     digested_paths: frozenset[str] = field(default=frozenset(), repr=False)
     """The paths that the digest covers."""
 

@@ -1,9 +1,8 @@
-"""Pull requests that could not be read or written: each waits, twice as long after each attempt.
+"""The list of pull requests that could not be read or written, each retried after doubled times.
 
-The list is the text of one issue. It survives every run, is written by the job that writes verdicts
-and by no other, needs a permission that reaches no code, and is where maintainers see the reasons.
-A cache or an artifact would be read by jobs that may not trust what another run wrote; a branch
-would need the right to push.
+The list is the text of one issue, which only the job that writes verdicts changes, with a
+permission that allows no change of code, and in which maintainers see the reasons. A cache or an
+artifact would be written by untrusted jobs too; a branch would need the right to push.
 """
 
 import datetime as dt
@@ -74,7 +73,7 @@ def read_waits(github: GitHub) -> KeptWaits:
 
 
 def known_waits(github: GitHub) -> dict[int, Wait]:
-    """Return those that wait; none if issues cannot be read, so that each is tried.
+    """Return the waiting pull requests; none if issues cannot be read, so that all are tried.
 
     Raises RateLimited.
     """
@@ -92,7 +91,7 @@ def _unpacked(text: str) -> dict[int, Wait]:
 
 
 def _packed(waits: dict[int, Wait]) -> str:
-    """Return the list as one line; where it would be too long, the last ones have no reason."""
+    """Return the list as one line; if it is too long, the last entries lose their reasons."""
     shortened, with_reason = list(waits.values()), len(waits)
     while len(line := packed(_Waits(waits=shortened))) > PACKED_MAX and with_reason:
         with_reason //= 2
@@ -103,7 +102,7 @@ def _packed(waits: dict[int, Wait]) -> str:
 
 
 def is_due(wait: Wait | None, head_sha: str, now: dt.datetime) -> bool:
-    """Whether a pull request is to be tried: it does not wait, has new commits, or waited."""
+    """Whether to try a pull request: it is not listed, has new commits, or waited long enough."""
     return wait is None or wait.head_sha != head_sha or now >= dt.datetime.fromisoformat(wait.until)
 
 
@@ -113,7 +112,7 @@ def waits_after(
     settled: Iterable[int],
     now: dt.datetime,
 ) -> dict[int, Wait]:
-    """Return the list after a run: without what is settled, each trouble with its next time."""
+    """Return the list after a run: without settled pull requests, with the time of each retry."""
     gone = set(settled)
     waits = {number: wait for number, wait in earlier_waits.items() if number not in gone}
     for trouble in troubles:
@@ -131,7 +130,7 @@ def waits_after(
 
 
 def update_waits(github: GitHub, troubles: Iterable[Trouble], settled: Iterable[int]) -> None:
-    """Write the list after a run if it has changed: a request, and at most one write."""
+    """Write the list after a run if it has changed: one request, and at most one write."""
     waiting_list = read_waits(github)
     waits = waits_after(waiting_list.waits, troubles, settled, github.wire.now)
     if waits == waiting_list.waits:

@@ -333,7 +333,7 @@ def _append(
     headers: Mapping[str, str],
     answer: Any,
 ) -> None:
-    """Append a request and its answer to a file: no token is in it, and no key of an App."""
+    """Append a request and its answer to a file, without tokens and without keys of Apps."""
     url = urlsplit(target)
     line = {
         "verb": verb,

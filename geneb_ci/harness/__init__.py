@@ -1,4 +1,4 @@
-"""The harness as a process of its own: its commands, its limits, and where it finds tasks.
+"""Runs the harness in a separate process, with limits and the location of tasks.
 
 Internal: programs use `geneb_ci` itself.
 """

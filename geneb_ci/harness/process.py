@@ -1,11 +1,11 @@
-"""The harness as a process of its own: where it finds tasks, its limits, and its watch.
+"""Runs the harness in a separate process, and stops it at limits of time and memory.
 
-It stays for all tasks of an audit. A call that exceeds a limit ends it with all its children; the
-next call starts another.
+The process serves all tasks of an audit. A call that exceeds a limit ends it with all its children;
+the next call starts another.
 
-The harness fits probes on numbers that an extractor chose. What a fit takes depends on them: a
-constant column or values of very different size make it iterate as long as it may. So the process
-that fits is stopped from outside at `FACTOR` times what a slow but honest task of this shape takes.
+The harness fits probes on numbers that an extractor chose, on which the duration of a fit depends:
+with a constant column or values of very different size, it iterates up to its maximum. So the
+process is stopped at `FACTOR` times the duration of a slow but honest task of this shape.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ class TaskSource:
     data: Path | None
     """Folder of task data; None for the practice benchmark, whose data are generated."""
     definition: Path | None
-    """The benchmark definition, where it is not the shipped one."""
+    """File of the benchmark definition; None for a shipped one."""
 
     @property
     def options(self) -> list[str]:
@@ -67,52 +67,54 @@ def task_source(benchmark: Benchmark, definition: Path | None, data: Path | None
 
 
 FACTOR = 2
-"""Limits are so often the honest maximum, for slower machines than the one that was measured."""
+"""Factor from the honest maximum to a limit, for machines slower than the measured one."""
 FLOPS = 1e9
-"""Operations a second of one core: a matrix times a vector in float64 reaches 1 to 3e9."""
+"""Operations per second of one core: a matrix times a vector in float64 reaches 1 to 3e9."""
 STEP_SECONDS = 3e-4
 """Overhead of one step of a solver, whatever the size: 0.1 to 0.2 ms were measured."""
 FLOPS_A_VALUE = 4
-"""Loss and gradient each multiply and add once a value of the matrix and class."""
+"""Operations of one step per value of the matrix and per class: loss and gradient each multiply and
+add once."""
 STEPS_RECORD = 1000
 """Limit of the stock solver; unscaled features of many models reach it."""
-STEPS_OPTIMUM = 2500
-"""Of the one probe at its optimum that a receipt has: up to 2,344 steps were measured."""
+STEPS_OPTIMUM = 100
+"""Duration of the probe at its optimum, which a receipt has, in steps of the stock solver: 2 to 33
+were measured with 256 to 4,096 columns (`make bench-harness`)."""
 STEPS_STOPS = 96 * 96 // 2
-"""Steps of the fits that look for stopping points: 96 fits, each a step longer."""
+"""Steps of the fits that search for stopping points: 96 fits, each one step longer."""
 FEW_SHOT_FITS = 10
-"""Two regimes of five seeds."""
+"""Number of few-shot fits: two regimes with five seeds each."""
 FEW_SHOT_STEPS = 600
-"""Steps of one such fit, and of its probe at the optimum together, at most."""
+"""Maximum steps of one few-shot fit and its probe at the optimum together."""
 FEW_SHOT_SEQUENCES = 10
-"""Rows a class."""
+"""Training sequences per class of a few-shot fit."""
 FEW_SHOT_TIMES = 4
 """Copies of a few-shot fit, plain and stressed, as a multiple of those of the full regime."""
 NOISE_FLOPS = 40
-"""The cost of drawing and adding noise, in operations a value."""
+"""Operations per value to draw and add noise."""
 START_SECONDS = 15
-"""Start of the harness and of each worker: 2 to 4 s were measured."""
+"""Time to start the harness and each worker: 2 to 4 s were measured."""
 START_MIB = 512
 """Memory of the harness and of each worker before any matrix: 180 to 250 MiB were measured."""
 MATRICES = 8
-"""Matrices of float64 that a worker holds: rows, noise, their sum, splits and the solver's."""
+"""Number of float64 matrices in a worker: embeddings, noise, their sum, splits, the solver's."""
 WALL_FACTOR = 10
-"""Seconds on the clock for each of the processor: other programs may use nearly all of it."""
+"""Seconds on the clock per CPU second, because other programs may use most of the processor."""
 THREADS = 64
-"""Processes and threads of the harness and each worker: array libraries start some a core."""
+"""Threads of the harness and of each worker: array libraries start some per core."""
 CLASSES_UNKNOWN = 40
-"""Classes of a task for which the benchmark does not list them: none of GENEB has more."""
+"""Number of classes assumed for a task whose classes are not listed: no task of GENEB has more."""
 
 
 class ScoringOptions(NamedTuple):
-    """Limits of one task that replace the derived ones; None keeps those."""
+    """Limits of one task that replace the computed ones; None keeps a computed limit."""
 
     seconds: int | None = None
     memory_mib: int | None = None
 
 
 DERIVED = ScoringOptions()
-"""No limit is replaced."""
+"""Options that replace no limit."""
 
 
 class ScoringLimits(NamedTuple):
@@ -127,7 +129,7 @@ class ScoringLimits(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The numbers that the cost of scoring a task depends on."""
+    """The numbers on which the cost of scoring a task depends."""
 
     rows: int
     width: int
@@ -137,7 +139,7 @@ class Shape(NamedTuple):
 def scoring_limits(
     shape: Shape, copies: int, workers: int, options: ScoringOptions = DERIVED
 ) -> ScoringLimits:
-    """Return the limits of scoring one task with so many jittered copies and workers."""
+    """Return the limits of scoring one task, by the number of jittered copies and workers."""
     seconds = options.seconds or round(FACTOR * honest_seconds(shape, copies, workers))
     matrix_mib = MATRICES * shape.rows * shape.width * 8 // MIB
     memory = (workers + 1) * START_MIB + FACTOR * workers * matrix_mib
@@ -150,7 +152,7 @@ def scoring_limits(
 
 
 def honest_seconds(shape: Shape, copies: int, workers: int) -> float:
-    """Return the most seconds of the processor that an honest matrix of this shape takes."""
+    """Return the maximum CPU seconds that an honest matrix of this shape takes."""
     columns = shape.width * (shape.classes if shape.classes > 2 else 1)  # noqa: PLR2004 (one set)
     steps = (1 + 2 * copies) * STEPS_RECORD + STEPS_OPTIMUM + STEPS_STOPS
     full = steps * (FLOPS_A_VALUE * shape.rows * columns / FLOPS + STEP_SECONDS)
@@ -179,20 +181,20 @@ REFUSED = frozenset({"EmbeddingError", "ProbeError"})
 """Errors of the harness that the embeddings cause."""
 OUT_OF_MEMORY, WORKER_DIED = "OutOfMemoryError", "WorkerDiedError"
 NEARLY = 0.9
-"""A worker that ended when so much of the time was used was ended by the kernel's limit of it."""
+"""Share of the time limit after which a worker that ended is taken to have reached the limit."""
 
 
 class ResourceUse(NamedTuple):
     """The resources that a call used."""
 
     seconds: float
-    """Seconds of the processor."""
+    """CPU seconds."""
     peak: int
     """Largest memory that a check found, in bytes."""
 
 
 class HarnessProcess:
-    """Calls commands of the harness in one process, which starts with the first call."""
+    """Calls commands of the harness in one process, which the first call starts."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -205,7 +207,7 @@ class HarnessProcess:
         self.close()
 
     def close(self, *, at_once: bool = False) -> None:
-        """End the process and all its children; `at_once` where it may be at work."""
+        """End the process and all its children; `at_once` kills them even while they work."""
         process, self._process = self._process, None
         if process is not None:
             if not at_once and process.stdin is not None:
@@ -227,8 +229,8 @@ class HarnessProcess:
     ) -> ResourceUse:
         """Run one command; with `limits` it scores the embeddings of `task`.
 
-        Raises LimitExceeded or ResultRefused, which name task, stage and limit, for what the
-        embeddings cause; NothingChecked, with what the harness said, for anything else.
+        Raises LimitExceeded or ResultRefused, which name task, stage and limit, for an error that
+        the embeddings cause; NothingChecked, with the harness's message, for any other error.
         """
         process = self._started()
         call = _Call(process, task, limits)
@@ -269,7 +271,7 @@ class HarnessProcess:
 
 
 class _Call:
-    """One call: the answer, and the limits until it comes."""
+    """One call: waits for the answer, and enforces the limits meanwhile."""
 
     def __init__(
         self, process: "subprocess.Popen[bytes]", task: str, limits: ScoringLimits | None
@@ -369,7 +371,7 @@ def _process_tree(process: "subprocess.Popen[bytes]") -> list[processes.Process]
 
 
 def _limit(pid: int, limits: ScoringLimits) -> None:
-    """Set what the kernel enforces, should this process not come to check; children inherit it."""
+    """Set limits that the kernel enforces, also on children, if this process fails to check."""
     used = round(processes.cpu_seconds(pid))
     values = {
         resource.RLIMIT_CPU: used + limits.seconds + 1,

@@ -1,10 +1,10 @@
-"""A GitHub App of the board's own, which sets verdicts and proposes audits: made by two clicks.
+"""Makes a GitHub App for a board, with two clicks; it sets verdicts and proposes audits.
 
-GitHub makes an App from a manifest: a page sends it from the maintainer's browser, GitHub asks him,
-and sends him back with a code that is good for an hour and buys the App's key once. The key goes to
-the environments of audits and of verdicts and nowhere else; the workflows mint a token of an hour
-from it for each job that needs one. Once the App is installed, main takes the status of a verdict
-from it alone.
+GitHub makes an App from a manifest: a page sends it from the maintainer's browser, GitHub asks for
+confirmation, and redirects the browser with a code that is valid for an hour and returns the App's
+key once. The key is stored only in the environments of audits and verdicts; each job that needs a
+token makes one from it, which is valid for an hour. Once the App is installed, main accepts the
+status of a verdict only from the App.
 """
 
 import contextlib
@@ -41,7 +41,8 @@ from reference_harness.formats.text import Say
 
 SITE = "https://github.com"
 WAIT_S, POLL_S, ASK_S, LINE_S = 600.0, 1.0, 5.0, 60.0
-"""How long a person has, how often clock and GitHub are asked, and how often a line is printed."""
+"""Seconds: time limit for the person, between two looks at the clock, between two requests to
+GitHub, and between two printed lines."""
 NAME_MAX = 34  # letters of an App's name
 RIGHTS = {
     "contents": "write",
@@ -49,9 +50,9 @@ RIGHTS = {
     "pull_requests": "write",
     "statuses": "write",
 }
-"""The permissions that a pull request with a record needs, and the status of a verdict."""
+"""Permissions of the App, for pull requests with records and for statuses of verdicts."""
 KEY_NAMES = {ENVIRONMENT: APP_KEY, VERDICT_ENVIRONMENT: VERDICT_KEY}
-"""Environments that keep the key, and its name there."""
+"""Name of the secret with the key in each environment that keeps it."""
 _PAGE = """<!doctype html>
 <meta charset="utf-8"><title>geneb-ci: {name}</title>
 <form method="post" action="{action}">
@@ -68,7 +69,7 @@ _APP_MADE = """<!doctype html>
 
 
 class NewApp(ReplyModel):
-    """A new App, as GitHub describes it once."""
+    """A new App, with the secrets that GitHub returns only once."""
 
     id: Id
     owner: User
@@ -79,7 +80,7 @@ class NewApp(ReplyModel):
 
 
 def manifest(repository: str, redirect: str) -> dict[str, Any]:
-    """Return what GitHub is asked to make: an App for one repository, without a webhook."""
+    """Return the manifest of an App for one repository, without a webhook."""
     _, name = repository.split("/")
     return {
         "name": f"{name[: NAME_MAX - len(' audits')]} audits",
@@ -93,9 +94,10 @@ def manifest(repository: str, redirect: str) -> dict[str, Any]:
 
 
 def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
-    """Make an App by a maintainer's clicks, and store its id and key; None after a dry run.
+    """Make an App with a maintainer's clicks, store its id and key, and return it.
 
-    Raises UsageProblem where it cannot be stored or pinned, or nobody clicks, and ForgeProblem.
+    Return None after a dry run. Raises UsageProblem where the key cannot be stored, the ruleset
+    cannot be set, or nobody clicks in time, and ForgeProblem where GitHub fails.
     """
     with connect(repository) as github:
         client = SettingsClient(github.wire)
@@ -120,7 +122,7 @@ def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
 
 
 def require_environments(client: SettingsClient) -> None:
-    """Raise UsageProblem where no key could be stored, or where there is one already."""
+    """Raise UsageProblem where an environment for the key is missing or has a key already."""
     for environment, name in KEY_NAMES.items():
         path = f"/environments/{environment}"
         if client.get(path, "Actions: read") is None:
@@ -149,11 +151,11 @@ def store(client: SettingsClient, app: NewApp) -> None:
 
 
 def pin(client: SettingsClient, app: NewApp, say: Say) -> None:
-    """Wait until the App is installed, then let its status alone count as a verdict.
+    """Wait until the App is installed, then make main accept verdicts only from it.
 
-    Before it is installed nothing could set the status. After ten minutes the commands that do the
-    rest are left to the maintainer. Raises UsageProblem, with the same commands, where GitHub
-    refuses a step.
+    Before the App is installed, nothing could set the status. After ten minutes the commands for
+    the remaining steps are printed instead. Raises UsageProblem, with the same commands, where
+    GitHub refuses a step.
     """
     account = f"users/{app.slug}[bot]"
     commands = (
@@ -214,10 +216,10 @@ def _public_key(client: SettingsClient, path: str) -> dict[str, str]:
 
 
 def bought(client: SettingsClient, code: str) -> NewApp:
-    """Return the App that a code buys, with its key.
+    """Return the App for a code, with its key.
 
-    Raises ForgeProblem, and UsageProblem for a code of nothing or of somebody else's App: another
-    account of this machine can read the page, too.
+    Raises ForgeProblem where GitHub fails, and UsageProblem for an invalid code or one of another
+    App, because another account of this machine can send a code, too.
     """
     try:
         answer = client.wire.send_at("POST", f"/app-manifests/{code}/conversions")
@@ -247,7 +249,7 @@ class Visit:
     address: str = ""
     code: str = ""
     state: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    """Sent along, and expected back: nobody else can bring a code."""
+    """Random text that GitHub must send back, so that nobody else can send a code."""
 
     def page(self) -> str:
         """Return the page with the manifest, whose button leads to GitHub."""
@@ -261,7 +263,7 @@ class Visit:
         )
 
     def take(self, query: str) -> bool:
-        """Take the code of an answer of GitHub; returns whether it belongs to this visit."""
+        """Store the code of an answer of GitHub; return whether it belongs to this visit."""
         values = {name: texts[-1] for name, texts in parse_qs(query).items()}
         code = values.get("code", "")
         belongs = secrets.compare_digest(values.get("state", "").encode(), self.state.encode())
@@ -309,7 +311,7 @@ def _serving(visit: Visit) -> Iterator[HTTPServer]:
             self.wfile.write(raw)
 
         def log_message(self, *_arguments: Any) -> None:
-            """Say nothing: the address has the code."""
+            """Print nothing, because the address contains the code."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         server.timeout = POLL_S

@@ -1,4 +1,4 @@
-"""A new board: its repository, with a key and a first row, and its settings on GitHub and Hub."""
+"""Writes the repository of a new board, with a key and a first row, and sets up GitHub and Hub."""
 
 import errno
 import json
@@ -66,7 +66,7 @@ HARNESS_SECONDS = 600  # the practice benchmark takes 5
 
 @dataclass(frozen=True)
 class NewBoard:
-    """The files of a board that are to be written into a folder, a key and a first row included."""
+    """The plan of a new board: files, key and first row that are written into a folder."""
 
     folder: Path
     answers: BoardAnswers
@@ -77,7 +77,7 @@ class NewBoard:
     needs_row: bool
 
     def lines(self, *, force: bool) -> Iterator[str]:
-        """Yield what will be written, one line a file."""
+        """Yield one line for each file that will be written."""
         yield f"{self.folder.resolve()}: a board for {self.answers.repository}, Space " + (
             self.answers.space
         )
@@ -94,10 +94,10 @@ class NewBoard:
         return any(planned.placing is Placing.DIFFERS for planned in self.plan)
 
     def refuse_early(self) -> None:
-        """Refuse what would stop `write` after the first file was written.
+        """Raise the errors that would stop `write` after the first file was written.
 
-        Raises UsageProblem without git or a name to commit by, for a folder that cannot be written
-        to, and where the practice row cannot be measured.
+        Raises UsageProblem without git or an author's name for commits, for a folder that cannot be
+        written, and where the practice row cannot be measured.
         """
         resolved = self.folder.resolve()
         existing = next(path for path in (resolved, *resolved.parents) if path.exists())
@@ -152,9 +152,10 @@ def apply_settings(
     *,
     dry_run: bool,
 ) -> tuple[list[Diagnosis], list[Feature]]:
-    """Push the first commit, set what the tokens allow; return the settings, and what works.
+    """Push the first commit and set the settings that the tokens allow.
 
-    After a dry run there are none. Raises UsageProblem where there is nothing to push.
+    Return the settings and the features; both are empty after a dry run. Raises UsageProblem where
+    there is nothing to push.
     """
     if not has_commit(folder):
         raise UsageProblem(f"{folder.resolve()}: there is no commit", "run geneb-ci init first")
@@ -221,10 +222,10 @@ def _create_space(client: SettingsClient, say: Say, say_error: Say) -> None:
 
 
 def _refuse_apply(client: SettingsClient, folder: Path, answers: BoardAnswers) -> None:
-    """Refuse what GitHub, the Hub or git would refuse later, before anything is sent.
+    """Raise the errors that GitHub, the Hub or git would cause later, before anything is sent.
 
-    Raises NotFound without the repository, UsageProblem for another remote or a token that lacks a
-    right. What a token does not say of its rights is found when it is used.
+    Raises NotFound without the repository, and UsageProblem for another remote or a token that
+    lacks a right. Some missing rights show only when the token is used.
     """
     name = client.wire.repository
     refuse_organisation(answers, client.repository.get("owner") or {})
@@ -272,7 +273,7 @@ def _write_key(folder: Path, answers: BoardAnswers) -> None:
 
 
 def _key(folder: Path, path: str, owner: str, now: str) -> TrustedKey:
-    """Return the entry of a new private key, or of the one that an interrupted run left."""
+    """Return the entry of a new private key, or of the key of an interrupted earlier run."""
     key_path = path_inside(folder, path)
     if not key_path.exists():
         return new_key(key_path, owner, now)
@@ -293,7 +294,7 @@ def _write_row(folder: Path) -> None:
 
 
 def _measure(row: Path, record: Path) -> None:
-    """Run the harness beside the record: in the folder of another board it would refuse."""
+    """Run the harness in the folder of the record, because in another board's folder it refuses."""
     command = [sys.executable, "-P", "-m", "reference_harness", "run", "--extractor", "kmer"]
     command += ["--quiet", "--model-id", PRACTICE_ROW, "--display", "k-mer baseline", "--zero-shot"]
     command += ["--training-data", "none", "--submitted-by", "geneb-ci init"]

@@ -1,4 +1,4 @@
-"""A new repository of a board: its files, written into a folder, and their first commit."""
+"""Writes the files of a new board's repository into a folder, and makes the first commit."""
 
 import enum
 import json
@@ -73,7 +73,7 @@ _HELPER = (
 
 
 class BoardAnswers(NamedTuple):
-    """The answers that a new repository is made from."""
+    """The user's answers, from which a new repository is made."""
 
     repository: str
     """OWNER/NAME on GitHub."""
@@ -128,7 +128,7 @@ def answers(
 
 
 def _require_approval(answers: BoardAnswers) -> None:
-    """Raise UsageProblem unless what one maintainer changes can be approved by another."""
+    """Raise UsageProblem unless each maintainer's changes can be approved by another one."""
     owners = answers.maintainers.split()
     for owner in owners:
         if not _OWNER.fullmatch(owner):
@@ -162,7 +162,7 @@ def refuse_organisation(answers: BoardAnswers, owner: Mapping[str, Any]) -> None
 def benchmark_bytes(path: Path | None) -> bytes:
     """Return a benchmark definition, checked; the practice benchmark if none is named.
 
-    Raises UsageProblem, which says what to supply, or BadConfiguration, which names the key.
+    Raises UsageProblem for a missing or invalid file, and BadConfiguration for an invalid key.
     """
     if path is None:
         return shipped("schemas", PRACTICE_BENCHMARK).read_bytes()
@@ -276,14 +276,14 @@ def _site(space: str) -> str:
 
 
 def copied_files() -> list[str]:
-    """Return the paths of the shipped files that a board has as they are."""
+    """Return the paths of the shipped files that a board copies unchanged."""
     jobs = board_workflows()
     text = "\n".join(shipped("repository", path).read_text("utf-8") for path in jobs)
     return [*jobs, *shipped_files(FORMS), *VERBATIM, *sorted(set(_TOOLKIT_FILE.findall(text)))]
 
 
 def template(name: str, values: dict[str, str]) -> bytes:
-    """Return a template with its words filled in."""
+    """Return a template with its placeholders replaced."""
     text = resources.files("geneb_ci.init").joinpath("templates", name).read_text("utf-8")
     return string.Formatter().vformat(text, (), values).encode()
 
@@ -295,7 +295,7 @@ class Placing(enum.StrEnum):
     SAME = "same"
     DIFFERS = "differs"
     YOURS = "yours"
-    """It differs, and is one that maintainers change: it is never overwritten."""
+    """The file differs, but maintainers change it, so that it is never overwritten."""
 
 
 class Planned(NamedTuple):
@@ -354,9 +354,9 @@ def path_inside(root: Path, path: str) -> Path:
 
 
 def write_planned(root: Path, plan: Iterable[Planned], *, force: bool) -> None:
-    """Write what is missing and, with `force`, what differs.
+    """Write the missing files and, with `force`, those that differ.
 
-    Raises UsageProblem, or MachineFault where the disk is full.
+    Raises UsageProblem where a file cannot be written, or MachineFault where the disk is full.
     """
     for planned in plan:
         if planned.placing is Placing.WRITE or (force and planned.placing is Placing.DIFFERS):

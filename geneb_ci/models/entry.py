@@ -66,8 +66,8 @@ class WeightsSource(StrictModel):
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
-        for wrong in self._faults():
-            raise ValueError(wrong)
+        for fault in self._faults():
+            raise ValueError(fault)
         return self
 
     def _faults(self) -> Iterator[str]:
@@ -76,10 +76,10 @@ class WeightsSource(StrictModel):
             if self.files or self.location:
                 yield "files of a method without weights"
             return
-        kind, where, host = self.kind, self.location, self.host or DEFAULT_HOSTS["zenodo"]
+        kind, location, host = self.kind, self.location, self.host or DEFAULT_HOSTS["zenodo"]
         is_hub = kind == "huggingface"
         checks = (
-            (not where, f"no location; kind {kind!r} needs one"),
+            (not location, f"no location; kind {kind!r} needs one"),
             (
                 is_hub != (self.revision is not None),
                 "a revision belongs to kind 'huggingface', which needs one, and to no other",
@@ -90,12 +90,12 @@ class WeightsSource(StrictModel):
             ),
             (not _is_server(host), f"host {host!r} is not https, with a name of a server"),
             (
-                kind == "zenodo" and not where.isdecimal(),
-                f"location {where!r} is not the number of a record, such as 7995778",
+                kind == "zenodo" and not location.isdecimal(),
+                f"location {location!r} is not the number of a record, such as 7995778",
             ),
             (
-                kind == "url" and (_ODD.search(where) is not None or not _is_server(where)),
-                f"location {where!r} is not an https address of a named server, without a query",
+                kind == "url" and (_ODD.search(location) is not None or not _is_server(location)),
+                f"location {location!r} is not an https address of a named server, without a query",
             ),
             (
                 self.folder is not None and self.archive is None,
@@ -274,9 +274,10 @@ class ModelEntry(StrictModel):
 
     @property
     def options(self) -> dict[str, str]:
-        """Keyword arguments of the extractor, as text; `remote_code` decides for the general one.
+        """Keyword arguments of the extractor, as text.
 
-        Left out, a checkpoint that names code of its own would be refused.
+        For the general extractor they include `remote_code`, without which a checkpoint that names
+        code would be refused.
         """
         run, loading = self.run or RunOptions(missing="no run"), self.loading
         if run.extractor != GENERAL or loading is None or loading.remote_code is None:
@@ -299,7 +300,7 @@ class ModelEntry(StrictModel):
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Name to value of each fact about the model that rules and the board use."""
+        """Value of each fact about the model that rules and the board use, by name."""
         fact_by_name = {name: getattr(self, name) for name in _FACTS}
         if self.published is not None:
             fact_by_name["pooling"] = self.published.pooling
@@ -342,7 +343,7 @@ _CORRECT_ENTRY = "correct the entry; docs/maintainer/models.md explains each key
 
 
 def addresses(weights: WeightsSource) -> dict[str, str]:
-    """Return file name to https address of each file that is not on the Hub; empty for the Hub.
+    """Return the https address of each file by its name; empty for files on the Hub.
 
     A file in an archive has the archive's address, `#` and its path there. A file of Drive or
     Dataverse without a number has no address and is left out.

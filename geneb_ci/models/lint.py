@@ -1,7 +1,7 @@
-"""Contradictions in an entry of the model registry, and facts that it says are unknown.
+"""Finds contradictions in an entry of the model registry, and the facts that it calls unknown.
 
-Each function compares facts that were written down independently of each other: keys of one entry,
-an entry and its row, an entry and a table of loading facts of another author.
+Each function compares facts that were written independently: keys of one entry, an entry and its
+row, or an entry and another author's table of loading facts.
 """
 
 import re
@@ -20,7 +20,7 @@ _TOKENIZERS = {
     "BioToken": ("own",),
     "mixed": ("own",),
 }
-"""Word for what a token is to the kinds of tokenizer that make such tokens."""
+"""Kinds of tokenizer that make such tokens, by the paper's word for the tokens."""
 _POOLINGS = (
     ("cls-token", "cls"),
     ("penultimate", "penultimate"),
@@ -29,10 +29,10 @@ _POOLINGS = (
     ("mean", "mean"),
     ("spatial-mean", "mean"),
 )
-"""Beginning of the published pooling to the option of the rerun."""
+"""Pairs of the beginning of a published pooling and the extractor's option for it."""
 _SHARE = 0.15
-"""Share by which the published number of weights may differ from that of their files: heads of the
-pretraining task and rounded figures make up to a seventh."""
+"""Maximum relative difference between the published number of weights and that of their files:
+pretraining heads and rounding account for up to a seventh."""
 _GB = 1e9
 _BYTES_A_WEIGHT = 4
 _CHARACTERS = ("char", "one-hot")
@@ -125,8 +125,8 @@ def contradictions_with_row(entry: ModelEntry, meta: Mapping[str, Any]) -> Itera
 def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield the contradictions between an entry and a model's object of a table of loading facts.
 
-    docs/maintainer/models.md lists the keys that are compared; one that is absent or null on either
-    side contradicts nothing.
+    docs/maintainer/models.md lists the keys that are compared. A key that is absent or null on
+    either side is skipped.
     """
     for key, entry_value, fact in _pairs(entry, facts):
         if entry_value is not None and fact is not None and entry_value != fact:
@@ -145,7 +145,7 @@ def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> It
 
 
 def _pairs(entry: ModelEntry, facts: Mapping[str, Any]) -> Iterator[tuple[str, object, object]]:
-    """Yield key, the entry's value and the table's of what both write in the same way."""
+    """Yield each key that both write in the same form, with the entry's and the table's value."""
     loading, published = entry.loading, entry.published
     length = facts.get("max_length") or {}
     yield "embedding_dim", entry.embedding_dim, (facts.get("width") or {}).get("embedding_dim")
@@ -182,7 +182,7 @@ def _source_contradictions(entry: ModelEntry, source: Mapping[str, Any]) -> Iter
 
 
 def _size_contradictions(entry: ModelEntry, size: float | None) -> Iterator[str]:
-    """Yield a published number of weights that their files do not have; `size` is in GB."""
+    """Yield a contradiction of the published number of weights and the files' `size` in GB."""
     explained = entry.params_unknown or (entry.sources is not None and entry.sources.params)
     if size is None or not entry.params or explained:
         return
@@ -197,7 +197,7 @@ def _size_contradictions(entry: ModelEntry, size: float | None) -> Iterator[str]
 
 
 def unknowns(entry: ModelEntry) -> dict[str, str]:
-    """Return each fact that the entry says nobody has established, with what is known of it."""
+    """Return the explanation of each fact that the entry calls unknown, by the fact's name."""
     values = {}
     if entry.run_unknown:
         tried = "; ".join(candidate.what for candidate in entry.candidates)

@@ -1,4 +1,4 @@
-"""Entries of the model registry by id, each read when it is asked for."""
+"""Entries of the model registry by model id, each read when it is first used."""
 
 import hashlib
 import os
@@ -19,7 +19,7 @@ FOLDER = "models"
 """Folder of the entries in the policy folder."""
 _WEIGHTS = {"kind", "location", "revision", "files"}
 ENTRY_BYTES_MAX = 200_000
-"""The largest entry has 4 kB; a model of a thousand files would have 100 kB."""
+"""Maximum bytes of an entry: the largest has 4 kB, and a model of 1,000 files would need 100 kB."""
 TERMS = {
     "architecture": {
         "T-enc": "transformer encoder",
@@ -42,19 +42,19 @@ TERMS = {
         "mixed": "nucleotides and amino acids",
     },
 }
-"""Fact to the paper's words for it, each with what it stands for."""
+"""Meaning of each word that the paper uses for a fact, by fact and word."""
 
 
 def in_words(fact: str, word: str | None) -> str | None:
-    """Return a word of the paper with what it stands for; None for None."""
+    """Return a word of the paper with its meaning; None for None."""
     meaning = TERMS[fact].get(word or "")
     return word if meaning is None else f"{meaning} ({word})"
 
 
 class ModelRegistry(Mapping[str, Mapping[str, Any]]):
-    """Model id to the facts of its entry (`ModelEntry.attributes`).
+    """The facts of each entry (`ModelEntry.attributes`), by model id.
 
-    An entry is read once, when it is first asked for: a check of one file reads one.
+    An entry is read once, when it is first used, so that a check of one file reads one entry.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -78,7 +78,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
     def entry_member(self, model_id: str, submission_sha256: str) -> dict[str, Any]:
         """Return the member `registry_entry` of format 1.1; empty where there is no entry.
 
-        What the entry does not say is left out. Raises BadConfiguration as `entry` does.
+        Facts that the entry lacks are left out. Raises BadConfiguration as `entry` does.
         """
         read_entry = self.entry(model_id)
         if read_entry is None:
@@ -128,7 +128,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
         return self._parsed(model_id, raw).entry.attributes if facts is None else facts
 
     def path(self, model_id: str) -> Path:
-        """Return the place of an entry, whether it exists or not."""
+        """Return the path of an entry, whether it exists or not."""
         return self.folder / f"{model_id}.toml"
 
     def __getitem__(self, model_id: str) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
-"""First files of a new model, from what its repository on the Hub says and what its author adds.
+"""Writes the texts of a new model's first files, from facts of its repository and its author.
 
-Nothing here reads a network or runs code of the repository: facts come in, texts go out.
+The functions neither use the network nor run code of the repository.
 """
 
 import json
@@ -15,7 +15,7 @@ from reference_harness.formats.submission_terms import DTYPES, Dtype
 from reference_harness.formats.text import quoted
 
 Pooling = Literal["mean", "cls", "last", "max"]
-"""How the states of the tokens become one vector, as both the harness and a module offer it."""
+"""Poolings of the tokens' states into one vector that harness and generated modules offer."""
 WIDTHS = ("hidden_size", "d_model", "n_embd", "hidden_dim", "embed_dim", "dim")
 LENGTHS = ("max_position_embeddings", "n_positions", "max_seqlen", "max_seq_len", "seq_length")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
@@ -31,7 +31,7 @@ FORMATS = (
     ("model.safetensors", "model.safetensors.index.json"),
     ("pytorch_model.bin", "pytorch_model.bin.index.json"),
 )
-"""Weights, or the index that lists their parts, in the order in which transformers looks."""
+"""Files of weights, each with its index of parts, in the order in which transformers searches."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class HubModel:
     revision: str
     """Commit, 40 hex digits."""
     files: Mapping[str, str]
-    """File name to SHA-256: the weights that are loaded, and every file beside them."""
+    """SHA-256 of the weights that are loaded and of every file beside them, by name."""
     config: Mapping[str, Any]
     tokenizer: Mapping[str, Any]
     """tokenizer_config.json; empty without one."""
@@ -69,13 +69,13 @@ class HubModel:
 
     @property
     def dtype(self) -> Dtype:
-        """In which the weights are stored, float32 unless the configuration says otherwise."""
+        """Type of the stored weights: that in the configuration, or else float32."""
         declared = self.config.get("dtype", self.config.get("torch_dtype"))
         return next((dtype for dtype in DTYPES if dtype == declared), "float32")
 
     @property
     def has_code(self) -> bool:
-        """Whether the repository brings code of its own."""
+        """Whether the repository contains code."""
         return "auto_map" in self.config or "auto_map" in self.tokenizer
 
     @property
@@ -85,7 +85,7 @@ class HubModel:
 
     @property
     def model_class(self) -> str:
-        """Class that the configuration names, or else its type."""
+        """Class that the configuration names, or else the model's type."""
         architectures = self.config.get("architectures")
         first = architectures[0] if isinstance(architectures, list) and architectures else None
         return word(first) or word(self.config.get("model_type")) or "AutoModel"
@@ -97,7 +97,7 @@ class HubModel:
 
 
 def word(value: object) -> str | None:
-    """Return a name that a repository gives, if it is one; nothing else of it is copied."""
+    """Return a value of a repository if it is a valid name; else None, so that it is not copied."""
     is_name = isinstance(value, str) and len(value) <= WORD_MAX and _WORD.fullmatch(value)
     return str(value) if is_name else None
 
@@ -264,7 +264,7 @@ _CODE: dict[Pooling, str] = {
 
 
 def module_text(model: HubModel, own_facts: OwnFacts) -> str:
-    """Return an extractor of one's own, which does what the general one would do."""
+    """Return the module of an extractor that does the same as the built-in one."""
     weights = {name: digest for name, digest in model.files.items() if _is_weight(name)}
     listed = "".join(
         f"            {json.dumps(name)}: {json.dumps(digest)},\n"
@@ -380,7 +380,7 @@ _ASK_AUTHOR = "ask the author of the model to correct the file, or write an extr
 
 
 def extractor_words(extractor: str, location: str, options: Mapping[str, str]) -> list[str]:
-    """Return how a command of the harness names an extractor, its weights and its options."""
+    """Return the words with which a command of the harness names an extractor and its options."""
     words = [extractor.removeprefix("builtin:"), "--model", location]
     for name, value in options.items():
         words += ["--option", f"{name}={value}"]
@@ -392,8 +392,8 @@ def run_words(
 ) -> list[str]:
     """Return the command that evaluates a model and writes its row.
 
-    `facts` have at least `model_id`; words in capitals stand for the others. DIR is the folder of
-    the task data.
+    `facts` have at least `model_id`; words in capitals are placeholders for missing ones. DIR is
+    the folder of the task data.
     """
     model_id = facts["model_id"]
     words = ["geneb-harness", "run", "--extractor", *extractor_words(extractor, location, options)]

@@ -1,7 +1,7 @@
-"""Compares a working tree with another commit: the boards of both, or its rows under other rules.
+"""Compares a working tree with another commit: their boards, or the findings of their rules.
 
-The rules are code: they run in a separate process, from a copy of the commit's tree, with a clean
-environment. The commit must still be trusted.
+The rules of the commit are code, which runs in a separate process, from a copy of the commit's
+tree, with a clean environment. The process is not sandboxed, so the commit must be trusted.
 """
 
 import math
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 
 class Comparison(NamedTuple):
-    """The differences between two boards, and what was left out."""
+    """The differences between two boards, and the submissions that were left out."""
 
     base: str
     """Name of the commit, as given."""
     commit: str
-    """40 hex digits."""
+    """Id of the commit, 40 hex digits."""
     diff: BoardDiff
     refused: tuple[RejectedSubmission, ...]
     """Submissions of the working tree with errors; the new board lacks them."""
     refused_before: tuple[RejectedSubmission, ...]
     """Submissions of the commit that could not be read."""
     unsized: tuple[str, ...] = ()
-    """Tasks without n_test; if there is any, significance is not computed."""
+    """Ids of tasks without n_test; if there is any, significance is not computed."""
 
 
 def compare(layout: Layout, base: str) -> Comparison:
@@ -79,17 +79,18 @@ def compare(layout: Layout, base: str) -> Comparison:
 
 
 class BoardBefore(NamedTuple):
-    """The board that another one is compared with."""
+    """The board of the base commit."""
 
     base: str
-    """Name of the compared revision, as it was given."""
+    """Name of the commit, as given."""
     commit: str
+    """Id of the commit, 40 hex digits."""
     entries: CheckedEntries
     benchmark: Benchmark
 
 
 def compare_layouts(base: str, commit: str, before: Layout, after: Layout) -> Comparison:
-    """Compare the boards of two folders; `base` and `commit` name the first one.
+    """Compare the boards of two folders; `base` and `commit` are name and id of the first one.
 
     Raises UsageProblem if the extra `build` is not installed.
     """
@@ -107,7 +108,7 @@ def _compared(before: BoardBefore, after: CheckedEntries, benchmark: Benchmark) 
 
 
 def _side(checked_entries: CheckedEntries, benchmark: Benchmark, estimates: Estimates) -> BoardSide:
-    """Return a board; estimates of rows that are on both boards are computed once."""
+    """Return one side of the comparison; `estimates` keeps those of rows on both boards."""
     categories, tasks = leaderboards(checked_entries.entries, benchmark)
     with extra_at_hand():
         import numpy as np  # noqa: F401 (refused before rows are read again)
@@ -158,18 +159,19 @@ class ReplayError(GenebError):
 
 
 class Effect(NamedTuple):
-    """A finding of a rule on a row that only one of the two checkers has."""
+    """The findings of a rule on a row that only one of the two checkers has."""
 
     row: str
     """Model id, from the file name."""
     rule: str
     places: int
+    """Number of findings."""
     message: str
     """Message of the first finding."""
 
 
 class Replay(NamedTuple):
-    """The changes that another commit's rules would make."""
+    """The changes that another commit's rules would cause."""
 
     name: str
     commit: str
@@ -183,11 +185,11 @@ class Replay(NamedTuple):
 
 
 FindingCounts = dict[tuple[str, str, str], tuple[int, str]]
-"""Severity, row and rule to the number of findings and the first message."""
+"""Number of findings and first message, by severity, row and rule."""
 
 
 def replay(layout: Layout, name: str) -> Replay:
-    """Return what the rules, benchmark and policy of a commit change for the rows here.
+    """Return what the rules, benchmark and policy of a commit change for the rows of `layout`.
 
     Raises WrongRepository if the commit is unknown, UsageProblem if it has no checker, ReplayError
     if its checker fails, and NothingChecked if there is no row.
@@ -195,7 +197,7 @@ def replay(layout: Layout, name: str) -> Replay:
     repository, commit = repository_of(layout, name)
     if not repository.tree(commit, (f"{CODE}/__main__.py",)):
         raise UsageProblem(
-            f"{name!r} ({commit[:12]}) has no {CODE}/__main__.py, so no rules to replay",
+            f"{name!r} ({commit[:12]}) has no {CODE}/__main__.py, so it has no rules",
             "pass a commit of the repository that geneb-ci is developed in",
         )
     files = files_of([layout.root])
@@ -217,7 +219,7 @@ def replay(layout: Layout, name: str) -> Replay:
 
 
 def _copy(source: Path, to: Path) -> None:
-    """Copy regular files and links only; reading a FIFO would block."""
+    """Copy regular files and links only, because reading a FIFO would block."""
 
     def special(folder: str, names: list[str]) -> list[str]:
         kinds = {name: os.lstat(os.path.join(folder, name)).st_mode for name in names}  # noqa: PTH118
@@ -228,7 +230,10 @@ def _copy(source: Path, to: Path) -> None:
 
 
 def _judged(folder: Path, name: str) -> FindingCounts:
-    """Run the checker in a folder on the rows in it, and return its findings."""
+    """Run the checker of a folder on the folder's rows, and return its findings.
+
+    Raises ReplayError if the checker fails or does not end in `SECONDS_MAX` seconds.
+    """
     # -P: import from PYTHONPATH, not from the current folder.
     command = [sys.executable, "-P", "-m", CODE, "check", "--format", "json"]
     environment = {
@@ -250,14 +255,14 @@ def _judged(folder: Path, name: str) -> FindingCounts:
     except subprocess.TimeoutExpired as error:
         raise ReplayError(
             f"the checker of {name!r} did not finish in {SECONDS_MAX} seconds",
-            "find the rule that hangs: run its `geneb-ci check` in a checkout of that commit",
+            "run `geneb-ci check` in a checkout of that commit to find the rule that hangs",
         ) from error
     report = _report(process.stdout) if process.returncode in _JUDGED else None
     if report is None:
         last_line = process.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise ReplayError(
             f"the checker of {name!r} failed with exit code {process.returncode}: {last_line}",
-            "run its `geneb-ci check` in a checkout of that commit",
+            "run `geneb-ci check` in a checkout of that commit to see the whole error",
         )
     return _gathered(
         (finding["severity"], finding["file"], finding["rule"], finding["message"])

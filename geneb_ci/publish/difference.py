@@ -1,4 +1,4 @@
-"""Compares the Space with its manifest and with main, and previews what publishing would change."""
+"""Compares the Space with its manifest and with main, and computes what publishing would change."""
 
 import enum
 import hashlib
@@ -22,11 +22,11 @@ SCORE = "macro_MCC"
 """Column of the score that determines the rank."""
 
 Board = dict[str, dict[str, dict[str, Any]]]
-"""Model to regime to row."""
+"""Rows by model and regime."""
 
 
 class Sign(enum.StrEnum):
-    """Kind of change of a file or a row."""
+    """Kind of a file's or row's change, as the sign that is printed."""
 
     ADDED = "+"
     CHANGED = "~"
@@ -43,7 +43,7 @@ class SpaceFileChange(NamedTuple):
 
 
 class PublishedFact(NamedTuple):
-    """Present and new value of a fact about a model other than a score; None without a row."""
+    """Present and new value of a fact about a model that is not a score; None without a row."""
 
     name: str
     was: object
@@ -58,7 +58,7 @@ class PublishedPlace(NamedTuple):
 
 
 class PublishedMove(NamedTuple):
-    """Present and new place of a row in one regime; equal if only other scores differ."""
+    """Present and new place of a row in one regime; they are equal if only other scores differ."""
 
     regime: str
     was: PublishedPlace | None
@@ -87,7 +87,10 @@ def file_changes(state: SpaceState, generation: Generation) -> list[SpaceFileCha
 
 
 def row_changes(live: bytes | None, content: bytes) -> list[RowChange]:
-    """Return the changes between two leaderboard.json; an invalid live one counts as empty."""
+    """Return the changes of rows from the live leaderboard.json to `content`.
+
+    A live file that is missing or invalid has no rows.
+    """
     old, new = _board(live), _board(content)
     models = sorted({*old, *new}, key=lambda name: (name.lower(), name))
     return [change for model in models if (change := _change(model, old, new)) is not None]
@@ -101,7 +104,7 @@ def models_of(content: bytes) -> int:
 def _board(raw: bytes | None) -> Board:
     board: Board = {}
     try:
-        # pydantic_core refuses what is nested too deeply as any other error of the text.
+        # pydantic_core raises ValueError for text that is nested too deeply, too.
         data = pydantic_core.from_json(raw)["data"] if raw is not None else {}
         for regime, rows in data.items():
             for row in rows:
@@ -129,7 +132,7 @@ def _change(model: str, old: Board, new: Board) -> RowChange | None:
 def _facts(
     row_before: dict[str, dict[str, Any]], row_after: dict[str, dict[str, Any]]
 ) -> Iterator[PublishedFact]:
-    """Return the changed facts, which are the same in every regime of a model."""
+    """Yield the changed facts, which are equal in all regimes of a model."""
     old, new = (next(iter(rows.values()), {}) for rows in (row_before, row_after))
     for name in FACTS:
         if old.get(name) != new.get(name):
@@ -149,13 +152,13 @@ def _published_place(board: Board, model: str, regime: str) -> PublishedPlace | 
 
 
 def _score(row: dict[str, Any]) -> float:
-    """Return the ranking score; anything but a number ranks last."""
+    """Return the score that determines the rank; minus infinity where it is not a number."""
     score = row.get(SCORE)
     return score if isinstance(score, float) and math.isfinite(score) else -math.inf
 
 
 class LiveStatus(enum.StrEnum):
-    """Relation of the live generation to that of main."""
+    """Relation of the live generation to the generation of main."""
 
     CURRENT = "current"
     ROLLED_BACK = "rolled back"
@@ -171,13 +174,14 @@ class Health:
 
     standing: LiveStatus
     head: str
+    """Newest commit of the Space."""
     live: Manifest | None
     altered: tuple[str, ...]
     """Files that are missing on the Space or differ from its manifest."""
     hindrances: tuple[str, ...] = ()
-    """Why visitors do not see what the repository has, each a clause about the Space."""
+    """Why visitors do not get the files of the Space's repository, as predicates of the Space."""
     address: str | None = None
-    """Where visitors get the files; None where the Hub names no address, so nobody looked."""
+    """Address where visitors get the files; None where the Hub states none."""
 
     @property
     def is_served(self) -> bool:
@@ -187,9 +191,9 @@ class Health:
 
 
 def space_health(space: Space, generation: Generation, repository: GitRepository) -> Health:
-    """Return the state of the Space: every file is fetched and its digest compared.
+    """Return the state of the Space: every file is fetched, and its digest is compared.
 
-    The manifest is fetched once more from where visitors get it. Raises Retryable and PublishFault.
+    The manifest is also fetched from the address of visitors. Raises Retryable and PublishFault.
     """
     state = space.state()
     live = state.manifest
@@ -218,9 +222,9 @@ _SERVING = {None, "RUNNING", "RUNNING_BUILDING", "RUNNING_APP_STARTING"}
 
 
 def _hindrances(name: str, service: Service) -> Iterator[str]:
-    """Yield why visitors see no Space of this name, by what the Hub says."""
+    """Yield why visitors see no Space of this name, according to the Hub."""
     if service.name.casefold() != name.casefold():
-        yield f"is now {service.name}: write the new name wherever this one stands"
+        yield f"was renamed to {service.name}: use the new name in settings and links"
     if service.is_private:
         yield "is private: make it public in its settings"
     if service.is_disabled:
@@ -230,7 +234,7 @@ def _hindrances(name: str, service: Service) -> Iterator[str]:
 
 
 def _differences_served(space: Space, address: str, live: Manifest) -> Iterator[str]:
-    """Yield how the manifest that visitors get differs from that of the repository."""
+    """Yield how the manifest that visitors get differs from that of the Space's repository."""
     try:
         served = parse_manifest(space.served(address, NAME, BYTES_MAX), f"{address}/{NAME}")
     except RepoMissing:
@@ -241,15 +245,15 @@ def _differences_served(space: Space, address: str, live: Manifest) -> Iterator[
         return
     if served.generation != live.generation:
         yield (
-            f"serves another generation than its repository has: {served.generation[:12]} at "
-            f"{address}; restart it in its settings"
+            f"serves generation {served.generation[:12]} at {address}, and its repository has "
+            "another one: restart the Space in its settings"
         )
 
 
 def standing_of(live: Manifest, commit: str, repository: GitRepository) -> LiveStatus:
     """Return the relation of a live board to the newest commit that the board depends on.
 
-    It goes by commits alone: nothing is built, and no file is compared.
+    Only commits are compared: nothing is built, and no file is read.
     """
     if live.rollback is not None and live.rollback.covers == commit:
         return LiveStatus.ROLLED_BACK

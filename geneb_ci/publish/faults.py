@@ -11,7 +11,7 @@ from reference_harness.formats.hub_storage import StorageFailure, storage_failur
 
 
 class PublishFault(GenebError):
-    """Base of the errors shown to a maintainer."""
+    """Base of the errors of publishing."""
 
 
 class NoHubToken(PublishFault):
@@ -19,23 +19,23 @@ class NoHubToken(PublishFault):
 
 
 class HubTokenRefused(PublishFault):
-    """The Hub answers 401."""
+    """The Hub answered 401: the token is not valid."""
 
 
 class NoWriteRight(PublishFault):
-    """The Hub answers 403."""
+    """The Hub answered 403: the token lacks a right."""
 
 
 class RepoMissing(PublishFault):
-    """The Hub answers 404."""
+    """The Hub answered 404: the repository or file does not exist, or the token may not read it."""
 
 
 class NotFastForward(PublishFault):
-    """A newer commit has been published, or a rollback excludes ours."""
+    """Publishing would undo a newer commit, a rollback, or published statements."""
 
 
 class BadManifest(PublishFault):
-    """manifest.json on the Space is not one that geneb-ci wrote."""
+    """geneb-ci did not write the manifest.json on the Space."""
 
     def __init__(self, where: str, reason: str) -> None:
         super().__init__(
@@ -49,7 +49,7 @@ class NewerManifest(PublishFault):
 
 
 class HubRefused(PublishFault):
-    """The Hub rejected the request; a retry would not help."""
+    """The Hub rejected the request, and would reject it again."""
 
 
 class LocalFailure(PublishFault):
@@ -77,7 +77,7 @@ class CommitInProgress(Retryable):
 
 
 class HubRateLimited(Retryable):
-    """Too many requests; wait `wait_s` seconds, None if the Hub does not say."""
+    """There were too many requests: wait `wait_s` seconds; None if the Hub states no time."""
 
     def __init__(self, message: str, wait_s: float | None) -> None:
         super().__init__(message)
@@ -89,7 +89,7 @@ class StorageFailed(Retryable):
 
 
 class UnknownOutcome(Retryable):
-    """No valid answer: the commit may or may not have been made."""
+    """There was no valid answer, so that the commit may or may not have been made."""
 
 
 # The Hub's message for an invalid token; any other 401 means a missing repository.
@@ -103,7 +103,8 @@ def translated_errors(
 ) -> Iterator[None]:
     """Translate the client's exceptions into those of this module.
 
-    `resource` is such as "spaces/OWNER/NAME"; `large_files` returns the uploads to the storage.
+    `resource` is a repository, such as "spaces/OWNER/NAME". `large_files` returns the names of the
+    files that are uploaded to the Hub's storage of large files.
     """
     from huggingface_hub.errors import (  # a second to import
         BadRequestError,
@@ -120,7 +121,9 @@ def translated_errors(
     except httpx.HTTPStatusError as error:
         raise UnknownOutcome(f"status {error.response.status_code}") from error
     except OfflineModeIsEnabled as error:
-        raise HubRefused("HF_HUB_OFFLINE is set, so nothing can be uploaded", "unset it") from error
+        raise HubRefused(
+            "HF_HUB_OFFLINE is set, so nothing can be uploaded", "unset HF_HUB_OFFLINE"
+        ) from error
     except HFValidationError as error:
         raise UsageProblem(
             f"{resource!r} is not a valid repository name", "write it as OWNER/NAME"
@@ -182,7 +185,7 @@ def _storage_problem(failure: StorageFailure, large_files: list[str]) -> Excepti
 
 
 _STORAGE_FIX = (
-    "a retry would fail as well: check for a proxy or firewall in your network, and "
+    "a retry would fail too: look for a proxy or firewall in your network, and at "
     "https://status.huggingface.co; see docs/maintainer/publishing.md"
 )
 
@@ -254,7 +257,7 @@ _FAULTS: dict[int, tuple[type[PublishFault], str, str]] = {
 
 
 def _wait(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait, from the RateLimit header or else Retry-After."""
+    """Return the seconds to wait, from the header RateLimit or Retry-After; None without both."""
     from huggingface_hub.utils import (
         parse_ratelimit_headers,
     )

@@ -36,27 +36,27 @@ from geneb_ci.publish.manifest import NAME, Manifest, Rollback, encode_manifest,
 
 LEDGER = "ledger.json"
 PUBLISHED_LOG = "audits/log"
-"""Folder of the Space with an old log of audits: its prefix for readers of logs."""
+"""Folder of the Space with an old log of audits, for readers of that log."""
 
 
 @dataclass(frozen=True)
 class Generation:
-    """The published files of one commit; `files` lacks manifest.json and the editions."""
+    """The published files of one commit; `files` has all but manifest.json and the editions."""
 
     files: dict[str, bytes]
     manifest: Manifest
     models: int = 0
     editions: dict[str, bytes] = field(default_factory=dict)
-    """Pages that name the generation, so that it cannot be a digest of them."""
+    """Pages that contain the generation's id, which therefore cannot be a digest of them."""
 
     @property
     def published(self) -> dict[str, bytes]:
-        """Every file by its name on the Space."""
+        """Bytes of every file, by its name on the Space."""
         return {**self.files, **self.editions, NAME: encode_manifest(self.manifest)}
 
     @property
     def outputs(self) -> dict[str, str]:
-        """Two digests, which the job that builds hands to the one that publishes."""
+        """The two digests that the job that builds passes to the job that publishes."""
         manifest = hashlib.sha256(encode_manifest(self.manifest)).hexdigest()
         return {"generation": self.manifest.generation, "manifest": manifest}
 
@@ -67,7 +67,7 @@ class Generation:
 
 
 def source_of(repository: GitRepository, commit: str) -> str:
-    """Return the newest commit, up to this one, that the published files depend on.
+    """Return the newest commit up to `commit` that changed an input of the published files.
 
     Raises BadRepository if there is none, or if the clone is shallow.
     """
@@ -89,9 +89,10 @@ def generate(
 ) -> tuple[Report, Generation | None]:
     """Build every published file of a commit from its tree; return None if a check fails.
 
-    `history` watches the reading of the ledger, `watch` the checks. Changes the current folder
-    during the build, so it is not thread-safe. Raises BadRepository, BadConfiguration,
-    BrokenRecordError, InvalidBoard, and UsageProblem if the extra `build` is not installed.
+    `watch` shows the progress of checks, `history` that of reading the ledger. The function changes
+    the current folder during the build, so it is not thread-safe. Raises BadRepository,
+    BadConfiguration, BrokenRecordError, InvalidBoard, and UsageProblem if the extra `build` is not
+    installed.
     """
     source = source_of(repository, commit)
     events = ledger(repository, source, watch=history)
@@ -147,7 +148,7 @@ def _statements(layout: Layout) -> dict[str, bytes]:
 
 
 def _page(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Return the page's own files and the Space card, by their path in the folder."""
+    """Yield path and bytes of the page's files and the Space card, which are kept in `folder`."""
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder)
         is_published = relative.parts[0] not in UNPUBLISHED and relative.as_posix() != NAME

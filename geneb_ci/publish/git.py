@@ -11,8 +11,8 @@ from typing import NamedTuple
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked
 
-# Everything that published files depend on: the folders of a layout (geneb_ci.common.config), and
-# the code. If none of these changed, the published files are unchanged.
+# Published files depend only on these folders of a layout (geneb_ci.common.config) and on the code:
+# if none of them changed, the published files are unchanged.
 INPUTS = (
     "submissions",
     "leaderboard",
@@ -40,7 +40,7 @@ AUDIT_LOG = f"{AUDITS}/log"
 PAGE = "leaderboard"
 """The published folder: the page and the Space card, to which generated files are added."""
 UNPUBLISHED = ("policy", "audits")
-"""Folders in it that are inputs and are not published."""
+"""Folders in `PAGE` that are not published."""
 
 
 # Settings that make git's output independent of the configuration of machine and repository.
@@ -60,7 +60,7 @@ LINK = "120000"
 NO_BLOB = "0" * 40
 HEAD = "HEAD"
 REMOTES = ("upstream", "origin")
-"""Where main is looked for, the repository that a fork was made from first."""
+"""Remotes in which main is searched, in this order; `upstream` is the origin of a fork."""
 MAIN_NAMES = ("main", "master")
 
 
@@ -119,31 +119,32 @@ _REFUSALS: tuple[tuple[str, str], ...] = (
     (r"shallow (file|update)", "get the whole history: `git fetch --unshallow`"),
     (_NAMELESS, _NAME),
 )
-"""Words of git where it refuses a repository, and what to do."""
+"""Pattern of git's message when it refuses a repository, and what to do, in order of search."""
 
 
 class NoBranch(NothingChecked):
-    """There is no branch to judge: no base branch is known, or HEAD is part of it."""
+    """There is no branch to check: no base branch is found, or it contains HEAD."""
 
 
 class GitRefusal(NamedTuple):
-    """Why git did not do what it was told: its own words on one line, and what to do."""
+    """Why a git command failed, and what to do."""
 
     message: str
+    """Git's error messages, on one line."""
     fix: str
     is_known: bool
-    """Whether it refuses the repository, rather than a name in it."""
+    """Whether git refuses the whole repository, rather than a name in it."""
 
 
 def refusal_of(stderr: str) -> GitRefusal:
-    """Return what git says in its errors; its advice on further lines is left out."""
+    """Return the refusal in git's standard error, without git's advice on further lines."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("fatal:", "error:", "!", "remote:"))]
-    words = "; ".join(dict.fromkeys(errors or lines)) or "it says nothing"
+    words = "; ".join(dict.fromkeys(errors or lines)) or "it printed no reason"
     for pattern, fix in _REFUSALS:
         if re.search(pattern, stderr):
             return GitRefusal(words, fix, is_known=True)
-    return GitRefusal(words, "correct what git says, then run this again", is_known=False)
+    return GitRefusal(words, "fix the error that git reports, then run this again", is_known=False)
 
 
 class TreeFile(NamedTuple):
@@ -165,16 +166,18 @@ class GitRepository:
             name: value for name, value in os.environ.items() if not name.startswith("GIT_")
         } | {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
-    def run(self, *arguments: str, stdin: bytes = b"", ok: tuple[int, ...] = (0,)) -> bytes:
+    def run(
+        self, *arguments: str, stdin: bytes = b"", accepted_codes: tuple[int, ...] = (0,)
+    ) -> bytes:
         """Run a git command and return its output.
 
-        Raises BadRepository, with git's own words, if its exit code is not one of `ok`, and where
-        it refuses the repository whatever the exit code; NoRepository where there is none.
+        Raises BadRepository, with git's message, if the exit code is not in `accepted_codes`, or
+        if git refuses the repository; NoRepository where there is none.
         """
-        return self._run(arguments, stdin, ok).stdout
+        return self._run(arguments, stdin, accepted_codes).stdout
 
     def _run(
-        self, arguments: tuple[str, ...], stdin: bytes, ok: tuple[int, ...]
+        self, arguments: tuple[str, ...], stdin: bytes, accepted_codes: tuple[int, ...]
     ) -> subprocess.CompletedProcess[bytes]:
         command = ["git", *self._settings, "-C", str(self.root), *arguments]
         try:
@@ -190,7 +193,7 @@ class GitRepository:
             )
         if process.returncode:
             refusal = refusal_of(process.stderr.decode(errors="replace"))
-            if process.returncode not in ok or refusal.is_known:
+            if process.returncode not in accepted_codes or refusal.is_known:
                 raise self._refused(arguments[0], refusal)
         return process
 
@@ -200,24 +203,21 @@ class GitRepository:
         return BadRepository(f"{self.root}: git {command} failed: {refusal.message}", refusal.fix)
 
     def resolve(self, name: str) -> str:
-        """Return the 40-hex id of a commit. Raises WrongRepository if there is none."""
+        """Return the 40-hex id of the commit `name`. Raises WrongRepository if there is none."""
         commit = self._ids(("rev-parse", "--verify", "--quiet"), name)
         if len(commit) != 1:
             raise self._no_commit(name)
         return commit[0]
 
     def commit_and_tree(self, name: str) -> tuple[str, str]:
-        """Return the 40-hex ids of a commit and its tree. Raises WrongRepository if there is none.
-
-        Asks git once.
-        """
+        """Return the 40-hex ids of a commit and its tree. Raises WrongRepository without one."""
         ids = self._ids(("show", "--no-patch", "--format=%H %T"), name)
         if len(ids) != 2:  # noqa: PLR2004 (the two that were asked for)
             raise self._no_commit(name)
         return ids[0], ids[1]
 
     def _ids(self, command: tuple[str, ...], name: str) -> list[str]:
-        """Return the ids that a git command prints of a commit; none where it fails."""
+        """Return the ids that a git command prints for a commit; empty if the command fails."""
         process = self._run((*command, "--end-of-options", f"{name}^{{commit}}"), b"", (0, 1, 128))
         ids = process.stdout.decode(errors="replace").split()
         return ids if process.returncode == 0 and all(map(_FULL.fullmatch, ids)) else []
@@ -237,19 +237,22 @@ class GitRepository:
             )
 
     def is_ancestor(self, older: str, newer: str) -> bool:
-        """Whether a commit is the other or one of its ancestors; False if it is unknown."""
+        """Whether `older` is `newer` or one of its ancestors; False if either is unknown."""
         process = self._run(
             ("merge-base", "--is-ancestor", "--end-of-options", older, newer), b"", (0, 1, 128)
         )
         return process.returncode == 0
 
     def time_of(self, commit: str) -> str:
-        """Return the time of a commit, UTC."""
+        """Return the time of a commit in UTC, such as 2026-11-20T08:30:00Z."""
         seconds = int(self.run("show", "--no-patch", "--format=%ct", "--end-of-options", commit))
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def newest_change(self, commit: str, paths: Iterable[str]) -> str | None:
-        """Return the newest commit on the first-parent line that changed one of the paths."""
+        """Return the newest first-parent ancestor that changed one of the paths; None if none did.
+
+        The commit itself counts as an ancestor.
+        """
         output = self.run(
             *("log", "-1", "--first-parent", "--format=%H", "--end-of-options", commit, "--"),
             *paths,
@@ -267,7 +270,7 @@ class GitRepository:
         return entries
 
     def blobs(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the bytes of each blob once, from one git process."""
+        """Yield id and bytes of each blob once, from one git process."""
         requested = list(dict.fromkeys(names))
         if not requested:
             return

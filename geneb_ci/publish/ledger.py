@@ -36,11 +36,13 @@ _HEADER_FIELDS = 5
 
 @dataclass(frozen=True)
 class HistoryChange:
-    """Change of one file; None if it did not exist."""
+    """Change of one file."""
 
     path: str
     before: str | None
+    """Id of the file's blob before the change; None if the file did not exist."""
     after: str | None
+    """Id of the file's blob after the change; None if the file was deleted."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +51,15 @@ class HistoryStep:
 
     commit: str
     when: str
-    """Time of the commit, UTC."""
+    """Time of the commit, in UTC."""
     author: str
     subject: str
     trailers: tuple[tuple[str, str], ...]
-    """Lower-case key and value, in order."""
+    """Lower-case key and value of each trailer of the message, in order."""
     changes: tuple[HistoryChange, ...]
 
     def trailer(self, *keys: str) -> str:
-        """Return the joined values of the first key that occurs among the trailers; else ""."""
+        """Return the joined values of the first of `keys` that is among the trailers, or ""."""
         for key in keys:
             if values := [value for name, value in self.trailers if name == key]:
                 return ", ".join(values)
@@ -65,7 +67,7 @@ class HistoryStep:
 
 
 def steps(repository: GitRepository, commit: str) -> list[HistoryStep]:
-    """Return the commits up to this one that changed a submission, an audit, policy or benchmark.
+    """Return the commits up to `commit` that changed a submission, an audit, policy or benchmark.
 
     A merge is one step, compared with its first parent. Raises BadRepository for a shallow clone.
     """
@@ -123,7 +125,8 @@ def _trailers(text: str) -> Iterator[tuple[str, str]]:
             yield key.strip().lower(), value.strip()
 
 
-# Cached verifications. Rows without an audit share one; others have one per change of evidence.
+# Maximum number of cached verifications: one for all rows without an audit, and one for each change
+# of evidence of the other rows.
 STATES_MAX = 1024
 
 
@@ -134,11 +137,11 @@ class RowAtCommit:
     model: str
     submission: bytes
     audits: Mapping[str, bytes]
-    """Path to bytes of each audit record of this model, and of each withdrawal."""
+    """Bytes of each audit record of this model, and of each withdrawal, by path."""
     policy: Mapping[str, bytes]
-    """Path to bytes of the files that determine how evidence counts: policy, keys, benchmark."""
+    """Bytes of the files that determine how evidence counts (policy, keys, benchmark), by path."""
     log: Mapping[str, bytes] = field(default_factory=dict)
-    """Path to bytes of the files of an old log of audits."""
+    """Bytes of the files of an old log of audits, by path."""
 
 
 Levels = Callable[[RowAtCommit], str | None]
@@ -147,8 +150,8 @@ Levels = Callable[[RowAtCommit], str | None]
 def level_at(standing: RowAtCommit) -> str | None:
     """Return the trust level, computed as `build` does.
 
-    None if `build` would have failed, because of an invalid policy or a broken record. That is not
-    an error now, since an earlier commit cannot be fixed.
+    Return None if `build` would have failed, because of an invalid policy or a broken record: this
+    is no error, since an earlier commit cannot be fixed.
     """
     files = dict(standing.policy)
     if standing.audits:
@@ -166,7 +169,10 @@ def level_at(standing: RowAtCommit) -> str | None:
 def _repository_evidence(
     files: tuple[tuple[str, bytes], ...], model: str | None
 ) -> RepositoryEvidence | None:
-    """Verify the records of a model among some files, which takes half a second each."""
+    """Return the evidence of a repository with these files; None if it is invalid.
+
+    Only the records of `model` are verified, which takes half a second each.
+    """
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
         root = Path(name).resolve()
         for path, content in files:
@@ -195,7 +201,7 @@ def _layout(root: Path) -> Layout:
     )
 
 
-# Trailers that name who is responsible for a step; the first one present counts.
+# Trailers that name the person responsible for a step, in order of precedence.
 ACTOR_TRAILERS = ("submitted-by", "audited-by", "reviewed-by", "signed-off-by")
 REASON_TRAILERS = ("reason",)
 CORRECTION = "correction"
@@ -205,7 +211,7 @@ UNVOUCHED = TrustLevel.SELF_REPORTED.value
 
 
 Watched = Callable[[Iterator[Any], int], Iterator[Any]]
-"""Passes steps on and may show progress; it is told how many there will be."""
+"""A function of steps and their number, which yields the steps and may show progress."""
 
 
 def ledger(
@@ -214,7 +220,11 @@ def ledger(
     levels: Levels = level_at,
     watch: Watched = lambda line, _: line,
 ) -> Ledger:
-    """Return the history of every row up to a commit. Raises BadRepository."""
+    """Return the history of every row up to a commit.
+
+    `levels` computes the trust level of a row at a commit, `watch` shows progress. Raises
+    BadRepository where git fails.
+    """
     line = steps(repository, commit)
     names = [blob for step in line for change in step.changes for blob in _blobs(change)]
     contents = dict(watch(iter(repository.blobs(names)), len(set(names))))
@@ -226,7 +236,7 @@ def _blobs(change: HistoryChange) -> Iterator[str]:
 
 
 class _Rows:
-    """The state of the repository during the walk through history."""
+    """The rows of the repository after the steps that were applied."""
 
     def __init__(self, contents: dict[str, bytes], levels: Levels) -> None:
         self.contents = contents
@@ -253,7 +263,7 @@ class _Rows:
         return {path: self.contents[blob] for path, blob in files.items()}
 
     def apply(self, change: HistoryChange) -> None:
-        """Apply one change."""
+        """Apply the change of one file."""
         if change.path in DECISIVE:
             _put(self.policy, change.path, change.after)
         elif model := submission_of(change.path):
@@ -264,7 +274,7 @@ class _Rows:
             _put(self.audits.setdefault(model, {}), change.path, change.after)
 
     def logged_since(self, size: int) -> set[str]:
-        """Return the models of the entries of the log from a number on; none if it is broken."""
+        """Return the models in the log's entries after the first `size`; empty if it is broken."""
         files = {
             path.removeprefix(f"{AUDIT_LOG}/"): raw for path, raw in self._read(self.log).items()
         }
@@ -333,7 +343,10 @@ def _model(change: HistoryChange) -> str | None:
 def _row_events(
     step: HistoryStep, model: str, levels: tuple[str | None, str | None], rows: _Rows
 ) -> Iterator[Event]:
-    """Yield the events of one row in a step: its file, then its audits, then its level."""
+    """Yield the events of one row in a step: first those of its file, then audits, then its level.
+
+    `levels` are the trust levels before and after the step; None where there is no row.
+    """
     former, level = levels
     cause: HistoryChange | None = None
 

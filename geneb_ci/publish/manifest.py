@@ -1,4 +1,4 @@
-"""Models of ledger.json and manifest.json on the Space; what is read back is validated."""
+"""Models of ledger.json and manifest.json on the Space, with which fetched files are validated."""
 
 import hashlib
 import json
@@ -109,7 +109,7 @@ BYTES_MAX = 1_000_000
 def manifest_of(
     files: Mapping[str, bytes], source_commit: str, rollback: Rollback | None = None
 ) -> Manifest:
-    """Return the manifest of a generation."""
+    """Return the manifest of a generation with these files."""
     described = {
         name: PublishedFile(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
         for name, content in sorted(files.items())
@@ -138,7 +138,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def parse_manifest(raw: bytes, where: str) -> Manifest:
-    """Return the validated manifest of a Space.
+    """Return the validated manifest of a Space; `where` names the file in errors.
 
     Raises BadManifest if it is invalid or its generation does not follow from its files, and
     NewerManifest if its format is newer.
@@ -160,7 +160,7 @@ _VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 def _refuse_newer(raw: bytes, where: str) -> None:
     """Raise NewerManifest if the format version of a document is newer than ours."""
     try:
-        # pydantic_core refuses what is nested too deeply as any other error of the text.
+        # pydantic_core raises ValueError for text that is nested too deeply, too.
         version = _VERSION.fullmatch(pydantic_core.from_json(raw)["schema_version"])
     except (ValueError, TypeError, KeyError):
         return

@@ -1,4 +1,4 @@
-"""Publishes a generation on the Space in one commit: a new one, or an earlier one (rollback)."""
+"""Publishes a generation on the Space in one commit: a new one, or as a rollback an earlier one."""
 
 import enum
 import hashlib
@@ -27,13 +27,14 @@ from geneb_ci.receipt.cells import network_text
 from reference_harness.formats.text import Say, plural, silent
 
 PROGRESS_BYTES = 25_000_000
-"""Bytes of an upload whose time is said before: less takes under two seconds at 100 Mbit/s."""
+"""Bytes from which the expected time of an upload is printed: fewer take under two seconds at
+100 Mbit/s."""
 SHORT = 12  # hex digits of a digest in messages
 LOST_SHOWN = 10
-"""Lost statements that a message names."""
+"""Maximum number of lost statements that a message names."""
 NO_STATEMENTS = "none"
 _STATEMENTS = re.compile(rf"^Statements: ([0-9a-f]{{64}}|{NO_STATEMENTS})$", re.MULTILINE)
-"""Line of a commit's message: digest of the list of statements that the generation has."""
+"""Line of a commit's message with the digest of the generation's list of statements."""
 
 
 class PublishOutcome(enum.StrEnum):
@@ -45,7 +46,7 @@ class PublishOutcome(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Published:
-    """Outcome, commit of the Space, and its manifest."""
+    """Result of publishing, with the commit of the Space and its manifest."""
 
     outcome: PublishOutcome
     commit: str
@@ -59,14 +60,17 @@ class Intent(Protocol):
         """Whether the Space already has this generation."""
 
     def generation(self, state: SpaceState) -> Generation:
-        """Return the generation to publish. Raises NotFastForward if the state must not change."""
+        """Return the generation to publish on a Space in this state.
+
+        Raises NotFastForward if the Space must not be changed.
+        """
 
     def message(self, generation: Generation) -> str:
         """Return the commit message."""
 
 
 def _live(built: Generation, state: SpaceState) -> Manifest | None:
-    """Return the manifest of the Space if it has this generation, in every byte."""
+    """Return the manifest of the Space if every byte of it is from this generation; else None."""
     live = state.manifest
     is_same = live is not None and live.generation == built.manifest.generation
     return live if is_same and state.holds(built.files | built.editions) else None
@@ -74,13 +78,13 @@ def _live(built: Generation, state: SpaceState) -> Manifest | None:
 
 @dataclass(frozen=True)
 class PublishIntent:
-    """The generation of a commit of main, which must descend from the live commit."""
+    """Intent to publish the board of a commit of main, which must descend from the live one."""
 
     built: Generation
     repository: GitRepository
 
     def is_live(self, state: SpaceState) -> bool:
-        """Whether the Space has this generation, in every byte and not as a rollback."""
+        """Whether every byte of the Space is from this generation, and it is not a rollback."""
         live = _live(self.built, state)
         return live is not None and live.rollback is None
 
@@ -101,7 +105,7 @@ class PublishIntent:
 
 
 def must_follow(live: Manifest, commit: str, repository: GitRepository) -> None:
-    """Raise NotFastForward unless commit `ours` descends from the live commit."""
+    """Raise NotFastForward unless `commit` descends from the live commit."""
     if live.rollback is not None and live.rollback.covers == commit:
         raise NotFastForward(
             f"the board of commit {commit} was rolled back: generation "
@@ -111,8 +115,8 @@ def must_follow(live: Manifest, commit: str, repository: GitRepository) -> None:
         )
     if not repository.is_ancestor(live.newest_commit, commit):
         raise NotFastForward(
-            f"the Space has commit {live.newest_commit}, which is not an ancestor of {commit}: "
-            "publishing would undo it",
+            f"the Space has the board of commit {live.newest_commit}, which is not an ancestor of "
+            f"{commit}: publishing would undo it",
             "publish from the newest main; if main was rewritten, delete manifest.json on the "
             "Space first",
         )
@@ -126,38 +130,40 @@ def push(
     clock: Clock = time,
     say: Say = silent,
 ) -> Published:
-    """Publish in one commit, unless the Space already has it. Raises PublishFault.
+    """Publish a generation in one commit, unless the Space already has it. Raises PublishFault.
 
-    `is_new` allows a board whose statements were signed before on a Space that has no board.
+    `is_new` allows a board with signed statements on a Space that has no board.
     """
-    perhaps = False  # whether an earlier try may have made the commit
+    may_be_made = False  # whether an earlier try may have made the commit
 
     def once() -> Published:
-        nonlocal perhaps
+        nonlocal may_be_made
         # 1. Read the state; this also shows whether a try without an answer succeeded.
         state = space.state()
         if state.manifest is not None and intent.is_live(state):
-            outcome = PublishOutcome.PUBLISHED if perhaps else PublishOutcome.UNCHANGED
+            outcome = PublishOutcome.PUBLISHED if may_be_made else PublishOutcome.UNCHANGED
             return Published(outcome, state.head, state.manifest)
         # 2. Check that it may be replaced.
         generation = intent.generation(state)
         must_keep_statements(space, state, generation, is_new=is_new)
-        dropped = dropped_files(state, generation)
+        dropped_names = dropped_files(state, generation)
         # 3. One commit on this head: changed files, and deletion of files published earlier.
-        changed = differing_files(state, generation.published)
-        if (size := sum(map(len, changed.values()))) > PROGRESS_BYTES:
-            say(f"{plural(len(changed), 'file')}, {network_text(size, 'send')}")
+        changed_files = differing_files(state, generation.published)
+        if (size := sum(map(len, changed_files.values()))) > PROGRESS_BYTES:
+            say(f"{plural(len(changed_files), 'file')}, {network_text(size, 'send')}")
         try:
-            commit = space.commit(state.head, changed, dropped, intent.message(generation))
+            commit = space.commit(
+                state.head, changed_files, dropped_names, intent.message(generation)
+            )
         except UnknownOutcome:
-            perhaps = True
+            may_be_made = True
             raise
-        perhaps = True
+        may_be_made = True
         # 4. Read back and compare.
         after = space.state(commit)
-        if wrong := _wrong(after, generation, dropped):
+        if wrong_names := _differing_names(after, generation, dropped_names):
             raise SpaceDiffers(
-                f"{space.resource} at {commit} differs from the upload: {', '.join(wrong)}",
+                f"{space.resource} at {commit} differs from the upload: {', '.join(wrong_names)}",
                 "check for a .gitignore on the Space and for other writers, then publish again",
             )
         return Published(PublishOutcome.PUBLISHED, commit, generation.manifest)
@@ -168,11 +174,11 @@ def push(
 def must_keep_statements(
     space: Space, state: SpaceState, generation: Generation, *, is_new: bool = False
 ) -> None:
-    """Raise NotFastForward unless every statement that was ever published is still there.
+    """Raise NotFastForward unless the generation has every statement that was ever published.
 
-    All generations of the Space's history are compared, so that a Space that was taken back hides
-    nothing. A Space that never had a board is refused where statements were signed before, unless
-    `is_new` says that it may be one. A rollback may have fewer statements, and no other ones.
+    All generations in the Space's history are compared, so that resetting the Space hides nothing.
+    If the generation has statements, a Space that never had a board is refused unless `is_new`. A
+    rollback may have fewer statements, but no statement that was never published.
     """
     new_statements = statements_in(generation.files[PATH]) if PATH in generation.files else {}
     past = published_statements(space)
@@ -180,7 +186,7 @@ def must_keep_statements(
         count = plural(len(new_statements), "signed statement")
         raise NotFastForward(
             f"{space.resource} has no board, and main has {count}: "
-            "it is not the Space of this board, or its history is lost",
+            "this is not the Space of the board, or its history is lost",
             "publish to the Space that has the earlier boards; pass --new-space if there is none",
         )
     if generation.manifest.rollback is not None:
@@ -189,9 +195,9 @@ def must_keep_statements(
     for commit, statements in past.items():
         if lost := lost_since(statements, new_statements):
             raise NotFastForward(
-                f"{space.resource}: the board of its commit {commit[:SHORT]} has what this one "
+                f"{space.resource}: its commit {commit[:SHORT]} has statements that the new board "
                 f"lacks: {'; '.join(loss.text for loss in lost[:LOST_SHOWN])}",
-                "publish from a main that has every signed file; restore them from its history",
+                "restore the signed files on main from its history, then publish",
             )
     _must_keep_log(space, state, generation)
 
@@ -199,9 +205,9 @@ def must_keep_statements(
 def published_statements(space: Space) -> dict[str, dict[str, str]]:
     """Return the lists of statements in the history of a Space, by commit, the newest first.
 
-    A list that several generations have is read once, by the line of their messages that names it;
-    where a message has no such line, its commit is read. Raises Unverified for a list that cannot
-    be read.
+    A list that several generations share is read only once, because the messages of their commits
+    contain its digest; a commit whose message lacks it is read too. Raises SpaceDiffers for a list
+    that cannot be read.
     """
     lists: dict[str, dict[str, str]] = {}
     statements = {NO_STATEMENTS}
@@ -218,19 +224,19 @@ def published_statements(space: Space) -> dict[str, dict[str, str]]:
         except ValueError as error:
             raise SpaceDiffers(
                 f"{space.resource} at {past.commit}: {PATH} cannot be read: {error}",
-                "a newer geneb-ci or another program wrote it: look at who made that commit",
+                "a newer geneb-ci or another program wrote it: find out who made that commit",
             ) from error
     return lists
 
 
 def _statements_line(generation: Generation) -> str:
-    """Return the line of a message by which a list of statements is found."""
+    """Return the line of a commit message with the digest of the list of statements."""
     raw = generation.files.get(PATH)
     return f"Statements: {hashlib.sha256(raw).hexdigest() if raw is not None else NO_STATEMENTS}"
 
 
 def _must_keep_log(space: Space, state: SpaceState, generation: Generation) -> None:
-    """Raise NotFastForward unless an old log begins with the published one."""
+    """Raise NotFastForward unless the old log of audits extends the published one."""
     name = f"{PUBLISHED_LOG}/{CHECKPOINT}"
     is_rollback = generation.manifest.rollback is not None
     if is_rollback or state.manifest is None or name not in state.manifest.files:
@@ -244,19 +250,18 @@ def _must_keep_log(space: Space, state: SpaceState, generation: Generation) -> N
         check_extends(own_log, space.read(name, state.head, NOTE_BYTES_MAX))
     except LogBroken as error:
         raise NotFastForward(
-            f"{space.resource}: the log of audits would not follow the published one: "
+            f"{space.resource}: the log of audits does not extend the published one: "
             f"{error.message.removeprefix(f'{LINKS}: ')}",
-            "publish from a main that has leaderboard/audits/log as it was; restore it from the "
-            "Space",
+            "restore leaderboard/audits/log on main from the Space, then publish",
         ) from error
 
 
-def _wrong(after: SpaceState, generation: Generation, deleted: list[str]) -> list[str]:
-    """Return the files that differ from the upload, by the Hub's digests and the manifest."""
-    wrong = {*differing_files(after, generation.published), *after.files.keys() & set(deleted)}
+def _differing_names(after: SpaceState, generation: Generation, deleted: list[str]) -> list[str]:
+    """Return the names of files that differ from the upload, by the Hub's digests."""
+    names = {*differing_files(after, generation.published), *after.files.keys() & set(deleted)}
     if after.manifest != generation.manifest:
-        wrong.add(NAME)
-    return sorted(wrong)
+        names.add(NAME)
+    return sorted(names)
 
 
 def differing_files(state: SpaceState, files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -265,9 +270,9 @@ def differing_files(state: SpaceState, files: Mapping[str, bytes]) -> dict[str, 
 
 
 def dropped_files(state: SpaceState, generation: Generation) -> list[str]:
-    """Return the files that were published earlier and no longer belong to the board.
+    """Return the names of published files that no longer belong to the board.
 
-    Editions are in no manifest, and so stay when a later generation is published.
+    Editions are kept when a later generation is published, because no manifest lists them.
     """
     published = state.manifest.files if state.manifest else {}
     return sorted(
@@ -276,7 +281,7 @@ def dropped_files(state: SpaceState, generation: Generation) -> list[str]:
 
 
 AS_PUBLISHED = "pass --as-published to use the bytes that the Space had then"
-"""Advice if a generation cannot be rebuilt."""
+"""Fix if a generation cannot be rebuilt."""
 
 _NAME = re.compile(r"[0-9a-f]{7,64}")
 
@@ -298,7 +303,7 @@ def check_generation_name(name: str) -> None:
 
 
 def find_generation(space: Space, name: str) -> PastGeneration:
-    """Return a generation of the Space's history, by the first digits of its id.
+    """Return the generation of the Space's history whose id begins with `name`.
 
     Raises UsageProblem if none or several match, and the errors of Space.
     """
@@ -325,7 +330,7 @@ def must_be_of_main(manifest: Manifest, covers: str, repository: GitRepository) 
     """Raise HubRefused unless the generation's commit is an ancestor of `covers`."""
     if not repository.is_ancestor(manifest.source_commit, covers):
         raise HubRefused(
-            f"generation {manifest.generation[:SHORT]} is of commit "
+            f"generation {manifest.generation[:SHORT]} was built from commit "
             f"{manifest.source_commit}, which is not an ancestor of {covers}",
             "run `git pull`; if main was rewritten, publish a commit that reverts it instead",
         )
@@ -334,7 +339,7 @@ def must_be_of_main(manifest: Manifest, covers: str, repository: GitRepository) 
 def as_published(space: Space, past: PastGeneration) -> Generation:
     """Return a generation with its bytes from the Space's history.
 
-    Raises Unverified if they do not match the manifest, and the errors of Space.
+    Raises SpaceDiffers if they do not match the manifest, and the errors of Space.
     """
     files = {}
     for name, file in past.manifest.files.items():
@@ -360,14 +365,14 @@ def require_same_generation(manifest: Manifest, generation: Generation) -> None:
 
 @dataclass(frozen=True)
 class RollbackIntent:
-    """An earlier generation, which replaces main up to commit `covers`."""
+    """Intent to publish an earlier generation instead of main up to commit `covers`."""
 
     built: Generation
     covers: str
     repository: GitRepository
 
     def is_live(self, state: SpaceState) -> bool:
-        """Whether the Space already has this generation, in every byte."""
+        """Whether every byte of the Space is from this generation already."""
         live = _live(self.built, state)
         return live is not None and (live.rollback is None or live.rollback.covers == self.covers)
 
@@ -384,8 +389,8 @@ class RollbackIntent:
             )
         if not self.repository.is_ancestor(live.newest_commit, self.covers):
             raise NotFastForward(
-                f"the Space has commit {live.newest_commit}, which is not an ancestor of "
-                f"{self.covers}: this clone is outdated",
+                f"the Space has the board of commit {live.newest_commit}, which is not an ancestor "
+                f"of {self.covers}: this clone is outdated",
                 "run `git pull`, then roll back",
             )
         if self.covers == self.built.manifest.source_commit:

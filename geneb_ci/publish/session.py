@@ -21,11 +21,14 @@ from geneb_ci.publish.faults import (
 )
 from reference_harness.formats.text import Say, silent
 
-TIMEOUT_S = 120.0  # per answer; a commit of a few MB takes a few seconds
+TIMEOUT_S = 120.0  # maximum seconds of one request; a commit of a few MB takes a few
 
 
 def session(timeout_s: float = TIMEOUT_S) -> Any:  # the client is imported late
-    """Return the HTTP session with a timeout; call it before each use, since it can be replaced."""
+    """Return the HTTP session of the Hub's client, with a timeout in seconds.
+
+    Call this function before each use, because the client may replace its session.
+    """
     from huggingface_hub import get_session  # a second to import
 
     http_session = get_session()
@@ -35,30 +38,31 @@ def session(timeout_s: float = TIMEOUT_S) -> Any:  # the client is imported late
 
 T = TypeVar("T")
 
-# Six conflicts in a row are not by chance; a token that may only open pull requests always gets 412
-# (huggingface/datasets issue 7777).
+# Maximum number of tries: six conflicts in a row do not occur by chance. A token that may only open
+# pull requests always gets 412.
 TRIES = 6
-FIRST_WAIT_S = 2.0  # doubled after each try: 2, 4, 8, 16, 32
+FIRST_WAIT_S = 2.0  # seconds before the second try; doubled after each try: 2, 4, 8, 16, 32
 # The Hub's rate limits have windows of 300 s.
 WAIT_MAX_S = 600.0
-# Total waiting time for answers that never came: two timeouts. Pauses and answered requests do not
-# count.
+# Maximum seconds spent on requests without an answer, which is fewer than two timeouts. Pauses and
+# answered requests do not count.
 SILENT_MAX_S = 200.0
-_LATER = "run the command again later; it first reads whether they succeeded"
+_LATER = "run the command again later; it first reads whether a try succeeded"
 
 
 class Clock(Protocol):
-    """Interface of `time` for waiting; tests replace it."""
+    """The part of the module `time` that waits, which tests replace."""
 
     def sleep(self, seconds: float, /) -> None:
-        """Wait."""
+        """Wait for a number of seconds."""
 
 
 def attempt(action: Callable[[], T], *, clock: Clock = time, say: Say = silent) -> T:
-    """Call until it succeeds, at most `TRIES` times. Raises RetriesExhausted and PublishFault.
+    """Call `action` until it succeeds, at most `TRIES` times, and return its result.
 
-    Retries after 412 at once, after 429 when the Hub says, and after 409, 5xx and lost answers with
-    exponential backoff. There are at least two tries, however long they take.
+    The next try follows at once after status 412, after the time that the Hub states with 429, and
+    after doubled pauses with 409, 5xx and lost answers. There are at least two tries, however long
+    they take. Raises RetriesExhausted, and the PublishFault of `action`.
     """
     wait = FIRST_WAIT_S
     last, silent = "", 0.0
@@ -78,7 +82,7 @@ def attempt(action: Callable[[], T], *, clock: Clock = time, say: Say = silent) 
         if pause > WAIT_MAX_S:
             raise RetriesExhausted(
                 f"{last}: the Hub requires a pause of {pause:.0f} s",
-                "run the command again after that; publishing twice does no harm",
+                "run the command again after this time; publishing twice does no harm",
             )
         if silent > SILENT_MAX_S and 1 < number < TRIES:
             raise RetriesExhausted(
@@ -95,7 +99,10 @@ RESOURCE = "HF_OIDC_RESOURCE"
 
 
 def space_of_environment() -> str | None:
-    """Return the Space to which the CI job's identity is scoped, or None."""
+    """Return the name of the Space in HF_OIDC_RESOURCE, to which a CI job's identity is limited.
+
+    Return None if the variable names no Space.
+    """
     kind, _, name = os.environ.get(RESOURCE, "").partition("/")
     return name if kind == "spaces" and name.count("/") == 1 else None
 
@@ -106,7 +113,7 @@ _SPACE = re.compile(
 
 
 def require_space(name: str, option: str = "") -> str:
-    """Return the name of a Space. Raises UsageProblem for one that the Hub would not take."""
+    """Return `name`. Raises UsageProblem if the Hub accepts no Space of this name."""
     if _SPACE.fullmatch(name) is None:
         raise UsageProblem(
             f"{f'{option} ' if option else ''}{name!r} is not a Space",
@@ -117,7 +124,7 @@ def require_space(name: str, option: str = "") -> str:
 
 
 def token_to_read(resource: str) -> str | None:
-    """Return a token for this repository, or None; public repositories need none.
+    """Return a token for this repository; None without one, which public repositories do not need.
 
     A job that only reads may set HF_OIDC_RESOURCE without having an identity.
     """
@@ -135,13 +142,13 @@ def find_token(resource: str, *, clock: Clock = time, say: Say = silent) -> str:
     scope = os.environ.get(RESOURCE)
     if scope and scope != resource:
         raise NoHubToken(
-            f"{RESOURCE} is {scope!r}, but {resource!r} is to be published",
-            f"set {RESOURCE}={resource}, or pass the Space that it is scoped to",
+            f"{RESOURCE} is {scope!r}, expected {resource!r}, which would be published",
+            f"set {RESOURCE}={resource}, or pass the Space that {RESOURCE} names",
         )
     token = attempt(lambda: _token(resource), clock=clock, say=say)
     if token is None:
         raise NoHubToken(
-            f"there is no token for publishing {resource}",
+            f"no token to publish {resource} was found",
             f"in GitHub Actions set {RESOURCE}={resource} and `permissions: id-token: write`; "
             "elsewhere set HF_TOKEN",
         )

@@ -22,17 +22,19 @@ from reference_harness.formats.files import blob_id, file_blob_id, file_sha256, 
 from reference_harness.formats.hub_storage import limit_storage
 from reference_harness.formats.text import Say, silent
 
-FILE_BYTES_MAX = 400_000_000  # largest file that is read back; values.csv has 132 kB a row
+FILE_BYTES_MAX = 400_000_000  # of a file that is read back; values.csv has 132 kB per row
 
 Content = bytes | Path
 """Bytes, or the file that contains them."""
 
 
 class HubFileDigest(NamedTuple):
-    """Digest of a file on the Hub: git object id, or SHA-256 of a large file."""
+    """Digest of a file on the Hub."""
 
     blob: str | None
+    """Git object id; that of a pointer for a large file."""
     lfs: str | None
+    """SHA-256 of a large file; None for any other file."""
 
     def are_of(self, content: Content) -> bool:
         """Whether the file has these bytes."""
@@ -53,14 +55,15 @@ class PastCommit(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """A repository at one commit."""
+    """The files of a repository at one commit."""
 
     head: str
+    """Id of the commit."""
     files: dict[str, HubFileDigest]
 
 
 class Remote:
-    """A repository; methods raise Retryable if a retry may succeed, else PublishFault."""
+    """A repository on the Hub; methods raise Retryable if a retry may help, else PublishFault."""
 
     def __init__(
         self,
@@ -126,7 +129,7 @@ class Remote:
                 if len(content) > bytes_max:
                     raise HubRefused(
                         f"{self.resource}: {path} is larger than {bytes_max:,} bytes",
-                        "geneb-ci publishes no such file: delete it there",
+                        "geneb-ci publishes no file of this size: delete it there",
                     )
         return bytes(content)
 
@@ -140,7 +143,7 @@ class Remote:
     def commit(
         self, parent: str, files: Mapping[str, Content], deleted: Iterable[str], message: str
     ) -> str:
-        """Make one commit with the parent `parent`, and return its id."""
+        """Commit on `parent`: write `files`, delete `deleted`, and return the commit's id."""
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
         title, _, text = message.partition("\n")
@@ -194,20 +197,20 @@ class SpaceState:
 
 
 class Service(NamedTuple):
-    """A Space as a site, not as a repository: its state and address on the Hub."""
+    """The site of a Space: its state and address on the Hub."""
 
     name: str
-    """OWNER/NAME: another one than was asked for once the Space is renamed."""
+    """Present name, as OWNER/NAME, which differs from the requested one if it was renamed."""
     is_private: bool
     is_disabled: bool
     stage: str | None
-    """Such as "RUNNING" or "PAUSED"; None where the Hub says nothing."""
+    """State such as "RUNNING" or "PAUSED"; None where the Hub states none."""
     address: str | None
-    """Where visitors get its files; None where the Hub says nothing."""
+    """Address at which visitors get its files; None where the Hub states none."""
 
 
 class Space(Remote):
-    """One Space."""
+    """A Space on the Hub."""
 
     def __init__(
         self,
@@ -229,29 +232,29 @@ class Space(Remote):
         return SpaceState(head, files, published_manifest)
 
     def service(self) -> Service:
-        """Return the state of the Space as a site, as the Hub has it."""
+        """Return the state of the Space's site, according to the Hub."""
         session(self._timeout_s)
         with translated_errors(self.resource, writing=False):
             info = self._api.space_info(self.name, timeout=self._timeout_s)
         stage = None if info.runtime is None else str(info.runtime.stage)
         host = info.host or (f"https://{info.subdomain}.static.hf.space" if info.subdomain else "")
-        # Whatever the Hub says, visitors are never sent from https to something else.
+        # An address without https is accepted only from an endpoint without https.
         scheme = f"{urlsplit(self._api.endpoint).scheme}://"
         address = host.rstrip("/") if host.startswith(("https://", scheme)) else None
         return Service(info.id, bool(info.private), bool(info.disabled), stage, address)
 
     def served(self, address: str, path: str, bytes_max: int) -> bytes:
-        """Return the bytes of a file as visitors get it, without a token."""
+        """Return the bytes of a file that visitors get, without a token."""
         return self._fetched(f"{address}/{path}", path, bytes_max, {})
 
 
-# Folders of task data in the repository; files in them that are not staged are deleted.
+# Folders of task data in the repository, in which files that are not uploaded are deleted.
 TASK_FOLDERS = ("tasks/", "flat/")
 MESSAGE = "Task data in both layouts"
 
 
 class UploadResult(NamedTuple):
-    """The revision with the staged files, and whether it is new."""
+    """The revision with the uploaded files, and whether this upload made it."""
 
     revision: str
     new: bool
@@ -275,30 +278,30 @@ def upload(
     message: str = MESSAGE,
     folders: tuple[str, ...] = TASK_FOLDERS,
 ) -> UploadResult:
-    """Upload these data in one commit, unless the repository already has them.
+    """Upload these files in one commit, unless the repository already has them.
 
     Other files below `folders` are deleted. Large files that an earlier try uploaded are not
     uploaded again. Raises PublishFault.
     """
-    perhaps = False
+    may_be_made = False  # whether an earlier try may have made the commit
 
     def once() -> UploadResult:
-        nonlocal perhaps
+        nonlocal may_be_made
         listing = remote.listing()
-        changed, dropped = _difference(listing, files, folders)
-        if not changed and not dropped:
-            return UploadResult(listing.head, perhaps)
+        changed_files, dropped_names = _difference(listing, files, folders)
+        if not changed_files and not dropped_names:
+            return UploadResult(listing.head, may_be_made)
         try:
-            commit = remote.commit(listing.head, changed, dropped, message)
+            commit = remote.commit(listing.head, changed_files, dropped_names, message)
         except UnknownOutcome:
-            perhaps = True
+            may_be_made = True
             raise
-        perhaps = True
-        changed, dropped = _difference(remote.listing(commit), files, folders)
-        if changed or dropped:
+        may_be_made = True
+        changed_files, dropped_names = _difference(remote.listing(commit), files, folders)
+        if changed_files or dropped_names:
             raise SpaceDiffers(
                 f"{remote.resource} at {commit} differs from the upload: "
-                f"{', '.join([*changed, *dropped])}",
+                f"{', '.join([*changed_files, *dropped_names])}",
                 "check for a .gitignore in the repository, then push again",
             )
         return UploadResult(commit, new=True)
@@ -309,17 +312,17 @@ def upload(
 def _difference(
     listing: Listing, files: dict[str, Path], folders: tuple[str, ...]
 ) -> tuple[dict[str, Path], list[str]]:
-    changed = {
+    changed_files = {
         name: path
         for name, path in files.items()
         if name not in listing.files or not listing.files[name].are_of(path)
     }
-    dropped = sorted(
+    dropped_names = sorted(
         name for name in listing.files if name.startswith(folders) and name not in files
     )
-    return changed, dropped
+    return changed_files, dropped_names
 
 
 def lacking_there(remote: Remote, files: dict[str, Path], say: Say) -> dict[str, Path]:
-    """Return the files that a repository does not have with these bytes. Raises PublishFault."""
+    """Return the files that a repository lacks or has with other bytes. Raises PublishFault."""
     return _difference(attempt(remote.listing, say=say), files, ())[0]

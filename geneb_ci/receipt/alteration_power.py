@@ -24,16 +24,16 @@ import numpy as np
 from geneb_ci.receipt.rounding import Wide
 
 RAISES = (0.005, 0.01, 0.02)
-"""Raises of the macro MCC whose detection is shown."""
+"""Raises of the macro MCC in the power table."""
 SHARES = (0.001, 0.003, 0.01)
-"""Shares of altered training embeddings whose detection is shown."""
+"""Shares of altered training embeddings in the power table."""
 MEASURED_GAIN = {0.001: (0.010, 0.050), 0.003: (0.021, 0.058), 0.01: (0.056, 0.183)}
-"""Mean and largest gain of MCC, over 13 cells, that the greedy attack of
-docs/research/receipt-audits.md had with each share of training embeddings."""
+"""Share of training embeddings to the mean and largest gain of MCC, over 13 cells, of the greedy
+attack in docs/research/receipt-audits.md."""
 GRID = 16
-"""Values of a and of b that are tried: 0, and up to so many more, closer to 0 the denser."""
+"""Number of values above 0 of a, and of b, that are tried; they are denser near 0."""
 STEPS = 32
-"""Steps of the search for the multiplier: it is known to 2e-6 of its range then."""
+"""Number of steps of the search for the multiplier, which reduce its range to 2e-6."""
 BINARY = 2
 
 
@@ -41,7 +41,7 @@ class Alterations(NamedTuple):
     """Alterations of one cell: (k,) arrays, one entry for each a and b of the grid."""
 
     hit: Wide
-    """r."""
+    """Probability r that one draw is altered."""
     mcc_gain: Wide
     """MCC of the claim less that of the honest matrix."""
     weight: float
@@ -49,7 +49,7 @@ class Alterations(NamedTuple):
 
 
 def mcc(tn: Wide, fp: Wide, fn: Wide, tp: Wide) -> Wide:
-    """Return the MCC of 2 x 2 matrices; 0 where a class is not there, or never predicted."""
+    """Return the MCC of 2 x 2 matrices; 0 where a class has no sequences or no predictions."""
     spread = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
     with np.errstate(divide="ignore", invalid="ignore"):
         values: Wide = np.where(spread > 0, (tp * tn - fp * fn) / np.sqrt(spread), 0.0)
@@ -57,14 +57,14 @@ def mcc(tn: Wide, fp: Wide, fn: Wide, tp: Wide) -> Wide:
 
 
 def grid(maximum: int) -> Wide:
-    """Return the numbers of altered embeddings that are tried, of `maximum`."""
+    """Return the numbers of altered embeddings, from 0 to `maximum`, that are tried."""
     if maximum <= GRID:
         return np.arange(maximum + 1, dtype=np.float64)
     return np.unique(np.r_[0, np.round(np.geomspace(1, maximum, GRID))])
 
 
 def hit_of(a: Wide, b: Wide, tn: float, tp: float) -> Wide:
-    """Return the probability that one draw in a task is altered; NumPy broadcasts a and b."""
+    """Return the probability that one draw in a task is altered; a and b are broadcast."""
     if not tn + tp:
         return 0 * a
     # Without right predictions of one class, the second half of the draws falls on the other.
@@ -104,7 +104,7 @@ def needed_hit(cells: Sequence[Alterations], mean_raise: float) -> float:
 
 
 def largest_of(concave: Callable[[float], float]) -> float:
-    """Return the largest value of a concave function of what is not negative, found by thirds."""
+    """Return the largest value of a concave function on x >= 0, by ternary search."""
     high = 1.0
     while concave(2 * high) > concave(high):
         high *= 2
@@ -119,7 +119,7 @@ def largest_of(concave: Callable[[float], float]) -> float:
 
 
 def found_test(cells: Sequence[Alterations], mean_raise: float, draws: int) -> float:
-    """Return the least probability that `draws` test embeddings of a regime hit an altered one."""
+    """Return the smallest probability that `draws` test embeddings hit an altered one."""
     needed = needed_hit(cells, mean_raise)
     return 1.0 if math.isinf(needed) else -math.expm1(-draws * needed)
 
@@ -127,6 +127,6 @@ def found_test(cells: Sequence[Alterations], mean_raise: float, draws: int) -> f
 def found_training(share: float, draws: int) -> float:
     """Return the probability that `draws` training embeddings hit an altered one.
 
-    `share` is that of altered embeddings, in the mean over the tasks.
+    `share` is the share of altered embeddings, averaged over the tasks.
     """
     return -math.expm1(draws * math.log1p(-share))

@@ -1,4 +1,4 @@
-"""Every cell of a receipt: what it costs, computed by the harness, and the claims."""
+"""Computes the cells of a receipt by the harness, and compares them with the claims."""
 
 import tempfile
 import time
@@ -31,23 +31,21 @@ from reference_harness.formats.submission import (
 )
 from reference_harness.formats.text import Say, plural, silent
 
-NEWTON_SECONDS = 160e-12
-"""Of a training embedding and the square of the width: the slower end of 82 to 159 ps, measured on
-one core with 4,900 to 32,000 embeddings of 768 to 4,096 numbers, two classes."""
+OPTIMUM_SECONDS = 0.12e-6
+"""Seconds per number of the training embeddings for the canonical probe. Measured on one core with
+1,900 to 32,000 embeddings of 256 to 4,096 numbers (`make bench-harness`): 7 to 100 ns with two
+classes, 120 to 360 ns with three to six. This is the slower end for two classes, plus a fifth."""
 RECORD_SECONDS = 0.5e-6
-"""Of a number of the training embeddings, for the fit of record: 140 to 1,000 steps of 0.7 ns with
-two classes, of 1.8 ns with five, measured on one core with 4,000 x 1,024 and 24,000 x 768
+"""Seconds per number of the training embeddings for the fit of record: 140 to 1,000 steps of 0.7 ns
+with two classes, of 1.8 ns with five, measured on one core with 4,000 x 1,024 and 24,000 x 768
 numbers."""
-MANY_CLASSES = 1.7
-"""An embedding of three classes costs nine times as much; over the tasks of GENEB that is so
-often."""
 HASH_SECONDS_ROW, HASH_SECONDS_BYTE = 2e-6, 2e-9
-"""Digest, values and tree of a file, measured at widths of 256 to 4,096; read twice."""
+"""Seconds per embedding and per byte to verify a file, measured at widths of 256 to 4,096."""
 TASK_SECONDS = 1.5
-"""Of each task, whatever its size: its sequences are read, and ten few-shot probes fitted."""
+"""Seconds per task of any size, to read its sequences and fit ten few-shot probes."""
 START_SECONDS = 5
 NETWORK_BYTES = 12.5e6
-"""Bytes a second: a line of 100 Mbit/s."""
+"""Assumed bytes per second of the network: 100 Mbit/s."""
 
 
 class ReceiptCost(NamedTuple):
@@ -57,9 +55,9 @@ class ReceiptCost(NamedTuple):
     rows: int
     width: int
     total_bytes: int
-    """Bytes of the files."""
+    """Size of the files."""
     missing_bytes: int
-    """Bytes that are not here yet."""
+    """Number of bytes to download."""
     seconds: float
     """Seconds of one core, without the network."""
 
@@ -74,9 +72,9 @@ class ReceiptCost(NamedTuple):
 
 
 def network_text(count: int, purpose: str) -> str:
-    """Return how many bytes are left to send or fetch, as `what` says, and how long it takes."""
-    took = f": {duration_text(count / NETWORK_BYTES)} at 100 Mbit/s" if count else ""
-    return f"{size_text(count)} to {purpose}{took}"
+    """Return the bytes to transfer for a purpose, such as "fetch", and the time, as text."""
+    time_text = f": {duration_text(count / NETWORK_BYTES)} at 100 Mbit/s" if count else ""
+    return f"{size_text(count)} to {purpose}{time_text}"
 
 
 def cost_of(
@@ -84,8 +82,8 @@ def cost_of(
 ) -> ReceiptCost:
     """Return the cost of recomputing the cells of these tasks of a receipt.
 
-    `at_optimum` says whether probes are solved to their optimum, as an audit needs them and as the
-    canonical cells of earlier runs are computed.
+    `fetched` is the number of bytes to download. `at_optimum` says whether canonical probes are
+    fitted too, as for an audit and for canonical claims.
     """
     entries = [receipt.tasks[task] for task in tasks]
     rows, bytes_ = (
@@ -93,23 +91,22 @@ def cost_of(
         sum(entry.bytes for entry in entries),
     )
     numbers = sum(entry.train for entry in entries) * receipt.dim
-    optimum = NEWTON_SECONDS * MANY_CLASSES * receipt.dim if at_optimum else 0.0
-    probes = (optimum + RECORD_SECONDS) * numbers
+    probes = (RECORD_SECONDS + at_optimum * OPTIMUM_SECONDS) * numbers
     reading = HASH_SECONDS_ROW * rows + HASH_SECONDS_BYTE * bytes_
     seconds = START_SECONDS + TASK_SECONDS * len(entries) + probes + reading
     return ReceiptCost(len(entries), rows, receipt.dim, bytes_, fetched, seconds)
 
 
 class Remaining:
-    """The remaining time for tasks, from their costs and the time of those that are done."""
+    """Estimates the remaining time from the costs of finished and remaining tasks."""
 
     def __init__(self, costs: Sequence[float], clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin now; `costs` are in any unit, one a task in the order of the work."""
+        """Start the clock; `costs` has a number per task, in any unit, in order of work."""
         self._costs, self._clock = costs, clock
         self._start = self._reported = clock()
 
     def text(self, finished: int) -> str:
-        """Return ", about 40 s left" when so many tasks are done; "" before the first one is."""
+        """Return a text such as ", about 40 s left" after `finished` tasks; "" after none."""
         spent = sum(self._costs[:finished])
         if not spent:
             return ""
@@ -117,15 +114,15 @@ class Remaining:
         return f", about {duration_text(seconds_left)} left"
 
     def is_due(self) -> bool:
-        """Whether `PAUSE` seconds have passed since the beginning or the last time that it was."""
+        """Whether `PAUSE_SECONDS` have passed since the start or since this was last true."""
         now = self._clock()
-        pause_is_over = now - self._reported >= PAUSE
+        pause_is_over = now - self._reported >= PAUSE_SECONDS
         self._reported = now if pause_is_over else self._reported
         return pause_is_over
 
 
-PAUSE = 5.0
-"""Seconds between two lines of progress where each task would be a line of its own."""
+PAUSE_SECONDS = 5.0
+"""Seconds between two lines of progress."""
 
 
 def duration_text(seconds: float) -> str:
@@ -136,25 +133,25 @@ def duration_text(seconds: float) -> str:
 
 
 BYTES_MAX = 1 << 28
-"""As of a rescoring: confusion matrices of many classes take most of it."""
+"""Largest file of cells, which are mostly confusion matrices of many classes."""
 WORKERS = 1
-"""One task at a time is scored, so that the memory is that of one task."""
+"""Number of tasks that are scored at a time, which limits the memory."""
 
 
 class CellDifference(NamedTuple):
-    """A cell whose claim is not what the receipt gives."""
+    """A part of a cell whose claim differs from the computed value."""
 
     regime: str
     task: str
     what: str
-    """Which part: a score, a matrix, the digest of the predictions."""
+    """Name of the part: a score, a matrix, the digest of the predictions."""
     claimed: str | None
-    """None where nothing is claimed: the receipt fills the gap."""
+    """None if the cell is not claimed."""
     computed: str
 
     @property
     def fills(self) -> bool:
-        """Whether nothing was claimed; such a cell is no fault."""
+        """Whether the cell is not claimed, which is no error."""
         return self.claimed is None
 
     @property
@@ -182,14 +179,13 @@ def recompute(
     on_file: Callable[[str, Path], None] = lambda _task, _file: None,
     keep: Collection[str] = (),
 ) -> ReceiptCells:
-    """Compute every cell of these tasks, task by task, and compare equal sequences.
+    """Compute every cell of these tasks, one task at a time, and compare equal sequences.
 
-    Cells of record, and canonical ones where the submission claims some. What embeddings are drawn
-    by is written to the folder `strata`, the labels of both splits to `labels`. `on_file` is called
-    with task and file when its cells are computed, before the file is released; those of the tasks
-    `keep` are not. Raises what `ReceiptFiles.file` does; LimitExceeded or ResultRefused for
-    embeddings that cannot be scored within the limits; NothingChecked, with what the harness said,
-    for anything else.
+    Canonical cells are computed if the submission claims some. Files for the draw of embeddings are
+    written to the folder `strata`, labels to `labels`. `on_file` is called with each task and its
+    file after its cells are computed; then the file is released, except for tasks in `keep`. Raises
+    what `ReceiptFiles.file` raises; LimitExceeded or ResultRefused for embeddings that cannot be
+    scored within the limits; NothingChecked, with the message of the harness, for other failures.
     """
     results: list[ReceiptCells] = []
     with tempfile.TemporaryDirectory(prefix="geneb-ci-cells-") as folder:
@@ -224,7 +220,7 @@ def recompute(
 def limits_of(
     receipt: EmbeddingReceipt, task: str, benchmark: Benchmark | None, options: ScoringOptions
 ) -> ScoringLimits:
-    """Return the limits of scoring one task: those of an audit that adds no noise."""
+    """Return the limits of scoring one task without jittered copies."""
     entry = receipt.tasks[task]
     task_of_benchmark = benchmark.by_id.get(task) if benchmark is not None else None
     counts = task_of_benchmark.test_class_counts if task_of_benchmark is not None else None
@@ -292,7 +288,7 @@ def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDiff
 
 
 def cells_in(cells: ReceiptCells) -> Iterator[tuple[str, str]]:
-    """Yield task and regime of each cell that was computed."""
+    """Yield task and regime of each computed cell."""
     for task, result in cells.tasks.items():
         for regime in dict.fromkeys([*(result.record or ()), *result.regimes]):
             yield task, regime
@@ -310,7 +306,7 @@ def has_canonical(submission: SubmissionV12) -> bool:
 def compares_record(submission: SubmissionV12, cells: ReceiptCells) -> bool:
     """Whether scores of record were computed from a receipt by the scorer that the run names.
 
-    Without, the scores that a board shows are another number, and nothing is said of them.
+    Otherwise the scores on the board cannot be compared.
     """
     claimed, computed = submission.run.scorer, cells.scorer
     digest = claimed.digest if claimed is not None else None
@@ -320,7 +316,7 @@ def compares_record(submission: SubmissionV12, cells: ReceiptCells) -> bool:
 def claim_of_record(
     submission: SubmissionV12, regime: str, task: str
 ) -> tuple[Scores, CellEvidenceV12] | None:
-    """Return the scores of a cell that a board shows, with their evidence; None without both."""
+    """Return the claimed scores of record of a cell and their evidence; None unless it has both."""
     scores = submission.results.get(regime, {}).get(task)
     evidence = submission.evidence.get(regime, {}).get(task)
     return (scores, evidence) if scores is not None and evidence is not None else None
@@ -329,7 +325,7 @@ def claim_of_record(
 Part = tuple[str, str | None, str]
 """A difference: its name, the claimed value, the computed one."""
 DIGITS_SHOWN = 16
-"""Hex digits of a digest that a difference shows."""
+"""Number of hex digits of a digest in a difference."""
 
 
 def _filled(cell: Canonical | Regime) -> Part:
@@ -345,7 +341,7 @@ def _canonical_parts(claim: CanonicalEvidence, cell: Canonical) -> list[Part]:
 
 
 def _record_parts(scores: Scores, evidence: CellEvidenceV12, cell: Regime) -> list[Part]:
-    """Return the parts of a cell of record that are claimed otherwise, each as "shown ..."."""
+    """Return the parts of a cell of record that differ from the claims, named "shown ..."."""
     parts = _score_parts(scores, cell.scores)
     for metric in METRICS:
         claimed, computed = getattr(evidence.per_seed, metric), getattr(cell.per_seed, metric)
@@ -382,5 +378,8 @@ def _matrix_parts(claimed: Sequence[object], computed: Sequence[object]) -> list
 def _digest_parts(claimed: str, computed: str) -> list[Part]:
     if claimed == computed:
         return []
-    short, own_digits = f"{claimed[:DIGITS_SHOWN]}...", f"{computed[:DIGITS_SHOWN]}..."
-    return [("predictions_sha256", short, own_digits)]
+    claimed_digits, computed_digits = (
+        f"{claimed[:DIGITS_SHOWN]}...",
+        f"{computed[:DIGITS_SHOWN]}...",
+    )
+    return [("predictions_sha256", claimed_digits, computed_digits)]

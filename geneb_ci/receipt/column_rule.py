@@ -1,28 +1,27 @@
-"""Whether embeddings are those that the extractor gives, by tolerances of each column.
+"""Tests whether committed embeddings are those of the rerun, by a tolerance for each column.
 
 c is the receipt's value, r that of the rerun in float32, both divided by the receipt's scale. An
 embedding is the same if every coordinate has
 
-    |c - r| <= 1/2 ulp16(c) + t,    t = max(TAU spread of the column, FLOOR |r|),
+|c - r| <= 1/2 ulp16(c) + t, t = max(TAU spread of the column, FLOOR |r|),
 
 and few coordinates differ from the rounding of r at all, in the embedding and in all drawn
 embeddings together.
 
-The spread is taken from the rerun of the drawn embeddings of the task, and from no embedding alone:
-one column of large values must not widen the tolerance of others, nor few embeddings that of the
-rest. It is
+The spread is that of the rerun of all drawn embeddings of the task: a column of large values must
+not widen the tolerance of other columns, nor a few embeddings that of the others. It is
 
-    max(q, min(s, median of q over the columns)),
+max(q, min(s, median of q over the columns)),
 
 q the distance of the quartiles and s the standard deviation of the column, q divided by 1.349, so
-that both are equal for normal values. Embeddings that are outliers in less than a quarter of the
-draw do not move q. A column that is 0 in most embeddings has q = 0: it has s, but no more than is
-usual in the task. Support embeddings and the strongest are computed again in any case, so that
-whoever writes the extractor knows them, and where few others are drawn they are more than a quarter
-of all: q is at most `FORESEEN` times that of the embeddings that nobody could foresee.
+that both are equal for normal values. Outliers in less than a quarter of the drawn embeddings do
+not change q. A column that is 0 in most embeddings has q = 0; its spread is s, but at most the
+median q. Support embeddings and the strongest ones are always computed again, so that a contributor
+can foresee them, and they may be more than a quarter of all: therefore q is at most `FORESEEN`
+times that of the embeddings that nobody could foresee.
 
-What float16 holds badly is no receipt that embeddings can be compared with: one value so large that
-the others are subnormal, or columns whose constant hides what differs.
+Embeddings that float16 represents badly cannot be compared: if one value is so large that the
+others are subnormal, or if a column varies little about a large constant.
 """
 
 from typing import NamedTuple
@@ -36,14 +35,18 @@ from geneb_ci.receipt.rounding import Half, Wide, recorded, rounding, scaled
 QUARTILES_OF_NORMAL = 1.349
 """Distance of the quartiles of normal values, in standard deviations."""
 NORMAL = 2.0**-14
-"""Float16 has its full precision from here."""
+"""Smallest magnitude at which float16 has its full precision."""
 EMBEDDINGS_MIN = 2
-"""Embeddings from which there is a spread."""
+"""Smallest number of embeddings that have a spread."""
 FORESEEN = 2.0
-"""Times the spread of embeddings that nobody could foresee: that of 45 is known to about 17 %."""
+"""Largest ratio of q to the q of unforeseen embeddings; from 45 of these, q has an error of 17
+%."""
+OWN_NOISE = 8.0
+"""Largest ratio of the deviation of a receipt to the distance of some dozens of repeats that counts
+as noise of the extractor. Simulated: at most 4, with one column far noisier than the others."""
 SPREAD_MIN = 1e-3
-"""Of the root mean square of a column: one that varies by less has fewer than two digits left in
-float16, and FLOOR would let it move by a thousandth of what it varies by."""
+"""Smallest standard deviation of a column, as a share of its root mean square: with less, float16
+keeps fewer than two digits of the variation."""
 
 
 class EmbeddingComparison(NamedTuple):
@@ -52,10 +55,10 @@ class EmbeddingComparison(NamedTuple):
     deviation: Wide
     """(n,) largest distance beyond half a unit of float16, in tolerances of its coordinate."""
     mismatch: npt.NDArray[np.int64]
-    """(n,) coordinates that differ from the rounding of the rerun."""
+    """(n,) number of coordinates that differ from the rounded rerun."""
 
     def failed(self, width: int) -> npt.NDArray[np.bool_]:
-        """Return which embeddings are not the same."""
+        """Return (n,) whether each embedding differs from its rerun."""
         pairs = zip(self.deviation.tolist(), self.mismatch.tolist(), strict=True)
         return np.array([not is_within(*pair, width) for pair in pairs], dtype=np.bool_)
 
@@ -63,8 +66,8 @@ class EmbeddingComparison(NamedTuple):
 def spreads(values: Wide, unforeseen: npt.NDArray[np.bool_] | None = None) -> Wide:
     """Return the (d,) spreads of the columns of (n, d) finite embeddings; 0 for a single one.
 
-    `unforeseen` says which of them nobody could foresee; None where that does not count, as in
-    records before version 2.2.
+    `unforeseen` has (n,) whether nobody could foresee an embedding; None in records before version
+    2.2, where that has no effect.
     """
     is_finite = np.isfinite(values).all(axis=1)
     finite = values[is_finite]
@@ -93,7 +96,7 @@ def tolerances(
 ) -> Wide:
     """Return the (n, d) tolerances of the coordinates of the drawn embeddings of a task.
 
-    They are divided by the receipt's scale, as what is compared. `unforeseen` is that of `spreads`.
+    They are divided by the receipt's scale. `unforeseen` is as in `spreads`.
     """
     wide = scaled(rerun, scale_log2)
     allowed: Wide = np.maximum(TAU_OF_COLUMN * spreads(wide, unforeseen), FLOOR * np.abs(wide))
@@ -105,8 +108,7 @@ def judge(
 ) -> EmbeddingComparison:
     """Compare (n, d) finite embeddings of a receipt with those of a rerun by their tolerances.
 
-    A rerun that float32 or float16 cannot hold is no embedding of a receipt: it deviates as far as
-    can be said.
+    A rerun that overflows has an infinite deviation.
     """
     wide, receipt = scaled(rerun, scale_log2), committed.astype(np.float64)
     half = np.spacing(np.abs(committed)).astype(np.float64) / 2
@@ -117,33 +119,53 @@ def judge(
 
 
 class RepeatComparison(NamedTuple):
-    """Result for an embedding that was computed again, alone."""
+    """The result for an embedding that was computed again, alone."""
 
     deviation: float
     mismatch: int
     distance: float
-    """From the embedding of the first rerun, in tolerances."""
+    """Distance from the first rerun, in tolerances."""
 
 
 def judge_again(
     committed: Half,
     first: npt.NDArray[np.floating],
-    again: npt.NDArray[np.floating],
+    repeat: npt.NDArray[np.floating],
     allowed: Wide,
     scale_log2: int,
 ) -> RepeatComparison:
-    """Compare a (d,) embedding with the second rerun, and that with the first."""
-    comparison = judge(committed[None, :], again[None, :], allowed[None, :], scale_log2)
-    with np.errstate(invalid="ignore"):
-        apart = np.abs(scaled(again, scale_log2) - scaled(first, scale_log2))
-    distance = _in_tolerances(apart[None, :], allowed[None, :])
+    """Compare a (d,) embedding with its second rerun, and the second rerun with the first."""
+    comparison = judge(committed[None, :], repeat[None, :], allowed[None, :], scale_log2)
     return RepeatComparison(
-        float(comparison.deviation[0]), int(comparison.mismatch[0]), float(recorded(distance)[0])
+        float(comparison.deviation[0]),
+        int(comparison.mismatch[0]),
+        distance(first, repeat, allowed, scale_log2),
     )
 
 
+def distance(
+    first: npt.NDArray[np.floating],
+    repeat: npt.NDArray[np.floating],
+    allowed: Wide,
+    scale_log2: int,
+) -> float:
+    """Return the distance of two (d,) embeddings of one sequence, in tolerances."""
+    with np.errstate(invalid="ignore"):
+        distances = np.abs(scaled(repeat, scale_log2) - scaled(first, scale_log2))
+    return float(recorded(_in_tolerances(distances[None, :], allowed[None, :]))[0])
+
+
+def is_own_noise(deviation: float, apart: float) -> bool:
+    """Return whether an extractor whose repeats differ by `apart` may deviate so much by itself.
+
+    Both are the largest, in tolerances. No tolerance becomes wider by it: a receipt that fails so
+    cannot be compared at all.
+    """
+    return apart > 1 and deviation <= OWN_NOISE * apart
+
+
 def _in_tolerances(distances: Wide, allowed: Wide) -> Wide:
-    """Return the largest of each of (n, d) distances, in tolerances; infinite where it is none."""
+    """Return the largest of d distances of n embeddings, in tolerances; infinite for NaN."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(distances == 0, 0.0, distances / allowed)
     largest = ratios.max(axis=1, initial=0.0)

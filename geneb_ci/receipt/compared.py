@@ -1,7 +1,7 @@
-"""Two models compared: their scores, and the paired differences with intervals.
+"""Compares two models: their scores, and the paired differences with intervals.
 
-What is compared are submissions and run records. Where the predictions of both are available, test
-sequences are resampled, otherwise tasks.
+A model is a submission or a run record. If the predictions of both are available, test sequences
+are resampled, otherwise tasks.
 """
 
 import math
@@ -37,19 +37,19 @@ from reference_harness.formats.run_record import RunRecord
 from reference_harness.formats.submission import PredictionsFile, SubmissionV12
 
 SEQUENCES, TASKS = "test sequences", "tasks"
-"""Names of the two things that a resample draws."""
+"""Names of the units that a resample draws."""
 MACRO = "macro"
 RESAMPLES = 2_000
-"""The ends of an interval are then known to a tenth of its standard error."""
+"""Number of resamples: the ends of an interval then have a tenth of the standard error."""
 TASKS_MIN = 5
-"""Of fewer tasks no interval is given: two have three different resamples, five have 126."""
+"""Smallest number of tasks with an interval: five tasks have 126 different resamples."""
 _READABLE = "run `geneb-ci check {file}`, and fix what it finds"
 Scores = Mapping[str, Mapping[str, float]]
 """Regime and task to MCC."""
 
 
 class ScoredModel(NamedTuple):
-    """One side of a comparison."""
+    """One model of a comparison."""
 
     model_id: str
     benchmark: Benchmark
@@ -57,15 +57,15 @@ class ScoredModel(NamedTuple):
     entry: PredictionsFile | None
     """The file of predictions that a receipt names."""
     predictions: Predictions | None = None
-    """None where they are not here."""
+    """None if they are missing."""
 
 
 def scored_model(word: str, definition: Path | None = None) -> ScoredModel:
     """Return the model that a word names: `FILE`, or `FILE=DIR` with predictions in a folder.
 
     FILE is a submission or a run record, with or without `.json`, or else the id of a row of the
-    repository; the folder of its name without `.json` is looked at, too.
-    Raises NothingChecked for what cannot be read, UsageProblem for a folder without predictions.
+    repository. By default, DIR is FILE without `.json`. Raises NothingChecked for a file that
+    cannot be read, UsageProblem for a folder without predictions.
     """
     name, _, named_folder = word.partition("=")
     file = Path(name)
@@ -89,7 +89,7 @@ def scored_model(word: str, definition: Path | None = None) -> ScoredModel:
 
 
 def _value_of(file: Path) -> Any:
-    """Return the JSON of a file. Raises NothingChecked for another file, naming what it is."""
+    """Return the JSON of a file. Raises NothingChecked, with the type of the file, for another."""
     document = read_document(file, spans=False)
     if document.faults:
         fault = document.faults[0]
@@ -105,7 +105,7 @@ def _scored_record(file: Path, value: Any, definition: Path | None) -> ScoredMod
         record = RunRecord.model_validate(value)
     except ValidationError as error:
         raise NothingChecked(
-            f"{file} is no run record that can be read: {first_error(error)}",
+            f"{file} cannot be read as a run record: {first_error(error)}",
             "name a file that `geneb-harness run --output` wrote, or a submission",
         ) from error
     scores = {
@@ -124,7 +124,7 @@ def _scored_submission(file: Path, value: Any, definition: Path | None) -> Score
     submission, _ = check_structure(value)
     if submission is None:
         raise NothingChecked(
-            f"{file} is no submission or run record that can be read",
+            f"{file} cannot be read as a submission or a run record",
             _READABLE.format(file=file),
         )
     scores = {
@@ -139,19 +139,19 @@ def _scored_submission(file: Path, value: Any, definition: Path | None) -> Score
 
 
 def _benchmark(file: Path, sha256: str, definition: Path | None) -> Benchmark:
-    """Return the definition with this digest; "" is any. Raises NothingChecked for one not here."""
+    """Return the definition with this digest, "" being any. Raises NothingChecked if missing."""
     own_benchmark = benchmark_of(finder_of(definition)(file.absolute().parent))
     for benchmark in (own_benchmark, shipped_benchmark(), shipped_benchmark(PRACTICE_BENCHMARK)):
         if sha256 in ("", benchmark.sha256):
             return benchmark
     raise NothingChecked(
-        f"{file} is of the benchmark definition {sha256}, which is not here",
+        f"{file} is of the benchmark definition {sha256}, which is missing",
         "pass that definition: --benchmark FILE",
     )
 
 
 class ComparedScore(NamedTuple):
-    """Two models in one score."""
+    """The comparison of two models in one score."""
 
     name: str
     """`macro`, a category or a task."""
@@ -182,10 +182,10 @@ class ComparedRegime(NamedTuple):
 def compared_regimes(
     a: ScoredModel, b: ScoredModel, resamples: int = RESAMPLES
 ) -> dict[str, ComparedRegime]:
-    """Return the comparison by regime, over the tasks that both have scores of record of.
+    """Return the comparison by regime, over the tasks for which both have scores of record.
 
-    Raises UsageProblem for models of two benchmarks, NothingChecked where they have no task in
-    common, or other test sequences.
+    Raises UsageProblem for models of two benchmarks, NothingChecked if they have no task in common
+    or other test sequences.
     """
     if a.benchmark.sha256 != b.benchmark.sha256:
         raise UsageProblem(
@@ -214,7 +214,7 @@ def compared_regimes(
             else:
                 compared[regime] = _over_sequences(a, b, regime, categories, pairs, resamples)
     if not compared:
-        raise NothingChecked("the two have no score of one task and regime in common", SAME_DATA)
+        raise NothingChecked("the two models share no task and regime with scores", SAME_DATA)
     return compared
 
 
@@ -273,7 +273,7 @@ def _compared(
         )
         return ComparedScore(name, len(weights), first, second, interval(parts))
 
-    whole = score(MACRO, categories)
+    macro_score = score(MACRO, categories)
     by_category = [
         score(name, {name: category_tasks}) for name, category_tasks in categories.items()
     ]
@@ -282,11 +282,11 @@ def _compared(
         for category_tasks in categories.values()
         for task in category_tasks
     ]
-    return ComparedRegime(resampled_unit, (whole, *by_category), tuple(tasks), paired)
+    return ComparedRegime(resampled_unit, (macro_score, *by_category), tuple(tasks), paired)
 
 
 def rows_of(compared: Mapping[str, ComparedRegime]) -> Iterator[tuple[str, str, ComparedScore]]:
-    """Yield regime, what was drawn again, and each score, those of tasks last."""
+    """Yield regime, resampled unit and score of each comparison, those of tasks last."""
     for regime, regime_comparison in compared.items():
         for score in (*regime_comparison.scores, *regime_comparison.by_task):
             yield regime, regime_comparison.over, score

@@ -1,21 +1,19 @@
-"""Whether differences of embeddings point to labels: the test of direction.
+"""The directional test: whether the deviations of embeddings point towards their labels.
 
-The difference of an embedding within its tolerance may still be a column of 1e-5 that holds the
-label, and over enough embeddings that raises a score. For each drawn embedding outside of the
-support sets,
+A deviation within the tolerance may still encode the label, for example as 1e-5 in one column, and
+over many embeddings that raises a score. For each drawn embedding outside of the support sets,
 
     e = (c - r16) . w
 
-is the difference of the committed embedding from the rounding of the rerun, along the weights of
-the full regime's probe: those of a class minus those of its rival. The e of one label are compared
-with those of the other by a rank sum, stratified by task; many classes, by task and pair: an
-embedding belongs to the pair of its true class and the strongest other one. The test is one-sided,
-in the direction that helps. Where all embeddings deviate alike, as with other hardware, nothing is
-detected.
+is the deviation of the committed embedding from the rounded rerun, along the weights of a class
+minus those of its rival in the full regime's probe. The e of one label are compared with those of
+the other by a rank sum, stratified by task and, for many classes, by pair: an embedding belongs to
+the pair of its true class and the strongest other class. The test is one-sided, in the direction
+that raises scores. A deviation that all embeddings share, as from other hardware, is not detected.
 
-The statistic is van Elteren's: each stratum's rank sum less its mean, divided by its size + 1. Its
-normal tail is poor where only a few e differ from 0; a significant result counts only if
-relabelling within the strata, drawn from the audit's seed, confirms it.
+The statistic is van Elteren's: each stratum's rank sum less its mean, divided by its size + 1. If
+only a few e differ from 0, its tail is not normal; a significant result therefore counts only if
+random relabellings within the strata, by the audit's seed, confirm it.
 """
 
 import hashlib
@@ -30,27 +28,27 @@ from geneb_ci.receipt.embeddings import LEVEL
 from geneb_ci.receipt.rounding import Wide
 
 RELABELLINGS = 20_000
-"""At level 0.001, 20 of them are as large by chance: enough to tell 0.001 from 0.002."""
+"""Number of relabellings: at level 0.001, 20 of them reach the sum by chance."""
 BATCH = 500
-"""Relabellings at once: 500 x 7,500 embeddings take 30 MB."""
+"""Number of relabellings at a time: with 7,500 embeddings they take 30 MB."""
 
 Labels = npt.NDArray[np.int64]
 
 
 TIE = 1e-6
-"""Decision values that differ by less than this share of the largest are equal: as in the harness,
-since probes of word counts have exact ties."""
+"""Decision values that differ by less than this share of the largest count as equal, as in the
+harness: probes of word counts have exact ties."""
 
 
 class Probe(NamedTuple):
     """A fitted probe."""
 
     weights: Wide
-    """(d, c)."""
+    """(d, c) weights of c classes."""
     intercepts: Wide
-    """(c,)."""
+    """(c,) intercepts."""
     classes: Labels
-    """(c,) ascending."""
+    """(c,) labels, ascending."""
 
     def predict(self, features: Wide) -> Labels:
         """Return the (n,) labels of (n, d) finite features, ties going to the lower label."""
@@ -63,7 +61,7 @@ class Probe(NamedTuple):
 
 
 class Decider(NamedTuple):
-    """The probes of one regime, canonical ones or those of record."""
+    """The probes of one regime, canonical or of record, with their predictions."""
 
     predicted: Labels
     """(s, m) labels of the m test embeddings, by each probe."""
@@ -75,20 +73,20 @@ class Stratum(NamedTuple):
 
     name: str
     values: Wide
-    """(n,) e."""
+    """(n,) deviations e along the weights."""
     has_upper_label: npt.NDArray[np.bool_]
-    """(n,) whether the embedding has the label that e counts for."""
+    """(n,) whether the embedding has the label towards which e is positive."""
 
 
 class DirectionTest(NamedTuple):
     """The result of the test of direction."""
 
     rows: int
-    """Embeddings in strata with both labels."""
+    """Number of embeddings in strata with both labels."""
     statistic: float
-    """Standard deviations above the mean."""
+    """Van Elteren's statistic, in standard deviations."""
     p: float
-    """One-sided; the larger of the normal and the relabelled one where the first is significant."""
+    """One-sided p; if the normal p is significant, the larger of it and that of relabellings."""
 
     @property
     def is_significant(self) -> bool:
@@ -101,8 +99,8 @@ def directions_of(
 ) -> list[Stratum]:
     """Return the strata of a task from (n, d) differences and embeddings, and (n,) labels.
 
-    The committed embeddings are features, multiplied by the receipt's scale; that of the
-    differences changes no rank. Embeddings of a label that the probe does not know are left out.
+    The committed embeddings are multiplied by the receipt's scale; that of the differences has no
+    effect on ranks. Embeddings with a label that the probe lacks are left out.
     """
     along = difference @ probe.weights
     column = np.searchsorted(probe.classes, labels)
@@ -133,7 +131,7 @@ class _RankedStratum(NamedTuple):
     scores: Wide
     has_upper_label: npt.NDArray[np.bool_]
     variance: float
-    """Of the sum of the scores of the upper embeddings over all relabellings."""
+    """Variance, over all relabellings, of the sum of the scores of the upper label."""
 
 
 def direction_test(strata: Iterable[Stratum], seed: str) -> DirectionTest:
@@ -159,7 +157,7 @@ def _ranked(stratum: Stratum) -> _RankedStratum | None:
 
 
 def midranks(values: Wide) -> Wide:
-    """Return ranks from 1, equal values sharing the mean of theirs."""
+    """Return ranks from 1; equal values get their mean rank."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     ranks: Wide = (last - (counts - 1) / 2)[inverse.reshape(-1)]
@@ -167,9 +165,9 @@ def midranks(values: Wide) -> Wide:
 
 
 def _relabelled(strata: list[_RankedStratum], total: float, seed: str) -> float:
-    """Return the share of relabellings with as large a sum, the given one among them."""
+    """Return the share of relabellings whose sum is at least `total`, the given one included."""
     key = np.frombuffer(hashlib.sha256(bytes.fromhex(seed) + b"direction").digest(), dtype="<u4")
-    # Of the generators of NumPy this one alone keeps its stream.
+    # The only generator whose stream NumPy guarantees.
     draw = np.random.RandomState(key)
     reached = 1
     for _ in range(RELABELLINGS // BATCH):

@@ -1,15 +1,15 @@
-"""The draw of embeddings of a receipt: by SHA-256, from strata that anybody can list.
+"""Draws embeddings of a receipt by SHA-256, from strata that anybody can compute.
 
-The strata of a task follow from the predictions on the committed bytes, by probes at their optimum
-and by those of record.
+The strata of a task follow from the predictions of canonical probes and probes of record on the
+committed embeddings.
 
-*Test embeddings*, in each regime, divided by task as the macro weighs them. Half of the draws of a
-task are uniform among the embeddings predicted right: an altered embedding that is still wrong
-gains nothing. The other half first draws a predicted class, among those with a right prediction,
-then a right embedding of it: where the minority is seldom predicted, few altered embeddings gain
-much. The probes of a few-shot regime take turns. *Training embeddings* are drawn equally by task
-and uniformly within it. *Support embeddings*: all of the regime with the fewest, of the others a
-share of those that are left.
+*Test embeddings* are drawn in each regime; their number is divided among the tasks by their weight
+in the macro. Half of the draws of a task are uniform among the embeddings that are predicted right,
+since altering an embedding that is still wrong has no gain. The other half first draws a class with
+right predictions, then a right embedding of it, since few altered embeddings of a rare class gain
+much. The probes of a few-shot regime are used in turn. *Training embeddings*: the same number in
+each task, uniformly. *Support embeddings*: all of the regime with the fewest, and a share of the
+remaining ones of other regimes.
 
 Draw j of a stratum is the first SHA-256(s || 0x00 || stratum || 0x00 || j || 0x00 || attempt), j
 and attempt as 8 bytes, big-endian, that is below the largest multiple of the stratum's size, modulo
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 STANDARD_TEST = 1500
-"""Test embeddings of each regime: about 1,450 find a macro MCC raised by more than 0.01 with 95 %
-in the worst of 41 published rows, if they are divided as the macro weighs the tasks."""
+"""Number of test embeddings of each regime: about 1,450 detect a macro MCC raised by more than 0.01
+with 95 % probability in the worst of 41 published rows."""
 STANDARD_TRAINING = 30
-"""Training embeddings a task: an altered share of 0.1 % in the mean of 100 tasks is drawn with 95
-%."""
+"""Number of training embeddings per task: of an altered share of 0.1 %, averaged over 100 tasks,
+one is drawn with 95 % probability."""
 SMALL_TASK = 3000
-"""Training embeddings below which a task is embedded whole by a full draw: where few altered
+"""Tasks with fewer training embeddings are embedded completely in a full draw: there a few altered
 embeddings gain most."""
 TEST_PART, TRAINING = "test ", "training"
-"""Part of training embeddings; what begins the name of each part of test embeddings, before that of
-the regime."""
+"""Prefix of the names of parts of test embeddings, before the regime; name of the part of training
+embeddings."""
 _SEPARATOR = b"\x00"
 _SPACE = 1 << 256
 
@@ -47,22 +47,20 @@ class SampleSizes(NamedTuple):
     """Numbers of embeddings to draw."""
 
     test: int = STANDARD_TEST
-    """Test embeddings of each regime, in all tasks together, at least."""
+    """Smallest number of test embeddings of each regime, in all tasks together."""
     training: int = STANDARD_TRAINING
-    """Training embeddings of each task."""
+    """Number of training embeddings of each task."""
     support: int = STANDARD_TEST
-    """Embeddings of each further few-shot regime's support, in all tasks together."""
+    """Number of support embeddings of each further few-shot regime, in all tasks together."""
     whole: bool = False
-    """Whether every support embedding is taken, and every training embedding of the smaller
-    tasks."""
+    """Whether all support embeddings, and all training embeddings of smaller tasks, are drawn."""
 
 
 class TaskShare(NamedTuple):
     """Numbers of draws in one task."""
 
     position: int
-    """The task's position in the benchmark, by which its first draw of test embeddings takes
-    turns."""
+    """Position of the task in the benchmark, which decides the probe of its first draw."""
     test: int
     training: int
     support: int
@@ -72,12 +70,13 @@ class TaskShare(NamedTuple):
 def shares(
     sample: SampleSizes, classes: Mapping[str, int], categories: Sequence[Collection[str]]
 ) -> dict[str, TaskShare]:
-    """Return the draws of each task; `classes` has the tasks of the receipt in board order.
+    """Return the numbers of draws of each task.
 
-    `categories` has the tasks of each category; others among them do not count. Test embeddings are
-    divided equally by category, and within it by task, as the macro weighs them; divided equally
-    by task, a category of one task would be the place to alter embeddings. Support embeddings are
-    divided by the number of classes: a task has that many times k. Both are rounded up.
+    `classes` has the tasks of the receipt, in the order of the board, with their numbers of
+    classes; `categories` has the tasks of each category, of which only those in `classes` count.
+    Test embeddings are divided equally among categories, and within each among tasks, like the
+    weights of the macro; otherwise a category of one task would have few draws and a large weight.
+    Support embeddings are divided in proportion to the number of classes. Both are rounded up.
     """
     total = sum(classes.values())
     groups = [
@@ -85,11 +84,11 @@ def shares(
         for category in categories
         if (members := [task for task in category if task in classes])
     ]
-    among = {task: len(groups) * len(members) for members in groups for task in members}
+    divisor = {task: len(groups) * len(members) for members in groups for task in members}
     return {
         task: TaskShare(
             position,
-            -(-sample.test // among[task]),
+            -(-sample.test // divisor[task]),
             sample.training,
             -(-sample.support * count // total),
             sample.whole,
@@ -99,7 +98,7 @@ def shares(
 
 
 def number_of(seed: bytes, stratum: str, draw: int, size: int) -> int:
-    """Return draw `draw` of a stratum, from 0 to below its size."""
+    """Return the number, from 0 to `size` - 1, that draw `draw` of a stratum has."""
     head = seed + _SEPARATOR + stratum.encode() + _SEPARATOR + struct.pack(">Q", draw) + _SEPARATOR
     limit = _SPACE - _SPACE % size
     attempt = 0
@@ -117,21 +116,20 @@ class TaskStrata:
 
     task: str
     train: int
-    """Training embeddings, which come first in the file."""
+    """Number of training embeddings, which come first in the file."""
     labels: "npt.NDArray[np.int64]"
     """(m,) labels of the test embeddings."""
     predicted: "Mapping[str, npt.NDArray[np.int64]]"
-    """Regime to (s, m) predictions at the optimum, by each probe in turn."""
+    """Regime to (s, m) predictions of s canonical probes."""
     support: "Mapping[str, npt.NDArray[np.int64]]"
     """Few-shot regime to its training embeddings, ascending; the regime with the fewest first."""
     of_record: "Mapping[str, npt.NDArray[np.int64]]" = field(default_factory=dict)
-    """Regime to the predictions of record, in the same form; none where they were not computed, and
-    for draws of records before version 2.1."""
+    """Regime to (s, m) predictions of record; empty if not computed, as before version 2.1."""
 
     def right(self, regime: str, probe: int) -> "npt.NDArray[np.int64]":
-        """Return the test embeddings that a probe, or that of record, predicts right, ascending.
+        """Return the test embeddings that the canonical probe or that of record predicts right.
 
-        An embedding that one of them gets wrong may have been altered for the other's sake.
+        They are ascending. An embedding that only one of the two predicts right may be altered.
         """
         is_right = self.predicted[regime][probe] == self.labels
         if regime in self.of_record:
@@ -141,20 +139,20 @@ class TaskStrata:
 
 
 class TestDraw(NamedTuple):
-    """Draw of one test embedding of a task and regime."""
+    """One draw of a test embedding of a task and regime."""
 
     draw: int
-    """Its number among the draws of the task and regime."""
+    """Number of the draw."""
     probe: int
-    """Whose right embeddings it is drawn from."""
+    """Index of the probe from whose right embeddings it is drawn."""
     by_class: bool
-    """Whether one of their predicted classes is drawn first."""
+    """Whether a class is drawn first, then an embedding of it."""
 
 
 def turns(strata: TaskStrata, regime: str, share: TaskShare) -> list[TestDraw]:
     """Return how each test embedding of a regime is drawn, in the order of the draws.
 
-    Where a probe predicts nothing right, no embedding can have been made right, and none is drawn.
+    A probe without right predictions has no draws, since no embedding was altered to be right.
     """
     probes = len(strata.predicted[regime])
     has_right = [bool(len(strata.right(regime, probe))) for probe in range(probes)]
@@ -164,9 +162,9 @@ def turns(strata: TaskStrata, regime: str, share: TaskShare) -> list[TestDraw]:
 
 
 def unforeseen(rows: Mapping[str, Sequence[int]]) -> set[int]:
-    """Return the embeddings that nobody could foresee, of those drawn in one task, by part.
+    """Return the drawn embeddings of one task, given by part, whose draw nobody could foresee.
 
-    Support embeddings, the strongest and those of earlier draws are known before a draw.
+    Support embeddings, the strongest ones and those of earlier draws are known before the draw.
     """
     parts = (
         part_rows
@@ -180,13 +178,13 @@ class DrawnEmbeddings(NamedTuple):
     """The embeddings drawn in one task."""
 
     sizes: dict[str, int]
-    """Stratum to its size, of each that was drawn from."""
+    """Size of each stratum that was drawn from."""
     rows: dict[str, list[int]]
-    """Part to embeddings of the file, in the order of the draws."""
+    """Part to its drawn rows of the file, in the order of the draws."""
 
     @property
     def distinct(self) -> list[int]:
-        """Embeddings to embed, ascending."""
+        """The drawn rows, each once, ascending."""
         return sorted({row for rows in self.rows.values() for row in rows})
 
 
@@ -199,7 +197,7 @@ class TaskDraw:
         self.sizes: dict[str, int] = {}
 
     def rows(self, share: TaskShare) -> DrawnEmbeddings:
-        """Return all embeddings of a task."""
+        """Return the drawn embeddings of the task."""
         strata = self._strata
         parts = {
             f"{TEST_PART}{regime}": [strata.train + row for row in self._test(regime, share)]
@@ -241,7 +239,7 @@ class TaskDraw:
         return drawn
 
     def _classes(self, regime: str, probe: int) -> dict[int, list[int]]:
-        """Return the right embeddings of each predicted class that has some, both ascending."""
+        """Return class to its right embeddings, without empty classes, both ascending."""
         right = self._strata.right(regime, probe)
         by_class: dict[int, list[int]] = {}
         for row, label in zip(right.tolist(), self._strata.labels[right].tolist(), strict=True):
@@ -254,9 +252,9 @@ class TaskDraw:
 
 
 def drawn_embeddings(seeds: Sequence[str], strata: TaskStrata, share: TaskShare) -> DrawnEmbeddings:
-    """Return the embeddings of a task by its own seed, the first, and those of earlier draws.
+    """Return the embeddings of a task drawn by the first seed, and those of earlier draws.
 
-    `seeds` are hex digits. Embeddings of earlier draws are the part "earlier".
+    `seeds` are hex digits; the draws by all but the first are the part "earlier".
     """
     current = TaskDraw(seeds[0], strata).rows(share)
     earlier: dict[int, None] = {}

@@ -1,9 +1,9 @@
-"""The files of a receipt, one a task: their embeddings, the Merkle root over them, and its proofs.
+"""Reads the files of a receipt, one per task, and has the limits for comparing embeddings.
 
 `<task_id>.f16` has the embeddings of the training and then of the test split, in file order of the
 pinned data: float16, little-endian, in C order, without a header. The leaf of embedding i is RFC
-6962's leaf hash of the embedding's bytes and i as eight bytes, big-endian. The limits within which
-an embedding is that of a rerun are here, too, where a record is read without NumPy.
+6962's leaf hash of the embedding's bytes and i as eight bytes, big-endian. The limits are in this
+module so that a record can be read without NumPy.
 """
 
 import hashlib
@@ -21,70 +21,68 @@ from reference_harness.formats.submission_terms import ITEM, LARGEST, SMALL, TOP
 from reference_harness.formats.text import plural
 
 BLOCK_BYTES = 16 << 20
-"""Bytes read at once: many embeddings of any width, little memory."""
+"""Number of bytes that are read at once."""
 TOP = 2.0**TOP_LOG2
 EXPONENT, NEGATIVE_ZERO = 0x7C00, 0x8000
-"""Bits of a float16: all exponent bits are set in NaN and infinity; only the sign is in -0.0."""
-
-
+"""Bits of a float16: the exponent bits, all set in NaN and infinity, and the bits of -0.0."""
 FILES, VALUES, TREE = "files", "values", "tree"
-"""Steps that read one task's file: its size and digest; no -0.0, NaN or infinity; its root."""
+"""Steps of reading a task's file: size and digest; no -0.0, NaN or infinity; Merkle root."""
 _REWRITE = "ask for a receipt that `geneb-harness run --receipt` wrote"
 _FIXES = {
-    FILES: "name the folder of the receipt's own files, or fetch them: geneb-ci receipt pull",
+    FILES: "name the folder of this receipt's files, or download them: geneb-ci receipt pull",
     VALUES: _REWRITE,
     TREE: _REWRITE,
 }
 TAU_OF_COLUMN, FLOOR = 2e-5, 2.0**-20
-"""Of the spread of a column, and of the value itself: the tolerance of a coordinate is the larger.
-Measured on random transformers of 2 to 12 layers, float32 in other batches or against float64: at
-most 0.86 of it. Half of both would not do: 1.3 of it with 6 layers, 1.7 with 12."""
+"""The tolerance of a coordinate is the larger of these factors times the spread of its column and
+times its value. Measured on random transformers of 2 to 12 layers, float32 in other batches or
+against float64: deviations of at most 0.86 tolerances. With half of both factors, 1.3 tolerances
+with 6 layers and 1.7 with 12."""
 MISMATCH = 0.02
-"""Share of an embedding that may differ from the rounding of the rerun. Measured: 0.16 % in the
-mean and 1.2 % in the worst embedding of float32; an attack that moves what lies near a border has 6
-%."""
+"""Share of the coordinates of an embedding that may differ from the rounded rerun. Measured in
+float32: 0.16 % in the mean and 1.2 % in the worst embedding; an attack on values near a rounding
+border changes 6 %."""
 MISMATCH_MIN = 4
-"""Coordinates that may differ however short the embedding is: of 64, a mean of 0.16 % makes two or
-more differ in one embedding of 200, and five or more in none of 10^7."""
+"""Number of coordinates that may differ in an embedding of any width: of 64, with a mean of 0.16 %,
+two or more differ in one embedding of 200, and five or more in none of 10^7."""
 POOLED = 0.005
-"""Share of all drawn coordinates that may differ from the rounding of the rerun: three times the
-largest honest mean. Features on borders of float16 could else follow the label in each
-embedding."""
+"""Share of all drawn coordinates that may differ from the rounded rerun: three times the largest
+honest mean. Otherwise features near rounding borders could follow the label in every embedding."""
 RESCUED = 0.01
-"""Share of the drawn embeddings that may pass in float64 alone, or one embedding: what float64
-gives is the contributor's code, and embeddings of honest models fail in one audit of many."""
+"""Share of the drawn embeddings, but at least one, that may be rescued: fail, and pass when
+computed again in float64. Code of the contributor decides that result; honest embeddings rarely
+fail."""
 NEAR = 16.0
-"""Tolerances within which an embedding in float64 lies from the first rerun. Measured: 1.1."""
+"""Largest distance of a repeated embedding from the first rerun, in tolerances. Measured: 1.1."""
 STRONGEST = 15
-"""Training embeddings of a task that are embedded again for their influence on the test loss, and
-for how far out they lie. Of 1,900 training embeddings two altered ones raised an MCC by 0.14; two
-that stay below the honest ones of this rank, by 0.02: docs/research/receipt-audits.md."""
+"""Number of training embeddings of a task that are always embedded again for their influence on the
+test loss, and as many for their distance from the others. Two altered ones of 1,900 raised an MCC
+by 0.14, but by 0.02 if they ranked below these: docs/research/receipt-audits.md."""
 EFFECT = 5.0
-"""Size of a statistic of influence, of training or of test embeddings. By chance 7 audits in a
-million reach it at most, whatever the sizes of honest deviations are."""
+"""Largest absolute statistic of influence, of training or test embeddings. By chance at most 7
+audits in a million exceed it, whatever the sizes of honest deviations are."""
 ROOM = 0.01
-"""Nats by which the tolerances may let the mean loss of the test embeddings fall, in the mean over
-the tasks: more makes a receipt weak. Measured: 1e-4 on random convolutions, 4e-6 on words."""
+"""Largest room: by how much the mean test loss can fall within the tolerances, in nats, averaged
+over the tasks. With more room, a receipt is weak. Measured: 1e-4 on random convolutions, 4e-6 on
+words."""
 ROOM_OF_TASK = 0.05
-"""The same in any one task: the mean over 100 tasks could hide a task that a forger chose, and one
-that is alone in its category has a thirteenth of the macro. Measured: below 1e-3."""
+"""Largest room of a single task, in nats: the mean over 100 tasks could hide one forged task, whose
+weight in the macro may be a thirteenth. Measured: below 1e-3."""
 TAU = 1e-5
-"""In records of version 1.0: of the embedding's root mean square, by which one column of large
-values widened the tolerance of all others."""
+"""Tolerance in records of version 1.0, as a share of the root mean square of the embedding. One
+column of large values widened it for all others."""
 FLIPPED, FLIPPED_MIN = 0.002, 2
-"""Share of the drawn test embeddings of a regime, or their number, that may be decided right as
-committed and wrong by the rerun: more makes a receipt weak, since the bound of what they raise
-grows with them. Measured: 0 of 32,400 draws by noise of up to 5e-6 of an embedding's size."""
+"""Share of the drawn test embeddings of a regime, and smallest number, that may be decided right as
+committed and wrong as rerun. With more, the bound of the raise is too large and the receipt weak.
+Measured: 0 of 32,400 draws with noise of up to 5e-6 of an embedding's size."""
 MISSED = 0.05
-"""Probability that what lies beyond a bound of altered embeddings is drawn no more often than it
-was."""
+"""Probability with which more altered embeddings than a bound states could be missed by a draw."""
 LEVEL = 0.001
-"""In records of version 1.0: false alarm of the directional test, of training and test embeddings
-together."""
+"""False-alarm rate of the directional test, over training and test embeddings together."""
 
 
 def allowed(width: int) -> int:
-    """Return how many coordinates of an embedding may differ from the rounding of the rerun."""
+    """Return how many coordinates of an embedding may differ from the rounded rerun."""
     return min(width, max(MISMATCH_MIN, int(MISMATCH * width)))
 
 
@@ -94,17 +92,17 @@ def allowed_pooled(rows: int, width: int) -> int:
 
 
 def allowed_flipped(draws: int) -> int:
-    """Return how many draws of test embeddings of a regime may be decided wrong by the rerun."""
+    """Return how many draws of a regime may be decided right as committed and wrong as rerun."""
     return max(FLIPPED_MIN, int(FLIPPED * draws))
 
 
 def allowed_rescued(rows: int) -> int:
-    """Return how many of the drawn embeddings may pass in float64 alone."""
+    """Return how many of the drawn embeddings may be rescued."""
     return max(1, int(RESCUED * rows))
 
 
 def is_within(deviation: float, mismatch: int, width: int, limit: float = 1.0) -> bool:
-    """Return whether one embedding with these statistics follows the rule.
+    """Whether an embedding with this deviation and mismatch agrees with its rerun.
 
     The deviation is in tolerances; in records of version 1.0, whose limit is `TAU`, in root mean
     squares of the embedding.
@@ -113,7 +111,7 @@ def is_within(deviation: float, mismatch: int, width: int, limit: float = 1.0) -
 
 
 class EmbeddingsRefused(GenebError):  # noqa: N818 (named after what is wrong with the file)
-    """A receipt is not what it has to be; `step` is the step of the verification."""
+    """A file of a receipt is invalid; `step` is the step of the verification."""
 
     exit_code = Exit.ERRORS
 
@@ -130,10 +128,9 @@ class FileDigests(NamedTuple):
 
 
 def read_embeddings(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:
-    """Read a task's file once, embedding by embedding, and compare it with what the receipt says.
+    """Read a task's file once, embedding by embedding, and compare it with the receipt.
 
-    Raises EmbeddingsRefused, which names the first embedding that is wrong; FileNotFoundError where
-    there is no file.
+    Raises EmbeddingsRefused, which names the first wrong embedding, and FileNotFoundError.
     """
     rows, width = entry.train + entry.test, ITEM * dim
     with _opened(path) as stream:
@@ -147,7 +144,7 @@ def read_embeddings(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:
         digest = hashlib.sha256()
         leaves: list[bytes] = []
         step, largest = max(1, BLOCK_BYTES // width), 0.0
-        # One block more than there are embeddings: a file that grows has an end here.
+        # At most one block more than expected, so that reading a growing file ends.
         while len(leaves) <= rows and (block := stream.read(step * width)):
             if len(block) % width:
                 raise EmbeddingsRefused(FILES, f"{path.name} changed while it was read")
@@ -174,7 +171,7 @@ def read_embeddings(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """Open a regular file without waiting for the writer of a pipe."""
+    """Open a regular file, without blocking if it is a pipe."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -183,7 +180,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def largest_of(block: bytes, dim: int, first: int, name: str) -> float:
-    """Return the largest magnitude in embeddings of which the first has number `first`.
+    """Return the largest magnitude in a block of embeddings, of which the first has index `first`.
 
     Raises EmbeddingsRefused for -0.0, NaN or infinity.
     """
@@ -205,9 +202,9 @@ def largest_of(block: bytes, dim: int, first: int, name: str) -> float:
 
 
 def _refuse_scale(scale_log2: int, largest: float, name: str) -> None:
-    """Raise EmbeddingsRefused for another scale than follows from the values.
+    """Raise EmbeddingsRefused unless the scale follows from the values.
 
-    With a scale of its own, a task would hold other embeddings for the sequences of other tasks.
+    Otherwise equal sequences of two tasks could have different embeddings.
     """
     feature = math.ldexp(largest, scale_log2)
     is_in_range = not largest or SMALL <= feature <= LARGEST

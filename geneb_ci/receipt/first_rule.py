@@ -1,4 +1,4 @@
-"""The rule of audit records of version 1.0; `column_rule` has that of today.
+"""The comparison of embeddings in audit records of version 1.0; `column_rule` has the newer rule.
 
 c is the receipt's value, r the auditor's in float32, both divided by the receipt's scale, s the
 root mean square of r. An embedding was the same if every coordinate had
@@ -23,14 +23,13 @@ class EmbeddingComparison(NamedTuple):
     deviation: Wide
     """(n,) largest distance beyond half a unit of float16, in root mean squares of the rerun."""
     mismatch: npt.NDArray[np.int64]
-    """(n,) coordinates that differ from the rounding of the rerun."""
+    """(n,) number of coordinates that differ from the rounded rerun."""
 
 
 def judge(committed: Half, rerun: npt.NDArray[np.floating], scale_log2: int) -> EmbeddingComparison:
-    """Compare (n, d) finite embeddings of a receipt with a rerun's, as records of version 1.0 did.
+    """Compare (n, d) finite embeddings of a receipt with a rerun, as in records of version 1.0.
 
-    A rerun that float32 or float16 cannot hold is no embedding of a receipt: it deviates as far as
-    can be said.
+    A rerun that overflows has an infinite deviation.
     """
     wide, receipt = scaled(rerun, scale_log2), committed.astype(np.float64)
     half = np.spacing(np.abs(committed)).astype(np.float64) / 2

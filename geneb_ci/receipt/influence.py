@@ -1,8 +1,8 @@
 """The influence of the deviations of drawn embeddings on the loss of the test embeddings.
 
-A receipt whose training embeddings are altered in many directions may deviate along none that is
-known. What an alteration is for is known: the decisions on the test embeddings. So each deviation
-is taken to the first order to what it changes there. D = c - r16 is the difference of a committed
+Alterations of training embeddings may have any direction, but they are made to change the decisions
+on the test embeddings. So the effect of each deviation on the test loss is computed to first order.
+D = c - r16 is the difference of a committed
 embedding from the rounding of its rerun; f = W'x + b the probe of the full regime, p its softmax, r
 = p - y the residual of the true label y, S = diag(p) - pp'. The loss L is the mean of -log p_y over
 the test embeddings, g its gradient with respect to W and b, and h = H^-1 g with H the Hessian of
@@ -40,47 +40,45 @@ from geneb_ci.receipt.embeddings import STRONGEST, allowed_pooled
 from geneb_ci.receipt.rounding import Half, Wide
 
 BLOCK = 4096
-"""Embeddings converted at once."""
+"""Number of embeddings that are converted at a time."""
 STEPS, STEPS_MAX = 100, 2000
 """Products with the Hessian, and at most where that is too large to be solved. A statistic needs
 the direction of h, not its digits, and most need a tenth; but columns that an extractor mixes from
 parts of very different size need thousands, and 100 of them give an h that names others as the
 strongest. In records before version 2.2 the search ended there."""
 ACCURATE = 1e-3
-"""Of the gradient: where the search for h ends."""
+"""Relative residual of the gradient at which the search for h ends."""
 SOLVED_MAX = 4200
-"""Unknowns of a Hessian that is solved at most: 140 MB, and half a minute of one core for 20,000
-embeddings."""
+"""Largest number of unknowns of a Hessian that is solved directly: it takes 140 MB, and half a
+minute of one core for 20,000 embeddings."""
 FLAT = 1e-9
-"""Curvature added to intercepts, which have no penalty: with many classes one may be added to
-all."""
+"""Curvature added to intercepts, which have no penalty, since with many classes their sum is
+free."""
 PENALTY = 1.0
-"""Of half the squared weights in the objective: C of the probe is 1."""
-
-
+"""Factor of half the squared weights in the objective: C of the probe is 1."""
 FEATURE_MAX = 2.0**50
-"""Largest feature whose squares, summed over the embeddings of any task, float32 holds."""
+"""Largest feature whose squares, summed over the embeddings of any task, do not overflow."""
 
 
 class TaskInfluence(NamedTuple):
-    """The quantities that decide the influence of any embedding of a task."""
+    """The quantities that decide the influence of the embeddings of a task."""
 
     weights: Wide
-    """(d, c) h: by how much the optimum moves against a gradient of the test loss."""
+    """(d, c) weights of h."""
     intercepts: Wide
-    """(c,)."""
+    """(c,) intercepts of h."""
     centre: Wide
-    """(d,) mean of the training embeddings, which features are taken from here."""
+    """(d,) mean of the training embeddings, which is subtracted from features."""
     test: int
-    """Test embeddings of the task."""
+    """Number of test embeddings of the task."""
 
 
 SPREAD_EMBEDDINGS = 2048
-"""Training embeddings of a task from which the spreads of its columns are taken, at most."""
+"""Largest number of training embeddings from which the spreads of the columns are computed."""
 
 
 class StrongestEmbeddings(NamedTuple):
-    """Training embeddings of a task, the strongest first, twice `STRONGEST` by each measure."""
+    """The strongest training embeddings of a task, in order, twice `STRONGEST` by each measure."""
 
     by_influence: list[int]
     by_distance: list[int]
@@ -91,10 +89,10 @@ class StrongestEmbeddings(NamedTuple):
         return sorted({*self.by_influence[:STRONGEST], *self.by_distance[:STRONGEST]})
 
     def allows(self, rows: Sequence[int]) -> bool:
-        """Whether these embeddings are the strongest on some machine: near values change places."""
+        """Whether these could be the strongest on another machine, where close ones swap ranks."""
         half = STRONGEST // 2
-        sure = {*self.by_influence[:half], *self.by_distance[:half]}
-        return sure <= set(rows) <= {*self.by_influence, *self.by_distance}
+        required = {*self.by_influence[:half], *self.by_distance[:half]}
+        return required <= set(rows) <= {*self.by_influence, *self.by_distance}
 
 
 def strongest_embeddings(
@@ -102,8 +100,8 @@ def strongest_embeddings(
 ) -> StrongestEmbeddings:
     """Return the strongest of (n, d) training embeddings of a receipt with (n,) labels."""
     step = -(-len(values) // SPREAD_EMBEDDINGS)
-    some = features_of(values[::step], scale_log2, influence.centre).astype(np.float64)
-    middle, deviation = np.median(some, axis=0), some.std(axis=0)
+    sample = features_of(values[::step], scale_log2, influence.centre).astype(np.float64)
+    middle, deviation = np.median(sample, axis=0), sample.std(axis=0)
     spread = np.maximum(deviation, np.median(deviation))
     spread[spread == 0] = 1.0
     intercepts = probe.intercepts + influence.centre @ probe.weights
@@ -128,7 +126,7 @@ class EmbeddingInfluence(NamedTuple):
 
     part: str
     values: Wide
-    """(n,) I of each embedding, 0 where it does not deviate."""
+    """(n,) influence I of each embedding, 0 if it does not deviate."""
 
 
 def features_of(values: Half, scale_log2: int, centre: Wide) -> npt.NDArray[np.float32]:
@@ -156,9 +154,9 @@ def softmax(decision: Wide) -> Wide:
 
 
 def residuals(decision: Wide, labels: Labels, classes: Labels) -> tuple[Wide, Wide]:
-    """Return the (n, c) probabilities, and what they are less the labels.
+    """Return the (n, c) probabilities, and these less the one-hot labels.
 
-    An embedding of a label that the probe does not know has no residual.
+    An embedding with a label that the probe lacks has residual 0.
     """
     probabilities = softmax(decision)
     column = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
@@ -188,11 +186,11 @@ def influence_of(
 ) -> TaskInfluence:
     """Return h of a task from (n, d) embeddings of its receipt, training first, and (n,) labels.
 
-    `by_steps`: by `STEPS` steps at most, as in records before version 2.2.
+    With `by_steps`, the search has at most `STEPS` steps, as in records before version 2.2.
     """
     centre = centre_of(values[:train], scale_log2)
     intercepts = probe.intercepts + centre @ probe.weights
-    # With two classes the first column is 0 by definition: one is free.
+    # With two classes the first column is 0 by definition.
     free = np.arange(len(probe.classes)) >= int(len(probe.classes) == BINARY)
     test = features_of(values[train:], scale_log2, centre)
     _, residual = residuals(test @ probe.weights + intercepts, labels[train:], probe.classes)
@@ -223,7 +221,7 @@ def influence_of(
 def _solved(
     embeddings: npt.NDArray[np.float32], probabilities: Wide, gradient: Wide, free_classes: Labels
 ) -> Wide:
-    """Return H^-1 of a gradient, by the whole of H, of the classes that are free."""
+    """Return H^-1 of a gradient by solving the equations of the free classes."""
     size, solution = len(gradient), np.zeros_like(gradient)
     hessian = np.zeros((len(free_classes), size, len(free_classes), size))
     for start in range(0, len(embeddings), BLOCK):
@@ -247,16 +245,17 @@ def _solved(
 
 
 class _Search(NamedTuple):
-    """The end of a search for H^-1 of a gradient."""
+    """The result of a search for H^-1 of a gradient."""
 
     solution: Wide
     suffices: bool
+    """Whether it is accurate enough."""
 
 
 def _searched(
     product: Callable[[Wide], Wide], gradient: Wide, diagonal: Wide, steps: int
 ) -> _Search:
-    """Return about H^-1 of a gradient by conjugate gradients, scaled by the diagonal of H."""
+    """Return an approximate H^-1 of a gradient by conjugate gradients, scaled by diag(H)."""
     solution = np.zeros_like(gradient)
     remaining = gradient.copy()
     scaled = remaining / diagonal
@@ -267,7 +266,7 @@ def _searched(
             break
         forward = product(step)
         bent = float((step * forward).sum())
-        if bent <= 0:  # of rounding: no step leads further
+        if bent <= 0:  # only rounding errors are left
             break
         solution += size / bent * step
         remaining -= size / bent * forward
@@ -278,13 +277,13 @@ def _searched(
 
 
 class DrawnPart(NamedTuple):
-    """Drawn embeddings of one part of a task, n of them."""
+    """The n drawn embeddings of one part of a task."""
 
     part: str
     committed: Half
-    """(n, d)."""
+    """(n, d) embeddings of the receipt."""
     rounded: Half
-    """(n, d) rounding of the rerun; an embedding that float16 cannot hold counts as committed."""
+    """(n, d) rounded rerun; an embedding that overflows counts as not deviating."""
     labels: Labels
 
 
@@ -323,11 +322,11 @@ def influence_on_loss(
 def permitted(
     part: DrawnPart, rerun: Wide, allowed: Wide, slopes: Wide, scale_log2: int, rows: int
 ) -> float:
-    """Return by how much the loss can fall within the tolerances of a part of so many embeddings.
+    """Return by how much the loss can fall within the tolerances of a part with `rows` embeddings.
 
-    `rerun` has the (n, d) drawn embeddings and `allowed` their tolerances, divided by the scale. Of
-    each coordinate that is the step to a float16 value that passes, too; in all, no more of them
-    count than may round otherwise.
+    `rerun` has the (n, d) drawn embeddings and `allowed` their tolerances, divided by the scale.
+    Each coordinate can move by the step to a neighbouring float16 value that passes; only as many
+    coordinates move as may differ in all.
     """
     if not len(part.rounded):
         return 0.0
@@ -343,8 +342,8 @@ def permitted(
     gains = np.ldexp(
         np.where(steps > 0, np.maximum(steps, allowed), 0) * np.abs(slopes), scale_log2
     )
-    most = allowed_pooled(*gains.shape)
-    largest = np.sort(gains, axis=None)[::-1][:most]
+    count_max = allowed_pooled(*gains.shape)
+    largest = np.sort(gains, axis=None)[::-1][:count_max]
     return math.fsum(largest.tolist()) / len(gains) * rows
 
 
@@ -352,12 +351,12 @@ class PartStatistic(NamedTuple):
     """The statistic of a part over all tasks."""
 
     rows: int
-    """Embeddings that deviate at all."""
+    """Number of embeddings that deviate."""
     statistic: float
 
 
 def part_statistic(parts: Iterable[EmbeddingInfluence]) -> PartStatistic:
-    """Return t of one part over all tasks; 0 where nothing deviates."""
+    """Return t of one part over all tasks; 0 if no embedding deviates."""
     totals, squares, rows = [], [], 0
     for part in parts:
         values = part.values[part.values != 0]

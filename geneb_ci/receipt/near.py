@@ -1,7 +1,8 @@
-"""Whether two receipts are of one model: compared on embeddings that the benchmark's digest fixes.
+"""Tests whether two receipts are near, that is, probably of one model.
 
-A receipt that is near another inherits its draws, so that renaming a model or touching one weight
-gives no new chance. docs/reader/predictions.md says what is found, and what is not.
+They are compared on embeddings that the digest of the benchmark selects. A receipt inherits the
+draws from a near receipt, so that renaming a model or changing a weight gives no new draw.
+docs/reader/predictions.md describes what is detected.
 """
 
 import hashlib
@@ -20,50 +21,49 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import EmbeddingReceipt
 
 EMBEDDINGS = 1000
-"""Embeddings of a whole receipt that are compared, the same number of every task."""
+"""Number of compared embeddings of a receipt, equally many of each task."""
 EMBEDDINGS_MIN = 50
-"""Embeddings in common below which nothing is said: an alignment of fewer says little."""
+"""Smallest number of common embeddings for a comparison."""
 CLOSE = 1e-2
 """Relative distance up to which two embeddings are close: float32 in other batches differs by 2e-7,
 bfloat16 by 6e-3, and the embeddings of another model by more than a tenth."""
 NEAR_SHARE = 0.5
-"""Share of the embeddings that are close where two receipts are near."""
+"""Share of close embeddings above which two receipts are near."""
 NEAR_PREDICTIONS = 0.97
 """Share of equal predictions from which two receipts are near. Measured on GENEB-mini
 with 4-mers: noise of 1e-2, 3e-2 and 0.1 of an embedding leaves 0.995, 0.990 and 0.972 equal; 5-mers
 and 6-mers share 0.87."""
 ROUNDS = 2
-"""Alignments, each on the half of the embeddings that the one before brought closest, so that
-embeddings which were altered on purpose do not pull it away; where the second finds nothing, the
-fourth did not."""
+"""Number of alignments. The second uses only the half of the embeddings that the first brought
+closest, so that altered embeddings have no effect on it; more alignments found no more."""
 
 Rows = npt.NDArray[np.float64]
 TaskRow = tuple[str, int]
-"""A task and an embedding of its file."""
+"""A task and the index of an embedding in its file."""
 
 
 class Sample(NamedTuple):
-    """The embeddings of one receipt that are compared."""
+    """The compared embeddings of one receipt."""
 
     positions: tuple[TaskRow, ...]
     rows: Rows
-    """(n, d): the features of those embeddings."""
+    """(n, d) embeddings at their scale."""
     predictions: Predictions | None = None
 
 
 class Nearness(NamedTuple):
-    """Similarity of two receipts, the same in either order."""
+    """The similarity of two receipts, which is symmetric."""
 
     rows: int
-    """Embeddings compared."""
+    """Number of compared embeddings."""
     close: dict[str, float]
-    """By what may differ between the two: the share of embeddings within `CLOSE` of each other."""
+    """Kind of alignment to the share of embeddings within `CLOSE` of each other after it."""
     same_predictions: float | None
     """Share of equal predictions; None where a receipt has none."""
 
     @property
     def is_near(self) -> bool:
-        """Whether the two are of one model, as far as this comparison finds out."""
+        """Whether the two are probably of one model."""
         return bool(self.why)
 
     @property
@@ -78,10 +78,10 @@ class Nearness(NamedTuple):
 
 
 def places_of(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Iterator[TaskRow]:
-    """Yield the embeddings of a receipt that are compared: fixed by the benchmark and the data.
+    """Yield the embeddings of a receipt that are compared, as benchmark and data decide.
 
     Draw j of a task is SHA-256(digest of the benchmark || id || 0x00 || j as 8 bytes), as an
-    integer modulo the task's embeddings; an embedding that was drawn before is passed over.
+    integer modulo the number of the task's embeddings; repeated draws are skipped.
     """
     count = -(-EMBEDDINGS // len(benchmark.tasks))
     for task in benchmark.task_ids:
@@ -105,7 +105,7 @@ def sample_of(
     benchmark: Benchmark,
     predictions: Predictions | None = None,
 ) -> Sample:
-    """Return the embeddings of a receipt that are compared. Raises what `sample_at` does."""
+    """Return the compared embeddings of a receipt. Raises what `sample_at` raises."""
     sample = sample_at(files, receipt, tuple(places_of(receipt, benchmark)))
     return sample._replace(predictions=predictions)
 
@@ -113,10 +113,10 @@ def sample_of(
 def sample_at(
     files: ReceiptFiles, receipt: EmbeddingReceipt, positions: tuple[TaskRow, ...]
 ) -> Sample:
-    """Return embeddings of a receipt, those of a task one after another.
+    """Return the embeddings of a receipt at these positions, which are grouped by task.
 
-    Every file is verified when it is opened. Raises EmbeddingsRefused for one that is not the
-    receipt's, NothingChecked for one that is missing.
+    Every file is verified. Raises EmbeddingsRefused for a file that is not the receipt's,
+    NothingChecked for a missing one.
     """
     rows = np.empty((len(positions), receipt.dim))
     task, values = "", np.empty((0, receipt.dim), dtype=np.float16)
@@ -136,7 +136,7 @@ def _values(path: Path, dim: int) -> npt.NDArray[np.float16]:
 
 
 def near(a: Sample, b: Sample) -> Nearness:
-    """Return how near two receipts of one benchmark are.
+    """Return the similarity of two receipts for one benchmark.
 
     Raises NothingChecked when they have fewer than `EMBEDDINGS_MIN` embeddings in common.
     """
@@ -173,7 +173,7 @@ def _scaled_columns(rows: Rows) -> Rows:
 
 
 def _scaled_embeddings(rows: Rows) -> Rows:
-    """Return embeddings of length 1; an embedding of zeros stays one."""
+    """Return embeddings scaled to length 1; zeros stay zeros."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     scaled: Rows = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
     return scaled
@@ -184,37 +184,37 @@ def _close_share(x: Rows, y: Rows) -> float:
 
 
 def _distances(x: Rows, y: Rows) -> npt.NDArray[np.float64]:
-    """Return the distance of each pair of embeddings relative to the longer, 0 for two zeros."""
+    """Return the distance of each pair of embeddings divided by the larger length; 0 for zeros."""
     longer = np.maximum(np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1))
-    apart = np.linalg.norm(x - y, axis=1)
+    distances = np.linalg.norm(x - y, axis=1)
     relative: npt.NDArray[np.float64] = np.divide(
-        apart, longer, out=np.zeros_like(apart), where=longer > 0
+        distances, longer, out=np.zeros_like(distances), where=longer > 0
     )
     return relative
 
 
 def _aligned_share(x: Rows, y: Rows) -> float:
-    """Return the share of close embeddings once a set is moved, scaled and rotated onto another.
+    """Return the share of close embeddings after moving, scaling and rotating one set onto another.
 
-    Any orthogonal map is a rotation here, so also a permutation of columns, a change of signs, and
-    columns of zeros. Distances within each set have to agree, which no fit can bring about.
+    A rotation is any orthogonal map, also a permutation or a change of sign of columns. It keeps
+    the distances within a set, so that different models cannot be made close.
     """
     closest = np.arange(len(x))
     share = 0.0
     for _ in range(ROUNDS):
         first, second = _centred(x, closest), _centred(y, closest)
         if first is None or second is None:
-            return share  # every embedding alike: nothing to align
+            return share  # all embeddings are equal
         first, second = _same_width(first, second)
         left, _, right = np.linalg.svd(second[closest].T @ first[closest])
-        apart = _distances(first, second @ left @ right)
-        share = max(share, float((apart < CLOSE).mean()))
-        closest = np.argsort(apart, kind="stable")[: (len(x) + 1) // 2]
+        distances = _distances(first, second @ left @ right)
+        share = max(share, float((distances < CLOSE).mean()))
+        closest = np.argsort(distances, kind="stable")[: (len(x) + 1) // 2]
     return share
 
 
 def _centred(rows: Rows, subset: npt.NDArray[np.int64]) -> Rows | None:
-    """Return embeddings about the mean of those kept, which then have the median length 1."""
+    """Return embeddings less the mean of a subset, scaled to its median length, or None."""
     centred = rows - rows[subset].mean(axis=0)
     length = float(np.median(np.linalg.norm(centred[subset], axis=1)))
     if length <= 0:
@@ -224,10 +224,12 @@ def _centred(rows: Rows, subset: npt.NDArray[np.int64]) -> Rows | None:
 
 
 def _same_width(x: Rows, y: Rows) -> tuple[Rows, Rows]:
-    """Return embeddings in coordinates of their own span, both padded with zeros to one width."""
-    small = [_span_coordinates(rows) if rows.shape[1] > len(rows) else rows for rows in (x, y)]
-    width = max(rows.shape[1] for rows in small)
-    first, second = (np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in small)
+    """Return both sets in coordinates of their span, padded with zeros to equal width."""
+    narrow_rows = [
+        _span_coordinates(rows) if rows.shape[1] > len(rows) else rows for rows in (x, y)
+    ]
+    width = max(rows.shape[1] for rows in narrow_rows)
+    first, second = (np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in narrow_rows)
     return first, second
 
 
@@ -236,7 +238,7 @@ def _span_coordinates(rows: Rows) -> Rows:
 
 
 def _share_of_equal_predictions(a: Predictions | None, b: Predictions | None) -> float | None:
-    """Return the share of equal predictions in the tasks and regimes of both."""
+    """Return the share of equal predictions in common tasks and regimes, or None."""
     if a is None or b is None:
         return None
     equal = total = 0

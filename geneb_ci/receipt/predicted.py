@@ -1,4 +1,4 @@
-"""Predictions: the matrices and digests of a submission that follow, and two models compared."""
+"""Compares predictions with the evidence of a submission, and two models by their predictions."""
 
 import hashlib
 import math
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def confusion_matrix(truth: Codes, predicted: Codes, classes: int) -> list[list[int]]:
-    """Return the counts of (n,) true and (n,) predicted classes, a row for each true class."""
+    """Return the confusion matrix of (n,) true and (n,) predicted classes, true classes by row."""
     cells = truth.astype(np.int64) * classes + predicted
     matrix: list[list[int]] = (
         np.bincount(cells, minlength=classes * classes).reshape(classes, classes).tolist()
@@ -45,7 +45,7 @@ def confusion_matrix(truth: Codes, predicted: Codes, classes: int) -> list[list[
 
 
 def predictions_digest(labels: tuple[int, ...], fits: Codes) -> str:
-    """Return the digest of (fits, n) predicted classes, as `predictions_sha256` is defined."""
+    """Return the `predictions_sha256` of (fits, n) predicted classes."""
     values: npt.NDArray[np.int64] = np.asarray(labels, dtype="<i8")
     return hashlib.sha256(values[fits].tobytes()).hexdigest()
 
@@ -53,10 +53,10 @@ def predictions_digest(labels: tuple[int, ...], fits: Codes) -> str:
 def contradictions(
     submission: SubmissionV12, predictions: Predictions, benchmark: Benchmark
 ) -> list[str]:
-    """Return a sentence for each cell of a submission that does not follow from predictions.
+    """Return a sentence for each cell of a submission that contradicts predictions.
 
-    For each cell with evidence: the classes, the confusion matrix of every seed and the digest of
-    the predictions, of the scores of record and of the canonical ones, as far as the file has them.
+    Compared are the classes, the confusion matrix of every seed and the digest of the predictions,
+    of record and canonical ones, if the submission and the file have them.
     """
     lines = []
     scored = {task for cells in submission.evidence.values() for task in cells}
@@ -103,7 +103,7 @@ def _cell_differences(
 
 
 def each_seed(fits: Codes, seeds: int) -> Codes:
-    """Return one row a seed; a single fit stands for all of them."""
+    """Return one row per seed; a single fit is repeated for every seed."""
     return np.repeat(fits, seeds, axis=0) if len(fits) == 1 else fits
 
 
@@ -132,11 +132,10 @@ def differing_predictions(
     truths: Mapping[str, npt.NDArray[np.int64]],
     cells: ReceiptCells,
 ) -> list[str]:
-    """Return a sentence for each part of predictions that is not what task data and rows give.
+    """Return a sentence for each part of predictions that contradicts task data or embeddings.
 
-    `truths` has the labels of each task's test sequences, of the task data; `cells` what the rows
-    of the receipt give. What contradicts a claimed cell is among them; a cell may be claimed or
-    not.
+    `truths` has the labels of each task's test sequences from the task data, `cells` the cells
+    computed from the embeddings of the receipt. Contradictions to the claims are included.
     """
     lines = list(_differences(submission, predictions, benchmark))
     seeds = len(benchmark.protocol.seeds)
@@ -172,20 +171,20 @@ SAME_DATA = "run both over the same task data, with `geneb-harness run --receipt
 
 
 class PairedRegime(NamedTuple):
-    """Two models in one regime."""
+    """The comparison of two models in one regime."""
 
     macro: PairedDifference
-    """Of the mean over categories of means over the tasks compared."""
+    """Difference of the mean over categories of means over the compared tasks."""
     cells: dict[str, PairedCell]
-    """By task, in the benchmark's order."""
+    """The comparison of each task, in the benchmark's order."""
 
 
 def paired_regimes(
     a: Predictions, b: Predictions, benchmark: Benchmark, set_name: str
 ) -> dict[str, PairedRegime]:
-    """Return the comparison by regime, of the predictions of one set.
+    """Return the comparison by regime of the predictions named `set_name`.
 
-    Raises NothingChecked where they have no task in common, or other test sequences.
+    Raises NothingChecked if they have no task in common or other test sequences.
     """
     by_regime: dict[str, PairedRegime] = {}
     for regime in benchmark.regimes:
@@ -213,16 +212,16 @@ def paired_regimes(
 
 
 ROWS_MAX = 100
-"""Rows whose shared errors are noted: 5,000 pairs in 45 scores, 3 MB for readers of the page."""
+"""Largest number of rows whose shared errors are noted: 5,000 pairs in 45 scores take 3 MB."""
 COVARIANCE_DIGITS = 6
-"""Significant digits of a covariance: far below what it is known to."""
+"""Number of significant digits of a covariance, more than its error needs."""
 
 
 def errors_shared(predictions: Mapping[str, Predictions], benchmark: Benchmark) -> SharedErrors:
-    """Return the covariances of the errors of models, from their predictions by model.
+    """Return the covariances of the errors of models; `predictions` is by model.
 
-    In a task, rows share errors that have the same true classes of it. Raises NothingChecked for
-    more than `ROWS_MAX` rows.
+    In a task, only rows with equal true classes have a covariance. Raises NothingChecked for more
+    than `ROWS_MAX` rows.
     """
     if len(predictions) > ROWS_MAX:
         raise NothingChecked(
@@ -254,14 +253,16 @@ def errors_shared(predictions: Mapping[str, Predictions], benchmark: Benchmark) 
 def _error_covariances(
     task: str, regime: str, rows: Sequence[Predictions]
 ) -> npt.NDArray[np.float64]:
-    """Return the (m, m) covariances of rows on one task; 0 for a row without predictions there."""
-    alike: dict[tuple[tuple[int, ...], bytes], list[int]] = {}
+    """Return the (m, m) covariances of rows on a task; 0 for a row without predictions."""
+    positions_by_truth: dict[tuple[tuple[int, ...], bytes], list[int]] = {}
     for position, predictions in enumerate(rows):
         predicted = predictions.tasks.get(task)
         if predicted is not None and regime in predicted.fits.get(OF_RECORD, {}):
-            alike.setdefault((predicted.labels, predicted.truth.tobytes()), []).append(position)
+            positions_by_truth.setdefault((predicted.labels, predicted.truth.tobytes()), []).append(
+                position
+            )
     covariances = np.zeros((len(rows), len(rows)))
-    for positions in alike.values():
+    for positions in positions_by_truth.values():
         cells = [rows[position].tasks[task] for position in positions]
         fits = [predicted.fits[OF_RECORD][regime] for predicted in cells]
         covariances[np.ix_(positions, positions)] = paired_matrix(
@@ -271,7 +272,7 @@ def _error_covariances(
 
 
 def _triangle(parts: Sequence[npt.NDArray[np.float64]]) -> Triangle:
-    """Return the lower triangle of a sum of matrices, each sum exact."""
+    """Return the lower triangle of a sum of matrices, rounded after exact summation."""
     stacked = np.stack(parts)
     return [
         [

@@ -1,4 +1,4 @@
-"""`predictions.bin`, read as hostile bytes: every predicted label beside a receipt.
+"""Reads `predictions.bin`, the predicted labels beside a receipt, as untrusted bytes.
 
 docs/reader/predictions.md has the layout.
 """
@@ -20,21 +20,21 @@ MAGIC, VERSION = b"GENEBPRD", 1
 HEADER, TASK_HEAD = struct.Struct(">8sHBBHH32s"), struct.Struct(">HHI")
 OF_RECORD, CANONICAL = "of record", "canonical"
 SETS = {OF_RECORD: 1, CANONICAL: 2}
-"""Sets of predictions and their bits, in their order in the file."""
+"""Names of the sets of predictions, in their order in the file, and their bits."""
 LABEL_BYTES = 4
 BYTES_MAX = 1 << 23
-"""GENEB's 612,792 test sequences take 2 MB with both sets; a decoder holds up to 30 times the
-file."""
+"""Largest size: GENEB's 612,792 test sequences take 2 MB with both sets, and decoding needs up to
+30 times the memory."""
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 Codes: TypeAlias = "npt.NDArray[np.uint16]"
-"""NumPy is imported where a file is decoded: what only fetches one does without it."""
+"""(..., n) indices of classes. NumPy is imported only to decode a file."""
 
 
 class PredictionsRefused(NothingChecked):
-    """The bytes are no predictions of this benchmark; `member` says which part of them is wrong."""
+    """The bytes are no predictions for this benchmark; `member` names the wrong part."""
 
     def __init__(self, member: str, message: str) -> None:
         super().__init__(
@@ -44,18 +44,18 @@ class PredictionsRefused(NothingChecked):
 
 
 class TaskPredictions(NamedTuple):
-    """Predicted and true classes of one task's test sequences, in file order."""
+    """Predicted and true classes of one task's n test sequences, in file order."""
 
     labels: tuple[int, ...]
-    """A code is a place in these; ascending."""
+    """Labels of the classes, ascending; a code is an index of these."""
     truth: Codes
-    """(n,)"""
+    """(n,) codes of the true classes."""
     fits: dict[str, dict[str, Codes]]
-    """Set and regime to (fits, n): one fit, or one a seed."""
+    """Name of the set to regime to (fits, n) codes of predictions, of one fit or one per seed."""
 
 
 class Predictions(NamedTuple):
-    """All of a file."""
+    """The content of a file of predictions."""
 
     sha256: str
     tasks: dict[str, TaskPredictions]
@@ -64,9 +64,9 @@ class Predictions(NamedTuple):
 def read_predictions(
     path: Path, benchmark: Benchmark, entry: PredictionsFile | None = None
 ) -> Predictions:
-    """Return the content of a file, which has to have the size and digest that a receipt says.
+    """Return the content of a file after checking the size and digest of `entry`.
 
-    Raises PredictionsRefused, which names what is wrong and where.
+    Raises PredictionsRefused, which names the wrong part.
     """
     raw = bytes_of(path, entry)
     try:
@@ -76,7 +76,7 @@ def read_predictions(
 
 
 def bytes_of(path: Path, entry: PredictionsFile | None) -> bytes:
-    """Return the bytes of a file, which has to have the size and digest that a receipt says.
+    """Return the bytes of a file after checking the size and digest of `entry`.
 
     Raises PredictionsRefused.
     """
@@ -218,7 +218,7 @@ def _require(condition: bool, member: str, message: str) -> None:
 
 
 class _Reader:
-    """Takes pieces off the front of bytes; a piece that is not there is refused, not shortened."""
+    """Reads bytes from the front, and raises PredictionsRefused if there are too few."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = memoryview(raw)
@@ -229,7 +229,7 @@ class _Reader:
         return len(self._raw) - self._at
 
     def take(self, count: int, part: str) -> memoryview:
-        """Return the next bytes."""
+        """Return the next `count` bytes."""
         _require(
             count <= self.left, "length",
             f"it ends {count - self.left:,} bytes before the end of the {part}",

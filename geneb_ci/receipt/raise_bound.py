@@ -39,11 +39,11 @@ from geneb_ci.receipt.embeddings import MISSED
 from geneb_ci.receipt.rounding import Wide
 
 EXACT = 16
-"""Numbers of altered embeddings of a class that are tried one by one."""
+"""Largest number of altered embeddings of a class that is tried by itself, not in an interval."""
 RATIO = 1.15
-"""Of the ends of the intervals of larger numbers."""
+"""Ratio of successive ends of the intervals of larger numbers."""
 HITS_MAX = 1e6
-"""Where the search for a limit ends."""
+"""Upper end of the search for a limit."""
 HALVINGS = 60
 
 
@@ -51,13 +51,13 @@ class CellDraw(NamedTuple):
     """One probe of record of a task, and the draws of test embeddings for it."""
 
     matrix: npt.NDArray[np.int64]
-    """(k, k) true class by predicted one."""
+    """(k, k) confusion matrix, true classes by row."""
     correct: npt.NDArray[np.int64]
-    """(k,) embeddings of each class that are drawn from: those that it gets right, among others."""
+    """(k,) number of embeddings of each class in the stratum of right ones."""
     uniform: float
-    """Draws among all of these."""
+    """Number of draws among all of these."""
     class_draws: float
-    """Draws that chose the class first."""
+    """Number of draws that drew the class first."""
     weight: float
     """Weight of the cell in the mean of the regime."""
 
@@ -66,9 +66,9 @@ class HiddenAlterations(NamedTuple):
     """Alterations of one cell: (n,) arrays."""
 
     hits: Wide
-    """How many draws hit them at least, in the mean."""
+    """Smallest mean number of draws that hit them."""
     mean_raise: Wide
-    """By how much they raise the mean of the regime at most."""
+    """Largest raise of the mean of the regime."""
 
     def within(self, limit: float) -> "HiddenAlterations":
         """Return the alterations that are hit at most `limit` times in the mean."""
@@ -108,7 +108,7 @@ def cells_of(
     matrices: Mapping[str, Sequence[Sequence[Sequence[int]]]],
     categories: Mapping[str, Sequence[str]],
 ) -> list[Alterations]:
-    """Return the cells of a regime, by one draw; `matrices` has those of each task, one a probe."""
+    """Return the cells of a regime for one draw; `matrices` has one matrix per probe, by task."""
     weights = {
         task: 1 / len(categories) / len(tasks) for tasks in categories.values() for task in tasks
     }
@@ -128,7 +128,7 @@ def _by_one_draw(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
 
 
 def largest_raise(cells: Sequence[CellDraw], hits: int = 0) -> float:
-    """Return the largest raise of a mean that hides where altered embeddings were hit so often."""
+    """Return the largest raise of the mean that is possible if `hits` draws were altered."""
     limit = hits_limit(hits)
     hidden = [hidden_in(cell).within(limit) for cell in cells]
     if not hidden:
@@ -138,7 +138,7 @@ def largest_raise(cells: Sequence[CellDraw], hits: int = 0) -> float:
     begins = np.cumsum([0, *(len(part.hits) for part in hidden[:-1])])
 
     def below(price: float) -> float:
-        """Return the bound at a price of a hit, less than 0."""
+        """Return the negative bound for a Lagrange multiplier."""
         best = np.maximum.reduceat(gains - price * all_hits, begins)
         return -(price * limit + math.fsum(best.tolist()))
 

@@ -1,10 +1,10 @@
-"""Numbers of a receipt: float16 values at a scale, and what a record says of them."""
+"""Rounds embeddings to the float16 values of a receipt, and deviations to those of a record."""
 
 import numpy as np
 import numpy.typing as npt
 
 DIGITS = 3
-"""Significant digits of what a record says of an embedding."""
+"""Number of significant digits of deviations in a record."""
 
 Half = npt.NDArray[np.float16]
 Wide = npt.NDArray[np.float64]
@@ -16,7 +16,7 @@ def scaled(rerun: npt.NDArray[np.floating], scale_log2: int) -> Wide:
 
 
 def rounding(rerun: npt.NDArray[np.floating], scale_log2: int) -> Half:
-    """Return the embeddings as their receipt holds them; infinite where it cannot hold them."""
+    """Return the float16 values of embeddings in a receipt; infinite if they overflow."""
     with np.errstate(over="ignore"):
         rounded = scaled(rerun, scale_log2).astype(np.float16)
     rounded[rounded == 0] = 0  # -0.0 becomes 0.0
@@ -24,6 +24,6 @@ def rounding(rerun: npt.NDArray[np.floating], scale_log2: int) -> Half:
 
 
 def recorded(deviation: Wide) -> Wide:
-    """Return deviations as a record has them: rounded to `DIGITS`, the largest float at most."""
+    """Return deviations rounded as in a record; infinite ones become a large number."""
     capped = np.minimum(deviation, np.finfo(np.float64).max / 2)
     return np.array([float(f"{value:.{DIGITS - 1}e}") for value in capped.tolist()])

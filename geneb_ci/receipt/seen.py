@@ -1,8 +1,8 @@
 """Notes of maintainers on published receipts: the day each was last seen, and shared errors.
 
-A board is a function of a commit and asks no server: it reads what `geneb-ci receipt seen --write`
-and `receipt pairs --write` noted. A row whose receipt was not seen for the days of the policy is
-marked; two rows with predictions are compared by the error of their pair.
+A board is a function of a commit and sends no request. It reads the notes that `geneb-ci receipt
+seen --write` and `receipt pairs --write` made. A row whose receipt was not seen for the days of the
+policy is marked; two rows with predictions are compared by the error of their difference.
 """
 
 import datetime as dt
@@ -21,27 +21,27 @@ from reference_harness.formats.files import NotReadable, lies_there, read_text, 
 from reference_harness.formats.submission import EmbeddingReceipt, Submission, SubmissionV12
 
 FILE, PAIRS = "receipts.json", "pairs.json"
-"""In the policy folder."""
+"""Files in the policy folder: of days, and of shared errors."""
 BYTES_MAX = 1_000_000
-"""A row takes 150 bytes."""
+"""Largest size of receipts.json: a row takes 150 bytes."""
 PAIRS_BYTES_MAX = 1 << 24
-"""100 rows in three regimes of 15 scores: 227,000 numbers of about 14 bytes."""
+"""Largest size of pairs.json: 100 rows, three regimes and 15 scores make 227,000 numbers."""
 Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 Published = Literal["published", "missing"]
-"""The board's words for a receipt that a submission publishes."""
+"""States of a published receipt on the board."""
 
 
 class SeenReceipt(StrictModel):
-    """When one receipt was looked for."""
+    """The days on which one receipt was looked for and seen."""
 
     root: Hex64
-    """Of the receipt: another one of the same row begins again."""
+    """Merkle root of the receipt; a new receipt of the row replaces the note."""
     since: Day
-    """When it was first looked for."""
+    """Day of the first look."""
     seen: Day | None
-    """When it was last there, whole; null before that."""
+    """Last day on which all files were available; null if never."""
     looked: Day
-    """When it was last looked for."""
+    """Day of the last look."""
 
 
 class SeenReceipts(StrictModel):
@@ -49,23 +49,23 @@ class SeenReceipts(StrictModel):
 
     schema_version: Literal["1.0"] = "1.0"
     rows: dict[str, SeenReceipt] = {}  # noqa: RUF012 (pydantic copies it)
-    """By the id of the model."""
+    """Model id to its note."""
 
 
 Triangle = list[list[float]]
-"""Of the rows of `SharedErrors`: covariance of each with those before it, then its variance."""
+"""For each row of `SharedErrors`: its covariance with every earlier row, then its variance."""
 
 
 class SharedErrors(StrictModel):
-    """The file `pairs.json` of the policy folder: how alike the errors of rows are."""
+    """The file `pairs.json` of the policy folder: the covariances of the errors of rows."""
 
     schema_version: Literal["1.0"] = "1.0"
     benchmark: Hex64
-    """SHA-256 of its definition."""
+    """SHA-256 of the benchmark definition."""
     rows: dict[str, Hex64]
-    """Model to the SHA-256 of the predictions that its errors follow from."""
+    """Model to the SHA-256 of its predictions."""
     regimes: dict[str, dict[str, Triangle]]
-    """Regime, then score ("macro", "micro" or a category), in squared MCC."""
+    """Regime to score ("macro", "micro" or a category) to covariances, in squared MCC."""
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -78,7 +78,7 @@ class SharedErrors(StrictModel):
         return self
 
     def triangle_positions(self, rows: Sequence[Submission]) -> list[int | None]:
-        """Return the place of each row in the triangles; None for one with other predictions."""
+        """Return the index of each row in the triangles; None for a row with other predictions."""
         indexes = {model: index for index, model in enumerate(self.rows)}
         return [
             indexes[row.model_id]
@@ -95,15 +95,15 @@ def _predictions_of(submission: Submission) -> str | None:
 
 
 def receipt_published(submission: Submission) -> EmbeddingReceipt | None:
-    """Return the receipt of a submission that says where its files are; None without one."""
+    """Return the receipt of a submission whose files are published, or None."""
     receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
     return receipt if receipt is not None and receipt.location is not None else None
 
 
 def missing_files(receipt: EmbeddingReceipt) -> str:
-    """Return the missing files of a published receipt, without fetching it; "" where none is.
+    """Return which file of a published receipt is missing, without downloading it, or "".
 
-    Only sizes are compared: `geneb-ci receipt verify` compares digests.
+    Only sizes are compared; `geneb-ci receipt verify` compares digests.
     """
     from geneb_ci.common.download import served_length  # http.client: 20 ms that a board needs not
 
@@ -122,19 +122,20 @@ def missing_files(receipt: EmbeddingReceipt) -> str:
 def updated_notes(
     before: SeenReceipts, model: str, root: str, day: str, *, is_there: bool
 ) -> SeenReceipts:
-    """Return the notes after a look at the receipt of one row."""
+    """Return the notes after looking for the receipt of one row on a day."""
     note = before.rows.get(model)
     if note is None or note.root != root:
         note = SeenReceipt(root=root, since=day, seen=None, looked=day)
-    now = note.model_copy(update={"looked": day, "seen": day if is_there else note.seen})
-    return before.model_copy(update={"rows": dict(sorted({**before.rows, model: now}.items()))})
+    updated_note = note.model_copy(update={"looked": day, "seen": day if is_there else note.seen})
+    return before.model_copy(
+        update={"rows": dict(sorted({**before.rows, model: updated_note}.items()))}
+    )
 
 
 def published_state(submission: Submission, notes: SeenReceipts, days: int) -> Published | None:
-    """Return the state of a row's receipt for the board; None for a row that publishes none.
+    """Return the state of a row's receipt; None for a row that does not publish one.
 
-    It is missing when the last look was more than `days` after it was last there, or first looked
-    for.
+    It is missing if the last look was more than `days` after it was last seen or first looked for.
     """
     receipt = receipt_published(submission)
     if receipt is None:
@@ -144,9 +145,9 @@ def published_state(submission: Submission, notes: SeenReceipts, days: int) -> P
 
 
 def gone_since(notes: SeenReceipts, model: str, root: str, days: int) -> str:
-    """Return the day on which a receipt was last there, or was first looked for.
+    """Return the day on which a missing receipt was last seen, or first looked for.
 
-    "" unless the last look was more than `days` after it.
+    Returns "" unless the last look was more than `days` after that day.
     """
     note = notes.rows.get(model)
     if note is None or note.root != root:
@@ -157,7 +158,7 @@ def gone_since(notes: SeenReceipts, model: str, root: str, days: int) -> str:
 
 
 def place_of_notes(layout: Layout) -> Path | None:
-    """Return the path of receipts.json in a repository; None where it has no policy folder."""
+    """Return the path of receipts.json in a repository; None without a policy folder."""
     return layout.policy / FILE if layout.policy is not None else None
 
 
@@ -180,16 +181,16 @@ def seen_receipts(layout: Layout) -> SeenReceipts:
 
 
 def write_seen(path: Path, notes: SeenReceipts | SharedErrors) -> None:
-    """Write the notes, whole or not at all. Raises OSError."""
+    """Write the notes completely or not at all. Raises OSError."""
     indent = 2 if isinstance(notes, SeenReceipts) else None
     text = notes.model_dump_json(indent=indent) + "\n"
     write_whole(path, lambda stream: stream.write(text.encode()))
 
 
 def shared_errors(layout: Layout) -> SharedErrors | None:
-    """Return the noted shared errors of rows; None without any, or for those of another benchmark.
+    """Return the noted shared errors of rows; None without a file for the benchmark.
 
-    Raises BadConfiguration for a file that is not right.
+    Raises BadConfiguration for a malformed file.
     """
     path = layout.policy / PAIRS if layout.policy is not None else None
     if path is None or not lies_there(path):

@@ -1,7 +1,7 @@
-"""Where the files of a receipt are: a folder, a server, a data set; noted in the submission.
+"""Opens the files of a receipt in a folder, or downloads them from a server or a data set.
 
-A file that is fetched lies in a temporary place, one task at a time, or in a folder that is kept.
-Either way it is accepted by its digest alone, so that any mirror serves a receipt.
+A downloaded file is kept in a cache, or in a temporary folder with one task at a time. It is
+accepted by its digest, so that any mirror can serve a receipt.
 """
 
 import json
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 TASK = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""A task's id, as benchmark definitions have them: no part of a path."""
+"""A valid task id, which contains no slash."""
 HUB: Literal["huggingface-dataset"] = "huggingface-dataset"
 
 
 def purpose(origin: "Origin") -> "Purpose":
-    """Return the errors and fixes for a download of a receipt's file that fails."""
+    """Return the errors and fixes for a failed download of a receipt's file."""
     from geneb_ci.common.download import Purpose  # http.client: 20 ms that a board needs not
 
     return Purpose(
@@ -59,7 +59,7 @@ class Origin(NamedTuple):
     base: str
     """Address of the folder, with a slash at the end."""
     is_user_named: bool = False
-    """Whether this machine's user named the server, which then may be in his own network."""
+    """Whether the user of this machine named the server, which may then be in a private network."""
 
     def address(self, task: str) -> str:
         """Return the address of a task's file."""
@@ -73,7 +73,7 @@ class Origin(NamedTuple):
 
 
 def hub_origin(repo: str, revision: str) -> Origin:
-    """Return a data set of the Hub at a revision; HF_ENDPOINT names another Hub."""
+    """Return the origin of a data set of the Hub; HF_ENDPOINT may name another Hub."""
     from huggingface_hub import hf_hub_url  # a second to import
 
     address = hf_hub_url(repo, f"x{SUFFIX}", repo_type="dataset", revision=revision)
@@ -84,8 +84,8 @@ def hub_origin(repo: str, revision: str) -> Origin:
 def published_at(location: ReceiptLocation | None) -> Origin:
     """Return the origin that a submission names.
 
-    Raises UsageProblem where it names none, NothingChecked for a revision that is not a commit, for
-    an address that is not public, and for a name that is no repository.
+    Raises UsageProblem for None, NothingChecked for a revision that is not a commit, an address
+    that is not public, or a name that is not a repository.
     """
     if location is None:
         raise UsageProblem(
@@ -133,9 +133,9 @@ def mirror_at(text: str) -> Origin:
 
 
 class ReceiptFiles:
-    """The files of a receipt, each made present and verified when it is asked for.
+    """The files of a receipt, each downloaded if necessary and verified on request.
 
-    A context: what was fetched to a temporary place is gone after it.
+    It is a context manager, which deletes temporary files at its end.
     """
 
     def __init__(
@@ -161,11 +161,11 @@ class ReceiptFiles:
 
     @property
     def is_local(self) -> bool:
-        """Whether nothing is ever fetched."""
+        """Whether no file is downloaded."""
         return self._origin is None
 
     def lacking(self, tasks: list[str]) -> int:
-        """Return the bytes that have to be fetched for these tasks."""
+        """Return the number of bytes to download for these tasks."""
         if self._origin is None:
             return 0
         return sum(
@@ -175,10 +175,10 @@ class ReceiptFiles:
         )
 
     def file(self, task: str) -> Path:
-        """Return the file of a task, whose size, digest, values and root are the receipt's.
+        """Return the file of a task after verifying its size, digest, values and root.
 
-        Raises EmbeddingsRefused, which names the step, for one that is not; UsageProblem for
-        a task that the receipt has not, NothingChecked where the file is not there or delivered.
+        Raises EmbeddingsRefused, which names the step, for a wrong file; UsageProblem for a task
+        that the receipt lacks; NothingChecked if the file is missing or not delivered.
         """
         entry = self._receipt.tasks.get(task)
         if entry is None or not TASK.fullmatch(task):
@@ -194,9 +194,9 @@ class ReceiptFiles:
         return path
 
     def predictions(self) -> Path | None:
-        """Return the file of predicted labels, fetched where it is not here; None without one.
+        """Return the file of predicted labels, downloaded if necessary; None without one.
 
-        Raises PredictionsRefused for one that is not the receipt's, and what a fetch does.
+        Raises PredictionsRefused for a wrong file, and what a download raises.
         """
         entry = self._receipt.predictions
         if entry is None:
@@ -217,7 +217,7 @@ class ReceiptFiles:
         return path
 
     def release(self, task: str) -> None:
-        """Delete the file of a task where it was fetched to a temporary place."""
+        """Delete the file of a task if it is in the temporary folder."""
         if self._temporary is not None:
             self._verified.pop(task, None)
             receipt_file(self._opened_folder, task).unlink(missing_ok=True)
@@ -237,7 +237,7 @@ class ReceiptFiles:
         except OSError as error:
             raise NothingChecked(
                 f"{path}: cannot be read: {error.strerror}",
-                "put a file in its place that you may read, or fetch it: geneb-ci receipt pull",
+                "make the file readable, or download it: geneb-ci receipt pull",
             ) from error
 
     def _fetch(self, origin: Origin, path: Path, task: str, entry: ReceiptTask) -> None:
@@ -262,10 +262,10 @@ def receipt_files(
     cache: Path | None = None,
     say: Say = silent,
 ) -> ReceiptFiles:
-    """Return the files of a receipt: of a folder, else of a mirror, else of where it is published.
+    """Return the files of a receipt in a folder, or else on a mirror, or else where published.
 
-    With `cache` what is fetched is kept in that folder, and not fetched again. Raises what
-    `published_at` and `mirror_at` do.
+    Downloaded files are kept in the folder `cache`, if it is passed. Raises what `published_at` and
+    `mirror_at` raise.
     """
     if folder is not None:
         return ReceiptFiles(receipt, folder, None, say)
@@ -285,7 +285,7 @@ def size_text(count: float) -> str:
 def _lacking(path: Path, member: str) -> NothingChecked:
     return NothingChecked(
         f"{path}: there is no such file, and the receipt has one for {member}",
-        "name the folder of all its files, or fetch what is missing: geneb-ci receipt pull",
+        "name the folder of all its files, or download the missing ones: geneb-ci receipt pull",
     )
 
 
@@ -305,7 +305,7 @@ def _size(path: Path) -> int:
 
 
 def _state(path: Path) -> tuple[int, ...]:
-    """Return numbers that change whenever a file does; none where there is no file."""
+    """Return numbers that change whenever a file does; () for a missing file."""
     try:
         status = path.stat()
     except OSError:
@@ -319,8 +319,8 @@ LOCATION = ("receipt", "location")
 def write_location(path: Path, location: ReceiptLocation) -> bool:
     """Write the location of a receipt, and return whether the file changed.
 
-    Raises NothingChecked for a file without a place for it, UsageProblem or MachineFault for one
-    that cannot be written.
+    Raises NothingChecked for a submission without `receipt.location`, UsageProblem or MachineFault
+    if the file cannot be written.
     """
     document = read_document(path, spans=True)
     if document.span(LOCATION) is None:
@@ -338,14 +338,14 @@ def write_location(path: Path, location: ReceiptLocation) -> bool:
 
 
 def with_location(document: Document, location: ReceiptLocation) -> str:
-    """Return the text of a document with another location, laid out as its neighbours are."""
+    """Return the text of a document with another location, in the layout of its neighbours."""
     span = document.span(LOCATION)
     if span is None:
         raise ValueError("the document has no place for a location")
     before = document.text[: span.key]
     line = before[before.rfind("\n") + 1 :]
     fields = location.model_dump()
-    if line.strip():  # the member does not begin its line: neither do those of the new value
+    if line.strip():  # the member does not begin its line, so the new value is on one line
         value = json.dumps(fields)
     else:
         step = line[len(_indent(before, line)) :]
@@ -355,7 +355,7 @@ def with_location(document: Document, location: ReceiptLocation) -> str:
 
 
 def _indent(before: str, line: str) -> str:
-    """Return the indent of the nearest line above that is indented less, as `line` is."""
+    """Return the indentation of the nearest line above that is indented less than `line`."""
     for above in reversed(before.split("\n")[:-1]):
         indent = above[: len(above) - len(above.lstrip())]
         if above.strip() and len(indent) < len(line) and line.startswith(indent):

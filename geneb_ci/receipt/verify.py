@@ -1,6 +1,6 @@
 """Verifies the receipt of a submission: its claims, its files, and every cell, without a model.
 
-Each step has a name, and a refusal names the step. A later step is not looked at.
+Each step has a name, which a refusal states. Steps after a refused one are not computed.
 """
 
 import dataclasses
@@ -47,21 +47,19 @@ if TYPE_CHECKING:
 
 CLAIMS, EQUAL, CELLS, PREDICTED = "claims", "equality", "cells", "predictions"
 STEPS = (CLAIMS, FILES, VALUES, TREE, EQUAL, CELLS, PREDICTED)
-"""In the order in which they are looked at; the last where the receipt has predictions, and all its
-tasks are verified."""
+"""The steps in order; the last exists if the receipt has predictions and all its tasks are
+verified."""
 RULES = (
     *("structure", "ranges", "arithmetic", "coverage"),
     *("wrong-receipt", "wrong-benchmark", "wrong-dataset-revision"),
 )
-"""Families and rules that the file must pass: the numbers of a receipt follow from these."""
+"""Families and rules that the file must pass, since the numbers of a receipt depend on them."""
 INCOMPLETE = ("missing-regime", "missing-task", "missing-evidence")
-"""Rules that do not concern a receipt: a run of some tasks has one, too."""
+"""Rules that do not apply, since a run of only some tasks also has a receipt."""
 EXACT = frozenset({"float64", "float32"})
-"""Types whose rounding a receipt leaves behind; the noise of others may hide a label."""
-
-
+"""Dtypes whose noise is below the rounding of a receipt; noise of others may hide a label."""
 StepResult = Literal["held", "refused", "unknown"]
-"""The state of a step; it is unknown where an earlier one was refused."""
+"""The state of a step, unknown after a refused one."""
 
 
 class ReceiptStep(NamedTuple):
@@ -70,7 +68,7 @@ class ReceiptStep(NamedTuple):
     name: str
     state: StepResult
     reason: str = ""
-    """Why the step was refused; empty where it holds."""
+    """Why the step was refused, or ""."""
     fix: str = ""
 
 
@@ -82,7 +80,7 @@ class ReceiptVerification:
     model_id: str
     receipt: EmbeddingReceipt
     tasks: tuple[str, ...]
-    """Tasks that were read, in the benchmark's order."""
+    """The verified tasks, in the benchmark's order."""
     steps: tuple[ReceiptStep, ...]
     cells: ReceiptCells | None = None
     differences: tuple[CellDifference, ...] = ()
@@ -94,36 +92,36 @@ class ReceiptVerification:
 
     @property
     def refused(self) -> ReceiptStep | None:
-        """The step that was refused, if one was."""
+        """The refused step, or None."""
         refusals = [step for step in self.steps if step.state == "refused"]
         return refusals[0] if refusals else None
 
     @property
     def rows(self) -> int:
-        """Rows of the tasks that were looked at."""
+        """Number of embeddings of the verified tasks."""
         entries = (self.receipt.tasks[task] for task in self.tasks)
         return sum(entry.train + entry.test for entry in entries)
 
     @property
     def computed(self) -> int:
-        """Cells that the receipt gives."""
+        """Number of cells computed from the receipt."""
         return sum(1 for _ in cells_in(self.cells)) if self.cells else 0
 
     @property
     def filled(self) -> int:
-        """Cells among them of which nothing is claimed."""
+        """Number of computed cells without a claim."""
         return sum(difference.fills for difference in self.differences)
 
     @property
     def equal(self) -> int:
-        """Cells whose claims are what the receipt gives."""
+        """Number of computed cells that equal their claims."""
         return self.computed - len(
             {(difference.regime, difference.task) for difference in self.differences}
         )
 
     @property
     def weak(self) -> str:
-        """Why the receipt is weak; "" where it is not."""
+        """Why the receipt is weak, or ""."""
         if self.receipt.compute_dtype not in EXACT:
             return f"it was computed in {self.receipt.compute_dtype}"
         return "TF32 was allowed on its device" if self.receipt.tf32 else ""
@@ -131,25 +129,28 @@ class ReceiptVerification:
 
 @dataclass(frozen=True)
 class ReceiptRequest:
-    """A receipt to verify, and the inputs for it."""
+    """A receipt to verify, and the inputs of its verification."""
 
     file: Path
     folder: Path | None = None
-    """Folder of the receipt's files; None: they are fetched."""
+    """Folder of the receipt's files; None: they are downloaded."""
     mirror: str | None = None
+    """Another place to download the files from."""
     cache: Path | None = None
+    """Folder in which downloaded files are kept."""
     data: Path | None = None
+    """Folder of task data."""
     definition: Path | None = None
-    """Benchmark definition, where it is not the one that `geneb-ci check` takes."""
+    """Benchmark definition; None: the one that `geneb-ci check` uses."""
     tasks: tuple[str, ...] = ()
-    """All of the receipt unless some are named."""
+    """Tasks to verify; empty: all of the receipt."""
     options: ScoringOptions = DERIVED
     say: Say = silent
 
 
 @dataclass(frozen=True)
 class ReceiptSubject:
-    """A submission with a receipt, as the rules of `geneb-ci check` see it."""
+    """A submission with a receipt, after the rules that apply to it."""
 
     path: Path
     submission: SubmissionV12
@@ -161,7 +162,7 @@ class ReceiptSubject:
 
 
 def finder_of(definition: Path | None) -> Finder:
-    """Return a function that finds the settings of a file, with another benchmark where named."""
+    """Return a function that finds the settings of a folder, with this benchmark if not None."""
     if definition is None:
         return find_layout
     return lambda folder: dataclasses.replace(find_layout(folder), benchmark=definition.resolve())
@@ -180,7 +181,7 @@ def subject_of(path: Path, definition: Path | None = None) -> ReceiptSubject:
     if not isinstance(submission, SubmissionV12) or submission.receipt is None:
         if errors:
             raise NothingChecked(
-                f"{path} is no submission that can be read: {errors[0].message}",
+                f"{path} cannot be read as a submission: {errors[0].message}",
                 f"run `geneb-ci check {path}`, and fix what it finds",
             )
         raise NothingChecked(
@@ -192,9 +193,9 @@ def subject_of(path: Path, definition: Path | None = None) -> ReceiptSubject:
 
 
 def tasks_of(subject: ReceiptSubject, chosen: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the tasks of a receipt, or those wanted, in the benchmark's order.
+    """Return the chosen tasks of a receipt, by default all, in the benchmark's order.
 
-    Raises UsageProblem for one that the receipt has not.
+    Raises UsageProblem for a task that the receipt lacks.
     """
     available = list(subject.receipt.tasks)
     if unknown := [task for task in chosen if known_name(task, available) is None]:
@@ -209,10 +210,10 @@ def tasks_of(subject: ReceiptSubject, chosen: Sequence[str] = ()) -> tuple[str, 
 
 
 def verify_receipt(request: ReceiptRequest) -> ReceiptVerification:
-    """Verify the receipt of a submission, saying the cost before it is spent.
+    """Verify the receipt of a submission, after a line with the expected cost.
 
-    Raises NothingChecked where something that a step needs is missing, LimitExceeded for rows that
-    cannot be scored within the limits, UsageProblem and BadConfiguration.
+    Raises NothingChecked if an input of a step is missing, LimitExceeded for embeddings that cannot
+    be scored within the limits, UsageProblem and BadConfiguration.
     """
     subject = subject_of(request.file, request.definition)
     run = _Verification(request, subject)
@@ -231,7 +232,7 @@ def verify_receipt(request: ReceiptRequest) -> ReceiptVerification:
 
 
 def cost_text(subject: ReceiptSubject, tasks: Sequence[str], files: ReceiptFiles) -> ReceiptCost:
-    """Return the cost of verifying these tasks, as text."""
+    """Return the cost of verifying these tasks."""
     return cost_of(
         subject.receipt,
         tasks,
@@ -241,7 +242,7 @@ def cost_text(subject: ReceiptSubject, tasks: Sequence[str], files: ReceiptFiles
 
 
 class _Verification:
-    """The steps after the claims."""
+    """Computes the steps after the claims."""
 
     def __init__(self, request: ReceiptRequest, subject: ReceiptSubject) -> None:
         self.request = request
@@ -268,7 +269,7 @@ class _Verification:
     def _recomputed(
         self, files: ReceiptFiles, source: TaskSource, harness: HarnessProcess
     ) -> tuple[ReceiptCells, "dict[str, npt.NDArray[np.int64]]"]:
-        """Return the cells, and the labels of the test sequences where predictions are verified."""
+        """Return the cells, and the test labels by task if predictions are verified."""
         truths: dict[str, npt.NDArray[np.int64]] = {}
         with tempfile.TemporaryDirectory(prefix="geneb-ci-labels-") as folder:
             labels = Path(folder) if self.has_predictions else None
@@ -307,13 +308,13 @@ class _Verification:
 
     @property
     def has_predictions(self) -> bool:
-        """Whether the predictions are verified, too: not where tasks were named."""
+        """Whether the predictions are verified: only if all tasks are."""
         return self.subject.receipt.predictions is not None and not self.request.tasks
 
     def _predictions(self, files: ReceiptFiles) -> Path | None:
-        """Return the file of predictions, where they are verified.
+        """Return the file of predictions, or None if they are not verified.
 
-        Raises EmbeddingsRefused for one that is not the receipt's, before hours of computing cells.
+        Raises EmbeddingsRefused for another file than the receipt's, before cells are computed.
         """
         try:
             return files.predictions() if self.has_predictions else None
@@ -396,7 +397,7 @@ _FIX_CELLS = "write submission and receipt together: geneb-harness run --receipt
 
 
 def _pop_labels(folder: Path, task: str) -> "npt.NDArray[np.int64]":
-    """Return the test labels of a task as the harness read them, and remove its files."""
+    """Return the test labels of a task that the harness wrote, and remove its files."""
     import numpy as np
 
     with np.load(folder / f"{task}.npz", allow_pickle=False) as archive:

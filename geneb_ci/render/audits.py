@@ -17,8 +17,8 @@ from geneb_ci.audit.compare.outcome import (
 )
 from geneb_ci.audit.record.verify import StepState, Verification, VerificationStep
 from geneb_ci.audit.sampling.design import (
-    SHOWN_DRAWN,
-    SHOWN_FABRICATED,
+    TABLE_DRAWN,
+    TABLE_FABRICATED,
     Design,
     detection_table,
     probability_text,
@@ -309,11 +309,11 @@ def plan_text(plan: TaskPlan | EmbeddingPlan, targeted: int, name: str) -> str:
 
 def power_table(design: Design, marks: Mapping[int, str], power: Fraction) -> str:
     """Return a table of detection probabilities, by sample size and number of fabricated tasks."""
-    fabricated = [m for m in SHOWN_FABRICATED if m <= design.tasks]
+    fabricated = [m for m in TABLE_FABRICATED if m <= design.tasks]
     columns = ("drawn", *(f"m = {m}" for m in fabricated), "")
     rows = [
         (str(row.drawn), *map(probability_text, row.detection), marks.get(row.drawn, ""))
-        for row in detection_table(design, [*SHOWN_DRAWN, *marks], fabricated, power)
+        for row in detection_table(design, [*TABLE_DRAWN, *marks], fabricated, power)
     ]
     table = Table(columns, rows, frozenset(columns[:-1])).fitted_rows(POWER_WIDTH)
     lines = [

@@ -168,8 +168,8 @@ def compared_svg(
             low, value, high = (middle + end / reach * _PLOT / 2 for end in _ends(score))
             parts.append(f'<path d="M{low:.1f} {y}H{high:.1f}" stroke="#2563a8" stroke-width="2"/>')
             parts.append(f'<circle cx="{value:.1f}" cy="{y}" r="4" fill="#2563a8"/>')
-            where = _LEFT + _PLOT + 12
-            parts.append(f'<text x="{where}" y="{y + 4}">{score.difference:+.4f}</text>')
+            numbers_x = _LEFT + _PLOT + 12
+            parts.append(f'<text x="{numbers_x}" y="{y + 4}">{score.difference:+.4f}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

@@ -140,11 +140,11 @@ def _refused(submission: RejectedSubmission) -> str:
 
 
 def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
-    where = ("model", "regime", "macro MCC", "rank", "possible ranks")
+    columns = ("model", "regime", "macro MCC", "rank", "possible ranks")
     for title, rows in (("added", diff.added), ("removed", diff.removed)):
         lines = [(row.model, *_standing(rank)) for row in rows for rank in row.places]
         if lines:
-            yield TitledTable(title, where, lines, ("model",))
+            yield TitledTable(title, columns, lines, ("model",))
     shifts = [(row.model, *_shift(shift)) for row in diff.changed for shift in row.shifts]
     if shifts:
         names = ("model", "regime", "macro MCC", "by", "rank", "task scores")

@@ -227,7 +227,10 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
             "otherwise"
             for bound in outcome.bounds
         ),
-        f"at most {outcome.altered_training:.2%} of the training embeddings are altered, with 95 %",
+        (
+            f"at most {outcome.altered_training:.2%} of the training embeddings are altered, with "
+            "95 %; no bound of a raise counts these"
+        ),
         *(f"unclaimed: {visible(cell)}" for cell in cells.unclaimed),
     ]
     if outcome.verdict == "agrees":

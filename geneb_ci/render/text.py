@@ -53,11 +53,11 @@ def frame(text: str, at: int, width: int, *, is_cut: bool) -> tuple[str, int]:
     if not is_cut:
         indent = min(at, len(text) - len(text.lstrip(" \t")))
         text, at = text[indent:], at - indent
-    left = max(0, at - width)
-    is_cut = is_cut or left > 0
-    near = text[left : at + width].replace("\t", " ")
+    window_start = max(0, at - width)
+    is_cut = is_cut or window_start > 0
+    near = text[window_start : at + width].replace("\t", " ")
     characters = pieces(near)
-    at, room = min(at - left, len(characters)), width - 2 * len(_MARK)
+    at, room = min(at - window_start, len(characters)), width - 2 * len(_MARK)
     is_plain = near.isascii() and "".join(characters) == near  # a column a piece, as nearly all
     start, stop = (_plain_window if is_plain else _window)(characters, at, room)
     before = (_MARK if is_cut or start > 0 else "") + "".join(characters[start:at])

@@ -1,8 +1,8 @@
-"""Level 1, from inside: namespaces, Landlock and a filter of system calls, by ctypes alone.
+"""Confines a process at level 1 by namespaces, Landlock and a filter of system calls.
 
-Runs as a script of its own (`python -I -S confine.py FD`), so it imports nothing of this package.
-FD is a descriptor of a JSON object that `launch.py` writes. Numbers are those of linux/sched.h,
-linux/mount.h, linux/prctl.h and linux/landlock.h.
+This is a script (`python -I -S confine.py FD`) that imports nothing of this package and calls the
+kernel by ctypes. FD is a descriptor of a JSON object that `launch.py` writes. The numbers are those
+of linux/sched.h, linux/mount.h, linux/prctl.h and linux/landlock.h.
 """
 
 import ctypes
@@ -23,12 +23,12 @@ LAST_CAPABILITY = 63
 LANDLOCK_CREATE, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT = 444, 445, 446
 PATH_BENEATH = 1
 ABI_OF_RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 5: 0xFFFF}
-"""All rights to files that each version of Landlock's interface knows."""
+"""All rights to files in each version of Landlock's interface."""
 ABI_NETWORK, ABI_SCOPES = 4, 6
 READ_AND_RUN, READ_FOLDER_AND_RUN, READ_WRITE, IOCTL, MAKE_DEVICES = 0x5, 0xD, 0x6, 0x8000, 0x840
 OUTSIDER = 1000
 FAILED = 125
-"""Exit code: the confinement could not be set up, and nothing was run."""
+"""Exit code if the confinement could not be set up, so that the command was not run."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -38,7 +38,7 @@ class KernelRefused(Exception):  # noqa: N818 (named after what happened, as in 
 
 
 def check(operation: str, result: int) -> int:
-    """Return the result of a call of the C library. Raises KernelRefused where it failed."""
+    """Return the result of a call of the C library. Raises KernelRefused if it is negative."""
     if result < 0:
         raise KernelRefused(f"{operation}: {os.strerror(ctypes.get_errno())}")
     return result
@@ -51,7 +51,7 @@ def prctl(operation: str, *arguments: int) -> int:
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
-    """Mount, with texts as the kernel wants them."""
+    """Mount a file system. Raises KernelRefused if that fails."""
     words = [None if word is None else word.encode() for word in (source, target, kind)]
     options = None if data is None else data.encode()
     code = _libc.mount(*words, ctypes.c_ulong(flags), options)
@@ -59,7 +59,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str | No
 
 
 def enter_namespaces() -> None:
-    """Enter new namespaces as their only user, with all rights in them until they are dropped."""
+    """Enter new namespaces as their only user, who has all capabilities there until dropped."""
     user, group = os.getuid(), os.getgid()
     check("unshare", _libc.unshare(NEW_NAMESPACES))
     Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
@@ -68,10 +68,10 @@ def enter_namespaces() -> None:
 
 
 def mount_plan(plan: dict[str, Any]) -> None:
-    """Mount what the plan names below /mnt, and memory of a fixed size at /tmp and /dev/shm."""
+    """Mount the plan's folders and files below /mnt, and memory at /tmp and /dev/shm."""
     mount("none", "/", None, MS_REC_PRIVATE)
     size = f"size={plan['tmp_bytes']},mode=0755"
-    # Nobody writes here once Landlock holds, so the input alone sets its size.
+    # Landlock later makes this read-only, so that only the input determines its size.
     mount("tmpfs", plan["inside"], "tmpfs", MS_NOSUID_NODEV, "mode=0755")
     for path, source in plan["folders"].items():
         target = Path(path)
@@ -100,7 +100,7 @@ def drop_capabilities() -> None:
 
 
 def landlock(plan: dict[str, Any]) -> None:
-    """Refuse all files but those named; TCP, abstract sockets and signals where the kernel can."""
+    """Allow only the plan's files; refuse TCP, abstract sockets and signals if the kernel can."""
     abi = check("landlock", _libc.syscall(LANDLOCK_CREATE, None, 0, 1))
     rights = ABI_OF_RIGHTS[max(version for version in ABI_OF_RIGHTS if version <= abi)]
     network = 0x3 if abi >= ABI_NETWORK else 0
@@ -119,7 +119,7 @@ def landlock(plan: dict[str, Any]) -> None:
 
 
 def allow(rules: int, path: str, rights: int) -> None:
-    """Allow some rights to a file, or to everything below a folder; ignore what does not exist."""
+    """Allow rights to a file, or to everything below a folder; ignore a path without a file."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -130,7 +130,7 @@ def allow(rules: int, path: str, rights: int) -> None:
 
 
 def filter_calls(program: bytes) -> None:
-    """Install the filter of system calls; struct sock_fprog is a length and a pointer."""
+    """Install the filter of system calls, passed as struct sock_fprog: a length and a pointer."""
     program_buffer = ctypes.create_string_buffer(program, len(program))
     described = struct.pack("<HxxxxxxQ", len(program) // 8, ctypes.addressof(program_buffer))
     buffer = ctypes.create_string_buffer(described, len(described))
@@ -138,7 +138,7 @@ def filter_calls(program: bytes) -> None:
 
 
 def main(descriptor: int) -> NoReturn:
-    """Confine, run the command of the plan as pid 1 of its namespace, and end as it ends."""
+    """Confine this process, run the plan's command as pid 1, and exit with its status."""
     with os.fdopen(descriptor, "rb") as stream:
         plan = json.load(stream)
     try:

@@ -1,6 +1,6 @@
-"""Starts one process in a sandbox, with an empty environment and no descriptor of ours.
+"""Starts one process in a sandbox, with an empty environment and without our file descriptors.
 
-Also the facts of a sandbox for the audit record.
+It also collects the facts about a sandbox for the audit record.
 """
 
 import contextlib
@@ -70,7 +70,7 @@ class Sandbox:
     """GPU device files that are bound."""
 
     def visible_path(self, view: SandboxView) -> Callable[[str], str]:
-        """Return a function from a place of the view to the path that the process sees."""
+        """Return a function that turns a path of the view into the path that the process sees."""
         if self.kind != NONE:
             return lambda path: path
         folders = {path: Path(source) for path, source in view.folders.items()}
@@ -88,10 +88,10 @@ class Sandbox:
 def start_sandboxed(
     sandbox: Sandbox, view: SandboxView, limits: Limits, inner: Sequence[str]
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """Start a command in a sandbox, its output on two pipes; the caller ends it.
+    """Start a command in a sandbox, and yield its process, which the caller has to end.
 
-    The environment and standard input are empty. The process inherits the two pipes and what the
-    setup of the sandbox needs, and no other descriptor.
+    Its standard output and error are pipes; its environment and standard input are empty. It
+    inherits only these descriptors and those that the setup of the sandbox needs.
     """
     view = replace(view, devices=sandbox.devices)
     with contextlib.ExitStack() as stack:
@@ -168,14 +168,14 @@ def _plain(sandbox: Sandbox, view: SandboxView) -> dict[str, str]:
 
 
 def _parent(path: str, view: SandboxView) -> Path:
-    """Return the folder whose child a view shows inside `path`."""
+    """Return the host's folder whose child the view shows below `path`."""
     inner = next(name for name in view.folders if name.startswith(f"{path}/"))
     return Path(view.folders[inner]).parent
 
 
 RUN_FLAGS = ("-s", "-P", "-B")
-"""How Python starts inside: it sees the packages of the view (PYTHONPATH, which `-I` would ignore),
-nothing of the user's or of the current folder, and writes no bytecode."""
+"""Options of Python in the sandbox: import neither from the user's folder nor from the current one,
+and write no bytecode. The option `-I` would ignore PYTHONPATH, which has the packages."""
 
 
 def python_of(sandbox: Sandbox, view: SandboxView) -> str:

@@ -1,4 +1,4 @@
-"""The levels of the sandbox, and which of them work here. A level is never lowered silently."""
+"""The levels of the sandbox, and tests of which work on this machine. None is lowered silently."""
 
 import contextlib
 import platform
@@ -32,11 +32,12 @@ DEFAULT = 2
 BUBBLEWRAP_LEAST = (0, 8)
 """The first version with --disable-userns."""
 TRIAL_SECONDS = 60
-"""NumPy is imported in half a second; on two cores with twenty busy processes in more than 10 s."""
+"""Time limit of a trial. Importing NumPy takes half a second, and more than 10 s on two cores with
+twenty busy processes."""
 TRUE = "/usr/bin/true"
 TRACEBACK = "Traceback (most recent call last):"
 IMPORTS = "import numpy, reference_harness.worker"
-"""The imports of every run, from the packages and the harness that it is shown."""
+"""Code of the trial: the imports of every run."""
 
 FIXES = (
     "allow bubblewrap to make user namespaces (an AppArmor profile for bwrap with the line "
@@ -54,15 +55,16 @@ def open_sandbox(
     i_wrote_this_code: bool = False,
     folder: Path | None = None,
 ) -> Iterator[Sandbox]:
-    """Yield a sandbox of exactly the level asked for, after a trial run.
+    """Yield a sandbox of exactly the requested level, after a trial run.
 
-    `folder` is the scratch folder, made here and removed at the end; that of this user by default.
-    Raises UsageProblem for a level that needs a declaration, SandboxUnavailable with cause and fix
-    where the level does not work here, LeftOver when an earlier audit left something.
+    `folder` is the scratch folder, which is made at the start and removed at the end; by default
+    that of this user. Raises UsageProblem for a level that needs a declaration, SandboxUnavailable
+    where the level does not work on this machine, and LeftOver when processes or the folder of an
+    earlier audit exist.
     """
     if level not in LEVELS:
         raise UsageProblem(
-            f"sandbox level {level}, expected 0 to 4", "pass --level with one of them"
+            f"sandbox level {level}, expected 0 to 4", "pass --level with a number from 0 to 4"
         )
     if level == 0 and not i_wrote_this_code:
         raise UsageProblem(
@@ -93,7 +95,7 @@ def open_sandbox(
 
 
 def trial(sandbox: Sandbox) -> str | None:
-    """Run `true`, then the imports of a run; return the cause where one fails, else None."""
+    """Run `true`, then the imports of a run; return why one fails, or None."""
     missing = _missing(sandbox.kind)
     if missing is not None:
         return missing

@@ -1,4 +1,4 @@
-"""Limits of one run of an extractor, and those of them that the kernel enforces."""
+"""Limits of one run of an extractor, and the command that makes the kernel enforce some."""
 
 import shutil
 from dataclasses import asdict, dataclass
@@ -6,36 +6,36 @@ from dataclasses import asdict, dataclass
 MIB = 1 << 20
 
 SECONDS = 3600
-"""An hour a task: the slowest public model embeds the largest task in less on one GPU."""
+"""Time of one task: the slowest public model embeds the largest task on one GPU in less."""
 TOKEN_BUDGET = 2048
-"""Padded tokens a batch: the harness's default. No limit of the machine, but of each batch."""
+"""Padded tokens per batch, by default as in the harness; it limits each batch, not the machine."""
 TOTAL_SECONDS = 24 * 3600
-"""A day for all tasks of an audit: the thirteen that a policy draws, and as many of earlier draws,
-take less at an hour each on average."""
+"""Time of all tasks of an audit: the thirteen that a policy draws, and as many of earlier draws,
+take less, even at almost an hour each."""
 MEMORY_MIB = 16 * 1024
-"""Resident memory on the host: weights of 7 billion parameters in bfloat16 and room to work."""
+"""Resident memory on the host: weights of 7 billion parameters in bfloat16 fit, with 2 GiB left."""
 PROCESSES = 512
-"""Processes and threads: an array library starts one a core, twice over."""
+"""Processes and threads: array libraries start one or two per core."""
 TMP_MIB = 512
-"""Size of /tmp and of /dev/shm, each: scratch space, not a place for weights."""
+"""Size of /tmp and of /dev/shm, each: they are scratch space, not a place for weights."""
 LOG_KIB = 4096
-"""Printed text: progress bars of a long run fit."""
+"""Size of the printed text: the progress bars of a long run fit."""
 OPEN_FILES = 4096
-"""Open files a process: a sharded checkpoint and a worker pool fit."""
+"""Open files per process: a sharded checkpoint and a pool of workers fit."""
 WIDTH = 8192
-"""Columns of an embedding: twice those of the widest of the 41 public models, 4,096, which is also
-the profile of 6-mers. The time of a fit grows with them."""
+"""Columns of an embedding: twice as many as the widest of the 41 public models and the profile of
+6-mers have, 4,096. The time of a fit grows with them."""
 RESULT_MIB = 8 * 1024
-"""The matrix as a whole: 500,000 rows of 4,096 columns in float32 fit."""
+"""Size of the whole matrix: 500,000 embeddings of 4,096 columns in float32 fit."""
 HOST_FLOOR_MIB = 256
-"""Memory that must stay available on the host, whoever uses the rest. It covers what no process's
-resident size shows, such as buffers of the kernel."""
+"""Memory that must stay available on the host, whatever uses the rest. It covers memory that is in
+no process's resident size, such as buffers of the kernel."""
 
 PROCESSES_SLACK = 16
-"""The kernel's limit is this much above the watched one: room for the launcher's own processes, and
-an extractor at its limit is stopped with a message instead of being refused threads."""
+"""Difference between the kernel's limit and the watched one, so that the launcher's processes fit,
+and an extractor above its limit is stopped with a message before the kernel refuses threads."""
 MEMORY_SLACK_MIB = 64
-"""The same for memory, so that the watch, which can say why, mostly acts first."""
+"""Difference between the kernel's limit of memory and the watched one, for the same reason."""
 
 
 OPTIONS = {
@@ -46,7 +46,7 @@ OPTIONS = {
     "scoring_wall_seconds": "--limit-scoring-time",
     "scoring_memory_mib": "--limit-scoring-memory",
 }
-"""Limits that an option of `geneb-ci audit` raises."""
+"""Option of `geneb-ci audit` that raises a limit, by the limit's name."""
 
 
 def advice(limit: str) -> str:
@@ -68,7 +68,7 @@ class Limits:
     seconds: int = SECONDS
     """Seconds of one run, which embeds one task."""
     total_seconds: int = TOTAL_SECONDS
-    """Of all runs of an audit together; `audit.rerun` adds them up."""
+    """Seconds of all runs of an audit together, which `audit.rerun` adds up."""
     memory_mib: int = MEMORY_MIB
     processes: int = PROCESSES
     tmp_mib: int = TMP_MIB
@@ -79,7 +79,7 @@ class Limits:
     host_floor_mib: int = HOST_FLOOR_MIB
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a limit below 1: none can be switched off by 0."""
+        """Raise ValueError for a limit below 1, because 0 must not switch a limit off."""
         for name, value in asdict(self).items():
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 msg = f"limit {name} is {value!r}, expected a whole number from 1"
@@ -87,12 +87,12 @@ class Limits:
 
     @property
     def processes_held(self) -> int:
-        """Processes and threads at which the kernel refuses more."""
+        """Number of processes and threads above which the kernel refuses more."""
         return self.processes + PROCESSES_SLACK
 
     @property
     def memory_held(self) -> int:
-        """Bytes at which the kernel kills the run."""
+        """Bytes of memory above which the kernel kills the run."""
         return (self.memory_mib + MEMORY_SLACK_MIB) * MIB
 
     def as_facts(self) -> dict[str, int]:

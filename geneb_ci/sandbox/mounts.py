@@ -1,13 +1,13 @@
 """The parts of the host that a sandbox shows; the command lines of bubblewrap and gVisor.
 
-Folders of the host have fixed names below /mnt, which say nothing about the machine.
+Folders of the host have fixed names below /mnt, which reveal nothing about the machine.
 
-bubblewrap (levels 2 and 4). All options are passed by descriptor (`--args`): pid 1 of the sandbox
-is bubblewrap, and what runs there can read its command line. It can also read its environment, in
-spite of `--clearenv`, so the caller starts bubblewrap with an empty one.
+bubblewrap is levels 2 and 4. All options are passed by a descriptor (`--args`), because bubblewrap
+is pid 1 of the sandbox, whose command line the extractor can read. The extractor can also read its
+environment, in spite of `--clearenv`, so the caller starts bubblewrap with an empty one.
 
-gVisor (level 3). The tests check only the configuration: it was never run with runsc. As at every
-level, an audit begins only after the probe suite was refused inside it.
+gVisor is level 3. The tests only check its configuration, which was never run with runsc. As at
+every level, an audit starts only if every attempt of the probe suite was refused.
 """
 
 import importlib.util
@@ -40,7 +40,7 @@ SYSTEM_PATHS = (
     "/etc/alternatives",
     "/sys/devices/system/cpu",
 )
-"""Where libraries are (a BLAS may be an alternative), and the number of processors."""
+"""Paths with the places of libraries (a BLAS may be an alternative) and number of processors."""
 GPU_FOLDER = Path("/dev")
 GPU_PATTERNS = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
 
@@ -50,9 +50,9 @@ class SandboxView:
     """Everything that one run sees, read-only: folders of the host and files made from bytes."""
 
     folders: dict[str, str]
-    """Place inside to folder or file of the host."""
+    """Path of a folder or file on the host, by its path inside."""
     data: dict[str, bytes] = field(default_factory=dict)
-    """Place inside to the content of a file that is not on the host."""
+    """Content of a file that is not on the host, by its path inside."""
     devices: tuple[str, ...] = ()
     python: str = ""
     environment: dict[str, str] = field(default_factory=dict)
@@ -98,7 +98,7 @@ def view(
 
 
 def system_links() -> tuple[dict[str, str], list[str]]:
-    """Return the links to make (place to target), and the folders to show as they are."""
+    """Return the target of each link to make, by its path, and the folders to show unchanged."""
     links, folders = {}, [name for name in SYSTEM if Path(name).is_dir()]
     for name in LINKS:
         path = Path(name)
@@ -110,7 +110,7 @@ def system_links() -> tuple[dict[str, str], list[str]]:
 
 
 def system_paths() -> list[str]:
-    """Return the files and folders of `SYSTEM_PATHS` that exist here."""
+    """Return the files and folders of `SYSTEM_PATHS` that exist on this machine."""
     return [name for name in SYSTEM_PATHS if Path(name).exists()]
 
 
@@ -158,8 +158,8 @@ def bubblewrap_options(
 ) -> list[str]:
     """Return the command-line options of one run.
 
-    `data` maps the place of each file made from bytes to a descriptor, `seccomp` is the descriptor
-    of the filter of system calls.
+    `data` has the descriptor of each file made from bytes, by its path inside; `seccomp` is the
+    descriptor of the filter of system calls.
     """
     parts = [
         *("--unshare-all", "--unshare-user", "--disable-userns"),

@@ -39,7 +39,7 @@ BUILTIN = "builtin:"
 KILLED = (-9, 137)
 """Exit codes after SIGKILL, as Python and as a shell report it."""
 BATCH_SEQUENCES = 8
-"""Rows a batch in file order: as in upstream's loop, and the harness's default."""
+"""Sequences per batch in file order, as in upstream's loop; also the harness's default."""
 
 Batching = Literal["budget", "exact", "file"]
 """How the worker groups sequences: by padded tokens, by equal length, or in file order."""
@@ -57,7 +57,7 @@ class ExtractorSpec:
     name_model: str = ""
     """The constructor's argument `name_model`, unless there are weights."""
     weights: Path | None = None
-    """File or folder of weights, shown read-only; its place inside becomes `name_model`."""
+    """File or folder of weights, shown read-only; its path inside becomes `name_model`."""
     packages: Path | None = None
     """Folder of installed packages that come before those of the harness."""
     device: str = "cpu"
@@ -65,10 +65,11 @@ class ExtractorSpec:
     """Keyword arguments of the constructor, as text."""
     batching: Batching = "budget"
     token_budget: int | None = TOKEN_BUDGET
-    """Padded tokens a batch; None: what memory has room for, measured inside."""
+    """Padded tokens per batch; None means as many as fit into memory, measured inside."""
     rows: int = BATCH_SEQUENCES
+    """Sequences per batch in file order."""
     tf32: bool = True
-    """False forbids TF32 on a GPU; True leaves it as torch or the extractor has set it."""
+    """False forbids TF32 on a GPU; True keeps the setting of torch or the extractor."""
 
 
 class SandboxRun(NamedTuple):
@@ -79,19 +80,19 @@ class SandboxRun(NamedTuple):
     log: str
     """The printed output, made safe to show."""
     attempts: list[str]
-    """Calls of foreign Python code that no extractor needs, such as `socket.connect`. A hint
-    for the reader of the record: native code is not seen, and a line can be forged."""
+    """Calls of foreign Python code that no extractor needs, such as `socket.connect`. They are only
+    a hint for the reader of the record: native code is not seen, and a line can be forged."""
     peak: int
-    """Largest resident memory that was seen, in bytes of the host; GPU memory is not among it."""
+    """Largest resident memory that was measured on the host, in bytes, without GPU memory."""
     token_budget: int
-    """Padded tokens that a batch had at most, as the worker said; 0 if it did not. Foreign code
-    can say so, too."""
+    """Padded tokens per batch that the worker printed; 0 if it printed none. Foreign code can print
+    this line, too."""
 
 
 def embed_in_sandbox(
     sequences: Sequence[str], spec: ExtractorSpec, sandbox: Sandbox, limits: Limits | None = None
 ) -> "np.ndarray":
-    """Return the (n, d) embeddings of n sequences: `run_in_sandbox` without what was printed."""
+    """Return the (n, d) embeddings of n sequences, as `run_in_sandbox` does, and nothing else."""
     return run_in_sandbox(sequences, spec, sandbox, limits).values
 
 
@@ -100,8 +101,8 @@ def run_in_sandbox(
 ) -> SandboxRun:
     """Embed n sequences in a fresh process.
 
-    Raises LimitExceeded, ResultRefused or ExtractorFailed, each with what was printed as `log`;
-    UsageProblem when there is nothing to embed or a sequence is not one line of ASCII.
+    Raises LimitExceeded, ResultRefused or ExtractorFailed, each with the printed text as `log`;
+    UsageProblem when there is no sequence, or a sequence is not one line of ASCII.
     """
     limits = limits or Limits()
     content = _lines(sequences)
@@ -166,7 +167,7 @@ def options(spec: ExtractorSpec, limits: Limits, visible: Any) -> bytes:
 
 
 def _weights(weights: Path) -> str:
-    """Return the place of the weights: a single file keeps its name, whose ending loaders need."""
+    """Return the path of the weights inside: a file keeps its name, whose suffix loaders need."""
     return mounts.WEIGHTS if weights.is_dir() else f"{mounts.WEIGHTS}/{weights.name}"
 
 
@@ -186,7 +187,7 @@ SCRIPT = f"{mounts.INPUT}/escape_suite.py"
 PLANTED = f"{mounts.INPUT}/planted.json"
 LIMITS = Limits(seconds=30, memory_mib=1024, processes=64, tmp_mib=64)
 PROCESSES_MAX = 8
-"""Processes a sandbox may show: its own pid 1, bubblewrap's helper and the suite."""
+"""Maximum number of processes visible in a sandbox: its pid 1, bubblewrap's helper, the suite."""
 REPORT_MAX = 1 << 16
 SECRET = "GENEB_CANARY"  # noqa: S105 (the name of a variable; its value is new each time)
 ADVICE = "run `geneb-ci doctor` to see what this machine can do"
@@ -196,9 +197,9 @@ NAMES = tuple(escape_suite.ATTEMPTS)
 def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
     """Attempt every escape, and return the results in the suite's order.
 
-    For the time of the suite, a label is planted in a file, a secret in our own environment, and
-    two servers listen on the host. Empty at level 0, which refuses nothing. Raises SandboxLeaks
-    when the suite gives no usable answer.
+    While the suite runs, a file has a label, our environment has a secret, and two servers listen
+    on the host. Return [] at level 0, which refuses nothing. Raises SandboxLeaks when the suite
+    gives no usable answer.
     """
     if sandbox.kind == NONE:
         return []
@@ -246,7 +247,7 @@ def refuse_leaks(sandbox: Sandbox, escapes: list[Escape]) -> None:
 
 
 class _Report:
-    """Takes the suite's answer, up to a size that it never has."""
+    """Receives the suite's answer, up to a size that a valid answer never has."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -257,7 +258,7 @@ class _Report:
 
 @contextlib.contextmanager
 def _planted(sandbox: Sandbox) -> Iterator[dict[str, object]]:
-    """Plant what must not be found; yield what the suite is told, which is not the secrets."""
+    """Plant secrets for the suite to search; yield the facts for the suite, without the secrets."""
     file = sandbox.scratch / "label"
     abstract = f"geneb-ci-{secrets.token_hex(8)}"
     before = os.environ.get(SECRET)

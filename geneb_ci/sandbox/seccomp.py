@@ -10,7 +10,7 @@ from geneb_ci.common.errors import SandboxUnavailable
 
 
 class CallNumbers(NamedTuple):
-    """One call's number on each machine; None where the machine lacks it."""
+    """Number of a system call on each machine; None where the machine lacks the call."""
 
     x86_64: int | None
     aarch64: int | None

@@ -1,4 +1,4 @@
-"""Supervises one run from outside: its output, checked; time, processes, memory, its end."""
+"""Supervises one run from outside: checks its output, time, processes and memory, and ends it."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 ATTEMPT = "attempt: "
-"""Start of the worker's lines about what foreign code attempted; any code inside can print one."""
+"""Start of the worker's lines about attempts of foreign code; any code inside can print one."""
 EVENT = re.compile(r"[A-Za-z_]{1,20}(\.[A-Za-z_]{1,20}){0,3}", re.ASCII)
 """Form of an event's name, so that a forged line cannot put other text into a record."""
 EVENTS_MAX = 40
@@ -35,8 +35,8 @@ LINES_MAX = 200  # last lines kept
 def visible_log(raw: bytes) -> str:
     """Return the last lines of a log, each after a bar, with every character visible.
 
-    The bar keeps a line from being read as a command by the runner of GitHub Actions, which looks
-    for `::` at its start; `##[`, which it looks for anywhere, is broken up.
+    The bar prevents the runner of GitHub Actions from executing a line that begins with `::`;
+    `##[`, which it executes anywhere in a line, is escaped.
     """
     lines = raw.decode("utf-8", "backslashreplace").splitlines()[-LINES_MAX:]
     return "\n".join(f"| {_visible(line)}" for line in lines)
@@ -57,7 +57,7 @@ def noted_attempts(raw: bytes) -> list[str]:
 
 
 def token_budget(raw: bytes) -> int:
-    """Return the padded tokens of a batch that the last line about them says; 0 without one."""
+    """Return the padded tokens per batch in the last line that states them; 0 without one."""
     lines = raw.decode("utf-8", "backslashreplace").splitlines()
     budgets = [match[1] for line in lines if (match := BUDGET.fullmatch(line))]
     return int(budgets[-1]) if budgets else 0
@@ -82,7 +82,7 @@ _ADVICE = "an extractor returns its embeddings, and writes to no descriptor"
 
 
 class Receiver:
-    """Takes the bytes of one result; `feed` raises as soon as they cannot become one."""
+    """Receives the bytes of one result; `feed` raises as soon as they cannot be valid."""
 
     def __init__(self, rows: int, limits: Limits) -> None:
         self._rows = rows
@@ -92,7 +92,7 @@ class Receiver:
         self._shape: tuple[int, int, int] | None = None
 
     def feed(self, piece: bytes) -> None:
-        """Take some bytes. Raises ResultRefused."""
+        """Take the next bytes. Raises ResultRefused if they cannot belong to a valid result."""
         self._data += piece
         if self._shape is None and len(self._data) >= HEADER.size:
             self._shape = self._read_header()
@@ -133,7 +133,7 @@ class Receiver:
                 f"expected version {VERSION} with 2, 4 or 8"
             )
         if rows != self._rows:
-            raise _refused(f"{rows:,} embeddings, expected {self._rows:,}: one a sequence")
+            raise _refused(f"{rows:,} embeddings, expected {self._rows:,}: one per sequence")
         if not 1 <= width <= self._limits.width:
             raise _refused(f"embeddings of width {width:,}, expected 1 to {self._limits.width:,}")
         most = self._limits.result_mib * MIB
@@ -158,14 +158,16 @@ def _refused(message: str) -> ResultRefused:
 TICK = 0.03
 """Seconds between two checks: one core fills some 60 MiB in that time."""
 CHECK_SHARE = 10
-"""Checks may take a tenth of the time; on a machine with many processes they are rarer."""
+"""Factor from the duration of a check to the pause after it, so that checks take at most about a
+tenth of the time on a machine with many processes."""
 CHECK_SECONDS_MAX = 0.5
-"""Seconds between two checks at most: a fork bomb slows them down, and must not make them rare."""
+"""Maximum seconds between two checks, so that a fork bomb, which slows checks down, cannot make
+them rare."""
 KILL_SECONDS = 5.0
-"""Seconds to wait for the end of killed processes. One inside a system call, such as of a GPU
+"""Seconds to wait for the end of killed processes: a process inside a system call, such as of a GPU
 driver, ends late."""
 FILES_EVERY = 10
-"""Checks between two counts of files in memory, which are slower."""
+"""Number of checks after which files in memory are counted, which is slow."""
 PIECE = 1 << 18
 KIB = 1024
 
@@ -178,7 +180,7 @@ class Sink(Protocol):
 
 
 class EndedProcess(NamedTuple):
-    """End of a run that was not stopped."""
+    """Result of a run that ended by itself."""
 
     code: int
     """Exit code; negative or above 128 for a signal."""
@@ -192,8 +194,8 @@ def supervise(
 ) -> EndedProcess:
     """Run a command to its end or to its first limit, and end all of its processes.
 
-    Raises LimitExceeded, or what the sink raised, with what was printed as `log`; StillRunning
-    when a process outlives its kill.
+    Raises LimitExceeded, or the error of the sink, with the printed text as `log`; StillRunning
+    when a process survives SIGKILL.
     """
     with start_sandboxed(sandbox, view, limits, inner) as process:
         watch = _Watch(sandbox, process, limits, sink)
@@ -242,7 +244,7 @@ class _Watch:
                 self._look()
 
     def kill(self) -> None:
-        """Kill what is left and wait for its end. Raises StillRunning."""
+        """Kill the remaining processes and wait for their end. Raises StillRunning."""
         # Twice: a process forked between the list and the kill is in the second list.
         for _ in range(2):
             for process in processes.descendants(self._process.pid):

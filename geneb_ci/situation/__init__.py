@@ -1,7 +1,7 @@
-"""Where a branch or a board stands, and the one command that comes next.
+"""The state of a branch or a board, and the next command.
 
-Reading and deciding are apart: `read_branch` and `read_board` read a repository into a small frozen
-state, `contributor` and `maintainer` have a table of situations each, of which the first decides.
+`read_branch` and `read_board` read a repository into a small frozen state. `contributor` and
+`maintainer` each have a table of situations, of which the first that applies gives the command.
 
 Internal: other programs call `geneb_ci.next_step`.
 """

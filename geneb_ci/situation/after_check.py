@@ -1,4 +1,4 @@
-"""The one command that comes next after a check, by its report: nothing is checked again."""
+"""The next command after a check, from its report: nothing is checked again."""
 
 import os
 import re
@@ -21,17 +21,18 @@ from reference_harness.formats.files import NotReadable, read_json, read_text, t
 from reference_harness.formats.recognition import FOREIGN, POINTER
 
 CHANGE_RULES = frozenset(rule for rules in CHANGES.values() for rule in rules)
-"""Rules about the files of a branch, which no editor fixes."""
+"""Rules about the set of files that a branch changes, which editing a file does not fix."""
 _COMMAND = re.compile(r"`((?:geneb-ci|git) [^`]+)`")
 _CHECK = ("geneb-ci", "check")
-_UNJUDGED = frozenset({"not-pushed", "no-pull-request"})
-"""Situations after a check of a file that come after the server's verdict on the branch."""
+_AFTER_VERDICT = frozenset({"not-pushed", "no-pull-request"})
+"""Situations that apply only after the server's verdict on the branch."""
 
 
 def command_after(report: Report, paths: Sequence[Path], folder: Path) -> str:
-    """Return the command that comes next after a check in a folder; "" where nothing is left to do.
+    """Return the next command after a check in a folder; "" where nothing is left to do.
 
-    `paths` are what was named; none: a branch. Nothing is written, and no server is asked.
+    `paths` are the paths that were checked; empty after the check of a branch. Nothing is written,
+    and no server is asked.
     """
     errors = [
         finding
@@ -46,13 +47,13 @@ def command_after(report: Report, paths: Sequence[Path], folder: Path) -> str:
             command = _fix(errors, [*map(str, paths)] or report.files[:1], Path())
         elif is_complete(report) and len(report.files) == len(paths) == 1 and paths[0].is_file():
             command = _after_row(report, paths[0], folder)
-    except (GenebError, OSError, NotReadable):  # the check has said what it is about
+    except (GenebError, OSError, NotReadable):  # the check has reported the cause
         return ""
     return visible(command, COMMAND_MAX)
 
 
 def _after_branch(report: Report, errors: Sequence[Finding], folder: Path) -> str:
-    """Return the next step after the server's verdict on a branch."""
+    """Return the next command after the server's verdict on a branch."""
     layout = find_layout(folder)
     model = report.proposal.model if report.proposal is not None else None
     if errors and errors[0].rule not in CHANGE_RULES:
@@ -69,7 +70,7 @@ def _after_branch(report: Report, errors: Sequence[Finding], folder: Path) -> st
 
 
 def _after_row(report: Report, row: Path, folder: Path) -> str:
-    """Return the next step after a row without errors, where it is new or changed."""
+    """Return the next command after the check of a new or changed row without errors."""
     layout = find_layout(folder)
     if not _is_board(layout):
         layout = find_layout(row.parent)
@@ -85,7 +86,7 @@ def _after_row(report: Report, row: Path, folder: Path) -> str:
     if not _is_proposed(path, layout):
         return ""
     step = _step(layout, report)
-    command = shlex.join(_CHECK) if step.situation in _UNJUDGED else step.command
+    command = shlex.join(_CHECK) if step.situation in _AFTER_VERDICT else step.command
     return at_root(command, layout.root, folder)
 
 
@@ -113,7 +114,7 @@ def _step(layout: Layout, checked: Report | None = None) -> NextStep:
 
 
 def _fix(errors: Sequence[Finding], again: Sequence[str], root: Path) -> str:
-    """Return the command that fixes the first error, or lets its file be edited."""
+    """Return the command that fixes the first error, or opens its file in an editor."""
     first = errors[0]
     if first.rule in {FOREIGN, POINTER} and (commands := _COMMAND.findall(first.fix)):
         parent = str(PurePosixPath(first.file).parent)

@@ -1,4 +1,4 @@
-"""The next step of a contributor: the table of situations of a branch, from an empty clone on."""
+"""The table of situations of a contributor's branch, from no clone to an open pull request."""
 
 import shlex
 from collections.abc import Iterable, Iterator
@@ -12,6 +12,7 @@ from geneb_ci.situation.work_tree import CloneState
 from reference_harness.formats.text import plural, quoted
 
 PATHS_SHOWN = 3
+"""Maximum number of paths that a line names."""
 BACK = "brings them back"
 MISSING_CARD = "missing-card"
 
@@ -27,7 +28,7 @@ class ProblemCounts(NamedTuple):
 
     @property
     def with_rules(self) -> str:
-        """The number of findings with the rules."""
+        """The number of findings, followed by their rules."""
         return f"{self.number} ({first_and_more(list(self.rules))})"
 
 
@@ -35,20 +36,23 @@ NO_PROBLEMS = ProblemCounts()
 
 
 class MisplacedFile(NamedTuple):
-    """A file that lies in another folder than its own."""
+    """A file in the wrong folder."""
 
     path: str
     target: str
+    """Path where the file belongs."""
     is_tracked: bool
+    """Whether git tracks the file."""
 
 
 class ResultsFolder(NamedTuple):
-    """A folder of results that no row was made from."""
+    """A folder of results of which no row was made."""
 
     folder: str
     files: int
+    """Number of files in the folder."""
     arguments: tuple[str, ...]
-    """Options of `geneb-ci pack` that say what the files do not."""
+    """Options of `geneb-ci pack` for facts that the files lack."""
     model_id: str
 
 
@@ -57,62 +61,67 @@ class ReceiptFacts(NamedTuple):
 
     is_published: bool
     files: int
+    """Number of files of the receipt."""
     folder: str = ""
-    """Folder of the working tree with its files; "" where none has them."""
+    """Folder of the working tree with the files; "" where none has them."""
     needs_data: bool = True
-    """Whether its cells are computed from task data that have to be fetched."""
+    """Whether task data have to be fetched to compute its cells."""
 
 
 class OpenPull(NamedTuple):
-    """The pull request of the branch, as GitHub has it."""
+    """The open pull request of the branch on GitHub."""
 
     number: int
     verdict: str
-    """An outcome, or that it waits for one."""
+    """Outcome of the verdict, or a text that it has none yet."""
     who: str
+    """Role of the person who acts next."""
     action: str
+    """What this person does next."""
 
 
 @dataclass(frozen=True)
 class BranchState(CloneState):
-    """All that decides what a contributor does next."""
+    """Everything that determines the next step of a contributor."""
 
     address: str = BOARD
-    """Where the board's repository is, for a clone that has no remote."""
+    """Address of the board's repository, for a clone without a remote."""
     submission_file: str = ""
-    """Outside of a board: a file here that may be a submission."""
+    """Outside of a board: a file in the folder that may be a submission; else ""."""
     moves: tuple[MisplacedFile, ...] = ()
     models: tuple[str, ...] = ()
-    """Models that the branch and the working tree have files of."""
+    """Ids of the models of which the branch or the working tree has files."""
     other_models_files: tuple[str, ...] = ()
     """Files of all models but the first, where none of them is committed."""
     row: str = ""
     """Path of the row; "" where there is none."""
     card: str = ""
+    """Path of the model card; "" where there is neither card nor row."""
     module: str = ""
-    """Path of the contributor's extractor; "" where the row names none of his."""
+    """Path of the contributor's extractor; "" for a built-in one."""
     class_name: str = ""
+    """Name of the extractor's class; "" where it is not known."""
     run_command: tuple[str, ...] = ()
-    """Where there is no row yet: the command that makes one."""
+    """Words of the command that makes the row; empty where there is one."""
     results: ResultsFolder | None = None
     is_practised: bool = False
-    """Whether the board is one for practice, and on this machine alone."""
+    """Whether this is a practice board without a remote."""
     is_fixable: bool = False
     """Whether `geneb-ci check --fix` would change the row."""
     row_errors: ProblemCounts = NO_PROBLEMS
     card_errors: ProblemCounts = NO_PROBLEMS
     extractor_error: str = ""
-    """Why the extractor is none that the harness can call; "" where nothing is wrong."""
+    """Why the harness cannot call the extractor; "" where it can."""
     is_module_missing: bool = False
     warnings: ProblemCounts = NO_PROBLEMS
     pending: tuple[str, ...] = ()
-    """Files of the submission that are not committed."""
+    """Paths of the submission's files that are not committed."""
     other_uncommitted: tuple[str, ...] = ()
-    """Other files below the folders of submissions that are not committed."""
+    """Paths of other uncommitted files below the folder of submissions."""
     change: int = 0
-    """Files that the commits of the branch change."""
+    """Number of files that the commits of the branch change."""
     outdated: tuple[str, ...] = ()
-    """Files that the base branch has changed as well."""
+    """Paths of files that the base branch has changed too."""
     verdict: ProblemCounts = NO_PROBLEMS
     """Errors of the server's verdict on the last commit."""
     receipt: ReceiptFacts | None = None
@@ -122,12 +131,12 @@ class BranchState(CloneState):
 
     @property
     def model(self) -> str:
-        """Id of the one model, or ""."""
+        """Id of the model if there is exactly one; else ""."""
         return self.models[0] if len(self.models) == 1 else ""
 
     @property
     def title(self) -> str:
-        """The first line: whose step it is, the branch, and the model."""
+        """The first line of every situation: the role, the branch, and the model."""
         where = f"branch {self.tree.branch}" if self.tree.branch else "no branch"
         model_text = f", model {self.model}" if self.model else ""
         return f"contributor: {where}{model_text}"
@@ -466,7 +475,7 @@ def _view(state: BranchState) -> str:
     return _join("gh", "pr", "view", number, "--repo", state.github_repository, "--comments")
 
 
-def _has_own(state: BranchState) -> bool:
+def _has_submission_files(state: BranchState) -> bool:
     return bool(state.row or state.card or state.module or state.pending)
 
 
@@ -530,7 +539,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
     Situation(
         "nothing-changed",
         "the branch and the working tree have nothing of a model",
-        lambda s: not _has_own(s) and not s.change,
+        lambda s: not _has_submission_files(s) and not s.change,
         _unchanged,
         lambda _: "geneb-ci new OWNER/MODEL",
     ),
@@ -579,7 +588,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
     Situation(
         "on-the-base-branch",
         "the files are on the branch that pull requests go to, or on none",
-        lambda s: _has_own(s) and (s.tree.is_on_base or not s.tree.branch),
+        lambda s: _has_submission_files(s) and (s.tree.is_on_base or not s.tree.branch),
         _base,
         _branch_off,
     ),
@@ -633,4 +642,4 @@ TABLE: tuple[Situation[BranchState], ...] = (
         _open_pull,
     ),
 )
-"""Situations of a contributor, in the order in which a model comes to the board."""
+"""Situations of a contributor, in the order of a submission's steps."""

@@ -1,4 +1,4 @@
-"""The next step of a maintainer: the table of situations of a board, the most urgent first."""
+"""The table of situations of a maintainer's board, the most urgent first."""
 
 import shlex
 from collections.abc import Iterator
@@ -13,46 +13,48 @@ from geneb_ci.situation.work_tree import CloneState
 from reference_harness.formats.text import plural
 
 LISTED_MAX = 3
-"""Rows and paths of a list that are named."""
+"""Maximum number of rows and paths that a line names."""
 DIGITS = 12
+"""Hex digits of a commit's id in a command."""
 KEYS = "leaderboard/policy/keys.json"
 WITHDRAW = "geneb-ci audit withdraw RECORD --reason WHY"
 APPLY = "GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply"
 LABEL = "audit"
 """Label of a pull request that asks for an audit of its row."""
 BRANCH = "audits"
-"""Branch of statements that were committed on main."""
+"""Name of the new branch for statements that were committed on main."""
 TIME, COMMIT, DIR = "TIME", "COMMIT", "DIR"
-"""Stand for what nothing here says."""
+"""Placeholders in a command for values that no file has."""
 REVOKED, EXPIRED, NOT_LISTED = "revoked", "expired", "not listed"
 """States of a key whose signatures do not count."""
 Draw = tuple[str, tuple[str, ...]]
-"""Digest of a commitment, and the options that say what is drawn for it."""
+"""Digest of a commitment, and the options of `audit FILE` that select the sample."""
 OVERDUE = int(OVERDUE_AFTER.total_seconds())
 
 
 class KeyFacts(NamedTuple):
-    """The private key of the person who asks, as the list of trusted keys has it."""
+    """The user's private key, compared with the list of trusted keys."""
 
     path: str = ""
-    """"" where there is no key."""
+    """Path of the key file; "" where there is no key."""
     state: str = ""
-    """Why nothing that it signs now counts; "" where it does."""
+    """Why its new signatures do not count, such as "revoked"; "" where they count."""
     owner: str = ""
     entry: str = ""
-    """The entry that the list lacks, as JSON."""
+    """Entry to add to the list, as JSON; "" where the list has it."""
     free_path: str = "keys/audit.pem"
-    """A file for a new key."""
+    """Path for a new key file, which does not exist yet."""
 
 
 class LostStatement(NamedTuple):
-    """A signed statement that another one names, and that was deleted or changed."""
+    """A signed statement that was deleted or changed after another statement linked to it."""
 
     path: str
     reason: str
     commit: str
-    """The last commit that has it as it was named; "" where none is known."""
+    """Last commit with the linked content; "" where none is known."""
     number: int
+    """Number of all lost statements."""
 
 
 class BrokenRecord(NamedTuple):
@@ -61,69 +63,72 @@ class BrokenRecord(NamedTuple):
     path: str
     reason: str
     number: int
+    """Number of all statements that do not verify."""
 
 
 class PendingStatement(NamedTuple):
-    """Signed statements that the main branch does not have yet."""
+    """Signed statements that are not committed."""
 
     paths: tuple[str, ...]
     differs: str = ""
-    """Id of the model whose record says that claims differ; "" where none does."""
+    """Id of a model whose record has the verdict `differs`; "" where there is none."""
 
 
 class OpenAudit(NamedTuple):
-    """An audit that began and has no record yet."""
+    """A started audit without a record."""
 
     model: str
     file: str
-    """The submission."""
+    """Path of the submission."""
     commitment: str
     """Digest of the commitment."""
     statement: str = ""
     """Path of the signed commitment or start; "" where nothing was signed."""
     work: str = ""
-    """The work folder, or the plan of an audit by single steps; "" where none is here."""
+    """Path of the work folder; "" where this machine has none."""
     plan: str = ""
     """Path of the plan; "" where nothing is drawn, or the plan is in the work folder."""
     sample: tuple[str, ...] = ()
-    """Options that say what is drawn."""
+    """Options of `audit FILE` that select the sample."""
     typed: tuple[str, ...] = ()
-    """Words of the command that began it in the root of this clone; none where it is not known."""
+    """Words of the command that started the audit in this clone's root; empty if not known."""
     is_drawn: bool = False
     is_rerun: bool = False
-    """Whether everything is computed, and the record alone is missing."""
+    """Whether every result is computed, so that only the record is missing."""
     is_practice: bool = False
     shown_on: str = ""
     """Commit of main that added the signed commitment; "" where none did."""
     committed_at: str = ""
-    """When the digest became public; "" where that is not known."""
+    """Time at which the digest became public, in UTC; "" where it is not known."""
     due: str = ""
-    """When the round of the beacon that decides is due; "" where that is not known."""
+    """Time at which the beacon's round is due, in UTC; "" where it is not known."""
     is_due: bool = False
+    """Whether the round is due already."""
     age_seconds: int | None = None
-    """Seconds since the draw, or since main has the commitment; None where that is not known."""
+    """Seconds since the draw, or since the commitment came to main; None if not known."""
 
     @property
     def draw(self) -> Draw:
-        """Which draw of which commitment it is."""
+        """The commitment's digest and the options of its sample, which identify the draw."""
         return self.commitment, self.sample
 
 
 class AuditCandidate(NamedTuple):
-    """A row that no audit stands for, in the order in which they are to be audited."""
+    """A row that needs an audit, because no audit confirms it."""
 
     model: str
     file: str
+    """Path of the submission."""
     weight: float
-    """Sum of the scores of its warnings."""
+    """Sum of the scores of the row's warnings."""
     withdrawn: str = ""
-    """Why its last audit was withdrawn; "" where none was."""
+    """Why the row's last audit was withdrawn; "" where none was."""
     refusal: str = ""
-    """Why it cannot be audited now; "" where it can."""
+    """Why the row cannot be audited now; "" where it can."""
 
 
 class LiveBoard(NamedTuple):
-    """The Space of a board, and how its board compares with that of this clone."""
+    """The Space of a board, and how its board relates to this clone's."""
 
     space: str
     status: LiveStatus
@@ -134,37 +139,44 @@ class WaitingPull(NamedTuple):
 
     number: int
     name: str
+    """Name of the model or of the author."""
     age: str
+    """Time for which it has been open, as text."""
     action: str
+    """What a maintainer does next."""
     number_waiting: int
+    """Number of all pull requests that wait for a maintainer."""
     is_to_be_audited: bool = False
     address: str = ""
-    """Address of its repository for git, where the program gh does not reach it, or ""."""
+    """Address of the repository for git; "" where the program gh reaches it."""
 
 
 @dataclass(frozen=True)
 class BoardState(CloneState):
-    """All that decides what a maintainer does next."""
+    """Everything that determines the next step of a maintainer."""
 
     rows: int = 0
+    """Number of rows of the board."""
     has_answers: bool = True
-    """Whether `geneb-ci init` made the repository, or it has keys already."""
+    """Whether `geneb-ci init` made the repository."""
     signers: int = 1
-    """Keys and workflows whose signatures count."""
+    """Number of keys and workflows whose signatures count."""
     key: KeyFacts = KeyFacts()  # noqa: RUF009 (immutable)
     lost_statement: LostStatement | None = None
     broken: BrokenRecord | None = None
     pending: PendingStatement | None = None
     unmerged: tuple[str, ...] = ()
-    """Signed statements that are committed, and that main of the remote lacks."""
+    """Paths of committed statements that main of the remote lacks."""
     audits: tuple[OpenAudit, ...] = ()
-    """The most urgent one first."""
+    """Started audits without a record, the most urgent one first."""
     queue: tuple[AuditCandidate, ...] = ()
+    """Rows that need an audit, the most suspicious one first."""
     refused: tuple[str, ...] = ()
-    """Rows that do not pass the checks."""
+    """Ids of rows that do not pass the checks."""
     disputed: tuple[str, ...] = ()
+    """Ids of disputed rows."""
     live: LiveBoard | None = None
-    """None where the Space was not looked at."""
+    """The published board; None where the Hub was not asked."""
     pull: WaitingPull | None = None
     is_github_known: bool = False
     """Whether GitHub was asked for pull requests and statuses."""
@@ -177,24 +189,24 @@ class BoardState(CloneState):
 
     @property
     def title(self) -> str:
-        """The first line: whose step it is, and how large the board is."""
+        """The first line of most situations: the role, the number of rows, and their evidence."""
         return f"maintainer: {plural(self.rows, 'row')}, {self.evidence}"
 
     @property
     def evidence(self) -> str:
-        """How many rows are to be audited, and what is not finished or disputed."""
-        open_ = f", {plural(len(self.audits), 'audit')} not finished" if self.audits else ""
+        """Number of rows to audit, number of unfinished audits, and the disputed rows, as text."""
+        audits = f", {plural(len(self.audits), 'audit')} not finished" if self.audits else ""
         disputed = f", disputed: {first_and_more(list(self.disputed))}" if self.disputed else ""
-        return f"{len(self.queue)} to audit{open_}{disputed}"
+        return f"{len(self.queue)} to audit{audits}{disputed}"
 
     @property
     def audit(self) -> OpenAudit:
-        """The audit that is to be continued."""
+        """The most urgent started audit."""
         return self.audits[0]
 
     @property
     def signing(self) -> list[str]:
-        """The option that names the key."""
+        """Words of the option that names the key."""
         return ["--key", self.key.path or "KEY.pem"]
 
 
@@ -350,8 +362,8 @@ def _keygen(state: BoardState) -> str:
     return shlex.join([*words, "--owner", state.key.owner or "NAME"])
 
 
-def _again(state: BoardState, *more: str) -> str:
-    """Return the command that continues an audit: that of the file, or that of a single step."""
+def _continuing_command(state: BoardState, *options: str) -> str:
+    """Return the command that continues an audit: `audit run`, or else `audit FILE`."""
     audit = state.audit
     is_drawn_here = bool(audit.work) and audit.is_drawn
     if audit.plan:
@@ -359,7 +371,7 @@ def _again(state: BoardState, *more: str) -> str:
     elif audit.typed:
         words = [word for word in audit.typed if word != "--unsigned"]
         practice = [["--practice"]] if audit.is_practice and not is_drawn_here else []
-        for option in (*practice, [*more], state.signing):
+        for option in (*practice, [*options], state.signing):
             words += [] if {*option[:1]} & {*words} else option
         return shlex.join(words)
     else:
@@ -372,7 +384,7 @@ def _again(state: BoardState, *more: str) -> str:
         words += ["--data", DIR]
     if audit.shown_on and not audit.is_practice:
         words += ["--shown-on", audit.shown_on]
-    return shlex.join([*words, *more, *state.signing])
+    return shlex.join([*words, *options, *state.signing])
 
 
 def _unsigned(state: BoardState) -> Iterator[str]:
@@ -421,7 +433,7 @@ def _draw(state: BoardState) -> str:
     audit = state.audit
     time = [] if audit.is_practice else ["--committed-at", audit.committed_at or TIME]
     if audit.work or not audit.statement:
-        return _again(state, *time)
+        return _continuing_command(state, *time)
     words = ["geneb-ci", "audit", "plan", audit.statement, *time, *audit.sample]
     words += ["--practice"] if audit.is_practice else ["--shown-on", audit.shown_on or COMMIT]
     return shlex.join([*words, "--output", "PLAN.json", *state.signing])
@@ -476,7 +488,7 @@ def _view_pull(state: BoardState) -> str:
 
 
 def pull_command(pull: WaitingPull, repository: str) -> str:
-    """Return the command for what a pull request waits for: its action, or a look at it."""
+    """Return the command for the next action on a pull request, or one that shows it."""
     if pull.address:
         fetch = shlex.join(["git", "fetch", pull.address, f"pull/{pull.number}/head"])
         return f"{fetch} && git diff HEAD...FETCH_HEAD"
@@ -486,7 +498,7 @@ def pull_command(pull: WaitingPull, repository: str) -> str:
     return shlex.join(["gh", "pr", verb[0], str(pull.number), "--repo", repository, *verb[1:]])
 
 
-def _first(state: BoardState) -> AuditCandidate | None:
+def _first_candidate(state: BoardState) -> AuditCandidate | None:
     return next((row for row in state.queue if not row.refusal), None)
 
 
@@ -496,34 +508,38 @@ def _local(state: BoardState) -> Iterator[str]:
     create = f"create {state.repository} on GitHub, empty"
     if _is_practised(state):
         yield f"it stays here, for practice; for others, {create}, and set it up: {APPLY}"
-        if _first(state) is None:
+        if _first_candidate(state) is None:
             yield "no row is left to audit: the levels and the page are what a visitor would see"
         return
     yield f"{create}; the command pushes to it, and sets it up"
-    if _first(state) is not None:
+    if _first_candidate(state) is not None:
         yield f"or stay here, and audit a row: {_audit_first(state)}"
 
 
 def _is_practised(state: BoardState) -> bool:
-    """Whether somebody practises on a board without a server: it has more than its first row."""
+    """Whether the board is used for practice: it needs no data and has more than its first row."""
     return not state.needs_data and state.rows > 1
 
 
 def _stay_or_push(state: BoardState) -> str:
     if not _is_practised(state):
         return APPLY
-    return "geneb-ci trust && geneb-ci serve" if _first(state) is None else _audit_first(state)
+    return (
+        "geneb-ci trust && geneb-ci serve"
+        if _first_candidate(state) is None
+        else _audit_first(state)
+    )
 
 
 def _candidate(state: BoardState) -> Iterator[str]:
     yield state.title
-    first = _first(state)
-    if first is not None:
-        why = f", weight of its warnings {first.weight:g}" if first.weight else ""
-        yield f"{first.model} is to be audited first: no audit stands for it{why}"
-        if first.withdrawn:
-            yield f"its last audit was withdrawn: {first.withdrawn}"
-        after = [row.model for row in state.queue if row is not first and not row.refusal]
+    candidate = _first_candidate(state)
+    if candidate is not None:
+        weight_text = f", weight of its warnings {candidate.weight:g}" if candidate.weight else ""
+        yield f"{candidate.model} is to be audited first: no audit stands for it{weight_text}"
+        if candidate.withdrawn:
+            yield f"its last audit was withdrawn: {candidate.withdrawn}"
+        after = [row.model for row in state.queue if row is not candidate and not row.refusal]
         if after:
             yield f"then {first_and_more(after, LISTED_MAX)}"
     yield from _refusals(state)
@@ -544,8 +560,8 @@ def _not_looked(state: BoardState) -> Iterator[str]:
 
 
 def _audit_first(state: BoardState) -> str:
-    first = _first(state)
-    words = ["geneb-ci", "audit", first.file if first is not None else ""]
+    candidate = _first_candidate(state)
+    words = ["geneb-ci", "audit", candidate.file if candidate is not None else ""]
     words += ["--data", DIR] if state.needs_data else ["--practice"]
     return shlex.join([*words, *state.signing])
 
@@ -669,21 +685,21 @@ TABLE: tuple[Situation[BoardState], ...] = (
         "an audit is computed, and its record is not signed",
         lambda s: (a := _begun(s)) and a.is_rerun,
         _unsigned,
-        _again,
+        _continuing_command,
     ),
     Situation(
         "audit-overdue",
         "a sample was drawn more than a week ago, and has no record",
         lambda s: (a := _begun(s)) and a.is_drawn and (a.age_seconds or 0) > OVERDUE,
         _overdue,
-        _again,
+        _continuing_command,
     ),
     Situation(
         "audit-not-run",
         "a sample is drawn, and not rerun",
         lambda s: (a := _begun(s)) and a.is_drawn,
         _drawn,
-        _again,
+        _continuing_command,
     ),
     Situation(
         "practice-not-drawn",
@@ -758,7 +774,7 @@ TABLE: tuple[Situation[BoardState], ...] = (
     Situation(
         "row-to-audit",
         "no audit stands for a row that somebody sent; the one with the heaviest warnings is first",
-        _first,
+        _first_candidate,
         _candidate,
         _audit_first,
     ),
@@ -777,4 +793,4 @@ TABLE: tuple[Situation[BoardState], ...] = (
         _look,
     ),
 )
-"""Situations of a maintainer: what makes levels wrong, then what began, then what waits."""
+"""Situations of a maintainer: first broken statements, then started audits, then waiting work."""

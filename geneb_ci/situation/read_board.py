@@ -1,4 +1,4 @@
-"""Reads the repository of a board for a maintainer: statements, audits that began, rows, keys.
+"""Reads the repository of a board for a maintainer: statements, started audits, rows, keys.
 
 Nothing is written, and no code of a submission is run.
 """
@@ -30,7 +30,7 @@ from geneb_ci.audit.samples import OUTCOME, EmbeddingSample, TaskSample
 from geneb_ci.audit.sampling.beacon import QUICKNET, round_at, time_of
 from geneb_ci.audit.sampling.plan import AnyPlan, EmbeddingPlan, read_any_plan, read_commitment
 from geneb_ci.audit.trust.evidence import RepositoryEvidence, evidence_from
-from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN, typed_in
+from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN_FILE, typed_in
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult
 from geneb_ci.common.answers import earlier_answers
@@ -58,9 +58,9 @@ from geneb_ci.situation.work_tree import WorkTree, read_work_tree
 from geneb_ci.submission.reading import FileKind, files_in, read_bytes
 
 COMMITS_MAX = 50
-"""Commits in which a lost statement is looked for."""
+"""Maximum number of commits in which a lost statement is searched."""
 TRIED_MAX = 3
-"""Rows of which it is tried whether they can be audited."""
+"""Maximum number of rows that are tested for whether they can be audited."""
 
 
 def read_board(layout: Layout, now: dt.datetime) -> BoardState:
@@ -80,7 +80,7 @@ def read_board(layout: Layout, now: dt.datetime) -> BoardState:
 
 
 class BoardReader:
-    """Reads one repository; each of its parts once."""
+    """Reads one repository of a board."""
 
     def __init__(
         self, layout: Layout, repository: GitRepository, tree: WorkTree, now: dt.datetime
@@ -95,7 +95,7 @@ class BoardReader:
         self.benchmark = benchmark_of(layout)
 
     def state(self) -> BoardState:
-        """Return the state."""
+        """Return the state of the board."""
         answers = earlier_answers(self.root)
         verifications = list(self.audits.verifications())
         evidence = evidence_from(self.audits, verifications)
@@ -120,7 +120,7 @@ class BoardReader:
         )
 
     def key(self) -> KeyFacts:
-        """Return the available key that counts, or else the first one that is there."""
+        """Return the available key whose signatures count, or else the best other one."""
         key_file = os.environ.get(KEY_VARIABLE, "")
         folder = self.root / KEYS_FOLDER
         paths = [Path(key_file)] if key_file else []
@@ -136,7 +136,7 @@ class BoardReader:
         return best._replace(free_path=free)
 
     def _key_facts(self, path: Path) -> KeyFacts | None:
-        """Return the facts of a private key in the list of keys; None for a file that is no key."""
+        """Return the facts of a private key; None for a file that is not a private key."""
         try:
             raw = private_key(path).public_key().public_bytes_raw()
         except UsageProblem:
@@ -154,7 +154,7 @@ class BoardReader:
         return KeyFacts(name, state, listed.owner)
 
     def lost(self) -> LostStatement | None:
-        """Return the first statement that was lost, and a commit that has it."""
+        """Return the first lost statement, with a commit that has it; None where none is lost."""
         lost = self.audits.history.lost
         for name, reason in lost.items():
             path = f"{self.folder}/{name}"
@@ -164,7 +164,10 @@ class BoardReader:
         return self._lost_here()
 
     def _lost_here(self) -> LostStatement | None:
-        """Return the first statement that the working tree changes or lacks, and none names so."""
+        """Return the first committed statement that the working tree changed or deleted.
+
+        A statement whose content another one links to counts as restored.
+        """
         prefix = f"{self.folder}/"
         if (
             not any(path.startswith(prefix) for path in self.tree.changed_files)
@@ -184,7 +187,7 @@ class BoardReader:
         return None
 
     def _digests_of(self, name: str) -> set[str]:
-        """Return the digests by which other statements name a statement."""
+        """Return the digests with which other statements link to a statement."""
         heads = (file.heads or {} for file in self.audits.history.files.values())
         return {digest_by_name[name] for digest_by_name in heads if name in digest_by_name}
 
@@ -246,9 +249,11 @@ class BoardReader:
     def _queue(
         self, results: Sequence[FileResult], evidence: RepositoryEvidence
     ) -> Iterator[AuditCandidate]:
-        """Yield the rows that others sent and no audit stands for: suspicious ones first."""
-        begun = {audit.model for audit in self.open_audits({})}
-        names = {*_of_evidence(results, evidence, Evidence.CHECKED, Evidence.STALE)} - begun
+        """Yield the rows that need an audit, those with the heaviest warnings first."""
+        started_models = {audit.model for audit in self.open_audits({})}
+        names = {
+            *_of_evidence(results, evidence, Evidence.CHECKED, Evidence.STALE)
+        } - started_models
         rows = [r for r in results if r.document.path.stem in names and not r.official]
         ordered = sorted(rows, key=lambda r: (-weight_of(r.findings), r.document.path.stem))
         tried, has_one = 0, False
@@ -271,23 +276,26 @@ class BoardReader:
             )
 
     def _refusal(self, path: Path, fell_short: str) -> str:
-        """Return why a row cannot be committed to, or drawn from again, or "".
+        """Return why a row cannot be audited now; "" if it can.
 
-        `fell_short` says why its audits confirm nothing. The row is read and digested as `audit
-        commit` does; nothing of it is run.
+        `fell_short` is the reason why its audits confirm nothing. The row is read and digested as
+        `audit commit` does; its code is not run.
         """
         try:
             commitment = commit(read_submission(path), tolerance_digest())
         except GenebError as error:
             return error.message
-        # A commitment has one draw: the same command would end with the same record.
+        # A commitment has only one draw: the same command would give the same record.
         return fell_short if (commitment.sha256, ()) in self._ended else ""
 
     def open_audits(self, shown_at: Mapping[str, str]) -> tuple[OpenAudit, ...]:
-        """Return the audits that began and have no record, the most urgent one first."""
+        """Return the started audits without a record, the most urgent one first.
+
+        `shown_at` has the time at which each commitment became public, by its digest.
+        """
         audits = {audit.draw: audit for audit in self._signed_audits(shown_at)}
         for begun in (*self._plans_here(), *self._worked_on()):
-            # A signed commitment that is not drawn does not say of what a sample will be.
+            # A signed commitment without a draw does not state the kind of its sample.
             undrawn = (begun.commitment, ())
             of_commitment = undrawn in audits and not audits[undrawn].is_drawn
             earlier = audits.pop(undrawn if of_commitment else begun.draw, None)
@@ -296,7 +304,7 @@ class BoardReader:
 
     @property
     def _ended(self) -> set[Draw]:
-        """The draws that have a record, or a run that the extractor ended."""
+        """The draws with a record, or with a statement that the extractor ended the run."""
         records = (self.audits.parsed(path) for path in self.audits.files)
         plans: list[AnyPlan] = [r.outcome.plan for r in records if isinstance(r, Record)]
         for _, event in self.audits.history.events(StatementKind.ABORT):
@@ -304,7 +312,7 @@ class BoardReader:
         return {(plan.commitment_sha256, _sample_words(plan)) for plan in plans}
 
     def _signed_audits(self, shown_at: Mapping[str, str]) -> Iterator[OpenAudit]:
-        """Yield the audits of signed commitments and starts, as the repository has them."""
+        """Yield the audits of the repository's signed commitments and starts."""
         ended, history = self._ended, self.audits.history
         starts = {
             (event.commitment.sha256, _sample_words(event.plan)): (name, event.plan, event)
@@ -321,7 +329,7 @@ class BoardReader:
                 yield audit._replace(statement=f"{self.folder}/{name}", shown_on=event.shown_on)
 
     def _is_current(self, event: AuditEvent) -> bool:
-        """Whether the row is the one that was drawn for; a draw for another is added to its own."""
+        """Whether the present row is the one for which the sample was drawn."""
         submission = self.audits.inputs.submission(event.commitment.model_id)
         return submission is not None and submission.sha256 == event.commitment.submission_sha256
 
@@ -345,7 +353,10 @@ class BoardReader:
         return audit._replace(due=moment_of(due), is_due=due <= self.now.timestamp())
 
     def _added(self, path: str) -> tuple[str, int | None]:
-        """Return the commit of main that added a file, and its time."""
+        """Return the commit of main that added a file, and its time in seconds since 1970.
+
+        Return "" and None where main does not have the file.
+        """
         if not self.tree.base or not path:
             return "", None
         log = self.repository.run(
@@ -372,7 +383,7 @@ class BoardReader:
         return os.path.relpath(folder / f"{model}.json", self.root)
 
     def _plans_here(self) -> Iterator[OpenAudit]:
-        """Yield the audits of commitments and plans that lie in the root, as single steps write."""
+        """Yield the audits of the commitments and plans in the root folder of the repository."""
         ended = self._ended
         for path in sorted(self.root.glob("*.json")):
             raw = read_bytes(path)
@@ -391,7 +402,7 @@ class BoardReader:
                 yield audit
 
     def _worked_on(self) -> Iterator[OpenAudit]:
-        """Yield the audits that have a work folder of this user, below his cache."""
+        """Yield the audits with a work folder in the user's cache."""
         ended = self._ended
         models = {path.stem for path in files_in(self.layout.submissions or self.root)}
         for sample in (TaskSample, EmbeddingSample):
@@ -406,9 +417,9 @@ class BoardReader:
                     yield audit
 
     def _of_work(self, folder: Path, sample: str) -> OpenAudit | None:
-        """Return the audit of a work folder; None for a dry run, or of another board."""
+        """Return the audit of a work folder; None for a dry run or another board."""
         commitment = read_commitment(folder / COMMITMENT)
-        is_begun = (folder / SHOWN).exists() or (folder / PLAN).exists()
+        is_begun = (folder / SHOWN_FILE).exists() or (folder / PLAN).exists()
         if commitment.benchmark.sha256 != self.benchmark.sha256 or not is_begun:
             return None
         words = () if sample == TaskSample.name else ("--sample", sample)
@@ -422,12 +433,12 @@ class BoardReader:
 
 
 def _sample_words(plan: AnyPlan) -> tuple[str, ...]:
-    """Return the options of `audit FILE` that draw such a plan."""
+    """Return the options of `audit FILE` that draw a plan of this kind."""
     return ("--sample", EmbeddingSample.name) if isinstance(plan, EmbeddingPlan) else ()
 
 
 def _together(local: OpenAudit, signed: OpenAudit) -> OpenAudit:
-    """Return an audit that this machine works on, with what its signed statements say."""
+    """Return an audit on this machine, completed with the facts of its signed statements."""
     return local._replace(
         statement=signed.statement,
         shown_on=signed.shown_on,

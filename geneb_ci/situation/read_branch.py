@@ -1,7 +1,7 @@
-"""Reads a clone for a contributor: what the branch and the working tree have of a submission.
+"""Reads a contributor's clone: the parts of a submission in the branch and the working tree.
 
-Nothing is written and no code of a submission is run: an extractor is parsed, and compared with
-what the harness calls.
+Nothing is written, and no code of a submission is run: an extractor is parsed, and its functions
+are compared with those that the harness calls.
 """
 
 import dataclasses
@@ -56,13 +56,14 @@ CARD_RULES = frozenset(FILE_RULES["card"])
 """Rules whose findings are about the card of a row."""
 EXTRACTOR_RULES = ("uncallable-extractor", "extractor-mismatch")
 SUBMISSIONS_LOOKED_AT = 20
+"""Maximum number of files outside of a board that are read to find a submission."""
 _LOG = re.compile(r"results_.*\.json")
 
 
 def read_branch(layout: Layout, checked: Report | None = None) -> BranchState:
     """Return the state of a contributor's clone; no server is asked.
 
-    `checked` is a report without errors on the row or on the branch: neither is checked again.
+    `checked` is a report on the row or on the branch, which is then not checked again.
     Raises BadConfiguration where the settings or the policy of the board cannot be used.
     """
     if layout.kind is LayoutKind.ALONE or layout.submissions is None:
@@ -88,7 +89,7 @@ def _submission_in(folder: Path) -> str:
 
 
 class _Reader:
-    """Reads one clone: the commits of its branch, and on top of them the working tree."""
+    """Reads one clone: the commits of its branch, and the changes of the working tree."""
 
     def __init__(
         self,
@@ -111,7 +112,7 @@ class _Reader:
         self.change = self._with_working_tree()
 
     def _with_working_tree(self) -> Change:
-        """Return the change of the branch, as if all of the working tree were committed."""
+        """Return the change of the branch as if the whole working tree were committed."""
         files = {file.path: file for file in self.committed.files}
         before = self.main.files if self.main is not None else {}
         for path in self.tree.pending:
@@ -123,7 +124,7 @@ class _Reader:
         )
 
     def state(self) -> BranchState:
-        """Return the state."""
+        """Return the state of the branch."""
         models = self._models()
         state = BranchState(
             tree=self.tree,
@@ -154,7 +155,7 @@ class _Reader:
     def _models(self) -> tuple[str, ...]:
         """Return the models that have a changed row, or else a changed card.
 
-        The one whose row was checked comes first, then by name.
+        The model whose row was checked comes first; the others are sorted by name.
         """
         rows = {PurePosixPath(f.path).stem for f in self.change.rows if f.after is not None}
         if rows:
@@ -166,14 +167,14 @@ class _Reader:
         return tuple(sorted(names))
 
     def _of_others(self, models: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the files of all models but the first; none where one of them is committed."""
+        """Return the files of all models but the first; empty where any of them is committed."""
         names = {f"{self.places.submissions}/{model}.json" for model in models[1:]}
         names |= {f"{self.places.cards}/{model}.md" for model in models[1:]}
         paths = [file.path for file in self.change.files if file.path in names]
         return tuple(paths) if {*paths} <= {*self.tree.pending} else ()
 
     def _submission_paths(self, state: BranchState) -> frozenset[str]:
-        """Return the paths of the submission: row, card, extractor and what lies beside it."""
+        """Return the paths of the submission: row, card, extractor, and its lock and modules."""
         beside = (f.path for f in self.change.files if self._is_beside(f.path, state))
         lock = f"{state.module.removesuffix('.py')}{LOCK_SUFFIX}" if state.module else ""
         return frozenset({state.row, state.card, state.module, lock, *beside} - {""})
@@ -191,9 +192,9 @@ class _Reader:
                 yield MisplacedFile(file.path, target, file.path not in self.tree.untracked_files)
 
     def _is_mistaken(self, file: FileChange, target: str) -> bool:
-        """Whether a file that git does not know is a part of a submission: anything may lie there.
+        """Whether an untracked file is part of a submission in the wrong folder.
 
-        A row is one by its content; a card or a module where the row of that name is changed.
+        A row is recognised by its content, a card or a module by the changed row of its name.
         """
         if target.endswith(".json"):
             raw = read_bytes(self.layout.root / file.path)
@@ -202,7 +203,7 @@ class _Reader:
         return any(PurePosixPath(row.path).stem == stem for row in self.change.rows)
 
     def _results(self) -> ResultsFolder | None:
-        """Return the first folder of results that git does not know."""
+        """Return the first folder with untracked files of results; None without one."""
         folders: dict[str, int] = {}
         for path in self.tree.untracked_files:
             name = PurePosixPath(path).name
@@ -221,7 +222,7 @@ class _Reader:
         return None
 
     def _of_model(self, state: BranchState, model: str) -> BranchState:
-        """Return the state with what is known of the row, the card and the extractor."""
+        """Return the state completed with the facts of the row, the card and the extractor."""
         row = f"{self.places.submissions}/{model}.json"
         card_path = f"{self.places.cards}/{model}.md"
         has_row = (self.layout.root / row).is_file()
@@ -276,7 +277,10 @@ class _Reader:
         )
 
     def _run_words(self, state: BranchState, model: str, card: Card | None) -> tuple[str, ...]:
-        """Return the command that makes the row: by the registry entry, or else by the module."""
+        """Return the words of the command that makes the row.
+
+        Its extractor is that of the model's registry entry, or else the module of the branch.
+        """
         registry_entry = ModelRegistry(self.layout).entry(model)
         extractor, location, options = "EXTRACTOR", "OWNER/MODEL", dict[str, str]()
         if state.module:
@@ -293,7 +297,7 @@ class _Reader:
         return tuple(run_words(extractor, location, options, {"model_id": model, **facts}))
 
     def _extractor_error(self, path: str, value: Any, errors: Sequence[Finding]) -> str:
-        """Return why the module that a row names cannot be called, or ""."""
+        """Return why the extractor that a row names cannot be called; "" if it can."""
         if not path:
             return ""
         file = self.layout.root / path
@@ -310,7 +314,7 @@ class _Reader:
         return mismatch.message if mismatch is not None else ""
 
     def _findings(self, row: str) -> Sequence[Finding]:
-        """Return the findings about a row as it is in the working tree."""
+        """Return the findings about a row in the working tree."""
         report = self.checked
         if report is not None and not (report.proposal and {*self.tree.pending}):
             return report.findings
@@ -338,7 +342,7 @@ class _Reader:
         )
 
     def _verdict(self) -> ProblemCounts:
-        """Return the errors of the server's verdict on the last commit; none where it has none."""
+        """Return the errors of the server's verdict on the last commit."""
         if self.checked is not None:
             return NO_PROBLEMS
         try:
@@ -357,7 +361,7 @@ def problems(findings: Iterable[Finding]) -> ProblemCounts:
 
 
 def _placeholders(card: Card | None) -> ProblemCounts:
-    """Return the placeholders of a card whose row is not there yet."""
+    """Return the placeholders that are left in a card, counted as findings."""
     from geneb_ci.check.rules.card import PLACEHOLDER_IN_CARD, placeholders_of
 
     faults = list(placeholders_of(card)) if card is not None else []
@@ -369,7 +373,7 @@ _NUMBER = re.compile(r"\d[\d,]*")
 
 
 def _card_facts(card: Card | None) -> Mapping[str, str]:
-    """Return the facts of a card that the board shows, by the name of the option of a run."""
+    """Return the facts of a card, by the name of the option of `geneb-ci run` for each."""
     if card is None:
         return {}
     texts = {

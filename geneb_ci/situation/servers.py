@@ -1,4 +1,4 @@
-"""Answers of GitHub and the Hub about a branch or a board, where they are asked."""
+"""Asks GitHub and the Hub about a branch or a board."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -16,12 +16,12 @@ from geneb_ci.situation.maintainer import LiveBoard, OpenAudit, WaitingPull
 
 
 class ServerAnswers(NamedTuple):
-    """Answers of GitHub and the Hub about a board, where they were asked."""
+    """Answers of GitHub and the Hub about a board."""
 
     is_github_known: bool = False
     """Whether GitHub was asked."""
     shown_at: Mapping[str, str] = {}
-    """Digest of a commitment to the time at which it became public."""
+    """Time at which a commitment became public, by its digest."""
     pull: WaitingPull | None = None
     live: LiveBoard | None = None
 
@@ -40,7 +40,7 @@ def pull_of(repository: str, head: str) -> OpenPull | None:
 def seen_on(
     repository: str | None, space: str | None, clone: GitRepository, audits: tuple[OpenAudit, ...]
 ) -> ServerAnswers:
-    """Return the answers of the servers that are named: both, one or none of them.
+    """Return the answers of GitHub if `repository` is given, and of the Hub if `space` is given.
 
     Raises ForgeProblem, PublishFault, and UsageProblem without a token or for an impossible name.
     """
@@ -58,7 +58,7 @@ def seen_on(
 
 
 def _shown_at(github: GitHub, audits: tuple[OpenAudit, ...]) -> dict[str, str]:
-    """Return since when each commitment is a status of the commit that added it to main."""
+    """Return since when each commitment has been a status of the commit that added it to main."""
     moments = {
         audit.commitment: github.shown_at(audit.shown_on, audit.commitment)
         for audit in audits
@@ -80,7 +80,7 @@ def waiting_pull(queue: Queue, repository: str) -> WaitingPull | None:
 
 
 def live_board(name: str, clone: GitRepository) -> LiveBoard:
-    """Return how the board of a Space is related to that of the last commit, by their commits."""
+    """Return how the commit of a Space's board relates to the last commit of the clone."""
     space = Space(name, token=token_to_read(f"spaces/{name}"))
     live = attempt(space.state).manifest
     if live is None:

@@ -1,4 +1,4 @@
-"""The next step in a folder: who asks, what is read, and which table decides."""
+"""Returns the next step in a folder: determines the role, reads the state, and looks it up."""
 
 import dataclasses
 import datetime as dt
@@ -15,7 +15,7 @@ from geneb_ci.situation.table import NextStep, Role, at_root, decide
 from geneb_ci.situation.work_tree import read_work_tree
 
 NOTHING_TO_SUBMIT = frozenset({"nothing-changed", "no-base-branch"})
-"""Situations of a contributor in which a maintainer with a key is who asks."""
+"""Situations of a contributor in which a person with a key is taken for a maintainer."""
 OTHER_ROLE = "you have a key as well: geneb-ci next --as maintainer says what is next on the board"
 
 
@@ -26,10 +26,10 @@ def step_in(
     space: str | None,
     now: dt.datetime,
 ) -> NextStep:
-    """Return the next step in a folder, for a role or for the one that the folder speaks for.
+    """Return the next step in a folder, for `role` or for the role that the folder suggests.
 
-    `repository` on GitHub and `space` on the Hub are asked where they are named; nothing else is
-    sent. Raises BadConfiguration, and what the servers do.
+    GitHub is asked only with `repository`, and the Hub only with `space`. Raises BadConfiguration
+    where settings or policy cannot be used, and the errors of these servers.
     """
     layout = find_layout(folder)
     step = _step_of(layout, role, repository, space, now)
@@ -43,7 +43,7 @@ def _step_of(
     space: str | None,
     now: dt.datetime,
 ) -> NextStep:
-    """Return the next step in a repository, whose command is for its root."""
+    """Return the next step in a repository, with a command that runs in its root."""
     if role is Role.MAINTAINER or (role is None and _has_unmerged_statements(layout)):
         return _maintainer_step(layout, repository, space, now)
     step = _of_contributor(layout, repository)
@@ -61,7 +61,7 @@ def _has_key(layout: Layout) -> bool:
 
 
 def _has_unmerged_statements(layout: Layout) -> bool:
-    """Whether signed statements of the working tree are not committed: their signer asks."""
+    """Whether the working tree has signed statements that are not committed."""
     if layout.kind is LayoutKind.ALONE or layout.submissions is None:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Tables of situations: the first one that a state is in says where things stand, and what next."""
+"""Tables of situations, of which the first that applies to a state gives lines and a command."""
 
 import json
 import os
@@ -14,55 +14,56 @@ from geneb_ci.render.plain import visible
 from reference_harness.formats.text import command_lines, next_line
 
 LINES_MAX = 10
-"""Lines of a step in a terminal of `COLUMNS`."""
+"""Maximum lines of a step in a terminal of `COLUMNS` columns."""
 COLUMNS = 80
 LINE_MAX = 400
-"""Characters of a line: names in it come from contributors."""
+"""Maximum characters of a line, which may contain names chosen by contributors."""
 COMMAND_MAX = 10_000
-"""Characters of a command, which has at most the paths of one submission."""
+"""Maximum characters of a command, which names at most the files of one submission."""
 
 
 def board_address(name: str) -> str:
-    """Return the address of a board's repository by OWNER/NAME; "" is one nothing here names."""
+    """Return the address of a board's repository; with "" as name, OWNER/NAME to be replaced."""
     return f"https://github.com/{name or 'OWNER/NAME'}"
 
 
 BOARD = board_address("")
 NOTHING = "nothing"
-"""The next step where nothing is left to do."""
+"""Text in place of a command where nothing is left to do."""
 
 State = TypeVar("State")
 
 
 class Role(StrEnum):
-    """Whose next step it is."""
+    """Role of the person whose next step it is."""
 
     CONTRIBUTOR = "contributor"
     MAINTAINER = "maintainer"
 
 
 class Situation(NamedTuple, Generic[State]):
-    """A line of a table: when it holds, what is said then, and the command that comes next."""
+    """An entry of a table: when it applies, and the lines and the command that are printed then."""
 
     name: str
     about: str
     """A description, for the list in docs/reference/next.md."""
     holds: Callable[[State], object]
-    """Whether a state is in this situation, by its truth value."""
+    """Returns a true value for a state in this situation."""
     lines: Callable[[State], Iterable[str]]
+    """Returns lines that describe the state."""
     command: Callable[[State], str]
-    """Returns "" where nothing is left to do."""
+    """Returns the next command; "" where nothing is left to do."""
 
 
 @dataclass(frozen=True)
 class NextStep:
-    """Where things stand, and the one command that comes next."""
+    """The state of the work, and the next command."""
 
     role: Role
     situation: str
     """Name of the situation, as docs/reference/next.md lists them."""
     lines: tuple[str, ...]
-    """Where things stand, the most important first."""
+    """Lines that describe the state, the most important first."""
     command: str
     """The command, with its arguments; "" where nothing is left to do."""
 
@@ -102,9 +103,9 @@ class NextStep:
 
 
 def decide(role: Role, state: State, table: Sequence[Situation[State]]) -> NextStep:
-    """Return the step of the first situation of a table that a state is in; the last holds always.
+    """Return the step of the first situation of a table that applies; the last one always does.
 
-    It is a function of its arguments: it reads no file, no clock and no network.
+    The result depends on the arguments alone: no file, clock or network is read.
     """
     situation = next(entry for entry in table if entry.holds(state))
     lines = tuple(visible(line, LINE_MAX) for line in situation.lines(state) if line)
@@ -113,7 +114,7 @@ def decide(role: Role, state: State, table: Sequence[Situation[State]]) -> NextS
 
 
 def at_root(command: str, root: Path, folder: Path) -> str:
-    """Return a command for the root of a repository as one for a folder in it."""
+    """Return a command for a folder of a repository that does what `command` does in its root."""
     if not command or root == folder:
         return command
     return f"{shlex.join(['cd', os.path.relpath(root, folder)])} && {command}"

@@ -1,4 +1,4 @@
-"""The working tree of a clone, as git describes it: branch, upstream, what is not committed."""
+"""Reads the working tree of a clone from git: branch, upstream, and uncommitted files."""
 
 import os
 import re
@@ -12,11 +12,11 @@ from geneb_ci.publish.git import GitRepository, NoBranch, known_base
 from reference_harness.formats.packages import LOCK_SUFFIX
 
 SUFFIXES = (".json", ".md", ".py", LOCK_SUFFIX)
-"""Ends of the names of rows, cards, extractors and statements."""
+"""Suffixes of the names of rows, cards, extractors, their locks, and statements."""
 CACHE = "__pycache__"
 _TRACKED, _RENAMED, _UNMERGED = "1", "2", "u"
 _FIELDS = {_TRACKED: 8, _RENAMED: 9, _UNMERGED: 10}
-"""Kind of an entry of `git status` to the number of fields before its path."""
+"""Number of fields before the path in an entry of `git status`, by the entry's kind."""
 _GITHUB = re.compile(
     r"(?:https://[^/]*/|ssh://[^/]*/|[^/@]*@[^/:]*:)([\w.-]+/[\w.-]+?)(?:\.git)?/?"
 )
@@ -27,7 +27,7 @@ class WorkTree:
     """The branch of a clone, and its files that differ from the last commit."""
 
     branch: str = ""
-    """Name of the branch; "" where HEAD is none."""
+    """Name of the branch; "" where HEAD is detached."""
     head: str = ""
     """The last commit; "" where there is none."""
     upstream: str = ""
@@ -39,68 +39,69 @@ class WorkTree:
     changed_files: tuple[str, ...] = ()
     """Paths of tracked files that differ from the last commit."""
     untracked_files: tuple[str, ...] = ()
-    """Paths of files that git does not know and does not ignore."""
+    """Paths of files that git neither tracks nor ignores."""
     ignored: tuple[str, ...] = ()
-    """Paths of files in the folders of a board that git ignores, named like parts of it."""
+    """Paths of ignored files in the folders of a board whose suffix is in `SUFFIXES`."""
     conflicts: tuple[str, ...] = ()
-    """Paths that a merge left with both versions."""
+    """Paths of files in which a merge left both versions."""
     base: str = ""
-    """The branch that a pull request goes to; "" where none is known."""
+    """The branch into which a pull request is merged; "" where none is known."""
     remotes: dict[str, str] = field(default_factory=dict)
-    """Name of each remote to OWNER/NAME on its server; "" where its address has no such name."""
+    """OWNER/NAME of each remote, by its name; "" where its address has another form."""
 
     @property
     def pending(self) -> tuple[str, ...]:
-        """Paths that the next commit could have, in order."""
+        """Paths that the next commit could contain, sorted."""
         return tuple(sorted({*self.changed_files, *self.untracked_files, *self.ignored}))
 
     def add(self, *paths: str) -> list[str]:
-        """Return the command that adds paths to the next commit, those too that git ignores."""
+        """Return the command that adds paths to the next commit, including ignored ones."""
         force = ["--force"] if {*paths} & {*self.ignored} else []
         return ["git", "add", *force, "--all", "--", *paths]
 
     @property
     def is_pushed(self) -> bool:
-        """Whether a server has every commit of the branch, as far as is known here."""
+        """Whether the upstream has every commit of the branch, according to this clone."""
         return bool(self.upstream) and not self.ahead
 
     @property
     def is_on_base(self) -> bool:
-        """Whether commits would go to the branch that pull requests go to, or to its copy here."""
+        """Whether this is the branch into which pull requests are merged, or its local copy."""
         return bool(self.branch) and self.branch == self.base_name
 
     @property
     def base_name(self) -> str:
-        """Name of the branch that pull requests go to, on its server."""
+        """Name on its server of the branch into which pull requests are merged."""
         remote, slash, name = self.base.partition("/")
         return name if slash and remote in self.remotes else self.base
 
     @property
     def repository(self) -> str:
-        """OWNER/NAME of the repository that pull requests go to; "" where it is not known."""
+        """OWNER/NAME of the repository that gets pull requests; "" where it is not known."""
         return self.remotes.get(self.base.partition("/")[0], "")
 
 
 @dataclass(frozen=True)
 class CloneState:
-    """The part of a state that contributors and maintainers have in common."""
+    """The part of a state that both roles share."""
 
     tree: WorkTree = field(default_factory=WorkTree)
     is_board: bool = True
     """Whether the folder is in a repository of submissions."""
     refusal: str = ""
-    """Why git does not read the clone; "" where it does."""
+    """Why git cannot read the clone; "" where it can."""
     refusal_fix: str = ""
+    """What to do about the refusal."""
 
     def refusal_lines(self, role: str, subject: str = "") -> Iterator[str]:
-        """Yield why git does not read the clone, and what to do; `subject` is what is unknown."""
+        """Yield why git cannot read the clone, and what to do; `subject` names what is unknown."""
         yield f"{role}: git does not read this clone, and without it nothing is known{subject}"
         yield self.refusal
         yield f"fix: {self.refusal_fix}"
 
 
 def read_work_tree(repository: GitRepository, folders: RepositoryFolders) -> WorkTree:
-    """Return the state of a working tree; nothing is written, the index neither.
+    """Return the state of a working tree; nothing is written, not even git's index.
 
     `folders` are the folders of the board. Raises BadRepository.
     """
@@ -158,7 +159,7 @@ def _ignored(repository: GitRepository, places: RepositoryFolders) -> Iterator[s
 
 
 def _remotes(repository: GitRepository) -> dict[str, str]:
-    lines = repository.run("config", "--get-regexp", r"^remote\..*\.url$", ok=(0, 1))
+    lines = repository.run("config", "--get-regexp", r"^remote\..*\.url$", accepted_codes=(0, 1))
     remotes = {}
     for line in os.fsdecode(lines).splitlines():
         key, _, address = line.partition(" ")
@@ -168,7 +169,10 @@ def _remotes(repository: GitRepository) -> dict[str, str]:
 
 
 def blob_here(root: Path, path: str) -> Blob | None:
-    """Return the entry that a file of the working tree would be; None where it was deleted."""
+    """Return the tree entry that committing a file would make; None where it does not exist.
+
+    Its object id is empty.
+    """
     try:
         status = (root / path).lstat()
     except OSError:

@@ -67,7 +67,7 @@ class Hull:
         )
         self.lower = (scores(classes, 0, 0), scores(classes, b, b), PERFECT)
         """Corners of the lower edge of F1 over accuracy, ascending."""
-        self.seen: dict[int, list[tuple[Triple, ...]]] = {1: [], -1: []}
+        self.earlier_tables: dict[int, list[tuple[Triple, ...]]] = {1: [], -1: []}
         """Tables of which means were found possible, last first, by the direction of the search."""
 
     def _triple(self, arc: Arc, rho: int) -> Triple:
@@ -76,8 +76,8 @@ class Hull:
     def remember(self, sign: int, corners: "list[_Corner]") -> None:
         """Keep tables of which a mean was found possible."""
         tables = tuple(corner.table for corner in corners)
-        earlier_tables = [earlier for earlier in self.seen[sign] if earlier != tables]
-        self.seen[sign] = [tables, *earlier_tables[: SEEN_MAX - 1]]
+        earlier_tables = [earlier for earlier in self.earlier_tables[sign] if earlier != tables]
+        self.earlier_tables[sign] = [tables, *earlier_tables[: SEEN_MAX - 1]]
 
     def look(self, plane: Plane) -> Triple:
         """Return the sampled table with the greatest value of a plane."""
@@ -222,14 +222,14 @@ def _was_seen(hull: Hull, mean: "_MeanPlace | Triple", sign: int, level: float) 
 
     No search can then prove that all means are below the level: it would end without a bound.
     """
-    for number, tables in enumerate(hull.seen[sign]):
+    for number, tables in enumerate(hull.earlier_tables[sign]):
         first, second, third = _shares(tables, mean.acc, mean.f1)
         if not (0 <= first < 1 and 0 <= second < 1 and 0 <= third < 1):
             continue
         origin, left, right = tables
         if sign * (first * origin.mcc + second * left.mcc + third * right.mcc) >= level:
             if number:
-                hull.seen[sign].insert(0, hull.seen[sign].pop(number))
+                hull.earlier_tables[sign].insert(0, hull.earlier_tables[sign].pop(number))
             return True
     return False
 

@@ -134,7 +134,7 @@ class AffineFit(NamedTuple):
     offset: float
     residual: float
     shift: float
-    """How far the fit moves the other row; 0 for a plain copy."""
+    """How far the fit shifts the other row; 0 for a plain copy."""
 
 
 class _Regime(NamedTuple):
@@ -146,11 +146,11 @@ class _Regime(NamedTuple):
 def _standardised(row: Iterable[float]) -> _Regime | None:
     numbers = list(row)
     mean = math.fsum(numbers) / len(numbers)
-    apart = [x - mean for x in numbers]
-    norm = math.sqrt(dot(apart, apart))
+    deviations = [x - mean for x in numbers]
+    norm = math.sqrt(dot(deviations, deviations))
     if not norm > 0:  # also for NaN, a row with missing cells
         return None
-    return _Regime(mean, norm, [x / norm for x in apart])
+    return _Regime(mean, norm, [x / norm for x in deviations])
 
 
 _FIRST_CELLS = 16
@@ -171,34 +171,36 @@ def _regimes(table: ScoreTable, start: int, stop: int) -> list[tuple[int, list[f
 
 
 def affine_copy(
-    view: RowView, part: slice, residual_max: float, moved_min: float = -1.0
+    view: RowView, part: slice, residual_max: float, shift_min: float = -1.0
 ) -> AffineFit | None:
     """Return the best linear fit of this row by another, if its residual is below the limit.
 
-    Rows that the fit moves by `moved_min` or less are passed over: a plain copy hides no other.
+    Rows that the fit shifts by `shift_min` or less are skipped, so that a copy hides no other row.
     """
     own_row = _standardised(view.row[part])
     if own_row is None:
         return None
     best: AffineFit | None = None
     size = part.stop - part.start
-    far = residual_max * math.sqrt(size) / own_row.norm
+    residual_limit = residual_max * math.sqrt(size) / own_row.norm
     first, last, head = (
         own_row.standard[0],
         own_row.standard[-1],
         own_row.standard[:_FIRST_CELLS],
     )
-    # The residual is below the limit if 1 - r^2 < far^2 for the correlation r > 0; the squared
+    # The residual is below the limit L if 1 - r^2 < L^2 for the correlation r > 0; the squared
     # distance of the two vectors is 2 - 2 r, and that of their first cells is no larger.
-    apart = math.sqrt(2.0 - 2.0 * math.sqrt(max(0.0, 1.0 - far * far))) + _SLACK
+    distance_max = (
+        math.sqrt(2.0 - 2.0 * math.sqrt(max(0.0, 1.0 - residual_limit * residual_limit))) + _SLACK
+    )
     dist = math.dist
     rows = _regimes(view.table, part.start, part.stop)
-    for number, _, other in [row for row in rows if dist(head, row[1]) <= apart]:
+    for number, _, other in [row for row in rows if dist(head, row[1]) <= distance_max]:
         if number == view.own_index:
             continue
         # No single residual can exceed the root of the sum of squares: a cheap test first.
         scores = other.standard
-        if abs(first - scores[0]) > far or abs(last - scores[-1]) > far:
+        if abs(first - scores[0]) > residual_limit or abs(last - scores[-1]) > residual_limit:
             continue
         correlation = dot(own_row.standard, other.standard)
         residual = own_row.norm * math.sqrt(max(0.0, 1 - correlation * correlation) / size)
@@ -209,12 +211,11 @@ def affine_copy(
         ):
             slope = correlation * own_row.norm / other.norm
             offset = own_row.mean - slope * other.mean
-            moved = abs(own_row.mean - other.mean) + abs(own_row.norm - other.norm) / math.sqrt(
-                size
-            )
-            if moved <= moved_min:
+            shift = abs(own_row.mean - other.mean)
+            shift += abs(own_row.norm - other.norm) / math.sqrt(size)
+            if shift <= shift_min:
                 continue
-            best = AffineFit(number, slope, offset, residual, moved)
+            best = AffineFit(number, slope, offset, residual, shift)
             if residual < EXACT:
                 break
     return best
@@ -236,24 +237,24 @@ def _best_scores(table: ScoreTable) -> list[list[tuple[float, int]]]:
 
 
 def lead_share(view: RowView, part: slice) -> float:
-    """Return the share of a regime's cells in which the row exceeds every other but one.
+    """Return the share of a regime's cells in which the row exceeds every other row but one.
 
-    The one is the same row in all cells, whichever makes the share largest: else one row of high
-    scores would end every lead.
+    That one is the same row in all cells, the one that makes the share largest, since otherwise one
+    row of high scores would end every lead.
     """
     best, own_index = _best_scores(view.table)[part], view.own_index
-    ahead = 0
-    behind: Counter[int] = Counter()
-    """Cells in which only this row is not exceeded."""
+    leading_cells = 0
+    second_cells: Counter[int] = Counter()
+    """By row, the cells in which it alone is not exceeded."""
     for x, ((first, leader), (second, runner_up), (third, _)) in zip(
         view.row[part], best, strict=True
     ):
-        top, whose = (second, runner_up) if leader == own_index else (first, leader)
-        if x > top:
-            ahead += 1
+        best_other, best_row = (second, runner_up) if leader == own_index else (first, leader)
+        if x > best_other:
+            leading_cells += 1
         elif x > (third if own_index in (leader, runner_up) else second):
-            behind[whose] += 1
-    return (ahead + max(behind.values(), default=0)) / len(best)
+            second_cells[best_row] += 1
+    return (leading_cells + max(second_cells.values(), default=0)) / len(best)
 
 
 # A relation whose difference varies more between rows is not used, such as promoters of 70 bp
@@ -330,12 +331,12 @@ def _add_up(whole: _TaskFacts, a: _TaskFacts, b: _TaskFacts) -> bool:
 
 
 def _splits_of_one_assay(tasks: list[_TaskFacts]) -> Iterator[Relation]:
-    alike: dict[tuple[str, int, str], list[_TaskFacts]] = {}
+    groups: dict[tuple[str, int, str], list[_TaskFacts]] = {}
     for task in tasks:
-        alike.setdefault((task.category, task.size, _last_word(task)), []).append(task)
-    pairs = (pair for group in alike.values() for pair in itertools.combinations(group, 2))
+        groups.setdefault((task.category, task.size, _last_word(task)), []).append(task)
+    pairs = (pair for group in groups.values() for pair in itertools.combinations(group, 2))
     for a, b in sorted(pairs):
-        if _split_anew(a, b):
+        if _is_split_of_same_assay(a, b):
             yield Relation(a.number, ((b.number, 1.0),))
 
 
@@ -343,10 +344,10 @@ def _last_word(task: _TaskFacts) -> str:
     return task.id.rpartition("_")[2].casefold()
 
 
-def _split_anew(a: _TaskFacts, b: _TaskFacts) -> bool:
+def _is_split_of_same_assay(a: _TaskFacts, b: _TaskFacts) -> bool:
     """Whether two tasks of different collections have nearly the same class shares."""
-    apart = abs(a.counts[0] - b.counts[0]) <= CLASS_SHARE * a.size
-    return apart and a.id.partition("_")[0] != b.id.partition("_")[0]
+    has_similar_shares = abs(a.counts[0] - b.counts[0]) <= CLASS_SHARE * a.size
+    return has_similar_shares and a.id.partition("_")[0] != b.id.partition("_")[0]
 
 
 @functools.lru_cache(maxsize=4)
@@ -355,9 +356,9 @@ def _relation_gaps(
 ) -> dict[tuple[int, int], list[float]]:
     """Return the sorted differences of all rows, by relation and regime."""
     gaps_of = {}
-    for number, law in enumerate(relations):
+    for number, relation in enumerate(relations):
         for part in table.regimes:
-            gaps = (law.gap(row, part.start) for row in table.vectors)
+            gaps = (relation.gap(row, part.start) for row in table.vectors)
             gaps_of[number, part.start] = sorted(g for g in gaps if g == g)  # noqa: PLR0124 (NaN)
     return gaps_of
 

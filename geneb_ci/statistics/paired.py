@@ -30,7 +30,7 @@ Reals = npt.NDArray[np.float64]
 
 
 class DiscordantCounts(NamedTuple):
-    """Test rows that one of two models alone has right, in one fit of each."""
+    """Number of test rows that only one of two models predicts correctly, in one fit of each."""
 
     only_a: int
     only_b: int
@@ -45,13 +45,13 @@ class PairedCell(NamedTuple):
     """Two models on one task in one regime."""
 
     difference: float
-    """MCC of a less that of b, means over the fits."""
+    """MCC of a minus that of b, both means over the fits."""
     variance_a: float
     variance_b: float
     covariance: float
     """0 where a model has no predictions, which leaves the difference unpaired."""
     discordant: tuple[DiscordantCounts, ...] = ()
-    """One a fit."""
+    """One per fit."""
 
     @property
     def se(self) -> float:
@@ -94,13 +94,13 @@ def paired_cell(truth: Codes, a: Codes, b: Codes, classes: int) -> PairedCell:
         raise ValueError(message)
     mcc_a, psi_a, floor_a = _influence(truth, a, classes)
     mcc_b, psi_b, floor_b = _influence(truth, b, classes)
-    within = [np.flatnonzero(truth == code) for code in range(classes)]
+    rows_by_class = [np.flatnonzero(truth == code) for code in range(classes)]
     right_a, right_b = a == truth, b == truth
     return PairedCell(
         difference=mcc_a - mcc_b,
-        variance_a=_covariance(psi_a, psi_a, within) + floor_a,
-        variance_b=_covariance(psi_b, psi_b, within) + floor_b,
-        covariance=_covariance(psi_a, psi_b, within),
+        variance_a=_covariance(psi_a, psi_a, rows_by_class) + floor_a,
+        variance_b=_covariance(psi_b, psi_b, rows_by_class) + floor_b,
+        covariance=_covariance(psi_a, psi_b, rows_by_class),
         discordant=tuple(
             DiscordantCounts(int((fit_a & ~fit_b).sum()), int((fit_b & ~fit_a).sum()))
             for fit_a, fit_b in zip(right_a, right_b, strict=True)
@@ -111,16 +111,16 @@ def paired_cell(truth: Codes, a: Codes, b: Codes, classes: int) -> PairedCell:
 def paired_matrix(truth: Codes, fits: Sequence[Codes], classes: int) -> Reals:
     """Return the (m, m) covariances of the MCC of m models on one task, variances on the diagonal.
 
-    `truth` is (n,), each of `fits` (k, n), codes from 0 to `classes` - 1. What two of
-    them share does not depend on the others.
+    `truth` is (n,), each of `fits` (k, n), codes from 0 to `classes` - 1. The covariance of two
+    models does not depend on the others.
     """
     influences = [_influence(truth, predictions, classes) for predictions in fits]
-    within = [np.flatnonzero(truth == code) for code in range(classes)]
+    rows_by_class = [np.flatnonzero(truth == code) for code in range(classes)]
     matrix = np.zeros((len(influences), len(influences)))
     for i, (_, psi, floor) in enumerate(influences):
         for j in range(i):
-            matrix[i, j] = matrix[j, i] = _covariance(psi, influences[j][1], within)
-        matrix[i, i] = _covariance(psi, psi, within) + floor
+            matrix[i, j] = matrix[j, i] = _covariance(psi, influences[j][1], rows_by_class)
+        matrix[i, i] = _covariance(psi, psi, rows_by_class) + floor
     return matrix
 
 
@@ -165,9 +165,9 @@ def _influence(truth: Codes, fits: Codes, classes: int) -> tuple[float, Reals, f
         counts = np.bincount(truth.astype(np.int64) * classes + predictions, minlength=classes**2)
         counts = counts.reshape(classes, classes)
         values.append(scores_of_matrix(counts.tolist()).mcc)
-        alone = (counts > 0).sum(axis=1) == 1
+        is_constant = (counts > 0).sum(axis=1) == 1  # all rows of a class have one prediction
         smooth = (counts + 0.5) * (sizes / (sizes + classes / 2))[:, None]
-        matrix = np.where(alone[:, None], smooth, counts)
+        matrix = np.where(is_constant[:, None], smooth, counts)
         gradient = _gradient(matrix)
         psi += gradient[truth, predictions]
         shares = np.divide(
@@ -175,9 +175,9 @@ def _influence(truth: Codes, fits: Codes, classes: int) -> tuple[float, Reals, f
         )
         mean = (shares * gradient).sum(axis=1, keepdims=True)
         variance = sizes * (shares * (gradient - mean) ** 2).sum(axis=1)
-        spreads += np.where(alone, np.sqrt(variance), 0.0)
+        spreads += np.where(is_constant, np.sqrt(variance), 0.0)
     count = len(fits)
-    # Fits of one model fail on the same rows: as if they did so always, the widest case.
+    # Fits of one model err on the same rows; taken as always the same, which is the widest case.
     return math.fsum(values) / count, psi / count, float(((spreads / count) ** 2).sum())
 
 
@@ -195,9 +195,9 @@ def _gradient(matrix: Reals) -> Reals:
     return gradient
 
 
-def _covariance(first: Reals, second: Reals, within: list[npt.NDArray[np.int64]]) -> float:
+def _covariance(first: Reals, second: Reals, rows_by_class: list[npt.NDArray[np.int64]]) -> float:
     return math.fsum(
         float(((first[rows] - first[rows].mean()) * (second[rows] - second[rows].mean())).sum())
-        for rows in within
+        for rows in rows_by_class
         if len(rows)
     )

@@ -14,9 +14,9 @@ import numpy.typing as npt
 Codes = npt.NDArray[np.integer]
 Reals = npt.NDArray[np.float64]
 SEED = 20_260_101
-"""Of the draws: the same comparison gives the same interval."""
+"""Seed of the draws, so that the same comparison gives the same interval."""
 CELLS_MAX = 4_000_000
-"""Counts that are drawn at once: 32 MB."""
+"""Most counts drawn at once: 32 MB."""
 TAILS = (0.025, 0.975)
 
 
@@ -25,7 +25,7 @@ class Interval(NamedTuple):
 
     low: float
     high: float
-    """Of 95 %, by percentiles; of this one comparison, not corrected for others."""
+    """End of the 95 % percentile interval of this one comparison, not corrected for others."""
     probability: float
     """Share of the resamples in which the first is higher, equal ones counting half."""
 
@@ -47,27 +47,27 @@ def resampled_task(
     groups, counts = np.unique(np.vstack([truth, a, b]), axis=1, return_counts=True)
     true, first, second = groups[0], groups[1 : len(a) + 1], groups[len(a) + 1 :]
     shares, parts = counts / counts.sum(), []
-    most = max(1, CELLS_MAX // len(counts))
-    for start in range(0, resamples, most):
-        size = min(most, resamples - start)
-        drawn = generator.multinomial(len(truth), shares, size=size).astype(np.float64)
+    block_size = max(1, CELLS_MAX // len(counts))
+    for start in range(0, resamples, block_size):
+        size = min(block_size, resamples - start)
+        group_counts = generator.multinomial(len(truth), shares, size=size).astype(np.float64)
         scores = [
-            np.mean([_mcc(drawn, true, fit, classes) for fit in fits], axis=0)
+            np.mean([_mcc(group_counts, true, fit, classes) for fit in fits], axis=0)
             for fits in (first, second)
         ]
         parts.append(scores[0] - scores[1])
     return np.concatenate(parts)
 
 
-def _mcc(drawn: Reals, truth: Codes, predicted: Codes, classes: int) -> Reals:
-    """Return (resamples,) MCC of groups that were drawn (resamples, groups) times."""
+def _mcc(group_counts: Reals, truth: Codes, predicted: Codes, classes: int) -> Reals:
+    """Return (resamples,) MCC, where `group_counts` is (resamples, groups)."""
     cells = np.zeros((len(truth), classes * classes))
     cells[np.arange(len(truth)), truth.astype(np.int64) * classes + predicted] = 1
-    matrix = (drawn @ cells).reshape(-1, classes, classes)
-    total, true, guessed = matrix.sum((1, 2)), matrix.sum(2), matrix.sum(1)
-    right = np.trace(matrix, axis1=1, axis2=2)
-    spread = (total**2 - (true**2).sum(1)) * (total**2 - (guessed**2).sum(1))
-    covariance = right * total - (true * guessed).sum(1)
+    matrix = (group_counts @ cells).reshape(-1, classes, classes)
+    total, true_counts, predicted_counts = matrix.sum((1, 2)), matrix.sum(2), matrix.sum(1)
+    correct = np.trace(matrix, axis1=1, axis2=2)
+    spread = (total**2 - (true_counts**2).sum(1)) * (total**2 - (predicted_counts**2).sum(1))
+    covariance = correct * total - (true_counts * predicted_counts).sum(1)
     mcc: Reals = np.divide(covariance, np.sqrt(spread), out=np.zeros_like(total), where=spread > 0)
     return mcc
 
@@ -90,12 +90,14 @@ def resampled_tasks(
     """
     tasks = [task for members in categories for task in members]
     values = np.array([differences[task] for task in tasks])
-    drawn = generator.multinomial(len(tasks), np.full(len(tasks), 1 / len(tasks)), size=resamples)
+    task_counts = generator.multinomial(
+        len(tasks), np.full(len(tasks), 1 / len(tasks)), size=resamples
+    )
     sums, sizes, start = [], [], 0
     for members in categories:
-        draws_of_category = drawn[:, start : start + len(members)]
-        sums.append(draws_of_category @ values[start : start + len(members)])
-        sizes.append(draws_of_category.sum(1))
+        category_counts = task_counts[:, start : start + len(members)]
+        sums.append(category_counts @ values[start : start + len(members)])
+        sizes.append(category_counts.sum(1))
         start += len(members)
     total, size = np.array(sums), np.array(sizes)
     means = np.divide(total, size, out=np.zeros_like(total), where=size > 0)

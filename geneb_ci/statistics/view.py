@@ -200,7 +200,7 @@ class RowView:
 
     @functools.cached_property
     def standing_alone(self) -> LeaveOneOut | None:
-        """The same without the row of the largest weight, which may have been made to agree."""
+        """The prediction without the row of the largest weight, which may be forged to agree."""
         reference, standing = self.reference, self.standing
         if reference is None or standing is None or not standing.weights:
             return standing
@@ -246,13 +246,13 @@ def shots_of(benchmark: Benchmark) -> tuple[float, ...]:
 RIDGE = 3.0
 """Penalty. Values from 3 to 30 predict the 41 public rows about equally well."""
 CLIP = 5.0
-"""Robust standard deviations at which a mean is clipped in the fit, so that no row turns it."""
+"""Robust standard deviations at which a mean is clipped, so that no row dominates the fit."""
 SCALE_FLOOR = 0.005
 """Lower bound of a scale, as of cells."""
 TAIL, NORMAL_TAIL = 0.8, 1.2816
 """A scale is the 80 % quantile of absolute residuals, which one row in five cannot raise."""
 ABOVE_MAX = 1
-"""Other rows that may be above a leader: so no single row in the folder takes a lead from it."""
+"""Most other rows above a leader, so that no single row of the folder ends a lead."""
 _MAD = 1.4826  # makes a median absolute deviation a standard deviation, for normal noise
 
 Parts = tuple[tuple[str, tuple[int, ...]], ...]
@@ -278,7 +278,7 @@ class _CategoryMeans:
 
     rows: tuple[int, ...]
     means: list[list[float]]
-    """One list a row."""
+    """One list per row."""
     medians: list[float]
     spread: list[float]
     standardised: list[list[float]]
@@ -300,9 +300,9 @@ class _CategoryMeans:
         products = [dot(line, clipped) for line in self.precision]
         precisions = [line[k] for k, line in enumerate(self.precision)]
         if excluded is not None:
-            gone = self.standardised[excluded]
-            moved = [dot(line, gone) for line in self.precision]
-            unexplained = 1.0 - dot(gone, moved)
+            excluded_row = self.standardised[excluded]
+            moved = [dot(line, excluded_row) for line in self.precision]
+            unexplained = 1.0 - dot(excluded_row, moved)
             share = dot(moved, clipped) / unexplained
             products = [x + share * h for x, h in zip(products, moved, strict=True)]
             precisions = [x + h * h / unexplained for x, h in zip(precisions, moved, strict=True)]

@@ -125,7 +125,9 @@ class OtherCards:
     cards: Path | None = None
     rows: Path | None = None
 
-    _known: dict[Path, CardFacts | None] = field(default_factory=dict, compare=False, repr=False)
+    _facts_by_path: dict[Path, CardFacts | None] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @functools.cached_property
     def _paths(self) -> tuple[Path, ...]:
@@ -136,9 +138,9 @@ class OtherCards:
         for path in self._paths:
             if path.stem == model_id:
                 continue
-            if path not in self._known:
-                self._known[path] = _read(path)
-            facts = self._known[path]
+            if path not in self._facts_by_path:
+                self._facts_by_path[path] = _read(path)
+            facts = self._facts_by_path[path]
             if facts is not None:
                 yield path.stem, facts
 

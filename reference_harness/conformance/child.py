@@ -61,7 +61,7 @@ def main(request_path: str, results_path: str) -> None:
 
 
 def _say_cost(subject: Subject) -> None:
-    """Say once what the full check embeds; a failure to load shows in the property itself."""
+    """Print once what the full check embeds; a failure to load shows in the property itself."""
     with contextlib.suppress(Exception):
         if "scale" not in subject.shared:
             subject.listener.say(scale_of(subject).cost())

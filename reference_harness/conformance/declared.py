@@ -85,25 +85,25 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
         for m in near
         if pooling in (None, m.pooling) and (layer is None or m.layer in (None, layer))
     ]
-    shown = min(agreeing or near, key=lambda m: (m.layer is None, m.distance))
-    named = [m for m in agreeing if _is_named(declared["layer"], m.path)]
-    shown = min(named, key=lambda m: m.distance, default=shown)
-    is_layer = bool(named) or None not in (layer, shown.layer)
+    best_match = min(agreeing or near, key=lambda m: (m.layer is None, m.distance))
+    of_layer = [m for m in agreeing if _is_named(declared["layer"], m.path)]
+    best_match = min(of_layer, key=lambda m: m.distance, default=best_match)
+    is_layer = bool(of_layer) or None not in (layer, best_match.layer)
     if agreeing and is_layer and pooling is not None:
-        sentence = f"Embeddings are {_description(shown, blocks)}, as declared{factor}."
-        return sentence, shown.distance
+        sentence = f"Embeddings are {_description(best_match, blocks)}, as declared{factor}."
+        return sentence, best_match.distance
     if agreeing:
         unclear = [f"layer {declared['layer']!r}"] if not is_layer else []
         unclear += [f"pooling {declared['pooling']!r}"] if pooling is None else []
         msg = (
-            f"Embeddings are {_description(shown, blocks)}; the declared {' and '.join(unclear)} "
-            "cannot be compared with that."
+            f"Embeddings are {_description(best_match, blocks)}; the declared "
+            f"{' and '.join(unclear)} cannot be compared with that."
         )
-        raise UnverifiedError(msg, shown.distance)
+        raise UnverifiedError(msg, best_match.distance)
     msg = f"it declares layer {declared['layer']!r} and pooling {declared['pooling']!r}, and its "
     msg += (
-        f"embeddings are {_description(shown, blocks)}: declare what is computed, or compute what "
-        "is declared"
+        f"embeddings are {_description(best_match, blocks)}: declare what is computed, or compute "
+        "what is declared"
     )
     raise BrokenError(msg, call([_sequence(subject, 0)], 1))
 
@@ -123,15 +123,15 @@ def computed_dtype(subject: Subject) -> str:
     rows = subject.embed(many_sequences())
     grid = _half_type(rows)
     computed = recorder.computed.most_common()
-    where = ", ".join(f"{count} in {name}" for name, count in computed)
+    module_counts = ", ".join(f"{count} in {name}" for name, count in computed)
     if declared == UNDECLARED:
-        seen_text = f"outputs of its layers: {where}" if computed else "no layer is visible"
+        seen_text = f"outputs of its layers: {module_counts}" if computed else "no layer is visible"
         msg = f"It declares no dtype ({seen_text})."
         raise UnverifiedError(msg)
     if computed and (most := computed[0][0]) != declared:
         msg = (
             f"it declares dtype {declared!r}, and most layers compute in {most} (outputs: "
-            f"{where}): declare {most!r}, or load the model in {declared} without autocast"
+            f"{module_counts}): declare {most!r}, or load the model in {declared} without autocast"
         )
         raise BrokenError(msg, call([sequence], 1))
     if grid and declared not in _HALVES:
@@ -141,7 +141,7 @@ def computed_dtype(subject: Subject) -> str:
         )
         raise BrokenError(msg, call(many_sequences()[:1], 1))
     if computed:
-        return f"Its layers compute in {declared}, as declared (outputs: {where})."
+        return f"Its layers compute in {declared}, as declared (outputs: {module_counts})."
     msg = f"Whether it computes in {declared} cannot be verified: no layer is visible."
     if declared not in _HALVES:
         msg += f" Its embeddings are not rounded to fewer digits than {declared} has."
@@ -339,8 +339,9 @@ def _description(match: _Match, blocks: int | None) -> str:
     )
     if match.layer is None:
         return f"{pooling} ({match.pooling!r}) of the output of {match.path}"
-    which = "last" if match.layer == blocks else str(match.layer)
-    return f"{pooling} ({match.pooling!r}) of layer {which!r} of {blocks} (output of {match.path})"
+    layer_name = "last" if match.layer == blocks else str(match.layer)
+    layer_text = f"layer {layer_name!r} of {blocks} (output of {match.path})"
+    return f"{pooling} ({match.pooling!r}) of {layer_text}"
 
 
 def _half_type(rows: np.ndarray) -> str:

@@ -77,13 +77,13 @@ def empty_and_short(subject: Subject) -> str:
                     f"{short!r} gives NaN or infinity, expected a finite embedding or a ValueError"
                 )
                 raise BrokenError(msg, call(sequences, 8))
-            for other in (0, 2):
-                if len(sequences) > other and other != row:
+            for neighbour in (0, 2):
+                if len(sequences) > neighbour and neighbour != row:
                     subject.same(
-                        outcome[other],
+                        outcome[neighbour],
                         alone,
                         f"{short!r} in a batch changes the embeddings of its neighbours",
-                        f"{call(sequences, 8)}[{other}] against {call([clean], 1)}[0]",
+                        f"{call(sequences, 8)}[{neighbour}] against {call([clean], 1)}[0]",
                     )
         outcomes.append(f"{short!r} gives {' or '.join(sorted(kinds))}")
     return f"{' and '.join(outcomes)}."

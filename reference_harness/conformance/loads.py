@@ -276,6 +276,6 @@ def _orientations(tensor: Any) -> Iterable[Any]:
 def _namesake(name: str, weight: Any, tensors: dict[str, Any]) -> bool:
     """Whether a tensor of the same shape has the name of a weight, less what stands before."""
     return any(
-        tensor.shape == weight.shape and f".{name}".endswith(f".{other}")
-        for other, tensor in tensors.items()
+        tensor.shape == weight.shape and f".{name}".endswith(f".{tensor_name}")
+        for tensor_name, tensor in tensors.items()
     )

@@ -32,12 +32,12 @@ def files_read(subject: Subject) -> str:
     unexpected = [path for path in list(WATCH.opened) if not _expected(Path(path), subject)]
     if unexpected:
         data = [path for path in unexpected if _endings(Path(path)) & DATA]
-        shown = sorted(data or unexpected)
+        listed_files = sorted(data or unexpected)
         kind = "data" if data else "neither weights nor part of a package"
         msg = (
-            f"it opens {first_and_more(shown)}, which is {kind}: an embedding must depend on the "
-            "sequence and the weights alone; do not open it, or put it into the folder that "
-            "--model names if it is a file of the model"
+            f"it opens {first_and_more(listed_files)}, which is {kind}: an embedding must depend "
+            "on the sequence and the weights alone; do not open it, or put it into the folder "
+            "that --model names if it is a file of the model"
         )
         raise BrokenError(msg, call(mixed_lengths()[:1], 1))
     return "It opens weights, packages and temporary files alone, as far as Python sees."

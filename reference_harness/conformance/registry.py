@@ -7,7 +7,7 @@ from . import declared, invariance, length, letters, loads, opened, output, read
 from .subject import Subject
 from .surroundings import NetworkBlock, device
 
-Seen = str | tuple[str, float | None]
+CheckOutcome = str | tuple[str, float | None]
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Property:
     slug: str
     sentence: str
     """The property, in one sentence."""
-    check: Callable[[Subject], Seen] | None
+    check: Callable[[Subject], CheckOutcome] | None
     """Returns a description and a difference; raises BrokenError, or UnverifiedError where nothing
     shows whether it holds. None for the static check."""
     offline: bool = False

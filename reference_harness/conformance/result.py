@@ -83,10 +83,10 @@ def show(sequences: list[str]) -> str:
     return "[" + ", ".join(_shortened(s) for s in sequences) + "]"
 
 
-_SHOWN = 24
+_LETTERS_MAX = 24
 
 
 def _shortened(sequence: str) -> str:
-    if len(sequence) <= _SHOWN:
+    if len(sequence) <= _LETTERS_MAX:
         return repr(sequence)
     return f"{sequence[:12]!r}...({len(sequence)} letters)"

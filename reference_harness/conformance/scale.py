@@ -81,7 +81,9 @@ class Scale:
         rows_of: dict[tuple[str, int], list[int]] = {}
         for number, batch in enumerate(self.batches):
             for index, row in enumerate(batch):
-                position = _place_in_batch(index, len(batch), rest=number == len(self.batches) - 1)
+                position = _place_in_batch(
+                    index, len(batch), is_last_batch=number == len(self.batches) - 1
+                )
                 key = position, int(math.log2(len(self.sequences[row]) + 1))
                 rows_of.setdefault(key, []).append(int(row))
         draw = random.Random(SEED)  # noqa: S311 - a probe, no secret
@@ -227,9 +229,9 @@ def longest(subject: Subject) -> int:
     return max(SHORTEST, min(subject.letters, math.ceil(letters * LONGEST_SHARE)))
 
 
-def _place_in_batch(index: int, size: int, *, rest: bool) -> str:
+def _place_in_batch(index: int, size: int, *, is_last_batch: bool) -> str:
     """Return the class of a row's position in its batch."""
-    if rest:
+    if is_last_batch:
         return "a sequence of the last batch"
     if index == 0:
         return "the first sequence"

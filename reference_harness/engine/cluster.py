@@ -34,9 +34,9 @@ class Size(NamedTuple):
 class Cluster:
     """A connection to Ray; see `connected`."""
 
-    def __init__(self, ray: Any, *, own: bool) -> None:  # a module, imported late
+    def __init__(self, ray: Any, *, is_own: bool) -> None:  # a module, imported late
         self.ray = ray
-        self.own = own
+        self.is_own = is_own
         """Whether it was started for this run, so that no machine will join it."""
         self.stopped = threading.Event()
         """Set by Ctrl-C, which reaches the main thread alone, where each run has its own."""
@@ -67,7 +67,7 @@ def connected(*, start: bool = True) -> Iterator[Cluster]:
     # command, also without `log_to_driver`. What matters to a run, the run says itself.
     vars(importlib.import_module("ray._private.worker"))["_worker_logs_enabled"] = False
     quiet = {"log_to_driver": False, "logging_level": "CRITICAL"}
-    own, terminated = False, signal.getsignal(signal.SIGTERM)
+    is_own, terminated = False, signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address=os.environ.get(ADDRESS) or "auto", **quiet)
     except ConnectionError as error:
@@ -77,10 +77,10 @@ def connected(*, start: bool = True) -> Iterator[Cluster]:
         if not start:
             msg = "no Ray cluster was found: run `ray start --head`, or set RAY_ADDRESS"
             raise OptionError(msg) from error
-        own = True
+        is_own = True
         ray.init(address="local", num_cpus=processors(), include_dashboard=False, **quiet)
     signal.signal(signal.SIGTERM, terminated)  # Ray's own ends the process at once
     try:
-        yield Cluster(ray, own=own)
+        yield Cluster(ray, is_own=is_own)
     finally:
         ray.shutdown()

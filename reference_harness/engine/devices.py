@@ -63,7 +63,7 @@ class Embedding(Protocol):
         """End every process; where `kind` is an exception without waiting for what runs."""
 
 
-class Here:
+class InProcess:
     """Embeds in this process, one task at a time."""
 
     longest_first = False
@@ -122,7 +122,7 @@ class _Device:
     executor: Any = None
     counts: Any = None
     """Sequences and letters that its process embedded, in memory that both share."""
-    seen: list[int] = field(default_factory=lambda: [0, 0])
+    reported: list[int] = field(default_factory=lambda: [0, 0])
     loading: Future[StartedEmbedder] | None = None
     embedding: Future[Embedded] | None = None
     task: _Task | None = None
@@ -172,13 +172,13 @@ class OnDevices:
         except BaseException as error:
             self.close(error)
             raise
-        say(f"embedders: {', '.join(one.name for one in self._devices)}")
+        say(f"embedders: {', '.join(device.name for device in self._devices)}")
 
     def _start(self, device: _Device) -> None:
         import multiprocessing
 
         device.counts = multiprocessing.get_context("spawn").RawArray("q", 2)
-        device.seen = [0, 0]
+        device.reported = [0, 0]
         device.processes = WorkerProcesses(1, "spawn", begin, device.variables, device.counts)
         device.executor = device.processes.__enter__()
         device.loading = device.executor.submit(load, self._spec, str(Path.cwd()), self._threads)
@@ -208,17 +208,17 @@ class OnDevices:
     @property
     def has_room(self) -> bool:
         """Whether few tasks are ready for the next device that is free."""
-        return len(self._queue) < TASKS_AHEAD + sum(one.is_idle for one in self._devices)
+        return len(self._queue) < TASKS_AHEAD + sum(device.is_idle for device in self._devices)
 
     @property
     def open(self) -> int:
         """Tasks without a result."""
-        return len(self._queue) + sum(one.task is not None for one in self._devices)
+        return len(self._queue) + sum(device.task is not None for device in self._devices)
 
     @property
     def futures(self) -> list[Future[Any]]:
         """What the devices do."""
-        running = (one.embedding or one.loading for one in self._devices)
+        running = (device.embedding or device.loading for device in self._devices)
         return [future for future in running if future is not None]
 
     def embed(self, job: EmbedJob, progress: Progress) -> None:
@@ -249,17 +249,17 @@ class OnDevices:
                 except EmbeddingError as error:
                     yield self._dropped(device, str(error))
             if device.embedding is not None and device.embedding.done():
-                yield from self._taken(device)
+                yield from self._outcomes(device)
         self._assign()
 
     def _tell(self, device: _Device) -> None:
         """Report the progress of a device since the last time."""
         now = list(device.counts)
-        if device.task is not None and now != device.seen:
-            device.task.progress(now[0] - device.seen[0], now[1] - device.seen[1])
-            device.seen = now
+        if device.task is not None and now != device.reported:
+            device.task.progress(now[0] - device.reported[0], now[1] - device.reported[1])
+            device.reported = now
 
-    def _taken(self, device: _Device) -> Iterator[EmbedResult | Notice]:
+    def _outcomes(self, device: _Device) -> Iterator[EmbedResult | Notice]:
         """Yield the result of a device; where its process is lost, what is done about it."""
         task, embedding = device.task, device.embedding
         if task is None or embedding is None:
@@ -301,8 +301,8 @@ class OnDevices:
         device.end(WorkerDiedError)
         if not self._devices:
             raise WorkerDiedError(f"{why}: no embedder is left: continue with --resume")
-        left = ", ".join(one.name for one in self._devices)
-        return Notice(f"{why}: it is not used any more; left: {left}")
+        names_left = ", ".join(device.name for device in self._devices)
+        return Notice(f"{why}: it is not used any more; left: {names_left}")
 
     def close(self, kind: object) -> None:
         """End every process."""
@@ -321,8 +321,12 @@ def devices_of(device: str, count: int) -> list[tuple[str, dict[str, str]]]:
     if device != "cuda":
         msg = f"--embedders {count} --device {device}: expected cpu, or cuda: each has its own GPU"
         raise OptionError(msg)
-    named = os.environ.get(VISIBLE)
-    gpus = [str(n) for n in range(count)] if named is None else [*filter(None, named.split(","))]
+    visible_devices = os.environ.get(VISIBLE)
+    gpus = (
+        [str(n) for n in range(count)]
+        if visible_devices is None
+        else [*filter(None, visible_devices.split(","))]
+    )
     if len(gpus) < count:
         msg = f"--embedders {count}: {VISIBLE} has {plural(len(gpus), 'GPU')}: name one for each"
         raise OptionError(msg)

@@ -76,7 +76,7 @@ class RayEngine:
         """
         size = cluster.size()
         self._ray, self._cluster = cluster.ray, cluster
-        self._gpus = _takes_gpu(spec.device, size, own=cluster.own)
+        self._gpus = _takes_gpu(spec.device, size, is_own_cluster=cluster.is_own)
         self._given, self._limit = embedders, workers
         self.workers = workers or size.cpus
         self._threads = 1
@@ -295,14 +295,14 @@ def _absolute(cache: Path | str) -> Path | str:
     return cache.absolute() if isinstance(cache, Path) else cache
 
 
-def _takes_gpu(device: str, size: Size, *, own: bool) -> bool:
+def _takes_gpu(device: str, size: Size, *, is_own_cluster: bool) -> bool:
     """Return whether an embedder needs a GPU. Raises OptionError."""
     if device == "cpu":
         return False
     if device != "cuda":
         msg = f"--engine ray --device {device}: expected cpu, or cuda: each embedder has its own"
         raise OptionError(msg)
-    if own and not size.gpus:
+    if is_own_cluster and not size.gpus:
         msg = "--engine ray --device cuda: Ray finds no GPU on this machine"
         raise OptionError(msg)
     return True

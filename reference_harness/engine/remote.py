@@ -85,7 +85,7 @@ def difference(first: ExtractorFacts, other: ExtractorFacts) -> str:
     """Return the differences between two devices or machines, in words."""
     pairs = {name: (value, vars(other)[name]) for name, value in vars(first).items()}
     compared = {each.name for each in fields(first) if each.compare}
-    name = next(n for n, (one, two) in pairs.items() if n in compared and one != two)
+    name = next(n for n, (value, another) in pairs.items() if n in compared and value != another)
     expected, actual = pairs[name]
     if isinstance(expected, dict):
         key = next(key for key in {**expected, **actual} if expected.get(key) != actual.get(key))

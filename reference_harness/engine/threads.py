@@ -23,7 +23,7 @@ class Library(TypedDict):
 
 
 def hold_to_scorer(array_api: bool = False) -> None:
-    """Hold this process to one thread a library and to the kernel of the scorer, for good.
+    """Limit this process to one thread a library and to the kernel of the scorer, permanently.
 
     `array_api` readies SciPy for arrays of other libraries, which it decides when it is imported.
     """

@@ -35,6 +35,7 @@ BUILTINS = {
             "checkpoint.py",
             "checkpoint_keys.py",
             "compiled.py",
+            "encoding.py",
             "gated_bert.py",
             "inputs.py",
             "janus.py",

@@ -26,7 +26,7 @@ AUTO_CLASSES = tuple(
     )
 )
 """The Auto classes of transformers, plain AutoModel first."""
-_SHOWN = 3
+LISTED_KEYS = 3
 _CAUSE_MAX = 400
 """Characters of an exception that a message shows: transformers gives its advice in the first."""
 _SAFE_FILES = ("model.safetensors", "model.safetensors.index.json")
@@ -126,12 +126,17 @@ def _check_weights(name: str, model: Any, info: dict[str, Any], options: Options
     may_miss, may_leave = allowed_keys(vars(options))
     missing = unexplained(untied(model, info["missing_keys"]), may_miss)
     left_over = unexplained(info["unexpected_keys"], may_leave)
-    other = [str(key) for key in (*info["mismatched_keys"], *info["error_msgs"])]
-    if not (missing or left_over or other):
+    ill_shaped = [str(key) for key in (*info["mismatched_keys"], *info["error_msgs"])]
+    if not (missing or left_over or ill_shaped):
         return
     parts = [
-        f"{len(keys)} {what} ({', '.join(keys[:_SHOWN])}{', ...' if len(keys) > _SHOWN else ''})"
-        for what, keys in (("missing", missing), ("left over", left_over), ("ill-shaped", other))
+        f"{len(keys)} {what} "
+        f"({', '.join(keys[:LISTED_KEYS])}{', ...' if len(keys) > LISTED_KEYS else ''})"
+        for what, keys in (
+            ("missing", missing),
+            ("left over", left_over),
+            ("ill-shaped", ill_shaped),
+        )
         if keys
     ]
     advice = (
@@ -177,7 +182,7 @@ def _built(model: Any, *, weights: bool) -> Any:
 
 @contextlib.contextmanager
 def _weightless() -> Iterator[None]:
-    """Let new modules have parameters without memory: only buffers are computed."""
+    """Give new modules parameters without memory: only buffers are computed."""
     register = torch.nn.Module.register_parameter
 
     def registered(module: torch.nn.Module, name: str, param: torch.nn.Parameter | None) -> None:
@@ -255,8 +260,8 @@ def cause_of(error: BaseException) -> str:
     text = " ".join(str(error).split())
     cause = error.__cause__
     because = f" ({cause_of(cause)})" if cause is not None and not _repeats(text, cause) else ""
-    shown = textwrap.shorten(text, _CAUSE_MAX, placeholder=" ...")
-    return f"{type(error).__name__}: {shown}{because}"
+    short_text = textwrap.shorten(text, _CAUSE_MAX, placeholder=" ...")
+    return f"{type(error).__name__}: {short_text}{because}"
 
 
 def _repeats(text: str, cause: BaseException) -> bool:

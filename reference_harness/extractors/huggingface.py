@@ -13,17 +13,17 @@ from reference_harness.memory import MemoryLimit
 from .base import BaseEmbeddingExtractor, ExtractorError, Reading
 from .checkpoint import cause_of, check_configuration, check_model_class, load_model
 from .compiled import compile_in_place
+from .encoding import Encoders, Encoding, processes_beside
 from .inputs import embedding_rows, inputs_of, limit_of, pad_id
 from .options import parse
 from .origin import check_code, check_disguises, check_ignored_code, folder_of, loadable, origin_of
 from .outputs import Output
 from .pooling import POOLINGS
 from .preparation import preparation_of
-from .reading import Reader
 from .tokenizer import check_tokenizer, load_tokens
 from .tokens import Encoder
 from .transfer import EncodedAhead, host_arrays, on_device, to_host
-from .versions import known_of_versions
+from .versions import version_advice
 
 # Largest distance of a sequence's row beside a longer one from its row alone, over the length of
 # the row, at which padding is taken to be masked. Rounding alone is at most 1e-6 in float32 and
@@ -68,8 +68,8 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self._load()
         self._prepare = preparation_of(parsed)
         self._set_up()
-        self._reader = Reader(self.encoder, self._prepare)
-        self._encoded = EncodedAhead(lambda letters: self.encoder.encode(self._prepare(letters)))
+        self._encoders = Encoders(Encoding(self.encoder, self._prepare))
+        self._encoded = EncodedAhead(self._encoders.encode)
         self._measure()
         self.compiled = parsed.compile
         if parsed.compile:
@@ -82,7 +82,17 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     def read_letters(self, sequences: Sequence[str]) -> Reading:
         """Return what is read of sequences. Raises ExtractorError as `extract_embeddings` does."""
-        return self._reader.read(sequences)
+        return self._encoders.read(sequences)
+
+    def encode_in_processes(self, *, now: bool = False) -> None:
+        """Let processes encode once that pays, or from now on, and return when these are ready.
+
+        For a model that does not need the processors itself.
+        """
+        self._encoders.processes_max = processes_beside()
+        if now and self._encoders.processes_max:
+            self._encoders.start()
+            self._encoders.wait()
 
     def ahead(self, sequences: Sequence[str]) -> None:
         """Begin to encode the sequences of the call after the one that comes next or is running."""
@@ -189,17 +199,17 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         except ExtractorError:
             raise
         except Exception as error:
-            known = known_of_versions(folder_of(origin), error, own_code=trusted)
-            text = "; ".join(part for part in (cause_of(error), known) if part)
+            advice = version_advice(folder_of(origin), error, own_code=trusted)
+            text = "; ".join(part for part in (cause_of(error), advice) if part)
             msg = f"{self.name_model!r} cannot be loaded: {text}"
             raise ExtractorError(msg) from error
         self.tokenizer = self._tokens.inner
 
-    def _known(self, error: Exception) -> str:
+    def _advice_text(self, error: Exception) -> str:
         trusted = bool(self._options.trust_remote_code)
         origin = origin_of(self.name_model, self._options.revision, trust_remote_code=trusted)
-        known = known_of_versions(folder_of(origin), error, own_code=trusted)
-        return f"; {known}" if known else ""
+        advice = version_advice(folder_of(origin), error, own_code=trusted)
+        return f"; {advice}" if advice else ""
 
     def _set_up(self) -> None:
         """Measure what model and tokenizer take, and refuse what they cannot do."""
@@ -237,15 +247,18 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     def _check_vocabulary(self) -> None:
         """Refuse a tokenizer that does not know DNA: other sequences would have the same row."""
-        (own,), unknown = self._tokens.ids([_PROBE], special=False), self._tokens.unknown_id
-        lost = sum(token == unknown for token in own)
-        if own and 2 * lost <= len(own):
+        (probe_tokens,), unknown = (
+            self._tokens.ids([_PROBE], special=False),
+            self._tokens.unknown_id,
+        )
+        lost = sum(token == unknown for token in probe_tokens)
+        if probe_tokens and 2 * lost <= len(probe_tokens):
             return
         msg = (
-            f"the tokenizer does not read DNA: unknown tokens of {_PROBE!r}: {lost} of {len(own)}; "
-            "embeddings would not depend on the sequence; declare letters=spaced where it reads "
-            "letters with spaces, tokenizer=characters or kmers with a vocabulary, or "
-            "case=sensitive"
+            f"the tokenizer does not read DNA: unknown tokens of {_PROBE!r}: {lost} of "
+            f"{len(probe_tokens)}; embeddings would not depend on the sequence; declare "
+            "letters=spaced where it reads letters with spaces, tokenizer=characters or kmers "
+            "with a vocabulary, or case=sensitive"
         )
         raise ExtractorError(msg)
 
@@ -264,7 +277,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         except Exception as error:
             msg = (
                 f"{type(self.model).__name__} does not run on a sequence of {len(half)} tokens: "
-                f"{cause_of(error)}; declare what it needs{self._known(error)}"
+                f"{cause_of(error)}; declare what it needs{self._advice_text(error)}"
             )
             raise ExtractorError(msg) from error
         self.batching = "exact" if unmasked else options.batching
@@ -292,7 +305,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         return not distance <= _MASKED[self._options.dtype] * float(np.linalg.norm(alone))
 
     def _declare(self) -> None:
-        """Say how embeddings are made, for the record."""
+        """Set the attributes that the record has of the embeddings."""
         options, limit = self._options, self.encoder.max_length
         self.layer = options.output if options.output.startswith("module:") else options.layer
         self.pooling, self.dtype, self.case = options.pooling, options.dtype, options.case

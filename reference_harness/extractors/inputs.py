@@ -21,7 +21,7 @@ class Inputs:
 
     first: str
     """The argument that ids or one-hot rows go to."""
-    named: frozenset[str]
+    argument_names: frozenset[str]
     """Arguments that forward names."""
     anything: bool
     """Whether forward takes further arguments by keyword."""
@@ -40,16 +40,16 @@ class Inputs:
 
     def takes(self, name: str) -> bool:
         """Whether forward has an argument of that name, or takes any."""
-        return name in self.named or self.anything
+        return name in self.argument_names or self.anything
 
     def of(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
         """Return keyword arguments for ids and mask, both (b, t) int64, on the model's device."""
         arguments: dict[str, Any] = {self.first: self._values(ids, mask)}
         if self.takes_mask:
             arguments["attention_mask"] = mask
-        if "use_cache" in self.named:
+        if "use_cache" in self.argument_names:
             arguments["use_cache"] = False
-        if self.left and "position_ids" in self.named:
+        if self.left and "position_ids" in self.argument_names:
             # Decoders count positions from index 0, padding included, unless they are told.
             arguments["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)
         return {**arguments, **self.constants}
@@ -68,25 +68,25 @@ def inputs_of(model: Any, tokens: Tokens, options: Options) -> Inputs:
     Raises ExtractorError for an argument that is declared and that forward does not take.
     """
     parameters = inspect.signature(model.forward).parameters
-    named = frozenset(
+    argument_names = frozenset(
         n for n, p in parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
     )
     anything = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     first = next(iter(parameters), "input_ids")
-    if "input_ids" in named or first not in named:
+    if "input_ids" in argument_names or first not in argument_names:
         first = "input_ids"
-    unknown = sorted(set(options.model_arguments) - named)
+    unknown = sorted(set(options.model_arguments) - argument_names)
     if unknown and not anything:
         msg = (
             f"model_arguments has {', '.join(unknown)}, and forward of {type(model).__name__} "
-            f"takes {', '.join(sorted(named))}"
+            f"takes {', '.join(sorted(argument_names))}"
         )
         raise ExtractorError(msg)
     parameter = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
     letters = options.input == "one_hot_letters"
     return Inputs(
         first=first,
-        named=named,
+        argument_names=argument_names,
         anything=anything,
         kind=options.input,
         width=len(DNA) if letters else embedding_rows(model) or len(tokens),
@@ -151,10 +151,10 @@ def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:
 def pad_id(model: Any, tokens: Tokens) -> int:
     """Return any id: padded positions are masked, and their hidden states never read."""
     declared = getattr(getattr(model, "config", None), "pad_token_id", None)
-    own = None if tokens.own else tokens.inner.pad_token_id
+    tokenizer_id = None if tokens.is_own else tokens.inner.pad_token_id
     rows = embedding_rows(model)
     candidates = [
-        token_id for token_id in (own, declared, tokens.pad_id, 0) if token_id is not None
+        token_id for token_id in (tokenizer_id, declared, tokens.pad_id, 0) if token_id is not None
     ]
     return next(
         int(token_id)

@@ -88,10 +88,10 @@ class _CausalAttention(nn.Module):
         """Return (b, t, width) of states (b, t, width) and a mask (b, t)."""
         length = x.shape[1]
         unmasked = mask.bool()
-        seen = torch.ones(length, length, dtype=torch.bool, device=x.device).tril()
+        earlier_positions = torch.ones(length, length, dtype=torch.bool, device=x.device).tril()
         # A hidden position sees itself, so that its share is a number; it is then set to zero.
         itself = torch.eye(length, dtype=torch.bool, device=x.device)
-        allowed = (seen & unmasked[:, None, :]) | itself
+        allowed = (earlier_positions & unmasked[:, None, :]) | itself
         q, k, v = (
             _by_head(projection(x), self.heads)
             for projection in (self.q_proj, self.k_proj, self.v_proj)
@@ -143,13 +143,13 @@ class _Joining(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (b, 2 t, width) of the states of both directions, in the order of the letters."""
-        own, normed = self.self_attn, self.input_layernorm(x)
+        attention, normed = self.self_attn, self.input_layernorm(x)
         q, k, v = (
-            _by_head(own[name](normed), self.heads) for name in ("q_proj", "k_proj", "v_proj")
+            _by_head(attention[name](normed), self.heads) for name in ("q_proj", "k_proj", "v_proj")
         )
-        seen = _seen(x.shape[1] // 2, x.device)
-        mixed = f.scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=self.scale)
-        x = x + own["o_projs"][0](_joined(mixed))  # type: ignore[index]
+        visible_states = _visible_states(x.shape[1] // 2, x.device)
+        mixed = f.scaled_dot_product_attention(q, k, v, attn_mask=visible_states, scale=self.scale)
+        x = x + attention["o_projs"][0](_joined(mixed))  # type: ignore[index]
         states: Tensor = x + self.feed_forward(self.pre_ff_layernorm(x))
         return states
 
@@ -208,7 +208,7 @@ def _mixer_name(direction: str, *, attends: bool) -> str:
     return "mamba_fwd" if direction == "fwd" else "mamba_rev"
 
 
-def _seen(length: int, device: torch.device) -> Tensor:
+def _visible_states(length: int, device: torch.device) -> Tensor:
     """Return which of both directions' states (2 t, 2 t) the last attention sees.
 
     A state sees those of its own direction up to itself, and of the other direction those that
@@ -216,8 +216,13 @@ def _seen(length: int, device: torch.device) -> Tensor:
     """
     at = torch.arange(length, device=device)
     query, key = at[:, None], at[None, :]
-    own, other = query >= key, key >= query + 2
-    return torch.cat([torch.cat([own, other], dim=1), torch.cat([other.T, own.T], dim=1)])
+    own_direction, other_direction = query >= key, key >= query + 2
+    return torch.cat(
+        [
+            torch.cat([own_direction, other_direction], dim=1),
+            torch.cat([other_direction.T, own_direction.T], dim=1),
+        ]
+    )
 
 
 def _by_head(x: Tensor, heads: int) -> Tensor:

@@ -99,17 +99,17 @@ def _count(sequences: Sequence[str], lengths: np.ndarray, k: int) -> tuple[np.nd
     text = "\n".join((*sequences, "\n" * (k - 1))).encode("ascii", "replace")
     upper = np.frombuffer(text, dtype=np.uint8) & _UPPER
     windows = len(text) - k + 1
-    other = np.ones(len(text), dtype=bool)
+    is_other_letter = np.ones(len(text), dtype=bool)
     for letter in _VALID:
-        other &= upper != letter
+        is_other_letter &= upper != letter
     # Bits 1 and 2 of the ASCII letters A, C, T, G are 0, 1, 2, 3; the second step swaps T and G
     # into the order of the alphabet.
     letters = (upper >> np.uint8(1)) & np.uint8(3)
     letters ^= letters >> np.uint8(1)
-    skip = other[:windows].copy()
+    skip = is_other_letter[:windows].copy()
     code = letters[:windows].astype(np.min_scalar_type(4**k - 1))
     for shift in range(1, k):
-        skip |= other[shift : shift + windows]
+        skip |= is_other_letter[shift : shift + windows]
         code *= 4
         code += letters[shift : shift + windows]
     # The letters of sequence i and the line end after it belong to row i. A window that runs over

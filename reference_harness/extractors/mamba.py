@@ -48,13 +48,16 @@ class Mamba(nn.Module):
         """Return (b, t, width) of states (b, t, width); a position reads those before it."""
         inner, gate = self.in_proj(x).chunk(2, dim=-1)
         inner = f.silu(self.conv1d(inner.transpose(1, 2))[..., : x.shape[1]]).transpose(1, 2)
-        rank, given, read = self.x_proj(inner).split(self.sizes, dim=-1)
+        rank, input_projection, output_projection = self.x_proj(inner).split(self.sizes, dim=-1)
         step = f.softplus(self.dt_proj(self.dt_layernorm(rank)).float())
-        given, read = self.b_layernorm(given).float(), self.c_layernorm(read).float()
+        input_projection, output_projection = (
+            self.b_layernorm(input_projection).float(),
+            self.c_layernorm(output_projection).float(),
+        )
         decay = torch.exp(step.unsqueeze(-1) * -self.A_log.float().exp())
         # The states are in float32 whatever the model computes in: they sum over all positions.
-        states = scan(decay, (step * inner.float()).unsqueeze(-1) * given.unsqueeze(2))
-        out = (states * read.unsqueeze(2)).sum(dim=-1) + self.D.float() * inner.float()
+        states = scan(decay, (step * inner.float()).unsqueeze(-1) * input_projection.unsqueeze(2))
+        out = (states * output_projection.unsqueeze(2)).sum(dim=-1) + self.D.float() * inner.float()
         projected: Tensor = self.out_proj(out.to(x.dtype) * f.silu(gate))
         return projected
 

@@ -5,29 +5,39 @@ from typing import Any
 
 OWN_TOKENIZERS = ("characters", "kmers")
 # Options that only our own tokenizers have.
-_OWN = ("vocabulary", "begin", "end", "unknown")
+_VOCABULARY_OPTIONS = ("vocabulary", "begin", "end", "unknown")
 # How a file of tensors is read into a class.
 _LAYOUT = ("weights_at", "rename", "split", "transpose", "zeros")
 
 
 def tokenizer_rules(
-    options: Any, given: Mapping[str, Any]
+    options: Any, declared: Mapping[str, Any]
 ) -> Iterator[tuple[bool, str]]:  # options.Options
     """Yield whether options of the tokenizer contradict each other, and how a message says it."""
-    own, letters = options.tokenizer in OWN_TOKENIZERS, options.input == "one_hot_letters"
-    named = f"tokenizer={options.tokenizer}"
-    yield own and not options.vocabulary, f"{named} needs vocabulary: declare it"
-    kmers = options.tokenizer == "kmers"
-    yield kmers and options.k is None, f"{named} needs k: declare the letters of a word"
-    for name in (*_OWN, *(() if kmers else ("k", "rest"))):
-        who = "kmers" if name in ("k", "rest") else " or ".join(OWN_TOKENIZERS)
-        yield (
-            (not own or name in ("k", "rest")) and name in given,
-            f"{name} applies to tokenizer={who} alone: leave it out, or declare that tokenizer",
-        )
-    yield own and letters, f"input=one_hot_letters has no tokens: leave {named} out"
+    is_own_tokenizer, letters = (
+        options.tokenizer in OWN_TOKENIZERS,
+        options.input == "one_hot_letters",
+    )
+    tokenizer_option = f"tokenizer={options.tokenizer}"
     yield (
-        (own or letters) and options.letters == "spaced",
+        is_own_tokenizer and not options.vocabulary,
+        f"{tokenizer_option} needs vocabulary: declare it",
+    )
+    kmers = options.tokenizer == "kmers"
+    yield kmers and options.k is None, f"{tokenizer_option} needs k: declare the letters of a word"
+    for name in (*_VOCABULARY_OPTIONS, *(() if kmers else ("k", "rest"))):
+        tokenizers = "kmers" if name in ("k", "rest") else " or ".join(OWN_TOKENIZERS)
+        allowed = f"tokenizer={tokenizers}"
+        yield (
+            (not is_own_tokenizer or name in ("k", "rest")) and name in declared,
+            f"{name} applies to {allowed} alone: leave it out, or declare that tokenizer",
+        )
+    yield (
+        is_own_tokenizer and letters,
+        f"input=one_hot_letters has no tokens: leave {tokenizer_option} out",
+    )
+    yield (
+        (is_own_tokenizer or letters) and options.letters == "spaced",
         "letters=spaced is for the tokenizer of the model: leave it out",
     )
     yield letters and bool(options.prefix), "input=one_hot_letters has no prefix: leave it out"

@@ -180,28 +180,28 @@ class Options:
     """Whether torch.compile compiles the model; an audit runs it as it is."""
 
 
-def parse(given: Mapping[str, Any]) -> Options:
+def parse(declared: Mapping[str, Any]) -> Options:
     """Return checked options; numbers, truth values and JSON may come as text or as values.
 
     Raises ExtractorError for an unknown option, a value that an option cannot have, and options
     that exclude each other.
     """
     names = [field.name for field in dataclasses.fields(Options) if field.name != "any_length"]
-    for name in given:
+    for name in declared:
         if name not in names:
             close = difflib.get_close_matches(name, names, n=1)
             hint = f"did you mean {close[0]}?" if close else f"they are: {', '.join(sorted(names))}"
             msg = f"no option {name!r} of the extractor huggingface; {hint}"
             raise UnknownOptionError(msg)
-    values: dict[str, Any] = {name: _value(name, value) for name, value in given.items()}
+    values: dict[str, Any] = {name: _value(name, value) for name, value in declared.items()}
     if values.get("fixed_letters") is not None:
         values = {"padding": "both", "truncation": "middle", **values}
     # A text that is left empty has its default, as on the command line.
     values = {name: value for name, value in values.items() if value is not None}
     options = Options(
-        **values, any_length="max_length" in given and values.get("max_length") is None
+        **values, any_length="max_length" in declared and values.get("max_length") is None
     )
-    _check_together(options, given)
+    _check_together(options, declared)
     return options
 
 
@@ -286,8 +286,8 @@ def _refused(name: str, value: object, expected: str) -> ExtractorError:
     return ExtractorError(f"{name} is {value!r}, expected {expected}")
 
 
-def _check_together(options: Options, given: Mapping[str, Any]) -> None:
+def _check_together(options: Options, declared: Mapping[str, Any]) -> None:
     """Raise for options that exclude each other, or that need another one."""
-    for wrong, message in (*tokenizer_rules(options, given), *other_rules(options)):
+    for wrong, message in (*tokenizer_rules(options, declared), *other_rules(options)):
         if wrong:
             raise ExtractorError(message)

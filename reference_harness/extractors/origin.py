@@ -85,10 +85,10 @@ def origin_of(name: str, revision: str | None, *, trust_remote_code: bool) -> Or
     """
     local = bool(name) and Path(name).is_dir()
     if not (local and revision is None) and not re.fullmatch(r"[0-9a-f]{40}", revision or ""):
-        where = "" if local else f"; copy it from https://huggingface.co/{name}/commits/main"
+        commits_hint = "" if local else f"; copy it from https://huggingface.co/{name}/commits/main"
         msg = (
             f"revision of {name!r} is {revision!r}, expected the 40 hex digits of a commit: a "
-            f"branch or tag can move{where}"
+            f"branch or tag can move{commits_hint}"
         )
         raise ExtractorError(msg)
     return Origin(name=name, revision=revision, local=local, trust_remote_code=trust_remote_code)
@@ -134,12 +134,12 @@ def check_code(origin: Origin) -> None:
     """
     for file, reference in _references(origin):
         repository, mark, name = reference.partition(_MARK)
-        own = (
+        is_own = (
             origin.file(f"{name.partition('.')[0]}.py") is not None
             if origin.local
             else repository == origin.name
         )
-        if mark and not own:
+        if mark and not is_own:
             msg = (
                 f"{file} of {origin.name!r} takes its code from another repository "
                 f"({reference}), which the revision does not pin: copy the code into one "
@@ -157,24 +157,24 @@ def check_ignored_code(origin: Origin, options: Options) -> None:
     if options.trust_remote_code is False:
         return
     _check_unmapped_code(origin, options)
-    named = {key: (file, reference) for file, key, reference in _mapped(origin)}
+    code_by_class = {key: (file, reference) for file, key, reference in _mapped(origin)}
     model = _auto_class(options.auto_class)
-    others = [key for key in named if key.startswith("AutoModel")]
-    if model and options.trust_remote_code and others and model not in named:
-        file, reference = named[others[0]]
+    other_models = [key for key in code_by_class if key.startswith("AutoModel")]
+    if model and options.trust_remote_code and other_models and model not in code_by_class:
+        file, reference = code_by_class[other_models[0]]
         msg = (
-            f"{file} of {origin.name!r} names code of its own for {others[0]} ({reference}) and "
-            f"none for {model}, which would load the library's class: declare "
-            f"auto_class={others[0]}, or trust_remote_code=false for the library's class"
+            f"{file} of {origin.name!r} names code of its own for {other_models[0]} ({reference}) "
+            f"and none for {model}, which would load the library's class: declare "
+            f"auto_class={other_models[0]}, or trust_remote_code=false for the library's class"
         )
         raise ExtractorError(msg)
-    used = [model, "AutoConfig", *others] if model else []
+    used = [model, "AutoConfig", *other_models] if model else []
     tokenizer = _auto_class(_AUTO_TOKENIZER if options.tokenizer == "auto" else options.tokenizer)
     used += [tokenizer] if options.input != "one_hot_letters" else []
-    ignored = next((key for key in used if key in named), None)
+    ignored = next((key for key in used if key in code_by_class), None)
     if ignored is None or options.trust_remote_code:
         return
-    file, reference = named[ignored]
+    file, reference = code_by_class[ignored]
     msg = (
         f"{file} of {origin.name!r} names code of its own for {ignored} ({reference}), and "
         "trust_remote_code is not given, expected true or false, as the library's class gives "
@@ -196,12 +196,15 @@ def _check_unmapped_code(origin: Origin, options: Options) -> None:
     if not isinstance(config, dict) or config.get("auto_map"):
         return
     for name in _strings(config.get("architectures")):
-        own = None if hasattr(transformers, name) else _defining(Path(origin.name), name)
-        if own is not None:
+        defining_module = (
+            None if hasattr(transformers, name) else _defining(Path(origin.name), name)
+        )
+        if defining_module is not None:
             msg = (
-                f"config.json of {origin.name!r} names the class {name}, which {own.name} beside "
-                "it defines, and has no auto_map: the library's class would be loaded; read that "
-                f"code and declare auto_class=repository:{own.stem}.{name} with "
+                f"config.json of {origin.name!r} names the class {name}, which "
+                f"{defining_module.name} beside it defines, and has no auto_map: the library's "
+                "class would be loaded; read that code and declare "
+                f"auto_class=repository:{defining_module.stem}.{name} with "
                 "trust_remote_code=true, or trust_remote_code=false to state that the library's "
                 "class is meant"
             )
@@ -263,9 +266,9 @@ def _mapped(origin: Origin) -> list[tuple[str, str, str]]:
     for file in _MAPPED:
         path = origin.file(file)
         entries = {} if path is None else read_json(path.read_bytes()).get("auto_map")
-        named = entries if isinstance(entries, dict) else {_AUTO_TOKENIZER: entries}
+        class_map = entries if isinstance(entries, dict) else {_AUTO_TOKENIZER: entries}
         entries_of_files += [
-            (file, key, name) for key, value in named.items() for name in _strings(value)
+            (file, key, name) for key, value in class_map.items() for name in _strings(value)
         ]
     return entries_of_files
 
@@ -298,15 +301,15 @@ def check_class(option: str, value: str, auto: tuple[str, ...]) -> None:
     if colon and kind == "transformers":
         if callable(getattr(getattr(transformers, name, None), "from_pretrained", None)):
             return
-        known = [each for each in dir(transformers) if each[:1].isupper()]
-        close = difflib.get_close_matches(name, known, n=1)
+        class_names = [each for each in dir(transformers) if each[:1].isupper()]
+        close = difflib.get_close_matches(name, class_names, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
         msg = f"{option} is {value!r}, and transformers has no such class to load{hint}"
         raise ExtractorError(msg)
     close = difflib.get_close_matches(value, auto, n=1)
-    shown = close or auto[:1]
+    suggestions = close or auto[:1]
     msg = (
-        f"{option} is {value!r}, expected {', '.join(shown)}, transformers:CLASS, "
+        f"{option} is {value!r}, expected {', '.join(suggestions)}, transformers:CLASS, "
         "repository:FILE.CLASS, package:MODULE.CLASS or own:NAME"
     )
     raise ExtractorError(msg)

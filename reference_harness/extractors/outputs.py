@@ -10,7 +10,7 @@ from .base import ExtractorError
 from .inputs import Inputs
 
 _DIMENSIONS = 3
-_SHOWN = 3
+_LISTED_MODULES = 3
 _ALL = {"output_hidden_states": True}
 
 
@@ -62,23 +62,23 @@ class Output:
             return self._item(self._model(**arguments))
         if self._kind == "hidden_states":
             return self._hidden_states(arguments)
-        given = self._model(**arguments)
-        states = getattr(given, "last_hidden_state", None)
-        if states is None and self._kind == "auto" and self._has_list(given):
+        output = self._model(**arguments)
+        states = getattr(output, "last_hidden_state", None)
+        if states is None and self._kind == "auto" and self._has_list(output):
             # The measurement of the width comes here first: later calls ask for the list at once.
             self._kind = "hidden_states"
             return self._hidden_states(arguments)
         if states is None:
             msg = (
-                f"{self._name} gives no last_hidden_state but {_shown(given)}; "
-                f"{self._advice(given)}"
+                f"{self._name} gives no last_hidden_state but {_output_text(output)}; "
+                f"{self._advice(output)}"
             )
             raise ExtractorError(msg)
         return states
 
-    def _has_list(self, given: object) -> bool:
+    def _has_list(self, output: object) -> bool:
         """Whether the model is one that gives all hidden states on request."""
-        return isinstance(given, Mapping) and self._inputs.takes("output_hidden_states")
+        return isinstance(output, Mapping) and self._inputs.takes("output_hidden_states")
 
     def _hidden_states(self, arguments: dict[str, Any]) -> Tensor:
         if not self._inputs.takes("output_hidden_states"):
@@ -93,7 +93,7 @@ class Output:
             what = "a tensor" if isinstance(states, Tensor) else repr(states)
             msg = (
                 f"hidden_states of {self._name} is {what}, expected a list of layers: it gives "
-                f"{_shown(output)}; {self._advice(output)}"
+                f"{_output_text(output)}; {self._advice(output)}"
             )
             raise ExtractorError(msg)
         index = -1 if self._layer is None else self._layer
@@ -106,39 +106,41 @@ class Output:
         layer: Tensor = states[index]
         return layer
 
-    def _item(self, given: Any) -> object:
-        items = _items(given)
+    def _item(self, output: Any) -> object:
+        items = _items(output)
         number = int(self._place)
         if number >= len(items):
             msg = (
-                f"output is item:{number}, and {self._name} gives {_shown(given)}: declare an item "
-                f"from 0 to {len(items) - 1}"
+                f"output is item:{number}, and {self._name} gives {_output_text(output)}: declare "
+                f"an item from 0 to {len(items) - 1}"
             )
             raise ExtractorError(msg)
         return items[number][1]
 
     def _tap(self, arguments: dict[str, Any]) -> object:
         """Run the model for what one of its modules gives on the way."""
-        seen: list[object] = []
+        outputs: list[object] = []
         module = self._model.get_submodule(self._place)
-        hook = module.register_forward_hook(lambda _module, _given, gives: seen.append(gives))
+        hook = module.register_forward_hook(
+            lambda _module, _arguments, gives: outputs.append(gives)
+        )
         try:
             self._model(**arguments)
         finally:
             hook.remove()
-        if len(seen) != 1:
+        if len(outputs) != 1:
             msg = (
-                f"output is module:{self._place}, which ran {len(seen)} times in a call of "
+                f"output is module:{self._place}, which ran {len(outputs)} times in a call of "
                 f"{self._name}, expected once; {self._norms()}"
             )
             raise ExtractorError(msg)
-        return seen[0][0] if isinstance(seen[0], list | tuple) else seen[0]
+        return outputs[0][0] if isinstance(outputs[0], list | tuple) else outputs[0]
 
-    def _advice(self, given: Any) -> str:
-        """Say what to declare, from the items that could be hidden states."""
+    def _advice(self, output: Any) -> str:
+        """Return what to declare, from the items that could be hidden states."""
         places = [
             f"output=item:{i}"
-            for i, (_, value) in enumerate(_items(given))
+            for i, (_, value) in enumerate(_items(output))
             if isinstance(value, Tensor) and value.ndim == _DIMENSIONS
         ]
         either = f"declare {' or '.join(places)} if that is the hidden states; " if places else ""
@@ -147,22 +149,25 @@ class Output:
     def _norms(self) -> str:
         """Name modules whose output may be the last hidden states."""
         names = [n for n, m in self._model.named_modules() if "norm" in type(m).__name__.lower()]
-        shown = names[-_SHOWN:] or [n for n, _ in self._model.named_children()][-_SHOWN:]
-        return f"declare output=module:NAME to read a module, such as {', '.join(shown)}"
+        listed_modules = (
+            names[-_LISTED_MODULES:]
+            or [n for n, _ in self._model.named_children()][-_LISTED_MODULES:]
+        )
+        return f"declare output=module:NAME to read a module, such as {', '.join(listed_modules)}"
 
 
-def _items(given: Any) -> list[tuple[str, Any]]:
+def _items(output: Any) -> list[tuple[str, Any]]:
     """Return names and values of a tuple, a list or an output object, in the order of item:N."""
-    if isinstance(given, Mapping):
-        return [(name, value) for name, value in given.items() if value is not None]
-    values = given if isinstance(given, list | tuple) else (given,)
+    if isinstance(output, Mapping):
+        return [(name, value) for name, value in output.items() if value is not None]
+    values = output if isinstance(output, list | tuple) else (output,)
     return [(str(number), value) for number, value in enumerate(values)]
 
 
-def _shown(given: Any) -> str:
+def _output_text(output: Any) -> str:
     """Write what a call gave: kind, names and shapes."""
     parts = [
         f"{name} {tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__}"
-        for name, value in _items(given)
+        for name, value in _items(output)
     ]
-    return f"{type(given).__name__} of {', '.join(parts)}"
+    return f"{type(output).__name__} of {', '.join(parts)}"

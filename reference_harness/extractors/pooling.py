@@ -20,18 +20,18 @@ def mean(hidden: Tensor, mask: Tensor) -> Tensor:
 
 
 def cls(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Take the first token of the sequence: under left padding it is not at index 0."""
+    """Return the first token of the sequence: under left padding it is not at index 0."""
     return _at(hidden, mask.to(torch.int64).argmax(dim=1))
 
 
 def last(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Take the last token of the sequence."""
+    """Return the last token of the sequence."""
     behind = mask.to(torch.int64).flip(1).argmax(dim=1)
     return _at(hidden, mask.shape[1] - 1 - behind)
 
 
 def maximum(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Take the largest value of each dimension over the tokens."""
+    """Return the largest value of each dimension over the tokens."""
     unmasked = mask.to(torch.bool).unsqueeze(-1)
     return torch.where(unmasked, hidden.to(torch.float32), -torch.inf).amax(dim=1)
 

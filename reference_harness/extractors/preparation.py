@@ -51,8 +51,8 @@ class Preparation:
         if over > 0:
             start = {"right": 0, "left": over, "middle": over // 2}[self.cut]
             return letters[start : start + length]
-        left = {"right": 0, "left": -over, "both": -over // 2}[self.fill]
-        return _FILL * left + letters + _FILL * (-over - left)
+        before = {"right": 0, "left": -over, "both": -over // 2}[self.fill]
+        return _FILL * before + letters + _FILL * (-over - before)
 
 
 def preparation_of(options: Options) -> Preparation:

@@ -17,8 +17,8 @@ LETTERS = "ACGT"
 UNKNOWN = len(LETTERS)
 """Id of any other letter."""
 _IDS = np.full(256, UNKNOWN, dtype=np.intp)
-for _place, _letter in enumerate(LETTERS):
-    _IDS[[ord(_letter), ord(_letter.lower())]] = _place
+for _token_id, _letter in enumerate(LETTERS):
+    _IDS[[ord(_letter), ord(_letter.lower())]] = _token_id
 EPSILON = 1e-5
 
 
@@ -60,9 +60,9 @@ class RandomInitExtractor(BaseEmbeddingExtractor):
         """Return what is read of sequences: of their first 1,024 letters those that it knows."""
         parts = [sequence[:LENGTH_MAX] for sequence in sequences]
         read = sum(map(len, parts))
-        known = sum(part.upper().count(letter) for part in parts for letter in LETTERS)
+        known_letters = sum(part.upper().count(letter) for part in parts for letter in LETTERS)
         cut = sum(len(sequence) > LENGTH_MAX for sequence in sequences)
-        return Reading(sum(map(len, sequences)), known, cut, read, read - known)
+        return Reading(sum(map(len, sequences)), known_letters, cut, read, read - known_letters)
 
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = 1) -> np.ndarray:
         """Return (n, 64) float32 embeddings; sequences of one length are computed together."""

@@ -46,27 +46,27 @@ class Reader:
         tokens, limit = self._encoder.tokens, self._encoder.max_length
         cuts = limit is not None and self._encoder.truncation in ("right", "left")
         encoded = self._encoder.encode(texts)[0] if cuts else tokens.ids(texts)
-        count, known, letters = self._counts(encoded)
+        count, known_tokens, letters = self._counts(encoded)
         shortened = np.array(
             [len(text) < len(whole) for text, whole in zip(texts, sequences, strict=True)]
         )
-        given = np.array([len(text) for text in texts], dtype=np.int64)
+        text_lengths = np.array([len(text) for text in texts], dtype=np.int64)
         full = np.array([cuts and len(ids) == limit for ids in encoded], dtype=np.bool_)
-        doubtful = np.flatnonzero(full & ((letters < given) if self._spells else full))
+        doubtful = np.flatnonzero(full & ((letters < text_lengths) if self._spells else full))
         uncut = dict(zip(doubtful.tolist(), tokens.ids([texts[i] for i in doubtful]), strict=True))
         cut = np.array([len(uncut.get(i, ids)) > len(ids) for i, ids in enumerate(encoded)])
         if self._spells:
-            read = np.minimum(letters, given)
+            read = np.minimum(letters, text_lengths)
         else:
             around = np.array([len(ids) for ids in encoded], dtype=np.int64) - count
             whole_count = [len(uncut.get(i, ids)) for i, ids in enumerate(encoded)] - around
-            read = given * known // np.maximum(whole_count, 1)
+            read = text_lengths * known_tokens // np.maximum(whole_count, 1)
         return Reading(
             given=sum(map(len, sequences)),
             read=int(read.sum()),
             cut=int((cut | shortened).sum()),
             tokens=int(count.sum()),
-            unknown=int((count - known).sum()),
+            unknown=int((count - known_tokens).sum()),
         )
 
     def _counts(self, pieces: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.int64], ...]:
@@ -75,7 +75,7 @@ class Reader:
         before, after = (frame.before, frame.after) if frame else (0, 0)
         counts = np.zeros((3, len(pieces)), dtype=np.int64)
         for number, piece in enumerate(pieces):
-            own = np.asarray(piece[before : len(piece) - after], dtype=np.int64)
-            known = own if unknown is None else own[own != unknown]
-            counts[:, number] = len(own), len(known), self._letters[known].sum()
+            token_ids = np.asarray(piece[before : len(piece) - after], dtype=np.int64)
+            known_ids = token_ids if unknown is None else token_ids[token_ids != unknown]
+            counts[:, number] = len(token_ids), len(known_ids), self._letters[known_ids].sum()
         return counts[0], counts[1], counts[2]

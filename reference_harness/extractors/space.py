@@ -108,10 +108,10 @@ class _DistanceAttention(nn.Module):
 class _Projections(nn.Module):
     """One projection for each expert."""
 
-    def __init__(self, experts: int, given: int, out: int) -> None:
+    def __init__(self, experts: int, inputs: int, outputs: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(experts, given, out))
-        self.bias = nn.Parameter(torch.zeros(experts, out))
+        self.weight = nn.Parameter(torch.zeros(experts, inputs, outputs))
+        self.bias = nn.Parameter(torch.zeros(experts, outputs))
 
 
 class _SpeciesExperts(nn.Module):
@@ -191,11 +191,11 @@ class Space(nn.Module):
         self.conv_tower = nn.Sequential(
             *(
                 nn.Sequential(
-                    nn.Sequential(*_block(given, out, 5)),
-                    _Residual(*_block(out, out)),
-                    _Halving(out),
+                    nn.Sequential(*_block(inputs, outputs, 5)),
+                    _Residual(*_block(outputs, outputs)),
+                    _Halving(outputs),
                 )
-                for given, out in pairwise(widths)
+                for inputs, outputs in pairwise(widths)
             )
         )
         self.transformer = _Transformer(config)
@@ -242,11 +242,11 @@ def features_of_distance(length: int, features: int, device: torch.device) -> Te
     return torch.cat([unsigned, distance.sign().unsqueeze(-1) * unsigned], dim=-1)
 
 
-def _block(given: int, out: int, kernel: int = 1) -> tuple[nn.Module, ...]:
+def _block(inputs: int, outputs: int, kernel: int = 1) -> tuple[nn.Module, ...]:
     return (
-        nn.BatchNorm1d(given),
+        nn.BatchNorm1d(inputs),
         _Gelu(),
-        nn.Conv1d(given, out, kernel, padding=kernel // 2),
+        nn.Conv1d(inputs, outputs, kernel, padding=kernel // 2),
     )
 
 

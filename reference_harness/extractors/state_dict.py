@@ -16,7 +16,7 @@ from .options import Options
 from .origin import Origin
 from .tensors import read_tensors
 
-_SHOWN = 3
+_LISTED_KEYS = 3
 
 
 def load_state(
@@ -54,7 +54,7 @@ def float32_weights(model: Any, pattern: str) -> dict[str, torch.nn.Parameter]:
     if pattern and not matching:
         msg = (
             f"keep_float32 is {pattern!r}, which no weight of {type(model).__name__} matches; "
-            f"some are: {', '.join(list(weights)[:_SHOWN])}"
+            f"some are: {', '.join(list(weights)[:_LISTED_KEYS])}"
         )
         raise ExtractorError(msg)
     return matching
@@ -122,16 +122,20 @@ def _built(cls: Any, origin: Origin, options: Options) -> Any:
 
 def _filled(model: Any, tensors: dict[str, Tensor], zeros: str) -> dict[str, Any]:
     """Copy tensors into a model; report what is missing, left over or of another shape."""
-    own = model.state_dict()
+    model_tensors = model.state_dict()
     if zeros:
-        absent = [name for name in own if name not in tensors and re.search(zeros, name)]
-        tensors = tensors | {name: torch.zeros_like(own[name]) for name in absent}
-    other = [n for n, tensor in tensors.items() if n in own and own[n].shape != tensor.shape]
-    fitting = {name: tensor for name, tensor in tensors.items() if name not in other}
+        absent = [name for name in model_tensors if name not in tensors and re.search(zeros, name)]
+        tensors = tensors | {name: torch.zeros_like(model_tensors[name]) for name in absent}
+    ill_shaped = [
+        n
+        for n, tensor in tensors.items()
+        if n in model_tensors and model_tensors[n].shape != tensor.shape
+    ]
+    fitting = {name: tensor for name, tensor in tensors.items() if name not in ill_shaped}
     loaded = model.load_state_dict(fitting, strict=False)
     return {
-        "missing_keys": [name for name in loaded.missing_keys if name not in other],
+        "missing_keys": [name for name in loaded.missing_keys if name not in ill_shaped],
         "unexpected_keys": loaded.unexpected_keys,
-        "mismatched_keys": other,
+        "mismatched_keys": ill_shaped,
         "error_msgs": [],
     }

@@ -15,7 +15,7 @@ from torch import Tensor
 from .base import ExtractorError
 from .weights import SAFE
 
-_SHOWN = 5
+_LISTED_ENTRIES = 5
 
 
 class _Ignored:
@@ -87,10 +87,12 @@ def read_tensors(path: Path, entry: str = "", only: str = "") -> dict[str, Tenso
     tensors = _tensors(content)
     if not tensors:
         keys = [str(key) for key in content] if isinstance(content, Mapping) else []
-        shown = f"entries {', '.join(keys[:_SHOWN])}" if keys else type(content).__name__
+        content_text = (
+            f"entries {', '.join(keys[:_LISTED_ENTRIES])}" if keys else type(content).__name__
+        )
         msg = (
-            f"{path.name} holds no tensors but {shown}: declare weights_at=ENTRY, the entry that "
-            "holds them"
+            f"{path.name} holds no tensors but {content_text}: declare weights_at=ENTRY, the "
+            "entry that holds them"
         )
         raise ExtractorError(msg)
     return tensors

@@ -40,19 +40,19 @@ class Tokens:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def own(self) -> bool:
+    def is_own(self) -> bool:
         """Whether the tokenizer is one of ours."""
         return isinstance(self.inner, WordTokenizer)
 
     @property
     def is_fast(self) -> bool:
         """Whether it cuts windows by itself."""
-        return not self.own and bool(self.inner.is_fast)
+        return not self.is_own and bool(self.inner.is_fast)
 
     @property
     def limit(self) -> int | None:
         """The tokens that the tokenizer says the model takes, or None where it says nothing."""
-        declared = None if self.own else self.inner.model_max_length
+        declared = None if self.is_own else self.inner.model_max_length
         return declared if declared and 0 < declared < NO_LIMIT else None
 
     @property
@@ -64,19 +64,19 @@ class Tokens:
     @property
     def unknown_id(self) -> int | None:
         """The id of what is not in the vocabulary, if there is one."""
-        declared = self.inner.unknown if self.own else getattr(self.inner, "unk_token_id", None)
+        declared = self.inner.unknown if self.is_own else getattr(self.inner, "unk_token_id", None)
         return None if declared is None else int(declared)
 
     @property
     def special_count(self) -> int:
         """How many special tokens it adds to a sequence; the prefix counts for ours alone."""
-        if self.own:
+        if self.is_own:
             return len(self.inner.before) + len(self.inner.after)
         return int(self.inner.num_special_tokens_to_add()) if self.special else 0
 
     def __len__(self) -> int:
         """Return the entries of the vocabulary."""
-        return 1 + max(self.inner.vocabulary.values()) if self.own else len(self.inner)
+        return 1 + max(self.inner.vocabulary.values()) if self.is_own else len(self.inner)
 
     def ids(self, letters: Sequence[str], *, special: bool = True) -> list[list[int]]:
         """Return the uncut ids of each sequence; without `special` the sequence's own alone."""
@@ -103,7 +103,7 @@ class Tokens:
 
     def frame(self) -> Frame | None:
         """Measure what stands around a sequence; None where its own tokens are not found."""
-        if self.own:
+        if self.is_own:
             return Frame(len(self.inner.before), len(self.inner.after))
         probe = [_PROBE]
         (whole,), (bare,) = self.ids(probe), self.ids(probe, special=False)
@@ -114,14 +114,14 @@ class Tokens:
 
     def name(self, token: int) -> str:
         """Return what an id stands for, for messages."""
-        if self.own:
+        if self.is_own:
             return next((k for k, v in self.inner.vocabulary.items() if v == token), "")
         return str(self.inner.convert_ids_to_tokens(token))
 
     def letters_of_ids(self) -> list[int]:
         """Return how many letters each id stands for; special tokens stand for none."""
         counts = [0] * (max(len(self), 1 + max((self.unknown_id or 0), 0)) + 1)
-        if self.own:
+        if self.is_own:
             for name, number in self.inner.vocabulary.items():
                 counts[number] = len(name)
             return counts
@@ -148,21 +148,21 @@ def load_tokens(origin: Origin, options: Options) -> Tokens:
         return Tokens(inner=letter_tokenizer())
     if options.tokenizer in OWN_TOKENIZERS:
         return Tokens(inner=word_tokenizer(options, origin))
-    named = "AutoTokenizer" if options.tokenizer == "auto" else options.tokenizer
-    inner = class_of(named, origin).from_pretrained(origin.loads_from, **origin.keywords)
+    class_name = "AutoTokenizer" if options.tokenizer == "auto" else options.tokenizer
+    inner = class_of(class_name, origin).from_pretrained(origin.loads_from, **origin.keywords)
     if not callable(inner):
         msg = f"tokenizer is {options.tokenizer!r}, which gives no tokenizer: name another class"
         raise ExtractorError(msg)
     return Tokens(
         inner=inner,
         special=options.special_tokens,
-        prefix=_named(options.prefix, inner),
+        prefix=_with_token_texts(options.prefix, inner),
         spaced=options.letters == "spaced",
         arguments=options.tokenizer_arguments,
     )
 
 
-def _named(prefix: str, inner: Any) -> str:  # any tokenizer of transformers
+def _with_token_texts(prefix: str, inner: Any) -> str:  # any tokenizer of transformers
     """Return the prefix with `{bos_token}` and its like replaced by what the tokenizer names."""
 
     def text(match: re.Match[str]) -> str:

@@ -97,16 +97,16 @@ class Encoder:
             raise AssertionError
         position = mask.cumsum(dim=1)
         count = mask.sum(dim=1, keepdim=True)
-        own = mask * (position <= count - self.frame.after)
+        sequence_mask = mask * (position <= count - self.frame.after)
         if before:
-            own = own * (position > self.frame.before)
-        return torch.where(own.any(dim=1, keepdim=True), own, mask)
+            sequence_mask = sequence_mask * (position > self.frame.before)
+        return torch.where(sequence_mask.any(dim=1, keepdim=True), sequence_mask, mask)
 
     def _cuts_itself(self) -> bool:
         """Whether we cut, and not the tokenizer: it cuts a prefix off, or has no windows."""
         if self.max_length is None or self.truncation == "none":
             return False
-        if self.tokens.own:
+        if self.tokens.is_own:
             return True
         windows = self.truncation == "windows"
         by_hand = windows and (not self.tokens.is_fast or self.full_last)
@@ -117,22 +117,22 @@ class Encoder:
         if self.frame is None or self.max_length is None:
             raise AssertionError
         before, end = self.frame.before, len(ids) - self.frame.after
-        own, most = ids[before:end], self.max_length - before - self.frame.after
+        sequence_ids, most = ids[before:end], self.max_length - before - self.frame.after
         if most <= self.stride:
             msg = (
                 f"max_length is {self.max_length}, of which {before + self.frame.after} are "
                 f"special tokens and {self.stride} are the stride: pass a larger max_length"
             )
             raise ExtractorError(msg)
-        if len(own) <= most:
+        if len(sequence_ids) <= most:
             return [ids]
         if self.truncation == "windows":
-            starts = list(range(0, len(own) - self.stride, most - self.stride))
+            starts = list(range(0, len(sequence_ids) - self.stride, most - self.stride))
             if self.full_last:
-                starts[-1] = len(own) - most
-            parts = [own[start : start + most] for start in starts]
+                starts[-1] = len(sequence_ids) - most
+            parts = [sequence_ids[start : start + most] for start in starts]
         else:
-            parts = [own[-most:] if self.truncation == "left" else own[:most]]
+            parts = [sequence_ids[-most:] if self.truncation == "left" else sequence_ids[:most]]
         return [[*ids[:before], *part, *ids[end:]] for part in parts]
 
     def _cut_by_tokenizer(

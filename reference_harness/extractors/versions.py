@@ -66,7 +66,7 @@ _WAY_OUT = (
 )
 
 
-def known_of_versions(folder: Path | None, error: BaseException, *, own_code: bool) -> str:
+def version_advice(folder: Path | None, error: BaseException, *, own_code: bool) -> str:
     """Return what is known about an error that a model raised while it was loaded or run.
 
     That is what the error means by its words, which versions are installed, which one the
@@ -78,14 +78,17 @@ def known_of_versions(folder: Path | None, error: BaseException, *, own_code: bo
     cause = next(causes, "")
     if not cause and isinstance(error, OSError | MemoryError | torch.OutOfMemoryError):
         return ""
-    named = _named_by(folder)
-    saved = f"the model's config.json names {named}{_compared(named)}"
+    configured_version = _configured_version(folder)
+    saved = f"the model's config.json names {configured_version}{_compared(configured_version)}"
     parts = [
         cause,
         f"installed are transformers {transformers.__version__} and torch {torch.__version__}",
-        saved if named else "the model's config.json names no version",
+        saved if configured_version else "the model's config.json names no version",
     ]
-    is_of_another = bool(named) and _parts(named)[0] != _parts(transformers.__version__)[0]
+    is_of_another = (
+        bool(configured_version)
+        and _parts(configured_version)[0] != _parts(transformers.__version__)[0]
+    )
     way_out = _WAY_OUT if cause or own_code or is_of_another else ""
     return "; ".join(part for part in (*parts, way_out) if part)
 
@@ -100,7 +103,7 @@ def _texts(error: BaseException) -> str:
     return "\n".join(texts)
 
 
-def _named_by(folder: Path | None) -> str:
+def _configured_version(folder: Path | None) -> str:
     """Return the transformers_version of a configuration; "" where there is none."""
     if folder is None:
         return ""
@@ -108,16 +111,16 @@ def _named_by(folder: Path | None) -> str:
         config: Any = json.loads(read_regular(folder / "config.json", _CONFIG_BYTES_MAX))
     except (NotReadable, ValueError, RecursionError):
         return ""
-    named = member_at(config, "transformers_version")
-    return named if isinstance(named, str) and _VERSION.match(named) else ""
+    version = member_at(config, "transformers_version")
+    return version if isinstance(version, str) and _VERSION.match(version) else ""
 
 
-def _compared(named: str) -> str:
+def _compared(version: str) -> str:
     """Return how a version differs from the installed one, in parentheses; "" for the same."""
-    theirs, ours = _parts(named), _parts(transformers.__version__)
-    if theirs == ours:
+    configured, installed = _parts(version), _parts(transformers.__version__)
+    if configured == installed:
         return ""
-    return " (an older one)" if theirs < ours else " (a newer one)"
+    return " (an older one)" if configured < installed else " (a newer one)"
 
 
 def _parts(version: str) -> tuple[int, ...]:

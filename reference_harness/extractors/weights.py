@@ -6,14 +6,14 @@ from reference_harness.formats.files import file_sha256
 
 SAFE = (".safetensors",)
 PICKLED = (".bin", ".pt", ".pth", ".ckpt")
-OTHER = (".h5", ".msgpack", ".onnx", ".npz", ".npy")
+OTHER_FORMATS = (".h5", ".msgpack", ".onnx", ".npz", ".npy")
 
 
 def weight_files(path: Path) -> list[Path]:
     """Return the weight files of a model's folder, in order of path; a file is its own."""
     if path.is_file():
         return [path]
-    endings = (*SAFE, *PICKLED, *OTHER)
+    endings = (*SAFE, *PICKLED, *OTHER_FORMATS)
     return sorted(file for file in path.rglob("*") if file.is_file() and file.suffix in endings)
 
 

@@ -40,16 +40,27 @@ class WordTokenizer:
         before, after = (self.before, self.after) if special else ((), ())
         return [[*before, *self._words(sequence), *after] for sequence in sequences]
 
-    def _words(self, sequence: str) -> Iterator[int]:
-        for start in range(0, len(sequence), self.k):
-            word = sequence[start : start + self.k]
-            short = len(word) < self.k
-            if word in self.vocabulary and (not short or self.rest in ("shorter", "end")):
-                yield self.vocabulary[word]
-            else:
-                yield from self._rest(word)
+    def _words(self, sequence: str) -> list[int]:
+        """Return the ids of whole words, and of what is left at the end."""
+        end = len(sequence) - len(sequence) % self.k
+        words: Sequence[str] = sequence
+        if self.k > 1:
+            words = [sequence[start : start + self.k] for start in range(0, end, self.k)]
+        found = list(map(self.vocabulary.get, words))
+        # As a rule every word is known, and none is looked at in Python.
+        ids = [number for number in found if number is not None]
+        if len(ids) < len(found):
+            ids = []
+            for word, number in zip(words, found, strict=True):
+                ids += self._partial_word(word) if number is None else (number,)
+        last = sequence[end:]
+        if last in self.vocabulary and self.rest in ("shorter", "end"):
+            ids.append(self.vocabulary[last])
+        elif last:
+            ids += self._partial_word(last)
+        return ids
 
-    def _rest(self, word: str) -> Iterator[int]:
+    def _partial_word(self, word: str) -> Iterator[int]:
         """Encode letters that are no whole word."""
         if self.rest == "drop":
             return
@@ -130,10 +141,10 @@ def _listed(declared: str) -> dict[str, int]:
     number = 0
     for item in declared.split(","):
         entry = item.strip()
-        name, _, given = entry.rpartition("=")
-        numbered = bool(name) and given.isdecimal()
+        name, _, id_text = entry.rpartition("=")
+        numbered = bool(name) and id_text.isdecimal()
         if numbered:
-            number = int(given)
+            number = int(id_text)
         words = _words_of(name if numbered else entry)
         if entry == "" or any(word in ids for word in words):
             msg = f"vocabulary is {declared!r}, expected different entries with commas between them"

@@ -57,7 +57,7 @@ class UnusableBenchmarkError(ValueError):
     """A definition that no program can use; `faults` are its lines, "key: what is wrong"."""
 
     def __init__(self, faults: list[str]) -> None:
-        """Take the faults, in the order of the file."""
+        """Store the faults, in the order of the file."""
         super().__init__("\n".join(faults))
         self.faults = faults
 
@@ -338,8 +338,10 @@ def _validated(raw: bytes, example: Callable[[], bytes] | None) -> tuple[Any, li
     try:
         _adapter().validate_json(raw)
     except ValidationError as error:
-        shown = json.loads(example()) if example is not None else None
-        return members, [_fault(detail, shown) for detail in error.errors(include_url=False)]
+        example_value = json.loads(example()) if example is not None else None
+        return members, [
+            _fault(detail, example_value) for detail in error.errors(include_url=False)
+        ]
     return members, []
 
 
@@ -352,8 +354,8 @@ def _fault(error: Mapping[str, Any], example: Any) -> str:
     """Return "place: what is wrong" of one error of pydantic, on one line."""
     keys = quoted("/".join(map(str, error["loc"])))[1:-1] or "the document"
     if error["type"] == "missing":
-        shown = _example(example, error["loc"])
-        return f"{keys}: missing{shown and f', expected for example {shown}'}"
+        example_text = _example(example, error["loc"])
+        return f"{keys}: missing{example_text and f', expected for example {example_text}'}"
     if error["type"] == "unexpected_keyword_argument":
         return f"{keys}: found {quoted(error['input'])}; expected no such key: delete it"
     return f"{keys}: found {quoted(error['input'])}; {error['msg']}"

@@ -83,17 +83,17 @@ def storage_failure(error: BaseException) -> StorageFailure | OSError | None:
             f"the Hub's storage gave no usable answer ({reason})", None, by_hub=False
         )
     path = urlsplit(address[0]).path
-    who, step = next(
-        ((who, step) for part, who, step in _STEPS if part in path),
+    server, step = next(
+        ((server, step) for part, server, step in _STEPS if part in path),
         ("the Hub's storage", "asked for the bytes"),
     )
     host = urlsplit(address[0]).netloc
-    answer = f"answers {_named(int(status[1]))}" if status else "does not answer"
-    sentence = f"{who} ({host}) {answer} when {step}"
-    return StorageFailure(sentence, int(status[1]) if status else None, by_hub=who == "the Hub")
+    answer = f"answers {_status_text(int(status[1]))}" if status else "does not answer"
+    sentence = f"{server} ({host}) {answer} when {step}"
+    return StorageFailure(sentence, int(status[1]) if status else None, by_hub=server == "the Hub")
 
 
-def _named(status: int) -> str:
+def _status_text(status: int) -> str:
     try:
         return f"{status} ({HTTPStatus(status).phrase})"
     except ValueError:

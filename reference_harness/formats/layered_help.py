@@ -32,7 +32,7 @@ class LayeredHelp:
     """The class of options."""
 
     def __init__(self, *args: Any, common: Collection[str], **attributes: Any) -> None:
-        """Take the names of the common options, such as "--key", beside what a command takes."""
+        """Store the names of the common options, such as "--key", beside what a command takes."""
         super().__init__(*args, **attributes)
         self.common = frozenset({*common, "--help"})
         self._help_all = self.OPTION(["--help-all"], **help_all())
@@ -49,11 +49,11 @@ class LayeredHelp:
             if isinstance(option, self.OPTION) and not option.hidden
         ]
         is_whole = ctx.meta.get(WHOLE_HELP, False)
-        shown = [option for option in options if is_whole or self.common & {*option.opts}]
-        records = [record for option in shown if (record := option.get_help_record(ctx))]
+        listed_options = [option for option in options if is_whole or self.common & {*option.opts}]
+        records = [record for option in listed_options if (record := option.get_help_record(ctx))]
         with formatter.section("Options" if is_whole else "Common options"):
             formatter.write_dl(records)
         if not is_whole:
-            more = len(options) - len(shown) - 1  # --help-all is no option of the work
+            more = len(options) - len(listed_options) - 1  # --help-all is no option of the work
             formatter.write_paragraph()
             formatter.write_text(f"{more} more options: {ctx.command_path} --help-all")

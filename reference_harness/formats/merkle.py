@@ -97,8 +97,8 @@ class Tree:
             msg = "a tree without leaves has no root here"
             raise ValueError(msg)
         root = self._whole[-1].root
-        for left in reversed(self._whole[:-1]):
-            root = _node(left.root, root)
+        for subtree in reversed(self._whole[:-1]):
+            root = _node(subtree.root, root)
         return root
 
 
@@ -136,16 +136,16 @@ def root_by(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes
     """
     if not 0 <= index < size:
         return None
-    left, root = list(proof), leaf
+    hashes, root = list(proof), leaf
     while size > 1:
         sibling = index ^ 1
         if sibling < size:
-            if not left:
+            if not hashes:
                 return None
-            other = left.pop(0)
-            root = _node(other, root) if index & 1 else _node(root, other)
+            sibling_hash = hashes.pop(0)
+            root = _node(sibling_hash, root) if index & 1 else _node(root, sibling_hash)
         index, size = index // 2, (size + 1) // 2
-    return None if left else root
+    return None if hashes else root
 
 
 def _node(left: bytes, right: bytes) -> bytes:

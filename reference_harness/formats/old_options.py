@@ -5,7 +5,7 @@ from typing import Any
 
 
 def say_new_name(old: str, option: str) -> None:
-    """Say on standard error what to write in the place of an earlier name."""
+    """Print the new name of an option to standard error."""
     sys.stderr.write(f"{old} is now {option}; the old name ends with the next release\n")
 
 
@@ -15,15 +15,15 @@ def earlier_name(old: str, option: str, name: str) -> dict[str, Any]:
     `old` is its name, `option` what to write now, and `name` the parameter of that.
     """
 
-    def hand_over(ctx: Any, _: Any, given: str | None) -> None:
-        if given is not None:
+    def apply_earlier(ctx: Any, _: Any, value: str | None) -> None:
+        if value is not None:
             say_new_name(old, option)
-            ctx.default_map = {**(ctx.default_map or {}), name: given}
+            ctx.default_map = {**(ctx.default_map or {}), name: value}
 
     return {
         "hidden": True,
         "is_eager": True,
         "expose_value": False,
-        "callback": hand_over,
+        "callback": apply_earlier,
         "help": f"Earlier name of {option}.",
     }

@@ -140,22 +140,27 @@ _HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 def _package(statement: str, line: int) -> str:
     """Return the package that a statement pins. Raises LockRefused where it says anything else."""
     requirement, *options = re.split(r" (?=--)", statement)
-    shown = quoted(requirement)
+    requirement_text = quoted(requirement)
     if requirement.startswith("-"):
-        raise LockRefused(f"has the option {shown}, expected packages and their hashes", line)
+        raise LockRefused(
+            f"has the option {requirement_text}, expected packages and their hashes", line
+        )
     match = _PIN.fullmatch(requirement)
     if match is None:
-        raise LockRefused(f"has {shown}, expected name==version", line)
+        raise LockRefused(f"has {requirement_text}, expected name==version", line)
     if match[2] is None:
-        raise LockRefused(f"has {shown} without a version, expected name==version", line)
+        raise LockRefused(f"has {requirement_text} without a version, expected name==version", line)
     unknown_options = [option for option in options if _HASH.fullmatch(option) is None]
     if unknown_options:
         raise LockRefused(
-            f"has {quoted(unknown_options[0])} for {shown}, expected --hash=sha256:<64 hex digits>",
+            f"has {quoted(unknown_options[0])} for {requirement_text}, expected --hash=sha256:<64 "
+            "hex digits>",
             line,
         )
     if not options:
-        raise LockRefused(f"has no hash of {shown}, expected one of each of its wheels", line)
+        raise LockRefused(
+            f"has no hash of {requirement_text}, expected one of each of its wheels", line
+        )
     return re.sub(r"[-_.]+", "-", match[1]).lower()
 
 

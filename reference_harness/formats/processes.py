@@ -41,7 +41,7 @@ class WorkerProcesses:
         jobs: int,
         method: Literal["fork", "spawn"],
         initializer: Callable[..., object],
-        *given: object,
+        *initial_arguments: object,
     ) -> None:
         import multiprocessing  # 30 ms that a command without workers does not need
         from concurrent.futures import ProcessPoolExecutor
@@ -49,12 +49,14 @@ class WorkerProcesses:
         kind: Any = type(multiprocessing.get_context(method))
         self._started: list[BaseProcess] = []
 
-        def process(*words: Any, **named: Any) -> "BaseProcess":
-            self._started.append(kind.Process(*words, **named))
+        def process(*args: Any, **options: Any) -> "BaseProcess":
+            self._started.append(kind.Process(*args, **options))
             return self._started[-1]
 
         context = type("Context", (kind,), {"Process": staticmethod(process)})()
-        self._executor = ProcessPoolExecutor(jobs, context, _begin, (initializer, given))
+        self._executor = ProcessPoolExecutor(
+            jobs, context, _begin, (initializer, initial_arguments)
+        )
 
     def __enter__(self) -> "ProcessPoolExecutor":
         return self._executor

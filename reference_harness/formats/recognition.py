@@ -35,9 +35,9 @@ class Recognition(NamedTuple):
         """A predicate of the file: "is a Git LFS pointer"; of a conflict, the lines as well."""
         if self.kind != CONFLICT:
             return f"is {self.title}"
-        shown = ", ".join(map(str, self.lines[:LINES_MAX]))
+        line_numbers = ", ".join(map(str, self.lines[:LINES_MAX]))
         more = f" and {len(self.lines) - LINES_MAX} more" if len(self.lines) > LINES_MAX else ""
-        return f"has {self.title} on line{'s' * (len(self.lines) > 1)} {shown}{more}"
+        return f"has {self.title} on line{'s' * (len(self.lines) > 1)} {line_numbers}{more}"
 
 
 _UNPACK = "unpack it, and pass the file that it holds"

@@ -24,6 +24,9 @@ Half = npt.NDArray[np.float16]
 
 MINUS_ZERO = 0x8000
 """Bits of -0.0, which is written as 0.0. Comparing bits takes a tenth of comparing values."""
+ROUNDS_TO_ZERO = 2.0**-25
+"""Magnitude up to which float16 holds 0. NumPy raises a flag for each such value that it converts,
+which takes ten times as long as the conversion; jittered zeros are such values."""
 BLOCK_EMBEDDINGS = 4096
 """Embeddings of a task that other probes read at once; their sums depend on it."""
 BLOCK_VALUES = 1 << 20
@@ -130,7 +133,9 @@ def rounded_at(parts: list[npt.NDArray[Any]], scale: int) -> Half:
             scaled, target = buffer[: len(block)], values[at : at + len(block)]
             if scale:
                 block = np.multiply(block, factor, out=scaled, dtype=np.float64)
-            np.copyto(target, np.clip(block, -LARGEST, LARGEST, out=scaled), casting="same_kind")
+            np.clip(block, -LARGEST, LARGEST, out=scaled)
+            scaled *= np.abs(scaled) > ROUNDS_TO_ZERO
+            np.copyto(target, scaled, casting="same_kind")
             bits = target.view(np.uint16)
             bits[bits == MINUS_ZERO] = 0
             at += len(block)

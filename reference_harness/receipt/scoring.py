@@ -207,10 +207,13 @@ def unequal_embeddings(
         same = (words[1:, :half] == words[:-1, :half]).all(axis=1)
         is_unequal = same & (words[1:] != words[:-1]).any(axis=1)
         if is_unequal.any():
-            where = sorted({names[i] for i in (*task[1:][is_unequal], *task[:-1][is_unequal])})
+            names_unequal = sorted(
+                {names[i] for i in (*task[1:][is_unequal], *task[:-1][is_unequal])}
+            )
             has = "sequence has" if is_unequal.sum() == 1 else "sequences have"
             sentences.append(
-                f"{is_unequal.sum()} {has} embeddings that differ, in {first_and_more(where)}"
+                f"{is_unequal.sum()} {has} embeddings that differ, in "
+                f"{first_and_more(names_unequal)}"
             )
     return sentences
 

@@ -115,7 +115,9 @@ def test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set(
         assert one.fresh.rows == 520
     place.run("geneb_ci", "audit", "fresh", "release", "set.csv", "f.json", "--output", "r.json")
     said = place.run("geneb_ci", "audit", "fresh", "check", "r.json", "f.json").stdout
-    assert said == ("r.json: 520 sequences, is what was committed to, and none of it is public\n")
+    assert said == (
+        "r.json: 520 sequences: the set agrees with the commitment, and none is public\n"
+    )
 
 
 @pytest.mark.nightly  # in the gate, test_precision.py

@@ -78,7 +78,7 @@ def test_a_whole_board_audit_leaves_no_task_elsewhere_and_a_draw_does():
     assert some.elsewhere >= 10
 
 
-@pytest.mark.parametrize("centre", [0.0, -0.003])
+@pytest.mark.parametrize("centre", gated([0.0, -0.003], -0.003))
 def test_what_an_audit_says_could_be_hidden_bounds_the_forger(centre, monkeypatch):
     """Also where honest claims lie below the rerun, and one equal to it has to pass as well."""
     monkeypatch.setattr(forger, "RESOLUTION", 0.016)
@@ -99,7 +99,7 @@ def test_a_draw_for_each_name_is_worth_more():
     assert sixteen.raised > one.raised
 
 
-@pytest.mark.parametrize("drawn", gated([5, 13, 25, 100], 5, 100))
+@pytest.mark.parametrize("drawn", gated([5, 13, 25, 100], 5))
 def test_no_forger_beats_the_bound_that_follows_from_draw_and_tolerances(drawn, monkeypatch):
     monkeypatch.setattr(forger, "RESOLUTION", 0.06)
     best, most = best_forgery(POOL, drawn), bound(POOL, drawn)

@@ -20,7 +20,11 @@ from geneb_ci.audit.rerun.honesty import (
     difference,
     is_flagged,
 )
-from geneb_ci.audit.rerun.receipt_variants import MAIN, decision_changes, receipt_variant_result
+from geneb_ci.audit.rerun.receipt_variants import (
+    MAIN_PROBE,
+    decision_changes,
+    receipt_variant_result,
+)
 from geneb_ci.audit.trust.level import RECOMPUTED
 from geneb_ci.receipt.direction import Decider, Probe
 from reference_harness import mini
@@ -309,7 +313,7 @@ def test_labels_by_a_key_that_variants_keep_are_found_by_a_fresh_set_alone(place
     place.run("geneb_ci", "audit", "fresh", "release", "set.csv", "f.json", "--output", "r.json")
     named = ("r.json", "f.json", "--record", str(record))
     said = place.run("geneb_ci", "audit", "fresh", "check", *named).stdout
-    assert said.endswith("none of it is public; the record scored all of it\n")
+    assert said.endswith("none is public; the record scored all of them\n")
 
 
 def test_labels_that_the_probe_of_record_alone_uses_are_found_by_it(place):
@@ -346,8 +350,8 @@ def test_a_variant_whose_row_no_receipt_holds_is_decided_wrong():
     probe = Probe(np.array([[-1.0, 1.0]]), np.zeros(2), np.array([0, 1]))
     decider = Decider(np.array([[0, 0, 1]]), [probe])
     values = np.array([[-1e30], [1.0], [1.0]], dtype=np.float32)
-    found = decision_changes(np.array([0, 1, 1]), {MAIN: decider}, 0, [0, 1, 2], values)
-    assert found == {MAIN: [ChangedDecisions(rows=3, worse=1, better=1)]}
+    found = decision_changes(np.array([0, 1, 1]), {MAIN_PROBE: decider}, 0, [0, 1, 2], values)
+    assert found == {MAIN_PROBE: [ChangedDecisions(rows=3, worse=1, better=1)]}
     result = receipt_variant_result([found, found], [], "ab" * 32)
     assert result.kinds == {"substituted": ChangedDecisions(rows=6, worse=2, better=2)}
     assert not result.memorised

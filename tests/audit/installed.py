@@ -8,14 +8,14 @@ from subprocess import CompletedProcess
 
 from tests import forked
 from tests.audit import unboxed
-from tools.demo_audit import DRAWN, Place
+from tools.demo_audit import DRAWN, MiniRepository
 
 UNBOXED_SITE = Path(__file__).with_name("site")
 """Folder for the path of processes that commands start, such as those of a queue."""
 SCORED_HERE = Path(__file__).with_name("scored_here.py")
 
 
-class Installed(Place):
+class Installed(MiniRepository):
     """Runs the commands of the installation as forks of a process that has its libraries."""
 
     allowed: frozenset[str] = frozenset()

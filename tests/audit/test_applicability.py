@@ -93,10 +93,10 @@ PIN = ("plan", "commitment", "benchmark")
         (
             (*PIN, "sha256"),
             "0" * 64,
-            f'the definition is now "{BENCHMARK.sha256}", that of the audit was "',
+            f'the definition is now "{BENCHMARK.sha256}", and was "',
         ),
-        ((*PIN, "name"), "OTHER", f'the name is now "{BENCHMARK.name}", that of the audit was "'),
-        ((*PIN, "dataset"), "a/b", f'the dataset is now "{BENCHMARK.dataset.repo_id}", that '),
+        ((*PIN, "name"), "OTHER", f'the name is now "{BENCHMARK.name}", and was "'),
+        ((*PIN, "dataset"), "a/b", f'the dataset is now "{BENCHMARK.dataset.repo_id}", and was '),
         ((*PIN, "revision"), "1" * 40, "the dataset revision is now "),
         (("plan", "commitment", "tasks"), ["splice_sites", "no such"], 'the benchmark has no "no'),
         (("plan", "commitment", "regimes"), ["full", "5shot"], 'the benchmark has no "5shot"'),
@@ -208,7 +208,7 @@ def test_a_run_other_than_the_one_committed(tmp_path, path, value, what):
     other = _put(changed(*path, to=value), ("plan", "commitment", "submission_sha256"), digest)
     step, said = refusal(check_submission, other, place)
     assert step == "submission"
-    assert said.startswith(f"the {what} committed is ")
+    assert said.startswith(f"{what}: the commitment has ")
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -228,14 +228,17 @@ def test_a_folder_is_the_published_weights_if_the_files_are_the_same(tmp_path, s
     if same:
         check_submission(other, place)
     else:
-        assert refusal(check_submission, other, place)[1].startswith("the weight files committed")
+        assert refusal(check_submission, other, place)[1].startswith(
+            "weight files: the commitment has"
+        )
 
 
 def test_a_submission_that_is_not_here_was_changed_or_cannot_be_read(tmp_path):
     with pytest.raises(MissingInput) as caught:
         check_submission(OUTCOME, inputs(tmp_path / "empty"))
     assert (
-        caught.value.message == "submission: there is no model.json here to compare the record with"
+        caught.value.message
+        == "submission: model.json, with which the record is compared, is missing"
     )
     _, place = here(tmp_path, lambda document: document["meta"].update(display="Another name"))
     step, said = refusal(check_submission, OUTCOME, place)
@@ -250,18 +253,18 @@ def test_a_submission_that_claims_other_things_than_were_drawn_from(tmp_path):
         (
             "tasks",
             list(reversed(BENCHMARK.task_ids)),
-            "the tasks that may be drawn are not those the ",
+            "the tasks that may be drawn are not those that the ",
         ),
         (
             "tasks",
             list(BENCHMARK.task_ids[:2]),
-            "the tasks that may be drawn are not those the submission claims",
+            "the tasks that may be drawn are not those that the submission claims",
         ),
         ("regimes", ["full", "10shot", "5shot"], "the regimes that may be drawn are not "),
         (
             "regimes",
             ["1shot", "full"],
-            "the regimes that may be drawn are not those the submission claims: ",
+            "the regimes that may be drawn are not those that the submission claims: ",
         ),
     ):
         other = _put(

@@ -58,9 +58,8 @@ def test_what_was_not_measured_is_taken_to_be_far_apart(atlas_of, claimed):
     assert apart(claimed, "cpu", "float16") == (pytest.approx(0.08), 2.0, False)
     assert compare.atlas_note(claimed, "cuda", "float32") == (
         f"devices: {claimed or 'an unknown device'} and cuda in float32 were never compared; 8 "
-        "times the farthest that was measured would move embeddings by up to 1.6e-04 of their "
-        "length and a task's MCC by 0.1600, so confirm a claim that differs on a device like that "
-        "of the claim"
+        "times the largest measured difference would move embeddings by up to 1.6e-04 of their "
+        "length and a task's MCC by 0.1600, so confirm a claim that differs on the claim's device"
     )
 
 

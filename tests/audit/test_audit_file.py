@@ -201,8 +201,8 @@ def test_a_queue_carries_what_it_can_and_continues(place: Installed) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("x = 1", "expected tables [[audit]]"),
-        ("[[audit]]\nname = 'x'", "no file is named"),
+        ("x = 1", 'list.toml: found "x", expected tables [[audit]]'),
+        ("[[audit]]\nname = 'x'", "the key file is missing"),
         ("[[audit]]\nfile = 'a.json'\ndevice = 'cpu'", "'device' is not an option"),
         ("[[audit]]\nfile = 'a.json'\n[[audit]]\nfile = './a.json'", "is listed twice"),
         ("[[audit", "not a TOML file"),
@@ -248,7 +248,7 @@ def test_a_list_may_have_times_of_toml(tmp_path: Path) -> None:
             "--unsigned writes no record, and --key is for a record",
         ),
         (("--unsigned", "--output", "o"), "--unsigned writes no record, and --output is for"),
-        (("--gpu", "--device", "cpu"), "--gpu shows the GPU devices to the extractor"),
+        (("--gpu", "--device", "cpu"), "--gpu makes the GPUs visible to the extractor"),
     ],
 )
 @pytest.mark.parametrize("before", [(), ("queue",)])

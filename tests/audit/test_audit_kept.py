@@ -80,7 +80,7 @@ def test_a_result_that_was_edited_is_refused_by_name(
         stream.write("\n")
     done = audit(place, "--key", "key.pem")
     assert done.returncode == 11
-    assert f"{work / name}: not the file that was written" in done.stderr
+    assert f"{work / name}: was changed after the audit wrote it" in done.stderr
     assert f"remove {work / name} and run the command again" in done.stderr
     assert not record_files(place.root / "leaderboard" / "audits")
 

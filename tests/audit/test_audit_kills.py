@@ -29,7 +29,7 @@ from tests.sandbox.conftest import sandbox_of
 __all__ = ["hub", "more"]  # fixtures: pytest finds them by their names here
 
 STAGES = (
-    "are those committed to",
+    "are those of the commitment",
     "escapes attempted",
     "reading the data",
     "timing the extractor",
@@ -110,7 +110,7 @@ def test_a_file_that_changed_is_refused_by_name(tmp_path: Path, damage: str) -> 
         work.keep_result(folder / "embedded.json", entry.model_dump_json())
         assert work.embedded("mini_splice") == entry
         (folder / damage).write_bytes(b"other")
-        with pytest.raises(AuditRefused, match=f"{damage}: not the file that was written"):
+        with pytest.raises(AuditRefused, match=f"{damage}: was changed after the audit wrote it"):
             work.embedded("mini_splice")
 
 
@@ -222,7 +222,9 @@ def test_a_result_that_was_not_written_to_its_end_is_none(tmp_path: Path) -> Non
         work.keep_result("outcome.json", "last")
         assert work.has_result("outcome.json")
         (work.folder / "outcome.json").write_bytes(b"edited")
-        with pytest.raises(AuditRefused, match=r"outcome\.json: not the file that was written"):
+        with pytest.raises(
+            AuditRefused, match=r"outcome\.json: was changed after the audit wrote it"
+        ):
             work.has_result("outcome.json")
 
 

@@ -113,7 +113,7 @@ def test_a_practice_value_decides_for_the_practice_benchmark():
 
 
 def test_a_practice_value_decides_for_no_other_benchmark():
-    with pytest.raises(UsageProblem, match="it is for GENEB-mini alone"):
+    with pytest.raises(UsageProblem, match="which is only allowed for GENEB-mini"):
         practice(ROUND, C.benchmark.sha256)
     plan = draw(C, COMMITTED_AT, practice(ROUND, PIN.sha256))
     with pytest.raises(StepMismatch, match="for the practice benchmark alone") as caught:

@@ -9,7 +9,7 @@ from geneb_ci.audit.sampling.beacon import QUICKNET, time_of, value_of
 from geneb_ci.audit.sampling.beacon_source import (
     ANSWER_MAX,
     ATTEMPTS,
-    PAUSE,
+    PAUSE_SECONDS,
     RELAYS,
     BeaconUnavailable,
     fetch_round,
@@ -83,7 +83,7 @@ def test_a_wrong_answer_leads_to_the_next_relay_and_is_told_at_the_end(wrong, sa
         assert asked == [PATH]
         with pytest.raises(BeaconUnavailable) as caught:
             fetched(bad)
-    assert caught.value.message.startswith(f"no relay gave round {ROUND}: {bad}: {said}")
+    assert caught.value.message.startswith(f"no relay returned round {ROUND}: {bad}: {said}")
     assert len(asked) == 1 + ATTEMPTS
     assert caught.value.exit_code is Exit.NOT_CHECKED
     assert "--beacon-file" in caught.value.fix
@@ -101,7 +101,7 @@ def test_a_relay_that_drips_is_left_in_time():
 
 def test_a_round_that_is_late_is_asked_for_again():
     with relay(says("", 404), says("", 404), says(text())) as (late, asked):
-        assert fetched(late) == (beacon(), [PAUSE, PAUSE])
+        assert fetched(late) == (beacon(), [PAUSE_SECONDS, PAUSE_SECONDS])
     assert asked == [PATH] * 3
 
 

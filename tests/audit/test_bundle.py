@@ -119,7 +119,7 @@ def test_a_commitment_that_is_dated_back_before_the_bundle_was_signed_is_refused
     found = read(root).verification(record)
     assert found.holds is holds
     if not holds:
-        reason = "signed after 2024-01-01T00:00:00Z, by the certificate of its workflow"
+        reason = "workflow it was signed later than 2024-01-01T00:00:00Z"
         assert [(one.name, reason in one.message) for one in found.differs] == [("links", True)]
 
 
@@ -295,8 +295,8 @@ def test_a_workflow_signs_an_audit_by_receipt(tmp_path, capfdbinary, keys, alter
     place = Path("leaderboard/audits") / record_of(outcome, key(), {}).path
     assert err.decode() == (
         f"sign these bytes into {place}\n"
-        "  and put the rerun embeddings beside it: rerun.npz of the work folder, whose sha256 is "
-        f"{outcome.rerun_sha256}, as {place.with_suffix('')}.rows.npz\n"
+        "  and copy the rerun embeddings, rerun.npz of the work folder, whose sha256 is "
+        f"{outcome.rerun_sha256}, to {place.with_suffix('')}.rows.npz\n"
     )
     found = parse_record(json.dumps(PUBLIC.sign(out)).encode(), keys)
     assert found.outcome == outcome

@@ -49,7 +49,7 @@ def test_rows_come_back_in_the_callers_order(sequences, seed):
     assert [decoyed.sequences[place] for place in back] == sequences
     assert len(set(back)) == len(sequences)
     assert all(decoyed.sequences[a] == decoyed.sequences[b] for a, b in decoyed.repeat_positions)
-    assert decoyed.apart == [decoyed.sequences[a] for a, _ in decoyed.repeat_positions]
+    assert decoyed.second_run == [decoyed.sequences[a] for a, _ in decoyed.repeat_positions]
     for x, y, z in decoyed.triangles:
         texts = [decoyed.sequences[place] for place in (x, y, z)]
         assert not {texts[1], texts[2]} & set(sequences)
@@ -69,9 +69,11 @@ def test_an_extractor_is_run_on_the_whole_list_then_on_the_repeated_ones_in_orde
         return np.array([[float(len(one)), float(one.count("A"))] for one in sequences])
 
     found = embed_among_decoys(decoyed, embed, embed, "float64")
-    assert given == [decoyed.sequences, decoyed.apart]
+    assert given == [decoyed.sequences, decoyed.second_run]
     assert found.values.tolist() == [[len(one), one.count("A")] for one in SEQUENCES]
     assert not found.decoys.order_dependent
+    assert len(found.repeats) == 2 * len(decoyed.repeat_positions)
+    assert all(row.tolist() == found.values[number].tolist() for number, row in found.repeats)
     batched = embed_among_decoys(decoyed, embed, lambda apart: embed(apart) * 2, "float64")
     assert batched.decoys.order_dependent, "the second run is compared with the first"
 
@@ -115,7 +117,7 @@ TASKS = pytest.mark.parametrize(
 def flags(sequences, extractor, dtype: str = "float32") -> tuple[bool, bool]:
     decoyed = with_decoys(sequences, SEED)
     values = np.asarray(extractor.extract_embeddings(decoyed.sequences, batch_size=8))
-    apart = np.asarray(extractor.extract_embeddings(decoyed.apart, batch_size=4))
+    apart = np.asarray(extractor.extract_embeddings(decoyed.second_run, batch_size=4))
     found = judge_decoys(decoyed, values, dtype, apart)
     return found.order_dependent, found.memorised
 

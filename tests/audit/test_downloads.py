@@ -198,7 +198,7 @@ def test_a_name_that_leaves_the_folder_is_refused(name, tmp_path):
         files={name: "0" * 64},
         addresses={name: "https://example.org/x"},
     )
-    with pytest.raises(WeightsRefused, match="is no name of a file below the folder"):
+    with pytest.raises(WeightsRefused, match="is not the name of a file below the folder"):
         provide_weights(weights, tmp_path / "weights", 2)
     assert list(tmp_path.iterdir()) == []
 

@@ -85,7 +85,7 @@ def test_one_draw_for_one_commitment(mine):
     require_one_draw(other, [mine], commitment(), "2026-09-17T15:22:43Z")
     with pytest.raises(AuditRefused) as caught:
         require_one_draw(kind, [mine], commitment(), "2026-09-17T15:22:43Z")
-    assert caught.value.message == f"this commitment was drawn for already, as of {COMMITTED_AT}"
+    assert caught.value.message == f"this commitment already has a draw, as of {COMMITTED_AT}"
 
 
 def test_what_was_drawn_before_for_this_commitment():
@@ -111,7 +111,7 @@ def ordered(one: TaskPlan, tasks: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("drawn", [0, 4, 21])
 def test_a_sample_is_never_lowered(drawn):
-    with pytest.raises(UsageProblem, match="5 are committed, of 20"):
+    with pytest.raises(UsageProblem, match="of 20 tasks: the commitment requires at least 5"):
         plan(drawn=drawn)
 
 

@@ -121,7 +121,7 @@ def test_no_submission_is_read_unless_tasks_are_to_be_aimed_at():
     with pytest.raises(UsageProblem) as refusal:
         targets_of(commitment(), 1, None)
     assert (refusal.value.message, refusal.value.fix) == (
-        "--targeted needs the submission that was committed to, and it is not here",
+        "--targeted needs the committed submission, which is missing",
         "name it: --submission FILE",
     )
 

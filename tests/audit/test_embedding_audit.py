@@ -204,7 +204,7 @@ def test_a_second_draw_of_one_commitment_is_refused(kmers):
     words = ("geneb_ci", "audit", "plan", "c.json", "--committed-at", LATER, "--output", "again")
     done = kmers.run(*words, "--rows", str(ROWS), check=False)
     assert done.returncode == 11, done.stdout + done.stderr
-    assert f"this commitment was drawn for already, as of {COMMITTED_AT}" in done.stderr
+    assert f"this commitment already has a draw, as of {COMMITTED_AT}" in done.stderr
     lower = ("--rows", str(ROWS - 1), *BEACON, "--output", "again")
     done = kmers.run("geneb_ci", "audit", "plan", "c.json", *lower, check=False)
     assert done.returncode == 2, done.stdout + done.stderr
@@ -239,8 +239,8 @@ def test_a_plan_says_what_it_finds_and_costs_before_it_is_spent(kmers):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--sample", "embeddings", "--size", "many"), "--size 'many' is no size of a sample"),
-        (("--rows", "0"), "--size '0' is no size of a sample"),
+        (("--sample", "embeddings", "--size", "many"), "--size 'many' is not the size of a sample"),
+        (("--rows", "0"), "--size '0' is not the size of a sample"),
         (
             ("--rows", "10", "--drawn", "3"),
             "--drawn: expected a sample of tasks, and this one is of embeddings",

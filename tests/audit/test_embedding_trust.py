@@ -132,7 +132,7 @@ def test_an_official_row_says_it_too() -> None:
         ({"equal": 59}, "1 cell not claimed"),
         (
             {"receipt_gone_since": "2026-09-01"},
-            "nobody can repeat it: the receipt was last there on 2026-09-01",
+            "nobody can repeat it: the receipt was last available on 2026-09-01",
         ),
     ],
 )

@@ -297,8 +297,8 @@ def test_a_bound_is_of_what_was_drawn_and_compared() -> None:
     assert room_reason(bounded(bounds=bounds(flipped=2))) == ""
     flipped = room_reason(bounded(bounds=bounds(draws=1500, flipped=4)))
     assert flipped == (
-        "4 of 1,500 drawn test embeddings of full are decided right as committed and wrong by the "
-        "rerun, 3 may"
+        "4 of 1,500 drawn test embeddings of full are decided right as committed and wrong as "
+        "rerun, the limit is 3"
     )
     text = embedding_outcome_text(bounded())
     assert (
@@ -418,7 +418,7 @@ ONE_KIND = {"substituted": {"rows": 41, "worse": 0, "better": 0}}
         (varied(40), "memorised is False, which contradicts its numbers"),
         (varied(memorised=True), "memorised is True, which contradicts its numbers"),
         (varied(41), "substituted: 41 of 40 changed"),
-        (varied(rows=39), "39 sequences a task were varied, expected 40"),
+        (varied(rows=39), "39 sequences per task were varied, expected 40"),
         (varied(kinds=ONE_KIND, others={}), "41 test sequences were varied"),
         (varied(kinds={}), "expected those of test sequences of the kind 'substituted' alone"),
         (
@@ -585,7 +585,7 @@ HOSTILE = {
     "no archive": (b"rows", "File is not a zip file"),
     "nothing": (b"", "File is not a zip file"),
     "a part": (file_of(arrays())[:-40], "File is not a zip file"),
-    "compressed": (file_of(arrays(), compressed=True), "length is compressed, expected as it is"),
+    "compressed": (file_of(arrays(), compressed=True), "is compressed, expected it uncompressed"),
     "an array less": (
         file_of({name: one for name, one in arrays().items() if name != "rerun"}),
         "There is no item named 'rerun.npy' in the archive",
@@ -744,12 +744,12 @@ def test_a_record_of_a_second_draw_of_one_commitment_is_refused() -> None:
     found = verify_record("again", record, dataclasses.replace(INPUTS, plans=(row_plan(),)))
     (step,) = found.broken
     assert step.name == "earlier"
-    assert "this commitment was drawn for already" in step.message
+    assert "this commitment already has a draw" in step.message
 
 
 @pytest.mark.parametrize("text", ["", "0", "-3", "1.5", "all", "٣", "99999999", "1_000"])
 def test_what_is_no_sample_is_refused(text: str) -> None:
-    with pytest.raises(UsageProblem, match="is no size of a sample"):
+    with pytest.raises(UsageProblem, match="is not the size of a sample"):
         embedding_counts(text)
 
 

@@ -87,9 +87,9 @@ SIGNATURE = VALUE["signatures"][0]
         (rewritten(more=1), "more: Extra inputs are not permitted"),
         (rewritten(payload="QQ="), "invalid base64"),
         # The last digit of "QR==" has bits that no byte takes: it is "QQ==" written otherwise.
-        (rewritten(payload="QR=="), "the JSON is not written as this program writes it"),
-        (SEALED[:-1], "the JSON is not written as this program writes it"),
-        (json.dumps(VALUE, indent=1).encode(), "the JSON is not written as this program writes it"),
+        (rewritten(payload="QR=="), "the JSON is not in the notation of geneb-ci"),
+        (SEALED[:-1], "the JSON is not in the notation of geneb-ci"),
+        (json.dumps(VALUE, indent=1).encode(), "the JSON is not in the notation of geneb-ci"),
         (
             SEALED.replace(b'{"payloadType"', b'{"payload":"QQ==","payloadType"'),
             'the key "payload" occurs twice in one object',
@@ -106,7 +106,7 @@ def test_what_is_no_envelope_of_ours_is_named(raw, message):
 def test_an_untrusted_key_is_refused():
     error = refusal(sign_payload(PAYLOAD, key("a stranger")))
     assert error.step == "signer"
-    assert "is not among the 1 trusted ones" in error.message
+    assert "is not among the 1 trusted keys" in error.message
 
 
 def test_a_stranger_cannot_borrow_the_name_of_a_key():

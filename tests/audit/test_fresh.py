@@ -75,7 +75,7 @@ def test_a_set_is_committed_to_opened_and_released(committed, tmp_path):
 @pytest.mark.nightly  # in the gate, release and check of a set
 def test_one_set_has_one_commitment_and_another_salt_another_digest(committed, tmp_path):
     path, found = committed
-    with pytest.raises(AuditRefused, match=r"set\.csv\.salt: is there already"):
+    with pytest.raises(AuditRefused, match=r"set\.csv\.salt: exists already"):
         commit_to(path, MINI, SOURCE)
     (tmp_path / "set.csv.salt").unlink()
     assert commit_to(path, MINI, SOURCE).sha256 != found.sha256
@@ -105,7 +105,7 @@ def test_what_is_no_set_is_refused_with_its_line(tmp_path, rows, said):
     [
         (b"", 'begins with "nothing"'),
         (b"a,b\n", 'begins with "a,b", expected task,label,sequence'),
-        (f"{HEAD}\n".encode(), "has no sequence"),
+        (f"{HEAD}\n".encode(), "contains no sequence"),
     ],
 )
 def test_a_file_without_rows_is_refused(content, said):
@@ -126,7 +126,7 @@ def test_another_set_salt_benchmark_or_number_is_refused(committed, tmp_path):
     other = found.model_copy(update={"benchmark": "0" * 64})
     with pytest.raises(AuditRefused, match="the commitment is for the benchmark 0000"):
         open_set(path, other, MINI)
-    with pytest.raises(AuditRefused, match=r"the commitment says \{'mini_splice': 4"):
+    with pytest.raises(AuditRefused, match=r"the commitment states \{'mini_splice': 4"):
         open_set(path, found.model_copy(update={"tasks": {TASK: 4}}), MINI)
     path.write_text(path.read_text() + f"{TASK},0,ACGTTT\n")
     with pytest.raises(AuditRefused, match="its digest is"):

@@ -35,8 +35,9 @@ def test_keygen_writes_a_key_that_nobody_else_may_read_and_prints_its_entry(tmp_
     found = TrustedKey.model_validate(json.loads(out))
     assert found.raw == private_key(path).public_key().public_bytes_raw()
     assert (found.owner, found.valid_until, found.revoked_at) == ("Jo Doe", None, None)
-    assert "add the entry above to leaderboard/policy/keys.json, which counts on main" in " ".join(
-        err.split()
+    assert (
+        "add the entry above to leaderboard/policy/keys.json; it has effect once it is on main"
+        in " ".join(err.split())
     )
 
 

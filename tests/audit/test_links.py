@@ -145,9 +145,7 @@ def test_deleting_the_newest_too_is_found_by_what_was_published(tmp_path, monkey
     assert main(["audit", "verify"]) == 0
     capsys.readouterr()
     assert main(check) == 11
-    assert f"published.json has what is lost here: {name_of(failed)} was deleted" in (
-        capsys.readouterr().err
-    )
+    assert f"published.json were lost: {name_of(failed)} was deleted" in (capsys.readouterr().err)
     (root / "published.json").write_text("{}")
     assert main(check) == 3
     empty = {"schema_version": "1.0", "heads": {}, "statements": {}}
@@ -166,7 +164,7 @@ def test_a_time_before_what_the_commitment_comes_after_is_refused(tmp_path):
     dated = recorded(root, outcome_of(other, AGAIN))
     state, message = step(verified(root, dated))
     assert state is StepState.DIFFERS
-    assert message.endswith(f"which has a round of the beacon of {moment_of(time_of(SECOND))}")
+    assert message.endswith(f"whose beacon round is later: {moment_of(time_of(SECOND))}")
     assert step(verified(root, first))[0] is StepState.HOLDS
 
 
@@ -185,7 +183,7 @@ def test_a_record_needs_a_start_among_what_it_comes_after(tmp_path):
     path = recorded(root, outcome_of(plan, RAW))
     assert step(verified(root, path)) == (
         StepState.UNKNOWN,
-        "no start of this draw is among what it comes after",
+        "it does not come after a start of this draw",
     )
 
 
@@ -245,7 +243,7 @@ def test_the_draw_of_an_abort_is_drawn_again(tmp_path):
     record = audited(root, AGAIN, SECOND)
     assert step(verified(root, record), "earlier") == (
         StepState.DIFFERS,
-        f"the earlier draw for commitment {plan.commitment_sha256[:16]}... is left out",
+        f"the plan leaves out the earlier draw for commitment {plan.commitment_sha256[:16]}...",
     )
 
 
@@ -253,7 +251,7 @@ def test_what_names_nothing_counts_only_where_others_name_it(tmp_path):
     root = repository(tmp_path)
     old = put(root, outcome_of(plan_for(RAW), RAW))
     state, message = step(verified(root, old))
-    assert (state, message.startswith("it names nothing that came before")) == (
+    assert (state, message.startswith("it names no earlier statement")) == (
         StepState.HOLDS,
         True,
     )
@@ -262,7 +260,7 @@ def test_what_names_nothing_counts_only_where_others_name_it(tmp_path):
     late = put(root, outcome_of(plan_for(RAW), RAW, FAILED))
     assert step(verified(root, late)) == (
         StepState.DIFFERS,
-        "it names no earlier statement, and is not among what the first linked statements name",
+        "it names no earlier statement, and none of the first linked statements names it",
     )
 
 

@@ -107,11 +107,14 @@ def test_what_names_nothing_and_is_not_in_the_log_does_not_count(tmp_path):
     root = kept(tmp_path)
     path = put(root, outcome_of(plan_for(RAW), RAW, 0.01))
     state, message = step(read(root).verification(path))
-    assert (state, "is not in the log: it does not count" in message) == (StepState.UNKNOWN, True)
+    assert (state, "is not in the log, so it does not count" in message) == (
+        StepState.UNKNOWN,
+        True,
+    )
     dated = put(root, outcome_of(plan_for(RAW, SECOND), RAW))
     state, message = step(read(root).verification(dated))
     assert state is StepState.DIFFERS
-    assert "the log has it as entry 0, at " in message
+    assert "entry 0 of the log to " in message
     other = put(root, outcome_of(plan_for(submission_bytes(" x"), SECOND), RAW))
     assert step(read(root).verification(other))[1].startswith("its commitment is not in the log")
 
@@ -169,7 +172,7 @@ def test_a_log_that_was_cut_does_not_follow_the_published_one():
     files = log_files(OLD / "audits/log")
     assert len(entries_in(files)) == 6
     check_extends(files, files["checkpoint"])
-    with pytest.raises(LogBroken, match="was there before"):
+    with pytest.raises(LogBroken, match="existed before"):
         check_extends({}, files["checkpoint"])
     longer = files["checkpoint"].replace(b"\n6\n", b"\n7\n")
     with pytest.raises(LogBroken, match="it has 6 entries, and had 7 before"):

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geneb_ci.audit.sampling.design import (
-    SHOWN_DRAWN,
-    SHOWN_FABRICATED,
+    TABLE_DRAWN,
+    TABLE_FABRICATED,
     Design,
     allocation,
     detection_probability,
@@ -77,10 +77,10 @@ def test_stratified_detection_is_the_worst_placing(data):
 
 
 def test_the_published_table():
-    assert tuple(PUBLISHED) == SHOWN_DRAWN
+    assert tuple(PUBLISHED) == TABLE_DRAWN
     rows = {row.drawn: row.detection for row in detection_table(HUNDRED)}
     assert {k: tuple(round(float(p), 3) for p in row) for k, row in rows.items()} == PUBLISHED
-    found = [needed_sample_size(HUNDRED, m, Fraction("0.95")) for m in SHOWN_FABRICATED]
+    found = [needed_sample_size(HUNDRED, m, Fraction("0.95")) for m in TABLE_FABRICATED]
     assert tuple(found) == SIZES_FOR_95
 
 

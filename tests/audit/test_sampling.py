@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.audit.sampling.beacon import value_of
 from geneb_ci.audit.sampling.design import (
-    LARGER,
+    STRATUM_TASKS_MIN,
     allocation,
     parts_of,
     sample,
@@ -130,7 +130,7 @@ def test_places_of_the_real_benchmark():
     strata = strata_of(benchmark, benchmark.task_ids)
     sizes = [len(part) for part in parts_of(benchmark.task_ids, strata)]
     assert sizes == [30, 22, 8, 8, 7, 6, 5, 5, 9]
-    assert all(size >= LARGER for size in sizes[:-1])
+    assert all(size >= STRATUM_TASKS_MIN for size in sizes[:-1])
     assert allocation(sizes, 8, 13) == [3, 3, 1, 1, 1, 1, 1, 1, 1]
     assert allocation(sizes, 8, 25) == [8, 6, 2, 2, 2, 1, 1, 1, 2]
     assert allocation(sizes, 8, 100) == sizes
@@ -138,7 +138,7 @@ def test_places_of_the_real_benchmark():
 
 def test_strata_hold_only_tasks_that_may_be_drawn():
     benchmark = shipped_benchmark()
-    first = benchmark.categories["Enhancers"][:LARGER]
+    first = benchmark.categories["Enhancers"][:STRATUM_TASKS_MIN]
     assert strata_of(benchmark, first) == [list(first)]
     assert strata_of(benchmark, first[1:]) == []
 
@@ -148,5 +148,5 @@ def test_places_that_there_are_not(guaranteed, drawn):
     with pytest.raises(UsageProblem) as caught:
         allocation([4, 6], guaranteed, drawn)
     assert caught.value.message == (
-        f"{drawn} tasks cannot be drawn from 10 with one of each of {guaranteed} larger categories"
+        f"cannot draw {drawn} of 10 tasks: each of the {guaranteed} larger categories needs one"
     )

@@ -93,12 +93,12 @@ def pair(tasks: int = 13, **changes: object) -> list[Audit]:
         ([audit(12), audit(12, audit_id="1" * 16)], "self-reported"),
         ([audit(uncompared_regimes=("1shot",))], "self-reported"),
         # Where most tolerances are too wide, agreement is no evidence of that regime.
-        ([audit(uninformative=("full",))], "self-reported"),
+        ([audit(uninformative_regimes=("full",))], "self-reported"),
         (pair(20), "reproduced"),
         # A regime of which too little is informative verifies nothing, by nobody.
-        (pair(20, uninformative=("full",)), "self-reported"),
-        ([audit(20, uninformative=REGIMES)], "self-reported"),
-        ([audit(uninformative=("full",), agrees=False)], "disputed"),
+        (pair(20, uninformative_regimes=("full",)), "self-reported"),
+        ([audit(20, uninformative_regimes=REGIMES)], "self-reported"),
+        ([audit(uninformative_regimes=("full",), agrees=False)], "disputed"),
         # Targeted tasks are rerun and not drawn: they do not verify, but they do cover.
         ([audit(15, drawn=5)], "self-reported"),
         (pair(20, drawn=5), "self-reported"),
@@ -189,7 +189,10 @@ def test_what_the_board_shows_of_audits():
         ([FAILED], "audit 0000000000000000 differs"),
         ([audit(5)], "5 tasks drawn, the policy requires 13"),
         ([audit(uncompared_regimes=("1shot",))], "it leaves out the regimes 1shot"),
-        ([audit(uninformative=("full",))], "fewer than half of the cells are informative in full"),
+        (
+            [audit(uninformative_regimes=("full",))],
+            "fewer than half of the cells are informative in full",
+        ),
         (
             [audit(versions=BEFORE)],
             "agrees, but for another version of harness, benchmark or dataset",
@@ -224,7 +227,7 @@ any_audit = st.builds(
     withdrawn=st.sampled_from(["", "", "", "why"]),
     submission_sha256=st.sampled_from([OWN, OWN, OWN, OTHER]),
     uncompared_regimes=st.sampled_from([(), (), ("1shot",)]),
-    uninformative=st.sampled_from([(), (), ("full",)]),
+    uninformative_regimes=st.sampled_from([(), (), ("full",)]),
 )
 any_audits = st.lists(any_audit, max_size=5)
 any_official = st.sampled_from([{}, OFFICIAL])
@@ -311,7 +314,7 @@ WHOLE = {regime: frozenset(TASKS) for regime in REGIMES}
         ),
         (
             {"undefined": ("full of task-03",)},
-            "so that nothing defines the drawn cells: full of task-03",
+            "so that no definition determines the drawn cells: full of task-03",
         ),
         ({"has_variants": False}, "no variants of the sequences were embedded"),
     ],
@@ -408,7 +411,7 @@ def test_scores_that_a_receipt_gives_are_attested_by_it_and_no_others(
     assert (said["scores of tasks"], said["scores by seed"]) == (shown, shown)
     assert said["canonical scores"] == by
     assert said["code, weights and number format of the run"].startswith(
-        "what computed 90 embeddings"
+        "used to compute 90 embeddings"
     )
     both = attestation_of(
         decide(OWN, [audit(rerun=WITHOUT_LAST), audit(0, rerun={}, rows=rows)], {}, EVERY)

@@ -188,7 +188,7 @@ def test_explain_shows_audits_of_earlier_versions(place, capsys):
     assert main(["explain", MODEL]) == 0
     first_line, older, newer = capsys.readouterr().out.splitlines()
     assert first_line.startswith("model  ")
-    assert older.endswith("does not count: the file was changed since")
+    assert older.endswith("does not count: the file was changed after the audit")
     assert newer.endswith("agrees; counts")
 
 

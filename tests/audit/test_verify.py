@@ -253,7 +253,7 @@ def test_one_commitment_has_one_draw(tmp_path):
     put(root, OUTCOME)
     found = verified(root, record_bytes(outcome_of(plan_for(RAW, SECOND), RAW)))
     assert refusal(found)[0] == "earlier"
-    assert "this commitment was drawn for already" in refusal(found)[1]
+    assert "this commitment already has a draw" in refusal(found)[1]
 
 
 def test_a_neighbour_that_cannot_be_read_leaves_its_draw_unknown(tmp_path):
@@ -303,7 +303,7 @@ def test_a_run_that_is_not_the_committed_one_is_refused(tmp_path):
     outcome = outcome_of(plan_for(RAW, extractor=extractor), RAW)
     found = verified(repository(tmp_path), record_bytes(outcome))
     assert [step.name for step in found.differs] == ["submission"]
-    assert refusal(found)[1].startswith("the extractor committed is")
+    assert refusal(found)[1].startswith("extractor: the commitment has")
 
 
 def test_fewer_tasks_to_draw_from_than_are_claimed_is_refused(tmp_path):
@@ -383,7 +383,7 @@ TOO_MANY = {"rows": 200, "worse": 200, "better": 100}
             {"others": {"1shot, record": {"fits": 5, "kinds": {"cropped": TOO_MANY}}}},
             "variants: 1shot, record, cropped: 300 of 200 changed",
         ),
-        ({"rows": 1}, "1 sequences a task were varied, expected 2000"),
+        ({"rows": 1}, "1 sequences per task were varied, expected 2000"),
         (
             {"training": {"rows": 10, "worse": 6, "better": 6}},
             "variants: training: 12 of 10 changed",

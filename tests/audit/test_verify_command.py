@@ -51,7 +51,7 @@ claim agrees
   ✓ seed        follows from commitment and beacon value
   ✓ tickets     follow from seed and tasks
   ✓ sample      the tasks with the smallest tickets, and those of earlier draws
-  ✓ links       it names nothing that came before: what was signed before may be lost
+  ✓ links       it names no earlier statement, so that the loss of one would not be detected
   ✓ earlier     includes every earlier draw in the repository
   ✓ comparison  every verdict follows from its numbers
   ✓ submission  the file is the audited one
@@ -129,7 +129,10 @@ def test_a_submission_that_is_elsewhere_is_named(place, tmp_path_factory, capsys
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (place / "submissions/model.json").rename(elsewhere / "model.json")
     assert main(["audit", "verify", str(path)]) == 3
-    assert "? submission  there is no model.json here" in capsys.readouterr().out
+    assert (
+        "? submission  model.json, with which the record is compared, is missing"
+        in capsys.readouterr().out
+    )
     assert main(["audit", "verify", str(path), "--submissions", str(elsewhere)]) == 0
 
 

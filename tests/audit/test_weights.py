@@ -89,7 +89,7 @@ def test_a_pickle_needs_a_sandbox_and_is_not_opened_here(tmp_path: Path):
     place = folder_of(tmp_path, {"pytorch_model.bin": content})
     weights = committed({"pytorch_model.bin": content})
     assert refused(place, weights, 1) == (
-        "pytorch_model.bin may hold a pickle, and loading one runs code; sandbox level 1, "
+        "pytorch_model.bin may contain a pickle, and loading a pickle runs code; sandbox level 1, "
         "expected 2 or above"
     )
     assert verify_weights(place, weights, 2) == {"pytorch_model.bin": sha256(content)}
@@ -149,7 +149,7 @@ def test_a_pointer_of_git_lfs_and_a_link_are_refused_with_what_to_do(tmp_path: P
     with pytest.raises(WeightsRefused) as caught:
         verify_weights(cache, weights, 2)
     assert caught.value.message.startswith("model.safetensors is a link or a special file")
-    assert "`cp -rL` copies what links point to" in caught.value.fix
+    assert "`cp -rL` copies the files that links point to" in caught.value.fix
 
 
 def test_no_committed_file_is_no_commitment(tmp_path: Path):
@@ -185,8 +185,14 @@ LARGE = b'{"model": {"vocab": {%s}}}' % b",".join(b'"%d": %d' % (n, n) for n in 
     ("raw", "message"),
     [
         (LISTS, "extra.json cannot be read as JSON: it may have more than 200,000 values"),
-        (LARGE + b'"auto_map"', "bytes and may name code by auto_map; expected at most 1,048,576"),
-        (LARGE + b'"\\u0061uto_map"', "bytes and may name code by auto_map; expected at most"),
+        (
+            LARGE + b'"auto_map"',
+            "may name code by auto_map; such a file may have at most 1,048,576",
+        ),
+        (
+            LARGE + b'"\\u0061uto_map"',
+            "may name code by auto_map; such a file may have at most",
+        ),
     ],
     ids=["lists", "code", "escaped"],
 )

@@ -59,7 +59,7 @@ def test_the_command_writes_it_beside_the_record_once(tmp_path, capsys):
     assert only(root).withdrawn is not None
     capsys.readouterr()
     assert main(arguments) == 2
-    assert "an audit is withdrawn only once" in capsys.readouterr().err
+    assert "the audit is withdrawn already" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("reason", ["", "x" * 1001])
@@ -108,7 +108,7 @@ def test_a_withdrawal_whose_record_is_gone_is_a_fault(tmp_path):
     path = put(root, FAILED)
     withdraw(path)
     path.unlink()
-    assert "the record that is withdrawn is not there" in only(root).broken[0].message
+    assert "the withdrawn record is missing" in only(root).broken[0].message
 
 
 def test_the_record_of_a_revoked_key_counts_no_more_and_stops_nothing(tmp_path):

@@ -4,9 +4,16 @@ from typing import Any
 
 import pytest
 
+from geneb_ci.board.board import entry_maker
+from geneb_ci.board.columns import COLUMNS, facts_of
 from geneb_ci.board.marks import PROPERTY_WORDS, letters_read, properties_seen
+from geneb_ci.board.parts import BoardRow
+from geneb_ci.board.site.model import facts_of_model
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import find_layout
 from reference_harness import properties
 from reference_harness.formats.submission import SubmissionV10, SubmissionV12
+from tests.paths import ROOT
 from tests.rules.fixtures.measured import EMBEDDINGS, LETTERS
 from tests.small import BENCHMARK, small, small_v12
 
@@ -61,3 +68,19 @@ def test_what_was_verified_stands_apart_from_what_was_not_contradicted():
 def test_the_board_has_words_for_each_property_that_a_run_sees():
     seen = {*properties.EXTRACTOR_PROPERTIES, properties.LETTERS_READ, properties.NO_DRIFT}
     assert seen == {*PROPERTY_WORDS}
+
+
+def test_the_page_of_a_row_and_the_downloads_say_what_was_read():
+    benchmark = shipped_benchmark()
+    splice = next(task for task in benchmark.tasks if "splice sites" in task.label)
+    document: dict[str, Any] = small_v12("model")
+    letters = LETTERS | {"given": 1000, "read": 610}
+    document["measured"] = {splice.id: {"letters": letters, "embeddings": EMBEDDINGS}}
+    row = BoardRow("0" * 64, "submissions/model.json", "", SubmissionV12.model_validate(document))
+    made = entry_maker(find_layout(ROOT))(row, [])
+    text = f"reads 61 % of the letters of {splice.label}"
+    assert facts_of(made, COLUMNS)["letters_read"] == text
+    assert {column.download for column in COLUMNS if column.key == "letters_read"} == {
+        "letters_read"
+    }
+    assert ("Letters", text) in {(fact.label, fact.value) for fact in facts_of_model(made, None)}

@@ -105,7 +105,7 @@ def test_no_relay_at_all_is_exit_3(place, capsys, monkeypatch):
     monkeypatch.setattr("geneb_ci.audit.sampling.beacon_source.ATTEMPTS", 1)
     with relay(says("gone", 503)) as (bad, _):
         assert planned("--relay", bad) == 3
-    assert f"no relay gave round {ROUND}: {bad}: HTTP 503" in capsys.readouterr().err
+    assert f"no relay returned round {ROUND}: {bad}: HTTP 503" in capsys.readouterr().err
     assert not (place / "plan.json").exists()
 
 
@@ -195,7 +195,7 @@ def test_targeted_tasks_need_the_committed_file(place, capsys):
     submission = place / "submissions/model.json"
     submission.write_text(submission.read_text() + "\n")
     assert planned(*BY_FILE, "--targeted", "1") == 2
-    needed = "--targeted needs the submission that was committed to, and it is not here"
+    needed = "--targeted needs the committed submission, which is missing"
     assert needed in capsys.readouterr().err
     other = ("--targeted", "1", "--submission", str(submission))
     assert planned(*BY_FILE, *other) == 11
@@ -240,8 +240,8 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
         (["--beacon-file", "none.json"], 3, "none.json: cannot be read: No such file"),
         (["--beacon-file", "c.json"], 3, "signature: this is not a round of the beacon: round"),
         (["--drawn", "1"], 2, "--drawn 1 would lower the sample: 2 tasks are committed"),
-        (["--beacon-file", "round.json", "--drawn", "4"], 2, "4 tasks cannot be drawn"),
-        (["--detect", "1"], 2, "--detect and --confidence need each other"),
+        (["--beacon-file", "round.json", "--drawn", "4"], 2, "cannot draw 4 of "),
+        (["--detect", "1"], 2, "only one of --detect and --confidence is given"),
         (["--detect", "1", "--confidence", "95"], 2, "--confidence '95' is not a probability"),
         (["--detect", "1", "--confidence", "1/0"], 2, "is not a probability"),
         (
@@ -281,7 +281,9 @@ def test_a_plan_needs_a_moment_or_a_question(capsys):
     )
 
 
-INCOMPLETE = "--extractor needs its weights declared: a repository, its commit and the digest of"
+INCOMPLETE = (
+    "--extractor is given without a complete declaration of its weights: repository, commit and"
+)
 
 
 @pytest.mark.usefixtures("place")

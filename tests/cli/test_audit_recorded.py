@@ -54,7 +54,7 @@ def test_a_recorded_draw_is_audited_again(place):
 def test_a_commitment_with_a_record_is_not_drawn_for_at_another_time(place, capsys):
     put(place, outcome_of(plan_for(submission_bytes(), FIRST), submission_bytes()))
     assert planned() == 11
-    said = f"this commitment was drawn for already, as of {committed_at(FIRST)}"
+    said = f"this commitment already has a draw, as of {committed_at(FIRST)}"
     assert said in capsys.readouterr().err
 
 

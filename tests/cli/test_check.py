@@ -109,7 +109,10 @@ def test_no_path_outside_a_repository_is_a_question_of_usage(tmp_path):
     done = geneb_ci("check", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (
         2,
-        "geneb-ci: no submission is named\n  fix: name one: geneb-ci check submission.json\n",
+        (
+            "geneb-ci: no submission is named, and the current folder is not in a repository\n"
+            "  fix: name a submission: geneb-ci check submission.json\n"
+        ),
     )
 
 
@@ -125,7 +128,10 @@ def test_no_path_outside_a_repository_is_a_question_of_usage(tmp_path):
             ["--select", "card", "--ignore", "card"],
             "no rule is left to run",
         ),
-        (["--format", "json", "--format", "sarif"], "two reports would go to the same file"),
+        (
+            ["--format", "json", "--format", "sarif"],
+            "two reports would be written to the same file",
+        ),
         (
             ["--output", "/no/such/folder/x"],
             "/no/such/folder/x: cannot be written: No such file or directory",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.cli.harness import DATA_WORDS, EXTRACTOR_WORDS
+from geneb_ci.cli.harness import DATA_SUBCOMMANDS, EXTRACTOR_SUBCOMMANDS
 from reference_harness import cli as harness
 from tests import forked
 from tests.gate import gated
@@ -87,7 +87,7 @@ def test_a_shell_offers_the_subcommands_of_both_programs():
     assert offered("geneb-ci data ") == [*sorted(data), "push"]
     assert offered("geneb-ci extractor ") == sorted(extractors)
     assert offered("geneb-ci extractor check ") == []
-    for words, found in ((DATA_WORDS, data), (EXTRACTOR_WORDS, extractors)):
+    for words, found in ((DATA_SUBCOMMANDS, data), (EXTRACTOR_SUBCOMMANDS, extractors)):
         for name, text in words.items():
             own = " ".join(found[name].help.partition("\n\n")[0].split())
             assert own.startswith(text.removesuffix(".")), name

@@ -225,10 +225,10 @@ def test_all_that_is_missing_is_named_at_once(place, hub, tiny, capsys):
     repo.add(tree, "no limit")
     assert main(["new", REPOSITORY]) == 2
     assert " ".join(capsys.readouterr().err.split()) == (
-        "geneb-ci: example/tiny-dna lacks facts of an entry, and there is no terminal to ask on"
-        " fix: pass also --pooling, --max-length, --params, --licence, --training-data,"
-        " --zero-shot or --no-zero-shot, --overlap, --submitted-by, --trust-remote-code or"
-        " --no-trust-remote-code"
+        "geneb-ci: example/tiny-dna does not state all facts of an entry, and without a terminal"
+        " they cannot be asked fix: also pass --pooling, --max-length, --params, --licence,"
+        " --training-data, --zero-shot or --no-zero-shot, --overlap, --submitted-by,"
+        " --trust-remote-code or --no-trust-remote-code"
     )
     assert list((place / "submissions/cards").iterdir()) == []
 
@@ -291,10 +291,10 @@ def test_files_that_exist_are_kept(capsys):
 
 
 REFUSED: dict[str, tuple[dict[str, bytes | None], str]] = {
-    "no config": ({"config.json": None}, "has no config.json, so nothing says which class"),
+    "no config": ({"config.json": None}, "has no config.json, so the class that reads"),
     "no tokenizer": (
         {"tokenizer.json": None, "tokenizer_config.json": None},
-        "the library has no tokenizer for it",
+        "so transformers has no tokenizer for it",
     ),
     "no weights": ({"model.safetensors": None}, "the repository has none of model.safetensors"),
     "config is a list": ({"config.json": b"[]"}, "config.json has [], expected an object"),
@@ -302,16 +302,19 @@ REFUSED: dict[str, tuple[dict[str, bytes | None], str]] = {
     "deep": ({"config.json": b"[" * 10_000}, "config.json is not JSON"),
     "many files": (
         {f"{number}.json": b"{}" for number in range(200)},
-        "203 files of",
+        "found 203 files with",
     ),
     "weights elsewhere": (
         {
             "model.safetensors": None,
             "model.safetensors.index.json": b'{"weight_map": {"a": "../../x.safetensors"}}',
         },
-        "../../x.safetensors: the Hub gives no SHA-256 of it",
+        "the Hub states no SHA-256 of ../../x.safetensors",
     ),
-    "weights without a digest": ({".gitattributes": b""}, "the Hub gives no SHA-256 of it"),
+    "weights without a digest": (
+        {".gitattributes": b""},
+        "the Hub states no SHA-256 of model.safetensors",
+    ),
 }
 
 
@@ -338,4 +341,4 @@ def test_names_and_places_that_do_not_exist(hub, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(elsewhere)
     capsys.readouterr()
     assert new() == 2
-    assert "is no repository of submissions" in capsys.readouterr().err
+    assert "is not a repository of submissions" in capsys.readouterr().err

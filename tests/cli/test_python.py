@@ -152,7 +152,8 @@ def test_a_terminal_is_told_that_it_is_read(monkeypatch, capsys):
         assert main(["check", "-", "--select", "structure"]) == 11
     os.close(ours)
     assert capsys.readouterr().err.splitlines()[0] == (
-        "reading a submission; end it by Ctrl-D, or pass one: geneb-ci check - < submission.json"
+        "reading a submission from the terminal until Ctrl-D; to read a file: geneb-ci check - "
+        "< submission.json"
     )
 
 
@@ -351,7 +352,7 @@ def test_an_audit_by_receipt_has_a_table_of_rows():
     [
         (lambda: geneb_ci.check("x.json", select=["no-such"]), "is not a rule or a family"),
         (lambda: geneb_ci.check("x.json", against="nowhere"), "no such folder"),
-        (lambda: geneb_ci.check(b"{}", "x.json"), "is checked alone"),
+        (lambda: geneb_ci.check(b"{}", "x.json"), "expected it alone"),
         (lambda: geneb_ci.check().text(format_="xml"), "'xml' is not a format"),
         (lambda: geneb_ci.recommend(max_params="many"), "is not a number of parameters"),
         (lambda: geneb_ci.recommend(max_params=-1), "max_params is -1"),

@@ -131,7 +131,7 @@ def test_two_models_are_compared_row_by_row(folder: Path) -> None:
             2,
             "both files are 3-mer.json, expected submissions of two",
         ),
-        (("predictions", "bare.json=3-mer"), 3, "its receipt names no predictions.bin"),
+        (("predictions", "bare.json=3-mer"), 3, "the receipt names no predictions.bin"),
         (("predictions", "3-mer.json=empty"), 3, "predictions.bin: cannot be read: No such file"),
     ],
 )
@@ -237,14 +237,18 @@ def test_rows_of_the_repository_are_named_by_their_ids(monkeypatch, capsys) -> N
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("3-mer",), 2, "two models are compared, found 1 name"),
+        (("3-mer",), 2, "found 1 name, expected those of two models"),
         (("3-mer", "3-mer"), 2, "both models are 3-mer, expected two different ones"),
         (("3-mer", "bare=3-mer"), 2, "bare.json names no predictions.bin"),
         (("3-mer", "elsewhere"), 3, "elsewhere.json is of the benchmark definition 0000"),
-        (("3-mer", "broken"), 3, "broken.json is no submission or run record"),
-        (("3-mer", "cut"), 3, "cut.json is no run record that can be read: "),
-        (("3-mer", "real"), 2, "the two are for different benchmarks; the first is for GENEB-mini"),
-        (("3-mer", "apart"), 3, "no score of one task and regime in common"),
+        (("3-mer", "broken"), 3, "broken.json cannot be read as a submission or a run record"),
+        (("3-mer", "cut"), 3, "cut.json cannot be read as a run record: "),
+        (
+            ("3-mer", "real"),
+            2,
+            "the two are for different benchmarks; the first is for GENEB-mini",
+        ),
+        (("3-mer", "apart"), 3, "the two models share no task and regime with scores"),
     ],
 )
 def test_what_is_no_pair_is_refused(

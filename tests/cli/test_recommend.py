@@ -221,7 +221,7 @@ def test_findings_fit_eighty_columns(built, capsys, monkeypatch):
     ("options", "said"),
     [
         (("--figure", "hard"), '"hard" is not a figure'),
-        (("--set", "threshold=1"), "--set is for one figure"),
+        (("--set", "threshold=1"), "--set is given without --figure"),
         (("--figure", "hard-tasks", "--set", "x=1"), '"x" is not a parameter of hard-tasks'),
         (("--figure", "hard-tasks", "--set", "threshold=low"), '"low" is not a number'),
         (("--figure", "hard-tasks", "--set", "regime=2shot"), '"2shot" is not a regime'),

@@ -132,7 +132,7 @@ def test_a_checker_that_does_not_start(rows, monkeypatch, capsys):
     assert err == (
         "geneb-ci: the checker of 'rules' failed with exit code 1: "
         "RuntimeError: \\x23#[error]::x\n"
-        "  fix: run its `geneb-ci check` in a checkout of that commit\n"
+        "  fix: run `geneb-ci check` in a checkout of that commit to see the whole error\n"
     )
 
 
@@ -169,7 +169,7 @@ def test_a_repository_without_rules(tmp_path, monkeypatch, capsys):
     root = small_repository(tmp_path, "a")
     code, out, err = run(root, monkeypatch, capsys, "--rules", "HEAD")
     assert (code, out) == (2, "")
-    assert "has no geneb_ci/__main__.py, so no rules to replay" in err
+    assert "has no geneb_ci/__main__.py, so it has no rules" in err
 
 
 @pytest.mark.parametrize("name", ["nope", "--version", "-x"])

@@ -223,7 +223,7 @@ def test_the_job_refuses_to_run_beside_a_token(flow, tmp_path):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(name, "x")
             code, _, err = flow.run("audit", "job", AUDIT_ORDER=order)
-            assert (code, f"within reach of the contributor's code: {name}" in err) == (2, True)
+            assert (code, f"contributor's code could read a credential: {name}" in err) == (2, True)
     (home / ".netrc").write_text("machine x", encoding="utf-8")
     code, _, err = flow.run("audit", "job")
     assert (code, "~/.netrc" in err) == (2, True)

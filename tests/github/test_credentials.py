@@ -85,6 +85,6 @@ def test_only_a_runner_for_one_job_may_have_its_own(tmp_path, settings: str | No
     if settings is not None:
         made(tmp_path, "runner/.runner", settings)
     if is_refused:
-        assert f"the runner in {tmp_path}/runner takes more than one job" in refused(environment)
+        assert f"the runner in {tmp_path}/runner runs more than one job" in refused(environment)
     else:
         refuse_tokens(environment)

@@ -346,7 +346,7 @@ class Interleaving(RuleBasedStateMachine):
         return f"| #{number} |" in body
 
 
-EXAMPLES = int(os.environ.get("GENEB_INTERLEAVINGS", "0")) or examples(12)
+EXAMPLES = int(os.environ.get("GENEB_INTERLEAVINGS", "0")) or examples(14)
 
 
 def test_in_any_order_nothing_stale_passes_and_nothing_freezes():

@@ -139,7 +139,10 @@ def test_what_cannot_be_read_any_more_does_not_go_on_passing(three):
     three.server.pulls[2]["state"] = None
     code, _, err = swept(three)
     assert (code, three.status(2)[0], three.status(1)[0]) == (0, "pending", "success")
-    assert "2: waits: unexpected answer of GitHub in the list of pull requests, at state" in err
+    assert (
+        "pull request 2 waits: unexpected answer of GitHub in the list of pull requests, at state"
+        in err
+    )
     three.server.pulls[2]["state"] = "open"
     assert swept(three)[0] == 0
 
@@ -194,7 +197,7 @@ def test_a_command_whose_author_cannot_be_read_lets_nothing_pass(three):
     three.server.add_comment(2, MAINTAINER | {"login": None}, "/dispute copied")
     code, judged, err = swept(three)
     assert (code, judged) == (0, [1, 3])
-    assert "2: waits: comment 1000 has a command, and its author cannot be read" in err
+    assert "pull request 2 waits: comment 1000 has a command, and its author cannot be read" in err
     assert three.status(2)[0] == "pending"
 
 

@@ -28,4 +28,4 @@ def test_either_a_base_or_pull_requests(place):
     for arguments in ([], ["--base", "main", "--pr", "1"]):
         code, _, err = place.run("diff", *arguments)
         assert code == 2
-        assert err.startswith("geneb-ci: pass either --base or --pr")
+        assert err.startswith("geneb-ci: expected exactly one of --base and --pr")

@@ -55,6 +55,10 @@ class Middle(Reads):
     def part(self, sequence):
         return sequence[5:25]
 
+class WholeWords(Reads):
+    def part(self, sequence):
+        return sequence[: len(sequence) - len(sequence) % 7]
+
 class Windows(Reads):
     def row(self, text):
         parts = [text[i : i + 16] for i in range(0, len(text), 16)]
@@ -92,7 +96,7 @@ def measured(folder: Path, name: str, sequences: Sequence[str] = SEQUENCES) -> A
 @pytest.mark.parametrize(
     ("name", "read", "cut"),
     [
-        ("First", 30, 3), ("Last", 60, 3), ("Middle", 60, 3),
+        ("First", 30, 3), ("Last", 60, 3), ("Middle", 60, 3), ("WholeWords", 140, 3),
         ("Reads", GIVEN, 0), ("Windows", GIVEN, 0), ("Strands", GIVEN, 0), ("Half", GIVEN, 0),
     ],
 )  # fmt: skip

@@ -202,7 +202,7 @@ def test_one_process_alone_uses_an_accelerator(
     assert (device.name, device.accelerator) == ("cuda", True)
     made = mock.Mock()
     monkeypatch.setattr(command, "LocalEngine", made)
-    monkeypatch.setattr(command, "Here", mock.Mock())
+    monkeypatch.setattr(command, "InProcess", mock.Mock())
     command._engine(options, mock.Mock(), None, mock.Mock(), device)
     assert made.call_args.args[1] == 1
 

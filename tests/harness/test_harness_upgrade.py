@@ -138,8 +138,8 @@ def test_the_record_of_another_run_is_refused(made: Path, change: Any, message: 
     [
         (("1.1.json",), 2, "for each of 3 cells its classes and its confusion matrices."),
         (("1.2.json",), 2, "it has format 1.2 already: nothing to do"),
-        (("1.2.json", "--undo"), 2, "1.2.json: format 1.2 has details of its run"),
-        (("record.json",), 2, "record.json: no sound submission: this is a run record, not a "),
+        (("1.2.json", "--undo"), 2, "1.2.json: the file describes its run, so it was not"),
+        (("record.json",), 2, "record.json: not a valid submission: this is a run record, not a "),
         (("none.json",), 3, "none.json: cannot be read: No such file or directory"),
         (("1.0.json",), 3, 'the model registry has no entry for "4-mer-frequency"'),
         (

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,54 @@ from tests import forked
 from tests.paths import PUBLIC, ROOT
 
 
-def test_the_server_has_one_thread_so_no_fork_lacks_any():
-    assert forked.run("geneb_ci", "--version", cwd=PUBLIC).stdout == "geneb-ci 1.0.0\n"
-    server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
-    assert len([*Path(f"/proc/{server}/task").iterdir()]) == 1
+def test_the_server_has_one_thread_so_no_fork_lacks_any(tmp_path):
+    (tmp_path / "asked.py").write_text(
+        "import os; print(os.listdir(f'/proc/{os.getppid()}/task') == [str(os.getppid())])"
+    )
+    assert forked.run("asked", cwd=tmp_path).stdout == "True\n"
+
+
+SHARING = """
+import os, pathlib, sys
+from tests import forked
+forked.LIBRARIES, forked.modules = (), tuple
+folder = pathlib.Path(__file__).parent
+forked.share(folder)
+os.sched_setaffinity(0, [int(sys.argv[1])])
+for _ in sys.stdin:
+    print(forked.run("asked", cwd=folder).stdout, end="", flush=True)
+forked.stop()
+"""
+
+
+def test_workers_share_a_server_which_ends_with_the_last_of_them(tmp_path):
+    (tmp_path / "asked.py").write_text("import os; print(os.getppid(), *os.sched_getaffinity(0))")
+    (tmp_path / "started.py").write_text(SHARING)
+    processors = sorted(os.sched_getaffinity(0))
+    numbers = [processors[0], processors[-1]]
+    workers = [
+        subprocess.Popen(
+            [sys.executable, str(tmp_path / "started.py"), str(number)],
+            env=os.environ | {"PYTHONPATH": str(ROOT)}, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )
+        for number in numbers
+    ]  # fmt: skip
+    said = []
+    for worker in workers:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        worker.stdin.write("\n")
+        worker.stdin.flush()
+        said.append(worker.stdout.readline().split())
+    assert workers[0].stdin is not None
+    workers[0].stdin.close()  # it waits for the other
+    said.append(workers[1].communicate("\n", timeout=forked.HANG_SECONDS)[0].split())
+    with workers[0]:
+        assert [workers[0].wait(forked.HANG_SECONDS), workers[1].returncode] == [0, 0]
+    assert [int(number) for _, number in said] == [*numbers, numbers[1]]
+    (server,) = {number for number, _ in said}
+    assert not Path(f"/proc/{server}").exists()
 
 
 def test_a_fork_has_folder_environment_streams_and_exit_code_of_its_own(tmp_path):

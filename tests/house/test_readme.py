@@ -83,7 +83,7 @@ def test_the_picture_of_the_board_is_small():
     content = pictures.BOARD.read_bytes()
     assert len(content) <= BOARD_BYTES_MAX
     with Image.open(io.BytesIO(content)) as picture:
-        assert picture.size == (pictures.SHOWN["width"], pictures.SHOWN["height"])
+        assert picture.size == (pictures.VIEWPORT["width"], pictures.VIEWPORT["height"])
 
 
 def test_every_picture_is_shown_once_or_more_and_has_a_description():

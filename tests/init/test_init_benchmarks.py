@@ -150,7 +150,7 @@ def test_an_unusual_benchmark_works_from_init_to_the_plan_of_an_audit(board, cap
     assert (
         main(["audit", "submissions/b.json", "--practice", "--data", "schemas", "--dry-run"]) == 2
     )
-    assert "it is for GENEB-mini alone" in " ".join(capsys.readouterr().err.split())
+    assert "which is only allowed for GENEB-mini" in " ".join(capsys.readouterr().err.split())
     for row, version in (("a", "1.0"), ("b", "1.2")):
         schema = json.loads((root / f"schemas/submission-{version}.schema.json").read_bytes())
         Draft202012Validator(schema).validate(

@@ -168,24 +168,24 @@ INCOMPLETE = {
     "missing": (
         '[weights]\nkind = "none"\n[run]\nmissing = "its tokenizer"',
         2,
-        "the entry of GROVER in the model registry is not complete: its tokenizer",
+        "the entry of GROVER in the model registry is incomplete: its tokenizer",
     ),
-    "bare": ("", 2, "GROVER in the model registry is not complete: no weights; no extractor"),
+    "bare": ("", 2, "GROVER in the model registry is incomplete: no weights; no extractor"),
     "unpinned": (
         '[weights]\nkind = "zenodo"\nlocation = "1"\n[run]\nextractor = "builtin:kmer"',
         2,
-        "is not complete: no file is pinned",
+        "is incomplete: no file is pinned",
     ),
     "no TOML": ("[weights", 1, "not TOML: "),
     "control character": (
         WHOLE + '[run.options]\nx = "\\u001b[2J"',
         2,
-        "fits in no submission: the string contains U+001B, which hides or reorders text",
+        "makes the submission invalid: the string contains U+001B, which hides or reorders text",
     ),
     "long option": (
         WHOLE + f'[run.options]\nx = "{"y" * 5000}"',
         2,
-        "fits in no submission: x has 5000 characters",
+        "makes the submission invalid: x has 5000 characters",
     ),
     "unknown key": ('evil = "\\u202e"', 1, "evil: "),
     "deep": (f"x = {'[' * 9999}", 1, "the TOML is nested too deeply"),
@@ -215,10 +215,10 @@ def renamed(name: str) -> Any:
 
 WRONG = {
     "unknown id": (renamed("GROVR"), 3, 'has no entry for "GROVR"; did you mean "GROVER"?'),
-    "confusable id": (renamed("GR\u041eVER"), 2, "no sound submission: model_id is "),
-    "path as id": (renamed("../GROVER"), 2, "no sound submission: model_id is "),
-    "no scores": (lambda d: d.pop("results"), 2, "no sound submission: "),
-    "1.3": (lambda d: d.update(schema_version="1.3"), 2, "no sound submission: schema_version "),
+    "confusable id": (renamed("GR\u041eVER"), 2, "not a valid submission: model_id is "),
+    "path as id": (renamed("../GROVER"), 2, "not a valid submission: model_id is "),
+    "no scores": (lambda d: d.pop("results"), 2, "not a valid submission: "),
+    "1.3": (lambda d: d.update(schema_version="1.3"), 2, "not a valid submission: schema_version "),
 }
 
 
@@ -243,7 +243,7 @@ def test_a_file_that_was_reformatted_has_lost_the_old_one(
     assert main(["upgrade", str(path), "--output", str(path), "--quiet"]) == 0
     path.write_text(json.dumps(json.loads(path.read_bytes()), indent=1))
     assert main(["upgrade", str(path), "--undo", "--output", str(path)]) == 2
-    assert "registry_entry was moved or reformatted, so that format 1.0 is lost" in (
+    assert "registry_entry was moved or reformatted, so format 1.0 cannot be restored" in (
         capsys.readouterr().err
     )
     assert main(["check", str(path), "--select", "provenance"]) == 11

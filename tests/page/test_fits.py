@@ -200,7 +200,7 @@ def test_facts_of_the_model_registry_filter_and_are_searched(tab):
 )
 def test_a_search_forgives_a_slip(call, searched, places):
     texts = ["genome ocean bpe", "bert human", "genome mamba"]
-    assert call("search.found", texts, searched) == places
+    assert call("search.matching", texts, searched) == places
 
 
 CONTENTS = {"broken": b"(globalThis.geneb??={})[;\n", "empty": b"", "missing": None}

@@ -106,8 +106,8 @@ BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
         ("facts.factCells", [[{"key": "n", "kind": "text", "download": "N"}], {"n": 0}], {"N": 0}),
         ("facts.factCells", [[{"key": "n", "kind": "text", "download": ""}], {"n": 0}], {}),
         ("csv.csvText", [[{"a": True, "b": None}]], '"a","b"\r\n"true",""\r\n'),
-        ("rows.paged", [[4, 5, 6], 2, 9], {"pages": 2, "page": 2, "first": 2, "shown": [6]}),
-        ("rows.paged", [[], 2, 1], {"pages": 1, "page": 1, "first": 0, "shown": []}),
+        ("rows.paged", [[4, 5, 6], 2, 9], {"pages": 2, "page": 2, "first": 2, "pageItems": [6]}),
+        ("rows.paged", [[], 2, 1], {"pages": 1, "page": 1, "first": 0, "pageItems": []}),
     ],
 )
 def test_a_function_gives_what_it_says(call, place, arguments, wanted):

@@ -71,7 +71,7 @@ def started(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_the_page_is_shown_until_ctrl_c(repository, browser):
+def test_the_page_is_shown_until_it_is_stopped(repository, browser):
     process = started("submissions", "--port", "0", cwd=repository)
     try:
         assert process.stdout is not None
@@ -89,7 +89,7 @@ def test_the_page_is_shown_until_ctrl_c(repository, browser):
                 page = tab.go(place)
                 assert page.locator(".fault").count() == 0
         answers(int(address[2]))
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)  # as a service manager does; Ctrl-C is below
         out, err = process.communicate(timeout=20)
     finally:
         ended(process)

@@ -53,6 +53,7 @@ class Jobs:
     """What is said of a Job in the next looks, whatever its process does."""
     canceled: list[str] = field(default_factory=list)
     """Jobs in the order in which they were canceled."""
+    folder: "tempfile.TemporaryDirectory[str]" = field(default_factory=tempfile.TemporaryDirectory)
 
     def answer(self, namespace: str, path: str, body: bytes) -> Answer:
         """Answer to a call below /api/jobs/NAMESPACE."""
@@ -75,9 +76,9 @@ class Jobs:
     def _start(self, spec: dict[str, Any]) -> str:
         """Run the command where nothing is but its own folder, with nothing but its environment."""
         job = f"{len(self.specs):024x}"
-        place = Path(tempfile.mkdtemp(prefix="geneb-ci-hub-job-"))
+        place = Path(self.folder.name, job)
         self.specs[job], self.logs[job] = spec, place / "log"
-        (place / "home").mkdir()
+        (place / "home").mkdir(parents=True)
         environment = {"PATH": self.path, "HOME": str(place / "home"), "LANG": "C.UTF-8"}
         environment |= {"JOB_ID": job, **spec["environment"], **spec.get("secrets", {})}
         with self.logs[job].open("wb") as log:
@@ -114,3 +115,4 @@ class Jobs:
         for one in self.running.values():
             one.kill()
             one.wait()
+        self.folder.cleanup()

@@ -158,7 +158,7 @@ def test_a_submission_with_an_error_publishes_nothing(run, repo, clone):
 @pytest.mark.parametrize(
     ("arguments", "setting", "code", "message"),
     [
-        (["--space", NAME], {"token": None}, 1, f"there is no token for publishing {RESOURCE}"),
+        (["--space", NAME], {"token": None}, 1, f"no token to publish {RESOURCE} was found"),
         (["--space", NAME], {"token": "hf_gone"}, 1, f"the Hub rejected the token for {RESOURCE}"),
         (["--space", NAME], {"token": READER}, 1, f"the token may not write to {RESOURCE} (403)"),
         (["--space", "geneb/none"], {}, 1, "spaces/geneb/none does not exist"),
@@ -280,8 +280,8 @@ HINDRANCES = {
     "paused": ({"stage": "PAUSED"}, "the Space is not running, but PAUSED: restart it in its"),
     "failed": ({"stage": "RUNTIME_ERROR"}, "the Space is not running, but RUNTIME_ERROR: restart"),
     "private": ({"is_private": True}, "the Space is private: make it public in its settings"),
-    "renamed": ({"renamed": "them/other"}, "the Space is now them/other: write the new name"),
-    "an older board": ({"served": -2}, "the Space serves another generation than its repository"),
+    "renamed": ({"renamed": "them/other"}, "the Space was renamed to them/other: use the new name"),
+    "an older board": ({"served": -2}, "the Space serves generation"),
     "no board": ({"served": 0}, "the Space serves no board: http"),
 }
 

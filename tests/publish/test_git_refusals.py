@@ -193,7 +193,7 @@ SAID = {
     ),
     "warning: a\nerror: b\nfatal: c\n": ("error: b; fatal: c", False),
     "hook said no\n": ("hook said no", False),
-    "": ("it says nothing", False),
+    "": ("it printed no reason", False),
     "remote: denied to x\n ! [rejected] main -> main (fetch first)\nerror: failed to push\n": (
         "remote: denied to x; ! [rejected] main -> main (fetch first); error: failed to push",
         False,

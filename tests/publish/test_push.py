@@ -65,7 +65,8 @@ def test_a_clone_without_the_live_commit_may_not_roll_back():
         earlier(LIVE, LIVE).generation(live(OTHER))
     assert (refusal.value.message, refusal.value.fix) == (
         (
-            f"the Space has commit {COVERS}, which is not an ancestor of {LIVE}: this clone is "
+            f"the Space has the board of commit {COVERS}, which is not an ancestor of {LIVE}: "
+            "this clone is "
             "outdated"
         ),
         "run `git pull`, then roll back",

@@ -54,7 +54,7 @@ def test_six_tries_and_no_wait_after_the_last():
     assert story(*(Retryable(str(k)) for k in range(6))) == (
         (
             "6 tries failed; the last: 5",
-            "run the command again later; it first reads whether they succeeded",
+            "run the command again later; it first reads whether a try succeeded",
         ),
         [2.0, 4.0, 8.0, 16.0, 32.0],
         [f"try {k + 1} of 6 failed: {k}; next try in {2 ** (k + 1)} s" for k in range(5)],
@@ -78,7 +78,7 @@ def test_a_wait_too_long_is_another_run():
     assert story(limited(600)) == (
         (
             "429: the Hub requires a pause of 601 s",
-            "run the command again after that; publishing twice does no harm",
+            "run the command again after this time; publishing twice does no harm",
         ),
         [],
         [],

@@ -123,7 +123,7 @@ def test_there_may_be_no_token(monkeypatch):
     clock = told(monkeypatch, None)
     with pytest.raises(NoHubToken) as refusal:
         find_token(SPACE, clock=clock)
-    assert refusal.value.message == f"there is no token for publishing {SPACE}"
+    assert refusal.value.message == f"no token to publish {SPACE} was found"
     assert token_to_read(SPACE) is None
 
 
@@ -155,5 +155,5 @@ def test_a_token_for_another_space_is_not_asked_for(monkeypatch):
     with pytest.raises(NoHubToken) as refusal:
         find_token(SPACE, clock=clock)
     assert refusal.value.message == (
-        f"{RESOURCE} is 'spaces/geneb/other', but {SPACE!r} is to be published"
+        f"{RESOURCE} is 'spaces/geneb/other', expected {SPACE!r}, which would be published"
     )

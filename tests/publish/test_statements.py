@@ -100,7 +100,7 @@ def test_a_space_without_any_board_is_refused_where_something_was_signed(hub, si
     clone, path = signed
     hub.create("spaces/geneb/other")
     other = Space("geneb/other", token=WRITER, endpoint=hub.endpoint, timeout_s=5)
-    with pytest.raises(NotFastForward, match="it is not the Space of this board") as caught:
+    with pytest.raises(NotFastForward, match="this is not the Space of the board") as caught:
         publish(other, clone)
     assert "--new-space" in caught.value.fix
     assert publish(other, clone, is_new=True) == "published"
@@ -174,7 +174,7 @@ def test_an_old_log_that_was_cut_does_not_follow_a_board_without_a_list(space, c
         publish(space, clone)
     shutil.rmtree(clone.root / AUDITS)
     clone.commit("Forget")
-    with pytest.raises(NotFastForward, match="would not follow the published one: it is missing"):
+    with pytest.raises(NotFastForward, match="does not extend the published one: it is missing"):
         publish(space, clone)
 
 

@@ -86,7 +86,7 @@ def test_an_exchange_that_fails_for_a_moment_is_tried_again(hub, repo, clone, tm
     [
         ("hf_\xfc", "HF_TOKEN contains invalid characters"),
         ("hf_a\x1b[2J", "HF_TOKEN contains invalid characters"),
-        (" \n", f"there is no token for publishing {RESOURCE}"),
+        (" \n", f"no token to publish {RESOURCE} was found"),
     ],
 )
 def test_what_is_no_token_is_not_sent(hub, repo, clone, tmp_path, token, message):

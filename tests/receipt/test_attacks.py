@@ -9,6 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from geneb_ci.audit.compare.embedding_outcome import EmbeddingRepeat
+from geneb_ci.audit.compare.embeddings import RepeatedEmbedding, own_noise
+from geneb_ci.receipt.column_rule import judge
 from geneb_ci.receipt.draw import SampleSizes
 from reference_harness import benchmark, mini
 from reference_harness.extractors.kmer import KmerExtractor
@@ -165,6 +168,33 @@ def test_a_stochastic_extractor_differs_and_its_noise_widens_no_tolerance(
     }
     found = audit(written, {task: noisy(task) for task in TASKS})
     assert "not what the extractor gives" in found.reasons[0]
+
+
+def test_a_receipt_of_an_extractor_that_does_not_repeat_itself_is_weak(tmp_path: Path) -> None:
+    """One that does repeat itself differs, whatever its receipt holds."""
+    task, draw = "mini_tf", np.random.default_rng(0)
+
+    def noisy() -> np.ndarray:
+        rows = honest(task)
+        noise: np.ndarray = 1e-3 * rows.std(axis=0) * draw.standard_normal(rows.shape)
+        again: np.ndarray = (rows + noise).astype("f4")
+        return again
+
+    drawn = scored(tmp_path, task, noisy(), SAMPLE).drawn
+    rerun, scale = noisy()[drawn.rows], drawn.entry.scale_log2
+    judged = judge(drawn.committed, rerun, drawn.tolerances(rerun), scale)
+    worst = int(judged.deviation.argmax())
+    result = EmbeddingRepeat(dtype="float64", deviation=judged.deviation[worst], mismatch=0)
+    again = {task: {drawn.rows[worst]: RepeatedEmbedding(result, rerun[worst])}}
+
+    def found(repeat: np.ndarray) -> str:
+        return own_noise(
+            [drawn], [rerun], [judged], again, zip(drawn.sequences, repeat, strict=True)
+        )
+
+    assert found(noisy()[drawn.rows]).startswith("in another batch the extractor gives the same ")
+    assert found(rerun) == ""
+    assert own_noise([drawn], [rerun], [judged], {}, ()) == ""
 
 
 def test_rows_computed_in_bfloat16_differ_whatever_is_declared(tmp_path: Path) -> None:

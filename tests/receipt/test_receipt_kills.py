@@ -4,6 +4,7 @@ Whatever is there after a kill is right or not taken, and the same command goes 
 """
 
 import json
+import os
 import signal
 import threading
 import time
@@ -127,7 +128,7 @@ def test_a_pull_that_is_killed_goes_on(
             if name.endswith(".f16"):
                 assert raw == right[name], "what has its name is whole"
     output, errors = begin().communicate(timeout=PATIENCE)
-    summary = f"{place}: 4 files, and predictions.bin, each as the receipt says\n"
+    summary = f"{place}: 4 files, and predictions.bin, each with the digest of the receipt\n"
     assert output.startswith(f"{summary}next: geneb-ci receipt verify "), errors
     assert files_of(place) == right
 
@@ -148,7 +149,9 @@ def test_a_verification_that_is_killed_goes_on(
     of_small: Written, tmp_path: Path, moments: list[str]
 ) -> None:
     right = files_of(of_small.receipt)
-    place = tmp_path / "cache"
+    place, scratch = tmp_path / "cache", tmp_path / "scratch"
+    scratch.mkdir()  # what is killed leaves a folder
+    env = os.environ | {"TMPDIR": str(scratch)}
     with loopback(served(of_small).handler()) as server:
         words = (
             *("receipt", "verify", str(of_small.file), "--mirror", f"{server}/rows"),
@@ -158,7 +161,7 @@ def test_a_verification_that_is_killed_goes_on(
             # The harness is a process of its own by night, and where it is at work.
             is_apart = moments == VERIFIED or stage is VERIFIED[-1]
             before = None if is_apart else UNBOXED
-            process = forked.start("geneb_ci", *words, cwd=tmp_path, before=before)
+            process = forked.start("geneb_ci", *words, cwd=tmp_path, env=env, before=before)
             for line in process.lines():
                 if stage in line:
                     if stage is VERIFIED[-1]:

@@ -345,7 +345,7 @@ def test_sizes_that_nobody_could_verify(of_mini: Written, name: str, tmp_path: P
     written.says(document)
     with pytest.raises(NothingChecked) as caught:
         subject_of(written.file)
-    assert caught.value.message == f"{written.file} is no submission that can be read: {message}"
+    assert caught.value.message == f"{written.file} cannot be read as a submission: {message}"
 
 
 def test_a_gap_is_filled(of_mini: Written, tmp_path: Path) -> None:

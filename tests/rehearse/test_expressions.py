@@ -3,13 +3,19 @@
 import pytest
 
 from tests.each import each
-from tools.rehearse.expressions import ExpressionError, Known, condition, evaluate, substitute
+from tools.rehearse.expressions import (
+    ExpressionError,
+    StrictContext,
+    condition,
+    evaluate,
+    substitute,
+)
 
 CONTEXTS = {
-    "github": Known({"ref": "refs/heads/main", "event": {"pull": {"number": 12}}}),
-    "inputs": Known({"pr": None}),
-    "matrix": Known({"python": "3.13"}),
-    "steps": Known({"build": {"outputs": {"generation": "ab"}}}),
+    "github": StrictContext({"ref": "refs/heads/main", "event": {"pull": {"number": 12}}}),
+    "inputs": StrictContext({"pr": None}),
+    "matrix": StrictContext({"python": "3.13"}),
+    "steps": StrictContext({"build": {"outputs": {"generation": "ab"}}}),
     "list": ["a", "B"],
     "()": {
         "success": lambda: True,

@@ -9,7 +9,7 @@ import pytest
 from tests.each import each
 from tests.house.workflow_file import Workflow
 from tools.rehearse import shell
-from tools.rehearse.environments import OWN, Environments
+from tools.rehearse.environments import CURRENT_INTERPRETER, Environments
 from tools.rehearse.interpreters import NoInterpreter, find
 from tools.rehearse.triggers import Event, chosen, starts
 from tools.rehearse.workflow import Unsound, granted, in_order, matrix, workflows
@@ -165,12 +165,12 @@ def test_a_bare_environment_that_was_written_into_is_not_used_again(tmp_path):
     environments, place = Environments(tmp_path / "kept"), tmp_path / "tools"
     for _ in range(2):
         shutil.rmtree(place, ignore_errors=True)
-        environments.bare(OWN, place, pip=False)
+        environments.bare(CURRENT_INTERPRETER, place, pip=False)
         assert (place / "bin/python").is_symlink()
     (place / "pyvenv.cfg").write_text("home = elsewhere\n")
     shutil.rmtree(place)
     with pytest.raises(RuntimeError, match=r"a job wrote into its environment: pyvenv\.cfg"):
-        environments.bare(OWN, place, pip=False)
+        environments.bare(CURRENT_INTERPRETER, place, pip=False)
 
 
 def test_an_install_is_known_by_all_that_it_depends_on(tmp_path):

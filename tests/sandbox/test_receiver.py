@@ -38,7 +38,7 @@ def test_a_matrix_comes_out_as_it_went_in():
             header(ROWS, 1) + np.full(ROWS, np.inf, dtype="<f4").tobytes(),
             "embedding 0 and 2 others contain NaN or infinity",
         ),
-        (header(ROWS + 1, 1), "4 embeddings, expected 3: one a sequence"),
+        (header(ROWS + 1, 1), "4 embeddings, expected 3: one per sequence"),
         (header(ROWS, 1 << 40), "embeddings of width 1,099,511,627,776, expected 1 to 60,000"),
         (header(ROWS, 0), "embeddings of width 0, expected 1 to 60,000"),
         (

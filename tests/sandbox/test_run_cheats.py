@@ -33,6 +33,6 @@ def test_a_cheat_is_given_away(bubblewrap_sandbox: Sandbox, name, order_dependen
     decoyed = with_decoys(SEQUENCES, b"7" * 32)
     values = embed_in_sandbox(decoyed.sequences, spec, bubblewrap_sandbox, LIMITS)
     again = dataclasses.replace(spec, batching="file")
-    apart = embed_in_sandbox(decoyed.apart, again, bubblewrap_sandbox, LIMITS)
+    apart = embed_in_sandbox(decoyed.second_run, again, bubblewrap_sandbox, LIMITS)
     found = judge_decoys(decoyed, values, "float32", apart)
     assert (found.order_dependent, found.memorised) == (order_dependent, memorised), found.detail

@@ -18,7 +18,7 @@ from geneb_ci.audit.record.statement import COMMITTED, STARTED
 from geneb_ci.audit.rerun.workspace import Work
 from geneb_ci.audit.samples import OUTCOME
 from geneb_ci.audit.sampling.plan import committed_text, encoded
-from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN, default_work
+from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN_FILE, default_work
 from geneb_ci.cli.main import main
 from geneb_ci.github.api import AUDIT_CONTEXT, GitHub
 from geneb_ci.publish.manifest import NAME, encode_manifest, manifest_of
@@ -258,7 +258,7 @@ def work(root: Path, *, is_drawn: bool = False, is_rerun: bool = False) -> None:
     folder = Work(default_work(plan.commitment, "audits"))
     folder.folder.mkdir(parents=True)
     folder.keep(COMMITMENT, committed_text(plan.commitment))
-    folder.keep(SHOWN, plan.commitment_sha256)
+    folder.keep(SHOWN_FILE, plan.commitment_sha256)
     if is_drawn:
         folder.keep(PLAN, encoded(plan))
     if is_rerun:

@@ -116,6 +116,6 @@ def test_a_page_begins_with_its_installation(name):
         for block in blocks((ROOT / name).read_text(encoding="utf-8"))
         if block.kind == SHELL and block.reason is None
     ]
-    assert first.test == tutorials.OWN
+    assert first.test == tutorials.MODULE
     assert "pip install" in first.text
     assert [block.line for block in rest if block.test is not None] == []

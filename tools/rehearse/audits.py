@@ -127,7 +127,7 @@ class Audits:
         self._no_secret(json.dumps(spec))
 
     def _audited(self, jobs: set[str]) -> None:
-        """Let the workflow run for a label, or for a row; merge what it proposes, and look."""
+        """Run the workflow for a label, or for a row; merge what it proposes, and check it."""
         is_on_main = "rerun" not in jobs
         if is_on_main:
             main, inputs = self.forge.main, {"row": MODEL}
@@ -184,7 +184,7 @@ class Audits:
         self.forge.stamp = committed_at(FIRST)
         answer = json.dumps({"round": FIRST, "signature": ROUNDS[FIRST]})
         with relay(says(answer)) as (address, _):
-            self.world.given["GENEB_RELAY"] = address
+            self.world.machine_variables["GENEB_RELAY"] = address
             yield
         self.forge.stamp = ""
 
@@ -196,11 +196,11 @@ class Audits:
     def _explained(self) -> str:
         checkout = self.world.folder / f"explained-{len(self.forge.pulls)}"
         clone(self.forge.repository, checkout, "refs/heads/main", depth=0)
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "geneb_ci", "explain", MODEL],
             cwd=checkout,
             capture_output=True,
             text=True,
             check=False,
         )
-        return done.stdout + done.stderr
+        return process.stdout + process.stderr

@@ -17,7 +17,7 @@ import sysconfig
 from dataclasses import dataclass, field
 from pathlib import Path
 
-OWN = Path(sys.executable)
+CURRENT_INTERPRETER = Path(sys.executable)
 """The interpreter that runs the rehearsal itself."""
 _INSTALLS = re.compile(r"tools/install-locked\b")
 
@@ -65,7 +65,7 @@ class Environments:
     def borrow(self, environment: Path, root: Path) -> None:
         """Lend an environment the packages of this program, with the code of a checkout."""
         if not environment.exists():
-            self.bare(OWN, environment, pip=False)
+            self.bare(CURRENT_INTERPRETER, environment, pip=False)
         (packages,) = environment.glob("lib/python*/site-packages")
         paths = f"{root}\n{sysconfig.get_path('purelib')}\n"
         (packages / "geneb-ci.pth").write_text(paths, encoding="utf-8")

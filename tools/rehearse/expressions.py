@@ -23,7 +23,7 @@ class ExpressionError(Exception):
     """An expression that the rehearsal cannot evaluate, or a name that does not exist."""
 
 
-class Known(dict[str, Any]):
+class StrictContext(dict[str, Any]):
     """A context in which every name that may be asked for is there: another one is a slip."""
 
 
@@ -55,7 +55,7 @@ def evaluate(text: str, contexts: Mapping[str, Any]) -> Any:
 
 
 def truth(value: Any) -> bool:
-    """Tell what GitHub takes for true."""
+    """Whether GitHub takes a value for true."""
     return not (value is None or value is False or value in ("", 0) or value != value)  # noqa: PLR0124 (NaN)
 
 
@@ -160,15 +160,15 @@ class _Parser:
     def _or(self) -> Any:
         value = self._and()
         while self._take("||"):
-            other = self._and()
-            value = value if truth(value) else other
+            alternative = self._and()
+            value = value if truth(value) else alternative
         return value
 
     def _and(self) -> Any:
         value = self._comparison()
         while self._take("&&"):
-            other = self._comparison()
-            value = other if truth(value) else value
+            further = self._comparison()
+            value = further if truth(value) else value
         return value
 
     def _comparison(self) -> Any:
@@ -193,7 +193,7 @@ class _Parser:
         return value
 
     def _property(self, value: Any, key: Any) -> Any:
-        if isinstance(value, Known) and key not in value:
+        if isinstance(value, StrictContext) and key not in value:
             raise self._error(f"{key!r} does not exist (there are: {', '.join(sorted(value))})")
         if isinstance(value, dict):
             return value.get(key)

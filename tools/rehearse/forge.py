@@ -29,13 +29,13 @@ APP_ACCOUNT = {"id": 9, "login": "audits[bot]"}
 _PULL = r"/pulls/(\d+)/merge"
 
 
-def git(folder: Path, *arguments: str, given: bytes = b"") -> str:
+def git(folder: Path, *arguments: str, stdin: bytes = b"") -> str:
     """Run git in a folder with nobody's settings; returns what it prints, stripped."""
-    return git_raw(folder, *arguments, given=given).decode().strip()
+    return git_raw(folder, *arguments, stdin=stdin).decode().strip()
 
 
 def git_raw(
-    folder: Path, *arguments: str, given: bytes = b"", env: Mapping[str, str] | None = None
+    folder: Path, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
 ) -> bytes:
     """Run git; returns its output. Raises RuntimeError with what it said when it fails."""
     whole = {
@@ -47,10 +47,10 @@ def git_raw(
         **(env or {}),
     }
     command = ["git", "-C", str(folder), *arguments]
-    done = subprocess.run(command, input=given, env=whole, capture_output=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"git {' '.join(arguments)}: {done.stderr.decode(errors='replace')}")
-    return done.stdout
+    process = subprocess.run(command, input=stdin, env=whole, capture_output=True, check=False)
+    if process.returncode:
+        raise RuntimeError(f"git {' '.join(arguments)}: {process.stderr.decode(errors='replace')}")
+    return process.stdout
 
 
 class GitForge(GitHubServer):
@@ -117,7 +117,7 @@ class GitForge(GitHubServer):
         self.trees[tree] = entries
         missing = sorted({sha for _, sha in entries.values()} - set(self.blobs))
         contents = git_raw(
-            self.repository, "cat-file", "--batch", given="\n".join([*missing, ""]).encode()
+            self.repository, "cat-file", "--batch", stdin="\n".join([*missing, ""]).encode()
         )
         for sha in missing:
             head, _, contents = contents.partition(b"\n")
@@ -126,7 +126,7 @@ class GitForge(GitHubServer):
 
     def push(self, path: str, raw: bytes) -> str:
         """Change a file of main, as a maintainer may, and return the new head."""
-        blob = git(self.repository, "hash-object", "-w", "--stdin", given=raw)
+        blob = git(self.repository, "hash-object", "-w", "--stdin", stdin=raw)
         index = {"GIT_INDEX_FILE": str(self.repository / "push.index")}
         git_raw(self.repository, "read-tree", self.main, env=index)
         entry = f"100644,{blob},{path}"
@@ -239,7 +239,7 @@ class GitForge(GitHubServer):
     def make_blob(self, _query: dict[str, str], body: Any) -> Answer:
         """Keep a file."""
         raw = base64.b64decode(body["content"])
-        sha = git(self.repository, "hash-object", "-w", "--stdin", given=raw)
+        sha = git(self.repository, "hash-object", "-w", "--stdin", stdin=raw)
         return Answer(201, {"sha": sha})
 
     def make_tree(self, _query: dict[str, str], body: Any) -> Answer:

@@ -51,10 +51,10 @@ def _candidates(version: str) -> Iterator[Path]:
 
 
 def _is(candidate: Path, version: str) -> bool:
-    """Tell whether it runs, is that version, and can make environments."""
+    """Whether it runs, is that version, and can make environments."""
     code = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [candidate, "-I", "-c", code],
             capture_output=True,
             text=True,
@@ -63,4 +63,4 @@ def _is(candidate: Path, version: str) -> bool:
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return done.returncode == 0 and done.stdout.strip() == version
+    return process.returncode == 0 and process.stdout.strip() == version

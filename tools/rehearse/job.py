@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 from tests.github.server import REPOSITORY
 from tests.house.workflow_file import Workflow, read
 from tools.rehearse import shell, standins
-from tools.rehearse.expressions import ExpressionError, Known, as_text, condition, substitute
+from tools.rehearse.expressions import (
+    ExpressionError,
+    StrictContext,
+    as_text,
+    condition,
+    substitute,
+)
 from tools.rehearse.machine import PASSED
 from tools.rehearse.triggers import Event
 from tools.rehearse.workflow import Unsound
@@ -92,9 +98,9 @@ class Job:
         self.summary = self.files / "summary"
         self.summary.touch()
 
-    def _github(self) -> Known:
+    def _github(self) -> StrictContext:
         event, server = self.event, self.world.forge.address
-        return Known(
+        return StrictContext(
             {
                 "token": self.token,
                 "event": event.payload,
@@ -119,8 +125,8 @@ class Job:
             }
         )
 
-    def _runner(self) -> Known:
-        return Known(
+    def _runner(self) -> StrictContext:
+        return StrictContext(
             {
                 "os": "Linux",
                 "arch": "X64",
@@ -149,7 +155,7 @@ class Job:
             }
         return {
             **passed,
-            **self.world.given,
+            **self.world.machine_variables,
             **variables,
             **identity,
             "CI": "true",
@@ -171,7 +177,7 @@ class Job:
         self.world.forge.denied.clear()
         self.world.forge.used.clear()
         try:
-            steps: dict[str, Any] = Known()
+            steps: dict[str, Any] = StrictContext()
             self._steps(self.tree["steps"], self.context | {"steps": steps}, {})
             outputs = self.tree.get("outputs", {})
             filled = self.context | {"steps": steps}
@@ -209,7 +215,9 @@ class Job:
                 "cancelled": lambda: False,
             }
             try:
-                if not condition(step.get("if"), self._seen(contexts, more), success=good):
+                if not condition(
+                    step.get("if"), self._with_environment(contexts, more), success=good
+                ):
                     self._note(step, contexts, {}, "skipped")
                     self.outcome.steps.append(Step(title, "skipped"))
                     continue
@@ -235,7 +243,7 @@ class Job:
         if "id" in step:
             contexts["steps"][step["id"]] = {"outputs": outputs, "outcome": how, "conclusion": how}
 
-    def _seen(self, contexts: dict[str, Any], env: dict[str, str]) -> dict[str, Any]:
+    def _with_environment(self, contexts: dict[str, Any], env: dict[str, str]) -> dict[str, Any]:
         return contexts | {"env": {**self.exported, **env}}
 
     def _step(
@@ -245,8 +253,8 @@ class Job:
         env = dict(more)
         for tree in (self.workflow.tree, self.tree, step):
             for key, value in tree.get("env", {}).items():
-                env[key] = substitute(value, self._seen(contexts, env))
-        contexts_of_step = self._seen(contexts, env)
+                env[key] = substitute(value, self._with_environment(contexts, env))
+        contexts_of_step = self._with_environment(contexts, env)
         begun = time.monotonic()
         if "uses" in step:
             inputs = {
@@ -267,7 +275,7 @@ class Job:
         return self._script(step, title, substitute(step["run"], contexts_of_step), env)
 
     def _composite(
-        self, uses: str, given: dict[str, str], env: dict[str, str]
+        self, uses: str, inputs_passed: dict[str, str], env: dict[str, str]
     ) -> tuple[bool, dict[str, str]]:
         """Run a composite action: `$/` from the commit of the workflow, `./` from the workspace."""
         root = self.workspace
@@ -280,17 +288,17 @@ class Job:
         if action["runs"]["using"] != "composite":
             raise Unsound(f"{uses}: only composite actions are known to the rehearsal")
         declared = action.get("inputs", {})
-        if unknown := sorted(set(given) - set(declared)):
+        if unknown := sorted(set(inputs_passed) - set(declared)):
             raise Unsound(f"{uses}: there is no input {unknown[0]!r}")
-        inputs = Known(
+        inputs = StrictContext(
             {
-                k: given.get(k, substitute(v.get("default", ""), self.context))
+                k: inputs_passed.get(k, substitute(v.get("default", ""), self.context))
                 for k, v in declared.items()
             }
         )
-        steps = Known()
+        steps = StrictContext()
         contexts = self.context | {"inputs": inputs, "steps": steps}
-        contexts["github"] = Known(self.context["github"] | {"action_path": str(folder)})
+        contexts["github"] = StrictContext(self.context["github"] | {"action_path": str(folder)})
         good = self._steps(
             action["runs"]["steps"], contexts, env | {"GITHUB_ACTION_PATH": str(folder)}
         )

@@ -29,7 +29,7 @@ class Case(NamedTuple):
 
 
 def without(text: str) -> Alteration:
-    """Take a text away, wherever it stands."""
+    """Return the removal of a text, wherever it stands."""
     return lambda content: content.replace(text, "")
 
 
@@ -48,7 +48,7 @@ def other_hashes(package: str) -> Alteration:
 
 
 def without_package(package: str) -> Alteration:
-    """Take the entry of a package out of a lock."""
+    """Return the removal of a package's entry from a lock."""
     return lambda content: _block(package).sub("", content)
 
 
@@ -153,11 +153,11 @@ def prove(case: Case) -> str:
             return f"{case.file} has nothing to alter"
         file.write_text(after, encoding="utf-8")
         command = [sys.executable, "-m", "tools.rehearse", "--root", str(root), *case.arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 1:
-        return f"the rehearsal ended with {done.returncode}:\n{done.stdout}{done.stderr}"
-    if case.expected not in done.stdout:
-        return f"the rehearsal does not say {case.expected!r}:\n{done.stdout}"
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode != 1:
+        return f"the rehearsal ended with {process.returncode}:\n{process.stdout}{process.stderr}"
+    if case.expected not in process.stdout:
+        return f"the rehearsal does not say {case.expected!r}:\n{process.stdout}"
     return ""
 
 

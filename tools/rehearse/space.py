@@ -83,7 +83,7 @@ class Space:
             hold("issues about the Space", self._issues(HEALTH_TITLE), ["open"])
 
     def healthy(self) -> None:
-        """Hold that the daily check finds the Space as main says, and closes that issue."""
+        """Check that the daily run finds the Space equal to main, and closes that issue."""
         self.story.run(self._daily(), "publish", only="publish")
         if self.world.chosen("publish.tell"):
             hold("issues about the Space", self._issues(HEALTH_TITLE), ["closed"])

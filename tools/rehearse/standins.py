@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tools.rehearse.environments import OWN
+from tools.rehearse.environments import CURRENT_INTERPRETER
 from tools.rehearse.forge import APP_ACCOUNT, git
 from tools.rehearse.interpreters import NoInterpreter, find
 from tools.rehearse.workflow import Unsound
@@ -33,7 +33,7 @@ TABLE = (
     StandIn("actions/deploy-pages", "that copy is the site; permissions and environment are held"),
     StandIn(
         "GitHub",
-        "tests/github on loopback: events, tokens with a job's permissions, API; git by file",
+        "the fake GitHub of tests/github on 127.0.0.1: events, job tokens, API; git over file://",
     ),
     StandIn("identity of a job", "an unsigned text of the same claims, from the same server"),
     StandIn("the Hub", "tests/publish on loopback, named to each job by HF_ENDPOINT"),
@@ -104,11 +104,16 @@ def clone(repository: Path, folder: Path, ref: str, *, depth: int) -> None:
     else:
         git(folder, "fetch", "--quiet", "origin", "+refs/heads/*:refs/remotes/origin/*", ref)
     git(
-        folder, "checkout", "--quiet", "--force", "--detach", "FETCH_HEAD" if depth else _named(ref)
+        folder,
+        "checkout",
+        "--quiet",
+        "--force",
+        "--detach",
+        "FETCH_HEAD" if depth else _remote_ref(ref),
     )
 
 
-def _named(ref: str) -> str:
+def _remote_ref(ref: str) -> str:
     return ref.replace("refs/heads/", "refs/remotes/origin/")
 
 
@@ -118,7 +123,7 @@ def setup_python(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
     version = inputs.get("python-version", "")
     folder = job.tools / f"python-{version}"
     try:
-        interpreter = OWN if job.world.borrow else find(version)
+        interpreter = CURRENT_INTERPRETER if job.world.borrow else find(version)
     except NoInterpreter as error:
         raise Unsound(f"actions/setup-python: {error}") from error
     # What is borrowed is installed by nobody, and pip itself would cost seconds.
@@ -131,7 +136,7 @@ def setup_python(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
 
 
 def attest(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
-    """Hold what would be attested; a name without a digest is none."""
+    """Keep the digest of the subject that would be attested. Raises Unsound for no digest."""
     _inputs("actions/attest", inputs, _ATTEST)
     _require(job, "actions/attest", "id_token:write", "attestations:write")
     kind, _, digest = inputs.get("subject-digest", "").partition(":")

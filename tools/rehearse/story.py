@@ -25,7 +25,7 @@ from tools.rehearse.world import World
 BAD = "rehearsed-fault"
 LOCKED = "rehearsed-lock"
 DOCS = ("docs.build", "docs.deploy")
-Found = dict[str, dict[str, Outcome]]
+OutcomesByWorkflow = dict[str, dict[str, Outcome]]
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Story:
         yield from space
         yield from Audits(self).chapters()
 
-    def run(self, event: Event, *due: str, only: str = "", good: bool = True) -> Found:
+    def run(self, event: Event, *due: str, only: str = "", good: bool = True) -> OutcomesByWorkflow:
         """Dispatch an event; hold that these workflows start, and that no job of them fails."""
         outcomes = self.world.dispatch(event, only=only)
         for name in due:
@@ -192,10 +192,12 @@ class Story:
         self.run(ring, "verdict", only="verdict")
 
     def _hold_verdict(self, number: int, label: str, state: str) -> None:
-        """Hold that there is one comment of ours, this label alone, and this status."""
+        """Check that there is one comment of ours, this label alone, and this status."""
         forge = self.world.forge
-        ours = [comment["body"] for comment in forge.comments[number] if comment["user"] == BOT]
-        hold("comments of ours", len(ours), 1)
+        our_comments = [
+            comment["body"] for comment in forge.comments[number] if comment["user"] == BOT
+        ]
+        hold("comments of ours", len(our_comments), 1)
         hold("labels", forge.labels(number), [label])
         statuses = forge.statuses.get(forge.pulls[number]["head"]["sha"], [])
         hold("statuses", [(s["context"], s["state"]) for s in statuses], [(REQUIRED, state)])
@@ -212,7 +214,7 @@ class Story:
             hold_in("the list", f"#{number}", next(iter(forge.issues.values()))["body"])
 
     def swept(self) -> None:
-        """Look on schedule for what has no verdict: nothing, so that nothing is reported."""
+        """Run the scheduled sweep; everything has a verdict, so that nothing is reported."""
         before = len(self.world.forge.writes())
         event = Event("schedule", "refs/heads/main", self.world.forge.main, repository())
         outcomes = self.run(event, "verdict", only="verdict")

@@ -32,7 +32,7 @@ class Event:
 
 
 def starts(workflow: Workflow, event: Event) -> bool:
-    """Tell whether a workflow starts on an event."""
+    """Whether a workflow starts on an event."""
     events = workflow.tree["on"]
     if isinstance(events, str | list):
         return event.name == events or event.name in events
@@ -69,7 +69,7 @@ def _on_paths(filters: dict[str, Any], paths: tuple[str, ...] | None) -> bool:
 
 
 def chosen(patterns: list[str], name: str) -> bool:
-    """Tell whether a list of patterns chooses a name: the last that fits decides, `!` excludes."""
+    """Whether a list of patterns chooses a name: the last that fits decides, `!` excludes."""
     is_chosen = False
     for pattern in patterns:
         if _regex(pattern.removeprefix("!")).fullmatch(name):

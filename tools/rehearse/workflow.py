@@ -43,16 +43,16 @@ def workflows(root: Path) -> dict[str, Workflow]:
 
 def _hold(workflow: Workflow) -> None:
     tree = workflow.tree
-    _known(tree, _TOP, workflow.name)
+    _require_known_keys(tree, _TOP, workflow.name)
     for name, job in tree["jobs"].items():
         where = f"{workflow.name}, job {name}"
-        _known(job, _JOB, where)
-        _known(job.get("strategy", {}), _STRATEGY, f"{where}, strategy")
+        _require_known_keys(job, _JOB, where)
+        _require_known_keys(job.get("strategy", {}), _STRATEGY, f"{where}, strategy")
         for step in job["steps"]:
-            _known(step, _STEP, f"{where}, a step")
+            _require_known_keys(step, _STEP, f"{where}, a step")
 
 
-def _known(tree: dict[str, Any], keys: set[str], where: str) -> None:
+def _require_known_keys(tree: dict[str, Any], keys: set[str], where: str) -> None:
     if unknown := sorted(set(tree) - keys):
         raise Unsound(
             f"{where}: the rehearsal does not know the key {unknown[0]!r}: "
@@ -69,13 +69,13 @@ def needs(job: dict[str, Any]) -> list[str]:
 def in_order(workflow: Workflow) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the jobs, each after those that it needs."""
     waiting = dict(workflow.jobs)
-    done: set[str] = set()
+    yielded: set[str] = set()
     while waiting:
-        ready = [name for name, job in waiting.items() if set(needs(job)) <= done]
+        ready = [name for name, job in waiting.items() if set(needs(job)) <= yielded]
         if not ready:
             raise Unsound(f"{workflow.name}: {', '.join(waiting)} wait for what never ends")
         for name in ready:
-            done.add(name)
+            yielded.add(name)
             yield name, waiting.pop(name)
 
 
@@ -114,7 +114,7 @@ def unused(workflow: Workflow, job: dict[str, Any], used: set[str]) -> list[str]
 
 
 def versions(root: Path, workflows: dict[str, Workflow]) -> Iterator[str]:
-    """Say what is wrong with the versions of Python that workflows and actions name.
+    """Yield what is wrong with the versions of Python that workflows and actions name.
 
     The rule: a version is a text in quotes, within `requires-python`; a matrix has each version
     that the package's classifiers promise; and all jobs without a matrix name the same one, which
@@ -130,7 +130,7 @@ def versions(root: Path, workflows: dict[str, Workflow]) -> Iterator[str]:
     places: dict[str, list[str]] = {}
     tested: set[str] = set()
     for name, tree in _trees(root, workflows):
-        for version in _named(tree):
+        for version in _python_versions(tree):
             if not isinstance(version, str):
                 yield f"{name}: python-version {version!r} has no quotes, so that 3.10 means 3.1"
             elif "${{" not in version:
@@ -159,14 +159,14 @@ def _trees(root: Path, workflows: dict[str, Workflow]) -> Iterator[tuple[str, di
         yield f"{path.parent.name}/{path.name}", yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def _named(tree: Any) -> Iterator[Any]:
+def _python_versions(tree: Any) -> Iterator[Any]:
     """Yield every `python-version` in a tree."""
     if isinstance(tree, dict):
         for key, value in tree.items():
             if key == "python-version":
                 yield value
             else:
-                yield from _named(value)
+                yield from _python_versions(value)
     elif isinstance(tree, list):
         for value in tree:
-            yield from _named(value)
+            yield from _python_versions(value)

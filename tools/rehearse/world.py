@@ -19,7 +19,7 @@ from tests.house.workflow_file import Workflow
 from tests.publish.hub import Hub
 from tools.rehearse import workflow as reading
 from tools.rehearse.environments import Environments
-from tools.rehearse.expressions import ExpressionError, Known, condition, substitute
+from tools.rehearse.expressions import ExpressionError, StrictContext, condition, substitute
 from tools.rehearse.forge import GitForge, git, git_raw, identity
 from tools.rehearse.job import Job, Outcome, Step
 from tools.rehearse.triggers import Event, starts
@@ -67,7 +67,7 @@ class World:
     say: Callable[[Outcome], None]
     borrow: bool = False
     """Whether all jobs take the packages of this program instead of an install of their own."""
-    given: dict[str, str] = field(default_factory=dict)
+    machine_variables: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(
         default_factory=lambda: dict.fromkeys(AUDIT_VARIABLES, "") | {"HF_OIDC_RESOURCE": RESOURCE}
     )
@@ -127,11 +127,11 @@ class World:
         for job in reversed([job for job, _ in reading.in_order(workflow)]):
             if job in chosen:
                 chosen |= set(reading.needs(workflow.jobs[job]))
-        done: dict[str, Outcome] = {}
+        outcomes: dict[str, Outcome] = {}
         for job, tree in reading.in_order(workflow):
             if job in chosen:
-                done[job] = self._job(name, workflow, job, tree, event, done)
-        return done
+                outcomes[job] = self._job(name, workflow, job, tree, event, outcomes)
+        return outcomes
 
     def _job(
         self,
@@ -140,18 +140,18 @@ class World:
         job: str,
         tree: dict[str, Any],
         event: Event,
-        done: dict[str, Outcome],
+        outcomes: dict[str, Outcome],
     ) -> Outcome:
         granted = reading.granted(workflow, tree, fork=event.fork)
-        needed = {needed_job: done[needed_job] for needed_job in reading.needs(tree)}
+        needed = {needed_job: outcomes[needed_job] for needed_job in reading.needs(tree)}
         dispatch = workflow.tree["on"]
         dispatch = dispatch.get("workflow_dispatch") if isinstance(dispatch, dict) else None
         declared = (dispatch or {}).get("inputs", {}) if isinstance(dispatch, dict) else {}
         contexts = {
-            "inputs": Known(dict.fromkeys(declared) | event.inputs),
-            "vars": Known(self.variables),
-            "secrets": Known(self.secrets.get(environment_of(tree), {})),
-            "needs": Known(
+            "inputs": StrictContext(dict.fromkeys(declared) | event.inputs),
+            "vars": StrictContext(self.variables),
+            "secrets": StrictContext(self.secrets.get(environment_of(tree), {})),
+            "needs": StrictContext(
                 {
                     needed_job: {"outputs": outcome.outputs, "result": outcome.conclusion}
                     for needed_job, outcome in needed.items()
@@ -162,7 +162,7 @@ class World:
         good = all(outcome.conclusion == "success" for outcome in needed.values())
         whole = Outcome(f"{name}.{job}", "skipped")
         for combination in reading.matrix(tree):
-            contexts["matrix"] = Known(combination)
+            contexts["matrix"] = StrictContext(combination)
             run = Job(self, workflow, job, tree, event, contexts, granted)
             suffix = f" ({', '.join(combination.values())})" if combination else ""
             run.outcome.job += suffix
@@ -232,13 +232,13 @@ def world(
                 say,
                 borrow,
             )
-            rehearsed.given = _given(hub)
+            rehearsed.machine_variables = _machine_variables(hub)
             yield rehearsed
     finally:
         hub.close()
 
 
-def _given(hub: Hub) -> dict[str, str]:
+def _machine_variables(hub: Hub) -> dict[str, str]:
     """Return what the machine tells each job: the Hub's address, and where packages are kept."""
     home = Path.home()
     cache = os.environ.get("XDG_CACHE_HOME") or str(home / ".cache")
@@ -263,13 +263,13 @@ def _uv() -> str:
 
 def _index() -> dict[str, str]:
     """Return the package index that this machine's settings name, if they do."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
         capture_output=True,
         text=True,
         check=False,
     )
-    return {"PIP_INDEX_URL": done.stdout.strip()} if done.returncode == 0 else {}
+    return {"PIP_INDEX_URL": process.stdout.strip()} if process.returncode == 0 else {}
 
 
 def _repository(root: Path, folder: Path) -> Path:
@@ -277,9 +277,9 @@ def _repository(root: Path, folder: Path) -> Path:
     repository = folder / "board.git"
     git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(repository))
     git(repository, "config", "uploadpack.allowAnySHA1InWant", "true")
-    where = {"GIT_DIR": str(repository), "GIT_WORK_TREE": str(root)}
-    git_raw(root, "add", "--all", env=where)
-    tree = git_raw(root, "write-tree", env=where).decode().strip()
+    git_variables = {"GIT_DIR": str(repository), "GIT_WORK_TREE": str(root)}
+    git_raw(root, "add", "--all", env=git_variables)
+    tree = git_raw(root, "write-tree", env=git_variables).decode().strip()
     sha = git(repository, "commit-tree", tree, "-m", "Lay the ground")
     git(repository, "update-ref", "refs/heads/main", sha)
     # Each checkout fetches from it: from two thousand loose files that is a second of computing.

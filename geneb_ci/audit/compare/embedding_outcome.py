@@ -1,4 +1,8 @@
-"""Outcome of an audit by receipt: the predicate of its signed record, and the verdict it gives."""
+"""The outcome of an audit by receipt, which its record signs, and the verdict from its numbers.
+
+`room` is by how much altered embeddings within the tolerances can lower the test loss, in nats.
+A failed embedding is rescued if it passes when its sequence is embedded again, alone.
+"""
 
 import math
 import operator
@@ -51,36 +55,38 @@ from reference_harness.formats.text import plural
 EMBEDDING_PREDICATE = "urn:geneb-ci:row-audit:1.0"
 NOT_PROVED = (
     "that memory is excluded: a fresh set alone shows look-ups that tolerate three changed letters",
-    "that no training embedding is altered: few of a small task raise a score and are seldom drawn",
+    (
+        "that no training embedding is altered: few of a small task raise a score and are seldom "
+        "drawn; of what they raise it by, support embeddings among them, no bound is known"
+    ),
     "that the score of one task is right: its own draws are few; rerun the task where it matters",
     "that the auditor reported what the extractor gave: anybody can compute an embedding again",
     "that the scores on the board are right: the run names no scorer of record; no level follows",
 )
-"""Claims that an audit by receipt does not prove; part of each record. The first is another where
-there was a fresh set, the last is none where the scores of record were compared."""
+"""What an audit by receipt does not prove, as part of each record. A fresh set replaces the first
+sentence; the last is left out if the scores of record were compared."""
 EmbeddingVersion = Literal["1.0", "2.0", "2.1", "2.2"]
 BY_EMBEDDING: Final = "1.0"
 BY_COLUMN: Final = "2.0"
 BOUNDED: Final = "2.2"
-"""Versions of a record: a coordinate was compared by the size of its embedding, then by its column;
-since 2.1 probes are fitted again on variants of training sequences, and those of record decide on
-variants, too; since 2.2 a record says by how much altered test embeddings can raise a regime, and
-calls an embedding by that name. The verdict follows from the numbers of a record by the rule of its
-version."""
+"""Versions of a record. 1.0: the tolerance of a coordinate follows from the size of its embedding;
+2.0: from its column; 2.1: probes are fitted again on variants of training sequences, and the probes
+of record also decide on variants; 2.2: upper bounds of the raise of each regime, and the word
+"embedding" instead of "row". The verdict follows from the numbers by the rule of the version."""
 NOT_REFITTED = frozenset({BY_EMBEDDING, BY_COLUMN})
-"""Versions before 2.1."""
+"""Versions before 2.1, whose probes were not fitted again."""
 SUPERSEDED = (
     "its embeddings were compared by their size, which one column of large values sets: altered "
     "ones could pass"
 )
-"""Why a record of version 1.0 shows nothing any more."""
+"""Why a record of version 1.0 no longer counts."""
 Measure = Annotated[float, Field(ge=0)]
 _NUMBER = r"[0-9]{1,15}(\.[0-9]{1,6})?(e[+-][0-9]{1,3})?"
 _NUMBERS = rf"^({_NUMBER}( {_NUMBER})*)?$"
 
 
 def _split(value: object) -> object:
-    """Read numbers from a text; anything else is left to the type's own validation."""
+    """Return the numbers in a text; return any other value unchanged, for pydantic to validate."""
     if not isinstance(value, str):
         return value
     if not re.fullmatch(_NUMBERS, value):
@@ -104,30 +110,33 @@ _AS_TEXT = (
     WithJsonSchema({"type": "string", "pattern": _NUMBERS}),
 )
 Counts = Annotated[list[Count], BeforeValidator(_split), *_AS_TEXT]
-"""Whole numbers, in a record one text: a record of 10,000 embeddings would have too many values."""
+"""Whole numbers, written as one text, since a record of 10,000 embeddings would have too many
+values."""
 Measures = Annotated[list[Measure], BeforeValidator(_measures), *_AS_TEXT]
-"""Numbers of six significant digits, in the same form."""
+"""Numbers with six significant digits, written as one text."""
 
 
 class EmbeddingRepeat(StrictModel):
-    """An embedding that failed and was computed again, alone."""
+    """The comparison of a failed embedding that was computed again, alone."""
 
     dtype: Name
-    """In which the model computed: float64 where the extractor has that option."""
+    """`float64` if the extractor has that option, else that it was in a batch of its own."""
     deviation: Measure
+    """As in `ComparedTask`."""
     mismatch: Count
+    """As in `ComparedTask`."""
     distance: Measure | None = Field(default=None, exclude_if=operator.not_)
-    """Of the embedding from that of the first rerun, in tolerances; left out where they are the
-    same embedding, and in records of version 1.0."""
+    """Distance from the first rerun, in tolerances; left out if it is 0, and in records of version
+    1.0."""
 
 
 class FailedEmbedding(StrictModel):
-    """An embedding that is not the one of the rerun."""
+    """A committed embedding that differs from its rerun."""
 
     row: Count
-    """Number of its row in the file, where training embeddings come first."""
+    """Index of its row in the file, where training embeddings come first."""
     again: EmbeddingRepeat | None
-    """None where another embedding of the audit was found altered before its turn."""
+    """None if another embedding of the audit was found to be altered before."""
 
 
 class ComparedTask(StrictModel):
@@ -135,51 +144,55 @@ class ComparedTask(StrictModel):
 
     task: Name
     train: Count
+    """Number of training embeddings."""
     test: Count
+    """Number of test embeddings."""
     strata: dict[str, Positive]
-    """Stratum to its size, of each that was drawn from."""
+    """Size of each stratum that was drawn from."""
     rows: dict[str, Counts]
-    """Part to embeddings of the file, in the order of the draws: `test full`, `training`, ..."""
+    """Part, such as `test full` or `training`, to its drawn rows of the file, in the order of the
+    draws."""
     deviation: Measures
-    """Of each distinct embedding, ascending: largest distance of a coordinate beyond half a unit of
-    float16, in its tolerance; in records of version 1.0 in root mean squares of the embedding."""
+    """For each distinct row, ascending: largest distance of a coordinate beyond half a unit of
+    float16, in units of its tolerance; in version 1.0, of the root mean square of the embedding."""
     mismatch: Counts
-    """Coordinates that differ from the rounding of the rerun."""
+    """For each distinct row: number of coordinates that differ from the rounded rerun."""
     failed: list[FailedEmbedding]
     room: Measure | None = Field(default=None, exclude_if=operator.not_)
-    """By how much the mean loss of the test embeddings can fall within the tolerances, in nats;
-    left out where it cannot, and in records of version 1.0."""
+    """By how much the mean test loss can fall within the tolerances, in nats; left out if it cannot
+    fall, and in records of version 1.0."""
 
     @property
     def distinct(self) -> list[int]:
-        """The embeddings of all parts that were computed again, each once, ascending."""
+        """The drawn rows of all parts, each once, ascending."""
         return sorted({row for rows in self.rows.values() for row in rows})
 
 
 class ComparedCells(StrictModel):
-    """Cells recomputed from the committed embeddings, against the claims."""
+    """The comparison of the claims with the cells recomputed from the committed embeddings."""
 
     equal: Count
-    """Cells whose every claimed number is the recomputed one."""
+    """Number of cells whose claimed numbers all equal the recomputed ones."""
     of: Positive
-    """Cells of the receipt's tasks, claimed or not."""
+    """Number of cells of the receipt's tasks, whether claimed or not."""
     differing: list[str]
-    """`task, regime: what differs` of each claim that is another."""
+    """`task, regime: what differs` for each cell that differs."""
     unclaimed: list[str]
-    """Cells that the receipt gives and the submission does not claim."""
+    """Cells that were recomputed and that the submission does not claim."""
     unequal: list[str]
-    """Equal sequences with unequal embeddings: a sentence for each scale that has some."""
+    """Sentences about equal sequences with unequal embeddings, one for each scale."""
     of_record: Count | None = Field(default=None, exclude_if=operator.not_)
-    """Cells whose scores of record, which the board shows, were compared as well, by the scorer
-    that the run names; left out where none were, as in earlier records."""
+    """Number of cells whose scores of record, which the board shows, were compared too; left out if
+    none were, as in earlier records."""
 
 
 class Direction(StrictModel):
-    """Whether committed embeddings differ from the rerun in the direction of the labels."""
+    """The test whether committed embeddings deviate from the rerun towards their labels."""
 
     rows: Count
+    """Number of embeddings that deviate."""
     statistic: float
-    """Van Elteren's, in standard deviations."""
+    """Van Elteren's statistic, in standard deviations."""
     p: Annotated[float, Field(ge=0, le=1)]
 
 
@@ -187,55 +200,57 @@ class PartEffect(StrictModel):
     """Effect of deviating training, or test, embeddings on the loss of the test embeddings."""
 
     rows: Count
-    """Embeddings that deviate at all."""
+    """Number of embeddings that deviate."""
     statistic: float
-    """Of signed ranks, in standard deviations; below 0 where the loss falls."""
+    """Signed-rank statistic, in standard deviations; below 0 if the loss falls."""
 
 
 class Effect(StrictModel):
-    """Effect of all deviations on the test loss of the full regime, over all tasks."""
+    """Effect of all deviations on the test loss in the full regime, over all tasks."""
 
     training: PartEffect
-    """Support embeddings among them."""
+    """Effect of training embeddings, support embeddings included."""
     test: PartEffect
 
 
 class RefitTask(StrictModel):
-    """Test decisions of one task by a probe fitted on variants of training sequences."""
+    """Decisions on test sequences by a probe fitted on variants of training sequences."""
 
     task: Name
     rows: Count
-    """Training sequences that were varied."""
+    """Number of training sequences that were varied."""
     training: ChangedDecisions | None
-    """Beside those of a probe fitted on the receipt's embeddings of the same sequences; null where
-    a class has no varied embedding."""
+    """Compared with a probe fitted on the receipt's embeddings of the same sequences; null if a
+    class has no varied sequence."""
 
 
 class RegimeBound(StrictModel):
-    """By how much altered test embeddings raise one regime at most, from what was drawn."""
+    """Upper bound of the raise of one regime by altered test embeddings, from the drawn ones."""
 
     regime: Name
     draws: Count
     """Number of drawn test embeddings; one that was drawn twice counts twice."""
     flipped: Count
-    """Draws of embeddings that the probe of record gets right as committed, and wrong by the
-    rerun."""
+    """Number of draws that the probe of record decides right as committed, and wrong as rerun."""
     raised: Measure
-    """By how much altered test embeddings raise the mean MCC at most, with 95 %; rounded up."""
+    """Largest raise of the mean MCC by altered test embeddings, with 95 % confidence, rounded
+    up."""
 
 
 class ReceiptFacts(StrictModel):
-    """The submission's statements about its receipt."""
+    """The facts of the receipt that the submission states."""
 
     root: Hex64
+    """Merkle root of its embeddings."""
     dim: Positive
+    """Columns of an embedding."""
     compute_dtype: Name
     tf32: bool
     tasks: Positive
 
 
 class EmbeddingOutcome(StrictModel):
-    """All of one audit by receipt: the predicate of the in-toto statement."""
+    """The outcome of one audit by receipt: the predicate of the in-toto statement."""
 
     schema_version: EmbeddingVersion
     plan: EmbeddingPlan
@@ -250,16 +265,15 @@ class EmbeddingOutcome(StrictModel):
     variants: VariantResult | None = Field(default=None, exclude_if=operator.not_)
     """Decisions on variants; left out in earlier records."""
     fresh: FreshResult | None = Field(default=None, exclude_if=operator.not_)
-    """Decisions on a fresh set; left out where the audit had none."""
+    """Decisions on a fresh set; left out if the audit had none."""
     refits: list[RefitTask] = Field(default=[], exclude_if=operator.not_)
-    """Of the tasks that a draw of tasks by the seeds of the plan chooses, in its order; left out in
-    records before version 2.1."""
+    """One for each task that a draw of tasks by the seeds of the plan chooses, in its order; left
+    out before version 2.1."""
     bounds: list[RegimeBound] = Field(default=[], exclude_if=operator.not_)
-    """Of each regime whose scores of record were compared; left out in records before version
-    2.2."""
+    """One for each regime whose scores of record were compared; left out before version 2.2."""
     verdict: Verdict
     reasons: list[str]
-    """Why it differs, in words; none where it agrees."""
+    """Why it differs, one sentence each; empty if it agrees."""
     not_proved: list[str]
     rerun_sha256: Hex64
     """Digest of the file of rerun embeddings beside the record."""
@@ -274,21 +288,21 @@ class EmbeddingOutcome(StrictModel):
 
     @property
     def embedded(self) -> int:
-        """Embeddings that were computed again."""
+        """Number of embeddings that were computed again."""
         return sum(len(task.deviation) for task in self.tasks)
 
     @property
     def altered_training(self) -> float:
-        """The smallest share of altered training embeddings that the draw finds with 95 %.
+        """The smallest share of altered training embeddings that the draw finds.
 
-        The share is a mean over the tasks.
+        It finds them with 95 % probability; the share is a mean over the tasks.
         """
         draws = sum(len(task.rows.get("training", ())) for task in self.tasks)
         return -math.expm1(math.log(MISSED) / draws) if draws else 1.0
 
     @property
     def room(self) -> float:
-        """By how much the test loss can fall within the tolerances, in nats; mean over tasks."""
+        """By how much the test loss can fall within the tolerances: mean over tasks, in nats."""
         return math.fsum(task.room or 0.0 for task in self.tasks) / len(self.tasks)
 
     @property
@@ -308,13 +322,13 @@ class EmbeddingOutcome(StrictModel):
 
 
 def training_of(refits: Iterable[RefitTask]) -> ChangedDecisions | None:
-    """Return the decisions of all refitted probes; None where none could be fitted."""
+    """Return the summed decisions of all refitted probes; None if no probe could be fitted."""
     parts = [refitted.training for refitted in refits if refitted.training is not None]
     return summed_decisions(parts) if parts else None
 
 
 def not_proved(cells: ComparedCells, fresh: FreshResult | None, tasks: int) -> list[str]:
-    """Return a sentence for each thing that an audit by receipt of so many tasks does not prove."""
+    """Return a sentence for each claim that an audit by receipt of `tasks` tasks does not prove."""
     memory, *further_sentences, unnamed = NOT_PROVED
     if fresh is not None:
         memory = (
@@ -328,11 +342,11 @@ AnyOutcome = AuditOutcome | EmbeddingOutcome
 
 
 class RerunResult(NamedTuple):
-    """A finished rerun: its outcome, and the file that a record of it needs beside it."""
+    """The outcome of a finished rerun, and the file that its record names."""
 
     outcome: AnyOutcome
     embeddings: bytes | None = None
-    """The file of rerun embeddings, whose digest the outcome has; None for an audit of tasks."""
+    """The file of rerun embeddings, whose digest is in the outcome; None for an audit of tasks."""
 
 
 class EmbeddingStatement(StrictModel):
@@ -351,9 +365,9 @@ def deviation_limit(version: EmbeddingVersion) -> float:
 
 
 def is_rescued(again: EmbeddingRepeat, width: int, version: EmbeddingVersion = BY_COLUMN) -> bool:
-    """Whether an embedding that failed is the same when it is computed again.
+    """Whether a failed embedding passes when it is computed again.
 
-    An embedding that lies far from the one of the first rerun is not, whatever was committed to.
+    It does not pass if it lies far from the first rerun, whatever the committed embedding is.
     """
     is_near = version == BY_EMBEDDING or (again.distance or 0.0) <= NEAR
     return is_near and is_within(again.deviation, again.mismatch, width, deviation_limit(version))
@@ -380,11 +394,11 @@ class EmbeddingFindings(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Distinct embeddings that were drawn."""
+        """Number of distinct embeddings that were drawn."""
         return sum(len(task.deviation) for task in self.tasks)
 
     def failing(self, task: ComparedTask) -> list[int]:
-        """Return the embeddings of a task that fail by their own numbers, ascending."""
+        """Return the rows of a task whose deviation or mismatch is too large, ascending."""
         judged = zip(task.distinct, task.deviation, task.mismatch, strict=True)
         limit = deviation_limit(self.version)
         return [
@@ -394,12 +408,12 @@ class EmbeddingFindings(NamedTuple):
         ]
 
     def is_altered(self, failed: FailedEmbedding) -> bool:
-        """Whether an embedding that failed was embedded again, and failed then, too."""
+        """Whether a failed embedding failed again when it was computed again."""
         return failed.again is not None and not is_rescued(failed.again, self.width, self.version)
 
     @property
     def rescued(self) -> int:
-        """Embeddings that failed, and passed when they were computed again."""
+        """Number of failed embeddings that passed when they were computed again."""
         return sum(
             failed.again is not None and not self.is_altered(failed)
             for task in self.tasks
@@ -408,7 +422,7 @@ class EmbeddingFindings(NamedTuple):
 
     @property
     def may_end(self) -> bool:
-        """Whether the audit differs already, so that no more embeddings are computed again."""
+        """Whether the audit differs in any case, so that no more embeddings are computed again."""
         altered = any(self.is_altered(failed) for task in self.tasks for failed in task.failed)
         return altered or (
             self.version != BY_EMBEDDING and self.rescued > allowed_rescued(self.rows)
@@ -416,7 +430,7 @@ class EmbeddingFindings(NamedTuple):
 
 
 def reasons_of(findings: EmbeddingFindings) -> list[str]:
-    """Return why an audit differs, in words; none where it agrees."""
+    """Return why an audit differs, one sentence each; empty if it agrees."""
     noun = findings.noun
     objected = extractor_objections(findings.decoys, findings.variants, findings.fresh)
     return [
@@ -430,23 +444,23 @@ def reasons_of(findings: EmbeddingFindings) -> list[str]:
 
 
 def room_reason(outcome: EmbeddingOutcome) -> str:
-    """Return why an audit that agrees leaves room for altered embeddings, or ""."""
+    """Return why altered embeddings could matter in an audit that agrees, or ""."""
     if outcome.room > ROOM:
         return (
-            "what its tolerances permit can lower the loss of the test embeddings by "
-            f"{outcome.room:.2g} nats in the mean, {ROOM:g} may"
+            "deviations within its tolerances can lower the loss of the test embeddings by "
+            f"{outcome.room:.2g} nats in the mean, the limit is {ROOM:g}"
         )
-    most_of_all = max(outcome.tasks, key=lambda task: task.room or 0.0)
-    if (room := most_of_all.room or 0.0) > ROOM_OF_TASK:
+    loosest = max(outcome.tasks, key=lambda task: task.room or 0.0)
+    if (room := loosest.room or 0.0) > ROOM_OF_TASK:
         return (
-            f"what the tolerances of {most_of_all.task} permit can lower the loss of its test "
-            f"embeddings by {room:.2g} nats, {ROOM_OF_TASK:g} may"
+            f"deviations within the tolerances of {loosest.task} can lower the loss of its test "
+            f"embeddings by {room:.2g} nats, the limit is {ROOM_OF_TASK:g}"
         )
     for bound in outcome.bounds:
-        if bound.flipped > (most := allowed_flipped(bound.draws)):
+        if bound.flipped > (limit := allowed_flipped(bound.draws)):
             return (
                 f"{bound.flipped} of {bound.draws:,} drawn test embeddings of {bound.regime} are "
-                f"decided right as committed and wrong by the rerun, {most} may"
+                f"decided right as committed and wrong as rerun, the limit is {limit}"
             )
     return ""
 
@@ -468,22 +482,22 @@ def _cell_reasons(cells: ComparedCells, noun: str) -> Iterator[str]:
 
 def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
     altered = [
-        (task, row_failed)
+        (task, failure)
         for task in findings.tasks
-        for row_failed in task.failed
-        if findings.is_altered(row_failed)
+        for failure in task.failed
+        if findings.is_altered(failure)
     ]
     failed = sum(len(task.failed) for task in findings.tasks)
     if not altered:
         return
-    task, row_failed = altered[0]
-    index = task.distinct.index(row_failed.row)
+    task, failure = altered[0]
+    index = task.distinct.index(failure.row)
     split, row = (
-        ("training", row_failed.row)
-        if row_failed.row < task.train
-        else ("test", row_failed.row - task.train)
+        ("training", failure.row)
+        if failure.row < task.train
+        else ("test", failure.row - task.train)
     )
-    again, width, noun = row_failed.again, findings.width, findings.noun
+    repeat, width, noun = failure.again, findings.width, findings.noun
     size = f"{task.deviation[index]:.1e}"
     deviates = (
         f"{size} of its root mean square, {TAU:.0e} is allowed"
@@ -495,10 +509,10 @@ def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
         f"the extractor gives: {split} {noun} {row} of {task.task} deviates by {deviates}; "
         f"{task.mismatch[index]} of its {width} coordinates round otherwise, {allowed(width)} may"
     )
-    if again is not None:
-        text += f"; alone in {again.dtype}, {again.deviation:.1e} and {again.mismatch}"
-        if again.distance is not None and again.distance > NEAR:
-            text += f", {again.distance:.1e} tolerances from the first, {NEAR:g} are allowed"
+    if repeat is not None:
+        text += f"; alone in {repeat.dtype}, {repeat.deviation:.1e} and {repeat.mismatch}"
+        if repeat.distance is not None and repeat.distance > NEAR:
+            text += f", {repeat.distance:.1e} tolerances from the first, {NEAR:g} are allowed"
     yield text
 
 
@@ -506,23 +520,23 @@ def _pooled_reasons(findings: EmbeddingFindings) -> Iterator[str]:
     rescued, rows, width, noun = (
         findings.rescued, findings.rows, findings.width, findings.noun,
     )  # fmt: skip
-    if rescued > (most := allowed_rescued(rows)):
-        again = "computed" if noun == "embedding" else "embedded"
+    if rescued > (limit := allowed_rescued(rows)):
+        verb = "computed" if noun == "embedding" else "embedded"
         yield (
-            f"{plural(rescued, noun)} of {rows:,} pass only when they are {again} again, alone; "
-            f"{most} may"
+            f"{plural(rescued, noun)} of {rows:,} pass only when they are {verb} again, alone; "
+            f"{limit} may"
         )
     failed = {task.task: {each.row for each in task.failed} for task in findings.tasks}
-    otherwise = sum(
+    mismatches = sum(
         mismatch
         for task in findings.tasks
         for row, mismatch in zip(task.distinct, task.mismatch, strict=True)
         if row not in failed[task.task]
     )
-    if otherwise > (most := allowed_pooled(rows, width)):
+    if mismatches > (limit := allowed_pooled(rows, width)):
         yield (
-            f"{otherwise:,} of {rows * width:,} drawn coordinates round otherwise in {noun}s that "
-            f"pass, {most:,} may: {POOLED:.1%}"
+            f"{mismatches:,} of {rows * width:,} drawn coordinates round otherwise in {noun}s that "
+            f"pass, {limit:,} may: {POOLED:.1%}"
         )
 
 

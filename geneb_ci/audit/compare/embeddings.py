@@ -1,11 +1,13 @@
-"""Embeddings of a receipt under audit: those that a task draws, compared with their rerun.
+"""The drawn embeddings of a receipt, compared with their rerun.
 
-A receipt that is near another one inherits its draws: a new name or a touched weight gives no new
-chance. The other's embeddings come from the file beside its record, else from its receipt.
+Two receipts are near if their embeddings are nearly the same. A receipt inherits the draws from
+every near receipt, so that a new name or a changed weight gives no new draw. The embeddings of that
+receipt are in the file beside its record, or else in its own files.
 """
 
 import hashlib
 import io
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -20,6 +22,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     EmbeddingRepeat,
     FailedEmbedding,
     PartEffect,
+    is_rescued,
 )
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.record.repository import AuditRepository
@@ -28,9 +31,16 @@ from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, STRONGEST_P
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import GenebError, NothingChecked
 from geneb_ci.receipt.cells import cells_in, claim_of_record, compares_record, differences
-from geneb_ci.receipt.column_rule import EmbeddingComparison, tolerances, unfit
+from geneb_ci.receipt.column_rule import (
+    EmbeddingComparison,
+    distance,
+    is_own_noise,
+    tolerances,
+    unfit,
+)
 from geneb_ci.receipt.direction import Decider, Probe, Stratum, directions_of
 from geneb_ci.receipt.draw import DrawnEmbeddings, TaskStrata, unforeseen
+from geneb_ci.receipt.embeddings import allowed_pooled, allowed_rescued
 from geneb_ci.receipt.influence import (
     TEST,
     TRAINING,
@@ -63,46 +73,49 @@ if TYPE_CHECKING:
     from geneb_ci.receipt.near import Sample
 
 
-ARRAYS, LINES = ".npz", ".txt"
+ARRAYS_SUFFIX, SEQUENCES_SUFFIX = ".npz", ".txt"
 FULL = "full"
-"""The regime whose one probe sees all training embeddings."""
-UNFIT = (
+"""The regime whose single probe is fitted on all training embeddings."""
+_UNFIT_FIX = (
     "let the extractor subtract a constant from each column, as the mean over fixed sequences, or "
     "divide a column of large values; then run again with --receipt"
 )
-"""The fix of embeddings that float16 holds badly."""
+"""The fix for embeddings that float16 represents badly."""
 _RETRY_FIX = "run `geneb-harness` of the same version as geneb-ci"
 
 
 class TaskFiles(NamedTuple):
-    """The contents of the files that the harness wrote for a task."""
+    """The contents of the files that the harness writes for a task."""
 
     strata: TaskStrata
     sequences: list[str]
-    """Training embeddings, then test embeddings."""
+    """Training sequences, then test sequences."""
     train_labels: "npt.NDArray[np.int64]"
     probes: dict[str, list[Probe]]
     """The fitted probes, by regime of the receipt."""
     deciders: dict[str, Decider]
-    """All probes, by regime and kind, as `full, canonical` and `10shot, record`."""
+    """All probes, by regime and protocol: `full, canonical`, `10shot, record`."""
 
 
 def read_task(
     folder: Path, task: str, benchmark: Benchmark, *, by_record: bool = True
 ) -> TaskFiles:
-    """Read the files that `geneb-harness receipt-cells --strata` wrote of a task.
+    """Read the files of a task that `geneb-harness receipt-cells --strata` wrote.
 
-    Draws of records before version 2.1 follow from canonical predictions alone: not `by_record`.
-    Raises NothingChecked when they are not what this version reads.
+    Without `by_record`, strata follow from canonical predictions alone, as in records before
+    version 2.1. Raises NothingChecked when this version cannot read the files.
     """
     import numpy as np  # slow to import, and only needed here
 
-    few = benchmark.protocol.few_shot_k
-    path = folder / f"{task}{ARRAYS}"
+    shots_by_regime = benchmark.protocol.few_shot_k
+    path = folder / f"{task}{ARRAYS_SUFFIX}"
     try:
         with np.load(path, allow_pickle=False) as arrays:
             regimes = [name for name in benchmark.regimes if f"predicted_{name}" in arrays]
-            support = sorted((name for name in regimes if name in few), key=lambda name: few[name])
+            support = sorted(
+                (name for name in regimes if name in shots_by_regime),
+                key=lambda name: shots_by_regime[name],
+            )
             strata = TaskStrata(
                 task,
                 len(arrays["train_labels"]),
@@ -146,30 +159,32 @@ def read_task(
                 for name in regimes
                 if f"record_predicted_{name}" in arrays
             }
-        lines = (folder / f"{task}{LINES}").read_text(encoding="ascii").split("\n")[:-1]
+        lines = (folder / f"{task}{SEQUENCES_SUFFIX}").read_text(encoding="ascii").split("\n")[:-1]
     except (OSError, ValueError, KeyError) as error:
         raise NothingChecked(f"{path}: cannot be read: {error}", _RETRY_FIX) from error
     return TaskFiles(strata, lines, train_labels, probes, deciders)
 
 
 class DrawnTask(NamedTuple):
-    """The n distinct drawn embeddings of a task, ascending, with all that they are judged by."""
+    """The n distinct drawn embeddings of a task, ascending, and all that their verdict needs."""
 
     task: str
     entry: ReceiptTask
     drawn: DrawnEmbeddings
-    """Parts and strata; the strongest training embeddings are a part of their own."""
+    """Drawn rows by part, the most influential training embeddings being one part; strata."""
     strongest: StrongestEmbeddings
     rows: list[int]
+    """Indices of the n embeddings in the file."""
     is_drawn: "npt.NDArray[np.bool_]"
-    """(n,) whether an embedding was drawn, whatever else it is."""
+    """(n,) whether an embedding was drawn, and not only added as one of the strongest."""
     unforeseen: "npt.NDArray[np.bool_] | None"
-    """(n,) whether nobody could foresee that; None where it sets no tolerance, as in records before
-    version 2.2."""
+    """(n,) whether nobody could foresee its draw, so that it counts for the tolerances; None in
+    records before version 2.2, where all count."""
     sequences: list[str]
     committed: "npt.NDArray[np.float16]"
-    """(n, d)."""
+    """(n, d) embeddings of the receipt."""
     proofs: list[list[bytes]]
+    """Merkle proof of each."""
     labels: "npt.NDArray[np.int64]"
     """(n,)."""
     is_outside_supports: "npt.NDArray[np.bool_]"
@@ -178,12 +193,12 @@ class DrawnTask(NamedTuple):
     probes: dict[str, list[Probe]]
     """The fitted probes, by regime."""
     deciders: dict[str, Decider]
-    """The same as `TaskFiles.deciders`."""
+    """All probes, as in `TaskFiles.deciders`."""
     influence: TaskInfluence
     """Influence of each embedding on the loss of the full regime's test embeddings."""
 
     def tolerances(self, rerun: "npt.NDArray[np.float32]") -> "npt.NDArray[np.float64]":
-        """Return the (n, d) tolerances that the rerun of the embeddings gives."""
+        """Return the (n, d) tolerances that follow from the (n, d) rerun embeddings."""
         return tolerances(rerun, self.entry.scale_log2, self.unforeseen)
 
 
@@ -199,9 +214,9 @@ def drawn_task(
 ) -> DrawnTask:
     """Return the drawn embeddings of the verified file of a task, with their proofs.
 
-    With them the strongest training embeddings: their own, or those that a record says, if it has
-    any. `as_before`: by the rules of records before version 2.2. Raises AuditRefused when its
-    embeddings changed since, or when float16 holds them badly.
+    The strongest training embeddings are added: those that this function computes, or `recorded`.
+    `as_before` uses the rules of records before version 2.2. Raises AuditRefused when the file was
+    changed, or when float16 represents its embeddings badly.
     """
     import numpy as np
 
@@ -216,9 +231,9 @@ def drawn_task(
         )
     labels = np.concatenate([files.train_labels, files.strata.labels])
     scale, probe = entry.scale_log2, files.probes[FULL][0]
-    if why := too_large(values, scale):
+    if reason := too_large(values, scale):
         raise AuditRefused(
-            f"{task}: {why}",
+            f"{task}: {reason}",
             "let the extractor divide its embeddings by a constant; then run again with --receipt",
         )
     influence = influence_of(values, scale, entry.train, labels, probe, by_steps=as_before)
@@ -230,8 +245,8 @@ def drawn_task(
     if strongest_rows:
         with_strongest = drawn._replace(rows={**drawn.rows, STRONGEST_PART: strongest_rows})
     rows = with_strongest.distinct
-    if why := unfit(values[rows]):
-        raise AuditRefused(f"{task}: {why}", UNFIT)
+    if reason := unfit(values[rows]):
+        raise AuditRefused(f"{task}: {reason}", _UNFIT_FIX)
     support = np.concatenate([*files.strata.support.values(), np.empty(0, dtype=np.int64)])
     return DrawnTask(
         task,
@@ -253,16 +268,16 @@ def drawn_task(
     )
 
 
-class OwnReceipt(NamedTuple):
-    """The receipt that embeddings are to be drawn from, and what opens its files."""
+class AuditedReceipt(NamedTuple):
+    """The receipt under audit, and a function that opens its files."""
 
     commitment: Commitment
     receipt: EmbeddingReceipt
     files: Callable[[], AbstractContextManager[ReceiptFiles]]
     benchmark: Benchmark
 
-    def is_same_method(self, plan: EmbeddingPlan) -> bool:
-        """Whether a plan is for this method, or for another benchmark."""
+    def needs_no_comparison(self, plan: EmbeddingPlan) -> bool:
+        """Whether a plan is for the same method, whose draws count anyway, or another benchmark."""
         commitment, planned_commitment = self.commitment, plan.commitment
         return (
             commitment.sha256 == plan.commitment_sha256
@@ -271,32 +286,32 @@ class OwnReceipt(NamedTuple):
         )
 
     def sample(self, positions: set[tuple[str, int]], say: Say) -> "Sample":
-        """Return the embeddings at these places that the receipt has, and its predictions."""
+        """Return the embeddings at these positions that the receipt has, and its predictions."""
         from geneb_ci.receipt.near import sample_at
 
         entries = self.receipt.tasks
-        own_rows = sorted(
+        present_positions = sorted(
             (task, row)
             for task, row in positions
             if task in entries and row < entries[task].train + entries[task].test
         )
         with self.files() as files:
             say(
-                f"comparing {len(own_rows):,} embeddings with earlier receipts; "
-                f"{size_text(files.lacking([task for task, _ in own_rows]))} to fetch"
+                f"comparing {len(present_positions):,} embeddings with earlier receipts; "
+                f"{size_text(files.lacking([task for task, _ in present_positions]))} to fetch"
             )
-            sample = sample_at(files, self.receipt, tuple(own_rows))
+            sample = sample_at(files, self.receipt, tuple(present_positions))
             return sample._replace(predictions=_predictions(files, self.receipt, self.benchmark))
 
 
 def near_roots(
-    own_receipt: "OwnReceipt", repository: AuditRepository, receipts: Path | None, say: Say
+    audited_receipt: AuditedReceipt, repository: AuditRepository, receipts: Path | None, say: Say
 ) -> dict[str, str]:
-    """Return the roots of receipts that were drawn from and are nearly this one, with reasons.
+    """Return the Merkle roots of near receipts with draws, each with the reason.
 
-    Compared are those of other methods, since draws for the same one are inherited anyhow.
-    `others` has a folder of files for each model. What cannot be compared is said and left out.
-    Raises what opening the own files does, where there is something to compare them with.
+    Only receipts of other methods are compared, since draws for the same method are inherited in
+    any case. `receipts` has a folder of files for each model. A receipt that cannot be compared is
+    reported by `say` and left out. Raises what opening the files of `audited_receipt` raises.
     """
     reasons: dict[str, str] = {}
     samples: dict[str, tuple[str, Sample]] = {}
@@ -304,16 +319,20 @@ def near_roots(
         if not isinstance(plan, EmbeddingPlan):
             continue
         model = plan.commitment.model_id
-        if own_receipt.is_same_method(plan) or plan.root in samples or plan.root in reasons:
+        if (
+            audited_receipt.needs_no_comparison(plan)
+            or plan.root in samples
+            or plan.root in reasons
+        ):
             continue
-        if plan.root == own_receipt.receipt.root:
+        if plan.root == audited_receipt.receipt.root:
             reasons[plan.root] = f"{model}: the same embeddings"
         elif (sample := _sample_of(plan, repository, receipts, say)) is not None:
             samples[plan.root] = model, sample
     if samples:
         from geneb_ci.receipt.near import near  # NumPy is slow to import
 
-        own_sample = own_receipt.sample(
+        own_sample = audited_receipt.sample(
             {
                 row_place
                 for _, near_sample in samples.values()
@@ -335,7 +354,7 @@ def near_roots(
 def _sample_of(
     plan: EmbeddingPlan, repository: AuditRepository, receipts: Path | None, say: Say
 ) -> "Sample | None":
-    """Return the embeddings of an earlier receipt: those embedded then, else those of its files."""
+    """Return embeddings of an earlier receipt, from its record's file or else its own files."""
     from geneb_ci.receipt.near import sample_of
 
     model, benchmark = plan.commitment.model_id, repository.inputs.benchmark
@@ -360,7 +379,7 @@ def _sample_of(
 
 
 def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sample]":
-    """Yield `EMBEDDINGS` embeddings of each audit of a receipt, from the file beside its record."""
+    """Yield up to `EMBEDDINGS` embeddings of each audit of a receipt, from its record's file."""
     from geneb_ci.receipt.near import EMBEDDINGS, EMBEDDINGS_MIN, Sample
 
     for path in repository.files:
@@ -378,18 +397,18 @@ def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sa
             (names[task], row)
             for task, row in zip(rows.task.tolist(), rows.row.tolist(), strict=True)
         ]
-        order = sorted(range(len(places)), key=lambda at: _mixed(*places[at]))[:EMBEDDINGS]
+        order = sorted(range(len(places)), key=lambda index: _mixed(*places[index]))[:EMBEDDINGS]
         if len(order) >= EMBEDDINGS_MIN:
-            yield Sample(tuple(places[at] for at in order), rows.rerun[order].astype("f8"))
+            yield Sample(tuple(places[index] for index in order), rows.rerun[order].astype("f8"))
 
 
 def _mixed(task: str, row: int) -> bytes:
-    """Return a sort key that mixes the embeddings of all tasks and parts."""
+    """Return a sort key under which the embeddings of all tasks and parts are mixed."""
     return hashlib.sha256(f"{task} {row}".encode()).digest()
 
 
 def _current_receipt(plan: EmbeddingPlan, repository: AuditRepository) -> EmbeddingReceipt | None:
-    """Return the receipt that a plan drew from, where its submission still has it."""
+    """Return the receipt that a plan drew from; None if its submission no longer has it."""
     current = repository.inputs.submission(plan.commitment.model_id)
     submission = current.submission if current is not None else None
     receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
@@ -399,7 +418,7 @@ def _current_receipt(plan: EmbeddingPlan, repository: AuditRepository) -> Embedd
 def _predictions(
     files: ReceiptFiles, receipt: EmbeddingReceipt, benchmark: Benchmark
 ) -> Predictions | None:
-    """Return the predictions beside a receipt; None where they are not there or not readable."""
+    """Return the predictions beside a receipt; None if they are missing or unreadable."""
     try:
         path = files.predictions()
         return read_predictions(path, benchmark, receipt.predictions) if path is not None else None
@@ -421,7 +440,7 @@ def directions(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratu
 
 
 def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, EmbeddingInfluence]:
-    """Return the influence of deviations in one task, of "training" and "test" embeddings."""
+    """Return the influence of the deviations of "training" and "test" embeddings of one task."""
     import numpy as np  # slow to import, and only needed here
 
     scale = task.entry.scale_log2
@@ -447,7 +466,7 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
     scale, probe = task.entry.scale_log2, task.probes[FULL][0]
     rounded, allowed = rounding(rerun, scale), task.tolerances(rerun)
     is_training = np.array(task.rows) < task.entry.train
-    # Those that were not drawn would count for many others, and are not like them.
+    # Each drawn embedding stands for many others; an embedding added for its strength does not.
     drawn = task.is_drawn
     total = 0.0
     for name, in_part, rows in (
@@ -474,11 +493,53 @@ def effect_of(tasks: Iterable[Mapping[str, EmbeddingInfluence]]) -> Effect:
 
 
 class RepeatedEmbedding(NamedTuple):
-    """An embedding that failed and was computed again."""
+    """A failed embedding that was computed again."""
 
     result: EmbeddingRepeat
     values: "npt.NDArray[np.float32]"
-    """(d,)."""
+    """(d,) embedding of the repeat."""
+
+
+def own_noise(
+    drawn: Sequence[DrawnTask],
+    reruns: "Sequence[npt.NDArray[np.float32]]",
+    judged: Sequence[EmbeddingComparison],
+    again: Mapping[str, Mapping[int, RepeatedEmbedding]],
+    repeats: "Iterable[tuple[str, npt.NDArray[np.float32]]]",
+) -> str:
+    """Return how an extractor differs from itself, where what differs is no more; else "".
+
+    `again` has what failed and was computed again, task to embedding, `repeats` what sequences gave
+    in another batch.
+    """
+    width = drawn[0].committed.shape[1]
+    failed = [comparison.failed(width) for comparison in judged]
+    pairs = list(zip(judged, failed, strict=True))
+    pooled = sum(int(comparison.mismatch[~own].sum()) for comparison, own in pairs)
+    rows = sum(len(task.rows) for task in drawn)
+    results = [repeat.result for own in again.values() for repeat in own.values()]
+    if (
+        pooled <= allowed_pooled(rows, width)
+        and len(results) <= allowed_rescued(rows)
+        and all(is_rescued(result, width) for result in results)
+    ):
+        return ""
+    repeats_of: defaultdict[str, list[npt.NDArray[np.float32]]] = defaultdict(list)
+    for sequence, repeat in repeats:
+        repeats_of[sequence].append(repeat)
+    apart = 0.0
+    for task, rerun in zip(drawn, reruns, strict=True):
+        allowed, scale = task.tolerances(rerun), task.entry.scale_log2
+        for index, sequence in enumerate(task.sequences):
+            for repeat in repeats_of.get(sequence, ()):
+                apart = max(apart, distance(rerun[index], repeat, allowed[index], scale))
+    deviation = max(float(comparison.deviation[own].max(initial=0.0)) for comparison, own in pairs)
+    if not is_own_noise(deviation, apart):
+        return ""
+    return (
+        "in another batch the extractor gives the same sequence embeddings that lie up to "
+        f"{apart:.2g} tolerances apart, and the receipt deviates by up to {deviation:.2g}"
+    )
 
 
 def task_embeddings(
@@ -488,9 +549,9 @@ def task_embeddings(
     width: int,
     room: float,
 ) -> ComparedTask:
-    """Return the comparison of a task, as a record has it; `again` by embedding of the file.
+    """Return the comparison of a task for a record.
 
-    `room` is that of `room_of`.
+    `again` maps rows of the file to repeated embeddings; `room` is the result of `room_of`.
     """
     failed = [task.rows[index] for index in judged.failed(width).nonzero()[0].tolist()]
     return ComparedTask(
@@ -510,12 +571,12 @@ def task_embeddings(
 
 
 class EmbeddedVariants(NamedTuple):
-    """Variants of one split of all tasks, a place of the receipt each, and their embeddings."""
+    """The embedded variants of one split, in the order of the receipt's tasks."""
 
     rows: Sequence[Sequence[int]]
-    """Of the split, by task; none of a task that has no variants."""
+    """For each task, the varied rows of the split; empty for a task without variants."""
     values: Sequence["np.ndarray"]
-    """(v, d) each."""
+    """For each task, the (v, d) embeddings of its variants."""
 
     def arrays(self, name: str) -> dict[str, Any]:
         """Return the arrays of a file of rerun embeddings, whose names begin with `name`."""
@@ -537,15 +598,15 @@ def rerun_file(
 ) -> bytes:
     """Return the file of rerun embeddings: each drawn one as committed, as rerun, and its proof.
 
-    `test` and `training` are the variants; `again` has the embeddings that failed and were embedded
-    again, by embedding of the file.
+    `test` and `training` are the variants; `again` has for each task the embeddings that failed and
+    were embedded again, by row of the file.
 
-    An `.npz` with `task` (n,) as a place in the receipt, `row` (n,) of the file, `committed` (n, d)
-    float16, `rerun` (n, d) float32, `length` (n,) and `proof` (sum of lengths, 32) bytes; `again`
-    (k, d) float32, ascending by task and embedding; then of all variants of test sequences
-    `varied_task` and `varied_row` (v,), of the test split, and `varied` (v, d) float32; of those of
-    training embeddings `refit_task`, `refit_row` and `refit`. Its bytes depend on the embeddings
-    alone.
+    It is an `.npz` with the arrays `task` (n,), the index in the receipt, `row` (n,) of the file,
+    `committed` (n, d) float16, `rerun` (n, d) float32, `length` (n,) of each proof, and `proof`
+    (sum of lengths, 32) bytes; `again` (k, d) float32, ascending by task and row; for variants of
+    test sequences `varied_task` (v,), `varied_row` (v,) of the test split and `varied` (v, d)
+    float32; for variants of training sequences `refit_task`, `refit_row` and `refit`. The bytes
+    depend on the embeddings alone.
     """
     import numpy as np
 
@@ -571,15 +632,15 @@ def rerun_file(
 
 
 def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> ComparedCells:
-    """Compare every cell of the receipt's tasks with what the submission claims of it, exactly."""
-    wrong: dict[str, list[str]] = {}
+    """Compare every recomputed cell with its claim, exactly."""
+    differing_parts: dict[str, list[str]] = {}
     unclaimed = []
     for difference in differences(submission, cells):
         cell = f"{difference.task}, {difference.regime}"
         if difference.fills:
             unclaimed.append(cell)
         else:
-            wrong.setdefault(cell, []).append(difference.what)
+            differing_parts.setdefault(cell, []).append(difference.what)
     total = sum(1 for _ in cells_in(cells))
     record_claims = None
     if compares_record(submission, cells):
@@ -590,9 +651,9 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> ComparedCe
         )
     return ComparedCells(
         of_record=record_claims,
-        equal=total - len(wrong) - len(unclaimed),
+        equal=total - len(differing_parts) - len(unclaimed),
         of=total,
-        differing=[f"{cell}: {', '.join(parts)}" for cell, parts in wrong.items()],
+        differing=[f"{cell}: {', '.join(parts)}" for cell, parts in differing_parts.items()],
         unclaimed=unclaimed,
         unequal=list(cells.unequal),
     )

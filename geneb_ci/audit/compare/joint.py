@@ -1,18 +1,18 @@
-"""Joint tests of the cells of a regime: raises that no cell shows alone.
+"""Joint tests of all cells of a regime, which detect raises that no single cell shows.
 
-Jittered copies of the rerun measure for each cell how an honest claim differs from it: not at all
-where nothing rounds otherwise, else about a centre c, with a deviation s, in steps of at most e. A
-step is a changed prediction, or a fit that stops elsewhere. For n cells x_i = claimed - rescored,
-of one metric, record or canonical, let X be the distance of the sum of x_i from the sum of c_i, 0
-and all that is between.
+Jittered copies of the rerun measure for each cell how an honest claim differs from the rerun: not
+at all if no number is rounded differently, otherwise by a random number with centre c and standard
+deviation s, in steps of at most e. A step is a changed prediction, or a fit that stops elsewhere.
+For n cells x_i = claimed - rescored, of one metric, record or canonical, let X be the distance of
+the sum of x_i from the interval between 0 and the sum of c_i.
 
     sum   X <= min over u > 0 of (L + sum (s_i u)^2 g(e_i u)) / u,  g(y) = (exp(y) - 1 - y) / y^2
-    tail  at most k cells lie farther than FAR s_i + e_i from c_i, 0 and what is between, where k is
-          the (1 - level) quantile of a binomial number of n with probability `FAR_SHARE`
+    tail  at most k cells lie farther than FAR s_i + e_i from the interval between 0 and c_i, where
+          k is the (1 - level) quantile of a binomial number of n with probability `FAR_SHARE`
 
-The first is Bennett's bound, so it holds for one cell as for a hundred, and in both directions. In
-it, a flip that no copy showed counts once for all cells. The second finds cells that are raised
-beside others that are lowered. L = ln(2 / level), where level is `ALARM` / number of tests.
+The sum test is Bennett's bound, which holds for any number of cells and in both directions; it adds
+one flip that no copy showed. The tail test detects raised cells beside lowered ones.
+L = ln(2 / level), where level is `ALARM` / number of tests.
 """
 
 import functools
@@ -21,66 +21,67 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 ALARM = 1e-3
-"""Probability that an honest audit is flagged by any joint test: shared out over the tests."""
+"""Probability that an honest audit is flagged by any joint test; divided by the number of tests."""
 FAR_DEVIATIONS = 3.0
-"""Deviations from which a cell is far from its rerun."""
+"""Number of standard deviations from which a cell is far from its rerun."""
 FAR_SHARE = 0.02
-"""Probability that an honest cell is far, at most: 0.003 were the differences normal. They are not,
-where few predictions are near the border."""
+"""Largest probability that an honest cell is far from its rerun. For normal differences it is
+0.003, but they are not normal if only few predictions are near the decision boundary."""
 UNSEEN_RATE = math.sqrt(2) / 144
-"""Of the largest step among the cells, in an honest claim: one flip, were there one in all copies.
-Those are at least 16 plain ones and as many stressed ones with eight times the noise; a claim
-differs by sqrt(2) times the noise of a copy."""
+"""Expected number of largest steps in an honest claim that no copy showed: sqrt(2) noise units per
+claim, over the 144 of at least 16 plain copies and 16 stressed copies with eight times the
+noise."""
 U_RATIO = 2**-0.25
-"""Ratio of the values of u that are tried for the bound on a sum."""
+"""Ratio of successive values of u in the search for the minimum."""
 LARGEST_EXPONENT = 500.0
-"""Exponent that is far from overflow, and above that of any bound's minimum."""
+"""Largest exponent in the search: no overflow, and above the exponent of any minimum."""
 SERIES = 1e-4
-"""Below this, two terms of a series are more exact than the difference."""
+"""Argument below which two terms of the series are more exact than the difference."""
 EARLIER_SHARE = 2.0
 """Limit of |mean of x_i / tolerance_i| sqrt(n) for records without deviations."""
 
 
 class Difference(NamedTuple):
-    """One metric of one cell."""
+    """How one metric of one cell differs from its rerun."""
 
     value: float
-    """Claimed - rescored."""
+    """Claimed score less rescored score."""
     deviation: float
-    """Standard deviation of that for an honest claim."""
+    """Standard deviation of `value` for an honest claim."""
     step: float
     """Largest effect of one changed prediction, or of another stop of one fit."""
     centre: float | None = 0.0
-    """Mean of that for an honest claim that rounds otherwise; None in earlier records."""
+    """Mean of `value` for an honest claim that is rounded differently; None in earlier records."""
 
 
 LUCKY_DEVIATIONS = 1.645
-"""Standard deviations of honest noise that help one claim in twenty to pass: normal quantile."""
-ROOM, ROOM_TASKS = 0.005, 100
+"""Standard deviations by which noise helps one claim in twenty to pass: the normal quantile."""
+HIDDEN_RAISE_MAX, HIDDEN_RAISE_TASKS = 0.005, 100
 """Largest mean raise of MCC that an audit may miss in a regime that it helps to reproduce, on a
-benchmark of 100 tasks; on a smaller one larger, as the error of a mean is."""
+benchmark of 100 tasks. On a smaller benchmark the limit grows as the error of a mean."""
 
 
-def largest_room(tasks: int) -> float:
-    """Return the largest raise that may be hidden, for a benchmark of so many tasks."""
-    return ROOM * math.sqrt(max(1.0, ROOM_TASKS / tasks))
+def largest_hidden_raise(tasks: int) -> float:
+    """Return the largest mean raise that may be hidden, on a benchmark of `tasks` tasks."""
+    return HIDDEN_RAISE_MAX * math.sqrt(max(1.0, HIDDEN_RAISE_TASKS / tasks))
 
 
 class MeanBias(NamedTuple):
-    """Joint test of the cells of a regime, in one metric."""
+    """Result of the joint test of a regime in one metric."""
 
     cells: int
+    """Number of cells."""
     difference: float
-    """Mean of claimed - rescored, beyond that of the centres."""
+    """Mean distance of claimed - rescored from the interval between 0 and the centre."""
     limit: float
-    """Largest |mean| that chance explains."""
+    """Largest absolute mean that chance explains."""
     far_cells: int
-    """Cells far from their rerun."""
+    """Number of cells that are far from their rerun."""
     far_limit: int
-    """Most that chance explains."""
+    """Largest number of far cells that chance explains."""
     hidden_raise: float = 0.0
-    """Mean raise over an honest claim that one forgery in twenty may hide: the limit, how far an
-    honest claim may lie on the other side of the rerun, and the luck of its noise."""
+    """Largest mean raise with which one forgery in twenty passes: the limit, plus the distance of
+    the centre from the rerun, plus `LUCKY_DEVIATIONS` of noise."""
 
     @property
     def is_biased(self) -> bool:
@@ -89,12 +90,12 @@ class MeanBias(NamedTuple):
 
     @property
     def is_significant(self) -> bool:
-        """Whether mean or tail are more than chance explains."""
+        """Whether the mean or the number of far cells exceeds what chance explains."""
         return self.is_biased or self.far_cells > self.far_limit
 
     @property
     def text(self) -> str:
-        """The mean bias, beside what chance explains."""
+        """The mean bias, and what chance explains, as a sentence."""
         sentence = f"claims differ from rerun and copies by {self.difference:+.4f} in the mean of "
         sentence += f"{self.cells} cells, chance explains {self.limit:.4f}"
         if self.far_cells > self.far_limit:
@@ -105,7 +106,7 @@ class MeanBias(NamedTuple):
 
 
 def joint_test(cells: Sequence[Difference], tests: int) -> MeanBias:
-    """Test n cells, n at least 1, at the level that `tests` tests share."""
+    """Test at least one cell, with the share of `ALARM` that one of `tests` tests has."""
     level = ALARM / tests
     count = len(cells)
     total = math.fsum(cell.value for cell in cells)
@@ -132,22 +133,24 @@ def distance_outside(value: float, centre: float) -> float:
 
 
 def sum_limit(cells: Sequence[Difference], level: float) -> float:
-    """Return the largest |sum| that chance explains, at a level."""
+    """Return the largest absolute sum that chance explains, at a level."""
     log = math.log(2 / level)
     step = max(cell.step for cell in cells)
     parts = [(cell.deviation, cell.step) for cell in cells]
     if any(cell.centre is None for cell in cells):
-        # Bernstein's bound, as earlier records have it.
-        first = step * log / 3
-        return first + math.hypot(first, math.sqrt(2 * log) * math.hypot(*(s for s, _ in parts)))
+        # Bernstein's bound, by which earlier records were judged.
+        linear_term = step * log / 3
+        return linear_term + math.hypot(
+            linear_term, math.sqrt(2 * log) * math.hypot(*(s for s, _ in parts))
+        )
     parts.append((step * math.sqrt(UNSEEN_RATE), step))
-    # A hypot, since squares of a forged record's numbers may overflow.
+    # By hypot, since squares of the numbers of a forged record may overflow.
     spread = math.hypot(*(s for s, _ in parts))
     u = min(math.sqrt(2 * log) / spread if spread else math.inf, LARGEST_EXPONENT / (step or 1.0))
     if not spread or not u:
         return spread
-    # Downwards from the best u of a normal sum, which is too large for any other. Each u gives a
-    # bound; the least of them is 2 % above the minimum at most.
+    # Downwards from the best u of a normal sum, which is the largest u of any minimum. The smallest
+    # of these bounds is at most 2 % above the minimum.
     least = math.inf
     while (bound := _bound(parts, u, log)) < least:
         least, u = bound, u * U_RATIO
@@ -177,5 +180,5 @@ def far_limit(count: int, level: float) -> int:
 
 
 def earlier_deviation(tolerance: float, tests: int) -> float:
-    """Return the deviation of a cell that has none: equal cells then have the earlier limit."""
+    """Return the deviation of a cell of an earlier record, such that its earlier limit results."""
     return tolerance * EARLIER_SHARE / math.sqrt(2 * math.log(2 * tests / ALARM))

@@ -1,4 +1,4 @@
-"""Outcome of an audit: the predicate of the signed record, and the verdict its numbers give."""
+"""The outcome of an audit of tasks, which its record signs, and the verdict from its numbers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Literal, NamedTuple
@@ -49,44 +49,44 @@ class HonestDifference(StrictModel):
     """Measured difference between an honest claim and the rescored value."""
 
     deviation: EachMetric
-    """Standard deviation about the centre."""
+    """Standard deviation of the difference."""
     step: EachMetric
     """Largest effect of one changed prediction, or of another stop of one fit."""
     centre: HonestCentre | None = None
-    """Mean of the copies less the rescored value; null in earlier records."""
+    """Mean of the jittered copies less the rescored value; null in earlier records."""
 
 
 class Tolerance(StrictModel):
-    """How far an honest claim may differ from the rescored value, and how that was measured."""
+    """How much an honest claim may differ from the rescored value, and how that was measured."""
 
     MCC: Annotated[float, Field(ge=0)]
     Acc: Annotated[float, Field(ge=0)]
     F1: Annotated[float, Field(ge=0)]
     copies: Count
-    """Refits on jittered embeddings."""
+    """Number of refits on jittered embeddings."""
     flips: Annotated[float, Field(ge=0)]
     """Mean number of predictions that a jittered copy flips, over all seeds."""
     spread: Annotated[float, Field(ge=0)]
-    """Standard deviation of MCC over the copies."""
+    """Standard deviation of MCC over the plain copies."""
     honest: HonestDifference | None = None
-    """For the joint tests of all cells; null in earlier records."""
+    """Measured difference, for the joint tests; null in earlier records."""
 
 
 class CellComparison(StrictModel):
-    """One task in one regime: claim against rerun."""
+    """The comparison of claim and rerun of one task in one regime."""
 
     claimed: Scores
     rescored: Scores
     tolerance: Tolerance
     predictions_equal: bool | None
-    """Whether the prediction digests agree; null where the claim has none."""
+    """Whether the digests of the predictions agree; null if the claim has none."""
     canonical: "CanonicalComparison | None"
-    """The comparison of canonical scores, in earlier records; null since these are not compared."""
+    """The comparison of canonical scores; null in newer records, which do not compare them."""
     verdict: Verdict
 
 
 class CanonicalComparison(StrictModel):
-    """The probe solved to its optimum: far less noise, so a far smaller tolerance."""
+    """The comparison of scores of the probe at its optimum: less noise, a smaller tolerance."""
 
     claimed: Scores
     rescored: Scores
@@ -100,22 +100,22 @@ class AuditedTask(StrictModel):
     task: Name
     reason: Reason
     verdict: Verdict
-    """`differs` as soon as one regime does."""
+    """`differs` if any regime differs."""
     regimes: Annotated[dict[str, CellComparison], Field(min_length=1)]
 
 
 class Decoys(StrictModel):
-    """Whether embeddings depended on what they may not depend on."""
+    """Whether decoys show that embeddings depend on more than their sequence."""
 
     order_dependent: bool
-    """The same sequence in another place or batch got another embedding."""
+    """Whether the same sequence had another embedding in another place or batch."""
     memorised: bool
-    """Sequences of the benchmark get embeddings unlike those of fresh sequences like them."""
+    """Whether sequences of the benchmark are embedded unlike similar new sequences."""
     detail: str
 
 
 class HarnessFacts(StrictModel):
-    """Which harness scored."""
+    """The harness that scored."""
 
     version: Name
     commit: Hex40 | None
@@ -123,23 +123,22 @@ class HarnessFacts(StrictModel):
 
 
 class AuditOutcome(StrictModel):
-    """All of one audit: the predicate of the in-toto statement."""
+    """The outcome of one audit of tasks: the predicate of the in-toto statement."""
 
     schema_version: Literal["1.0"]
     plan: TaskPlan
     tasks: Annotated[list[AuditedTask], Field(min_length=1)]
-    """In the order of the plan's chosen tasks, each of them."""
+    """Each chosen task of the plan, in its order."""
     decoys: Decoys
     variants: VariantResult | None = None
     """Decisions on variants of the sequences; null in earlier records."""
     fresh: FreshResult | None = None
     """Decisions on a fresh set; null where the audit had none."""
     verdict: Verdict
-    """`differs` as soon as a task, a joint test of a regime, a decoy, the variants or the fresh set
-    do."""
+    """`differs` if a task, a joint test, the decoys, the variants or the fresh set differ."""
     sandbox: SandboxFacts
     noise: Name
-    """The dtype whose numeric noise the tolerance was measured at."""
+    """The dtype whose numeric noise the tolerance includes."""
     precision: Precision | None = None
     """The measured precision beside the declared dtype; null in earlier records."""
     harness: HarnessFacts
@@ -153,24 +152,24 @@ class AuditOutcome(StrictModel):
 
 
 class StatementSubject(StrictModel):
-    """The subject of the statement: the submission's bytes."""
+    """The subject of the statement: the bytes of the submission."""
 
     name: Name
     digest: dict[Literal["sha256"], Hex64]
 
 
 HEADS_MAX = 10_000
-"""Statements that one names: those of a board that never linked any, at the first."""
+"""Largest number of statements that one names: the first link of an old board names all."""
 NAME_MAX = 300
 Heads = Annotated[
     dict[Annotated[str, Field(max_length=NAME_MAX)], Hex64], Field(max_length=HEADS_MAX)
 ]
-"""The newest statements when one was signed: path below the folder of audits to SHA-256 of the
-file. Where `keys.json/` begins the name, it is the revocation of the key whose id follows."""
+"""The newest statements when a statement was signed: path below the folder of audits to SHA-256 of
+the file. A name that begins with `keys.json/` is the revocation of the key whose id follows."""
 
 
 def is_absent(value: object) -> bool:
-    """Whether a member is None and so left out of the signed statement, as in earlier ones."""
+    """Whether a member is None: then the statement has no such member, as in earlier records."""
     return value is None
 
 
@@ -193,7 +192,7 @@ power tables of docs/research/draw.md assume."""
 
 
 def outside_tolerance(claimed: Scores, rescored: Scores, tolerance: Tolerance) -> list[str]:
-    """Name the metrics with |claimed - rescored| > tolerance."""
+    """Return the metrics with |claimed - rescored| > tolerance."""
     return [
         metric
         for metric in METRICS
@@ -202,7 +201,7 @@ def outside_tolerance(claimed: Scores, rescored: Scores, tolerance: Tolerance) -
 
 
 def differing_metrics(cell: CellComparison | CanonicalComparison) -> list[str]:
-    """Name the metrics of a cell outside their tolerance; canonical scores have their own."""
+    """Return the metrics of a cell outside their tolerance, without those of its canonical part."""
     return outside_tolerance(cell.claimed, cell.rescored, cell.tolerance)
 
 
@@ -212,7 +211,7 @@ def cell_verdict(
     tolerance: Tolerance,
     canonical: CanonicalComparison | None = None,
 ) -> Verdict:
-    """Return the verdict of a cell; canonical scores count as much as the others."""
+    """Return the verdict of a cell, from scores of record and canonical scores alike."""
     outside = outside_tolerance(claimed, rescored, tolerance)
     if canonical is not None:
         outside += differing_metrics(canonical)
@@ -226,12 +225,12 @@ def verdict_of(cell: CellComparison | CanonicalComparison) -> Verdict:
 
 
 def task_verdict(cells: Iterable[CellComparison]) -> Verdict:
-    """Return the verdict of a task: it differs as soon as one regime does."""
+    """Return the verdict of a task: it differs if any regime differs."""
     return DIFFERS if any(verdict_of(cell) == DIFFERS for cell in cells) else AGREES
 
 
 def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
-    """Return the joint test of each regime and metric, record and canonical, by name."""
+    """Return the joint test of each regime and metric, of record and canonical, by its name."""
     cells = compared_cells(tasks)
     tests = len(cells) * len(METRICS)
     return {
@@ -244,7 +243,7 @@ def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
 
 
 def hidden_raises(tasks: Sequence[AuditedTask]) -> dict[str, float]:
-    """Return for each regime the mean raise of MCC, as scored of record, that could be hidden."""
+    """Return regime to the mean raise of the MCC of record that could be hidden."""
     cells = compared_cells(tasks)
     tests = len(cells) * len(METRICS)
     return {
@@ -259,7 +258,7 @@ def hidden_raises(tasks: Sequence[AuditedTask]) -> dict[str, float]:
 def compared_cells(
     tasks: Sequence[AuditedTask],
 ) -> dict[tuple[str, str], list[CellComparison | CanonicalComparison]]:
-    """Return the cells of each joint test: by regime, and by scores of record or canonical ones."""
+    """Return the cells of each joint test, by regime and by "" (of record) or "canonical "."""
     cells: dict[tuple[str, str], list[CellComparison | CanonicalComparison]] = {}
     for task in tasks:
         for regime, cell in task.regimes.items():
@@ -270,13 +269,13 @@ def compared_cells(
 
 
 def difference(cell: CellComparison | CanonicalComparison, metric: str, tests: int) -> Difference:
-    """Return one metric of a cell as a joint test takes it."""
-    allowed = cell.tolerance
+    """Return one metric of a cell as the input of a joint test."""
+    tolerance = cell.tolerance
     value = getattr(cell.claimed, metric) - getattr(cell.rescored, metric)
-    if allowed.honest is None:
-        deviation = earlier_deviation(getattr(allowed, metric), tests)
+    if tolerance.honest is None:
+        deviation = earlier_deviation(getattr(tolerance, metric), tests)
         return Difference(value, deviation, 0.0, None)
-    honest = allowed.honest
+    honest = tolerance.honest
     return Difference(
         value,
         getattr(honest.deviation, metric),
@@ -316,7 +315,7 @@ def objections(
 def extractor_objections(
     decoys: Decoys, variants: VariantResult | None, fresh: FreshResult | None
 ) -> Iterator[Objection]:
-    """Yield the objections of an audit of either sample to the extractor, whatever it claimed."""
+    """Yield the objections to the extractor, which do not depend on the claims."""
     if decoys.order_dependent:
         text = "an embedding depends on the order or the batch of its sequence"
         yield Objection(ORDER, text)
@@ -335,7 +334,7 @@ def overall_verdict(
     variants: VariantResult | None = None,
     fresh: FreshResult | None = None,
 ) -> Verdict:
-    """Return the verdict of an audit of tasks: whether no defence objects."""
+    """Return the verdict of an audit of tasks: it agrees if no defence objects."""
     return DIFFERS if objections(tasks, decoys, variants, fresh) else AGREES
 
 
@@ -356,9 +355,9 @@ def informative_cells(tasks: Iterable[AuditedTask]) -> dict[str, InformativeCell
     counts: dict[str, InformativeCells] = {}
     for task in tasks:
         for regime, cell in task.regimes.items():
-            cells, of = counts.get(regime, (0, 0))
+            cells, compared = counts.get(regime, (0, 0))
             counts[regime] = InformativeCells(
-                cells + (cell.tolerance.MCC <= INFORMATIVE_TOLERANCE), of + 1
+                cells + (cell.tolerance.MCC <= INFORMATIVE_TOLERANCE), compared + 1
             )
     return counts
 

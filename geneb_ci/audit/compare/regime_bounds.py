@@ -1,4 +1,4 @@
-"""By how much altered test embeddings raise each regime at most, from what an audit drew."""
+"""Upper bounds of the raise of each regime by altered test embeddings, from the drawn ones."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +17,8 @@ from reference_harness.formats.benchmark import Benchmark
 if TYPE_CHECKING:
     from geneb_ci.audit.compare.embeddings import DrawnTask
 
-DIGITS = 1e4
-"""A bound is rounded up to four digits after the point."""
+BOUND_SCALE = 1e4
+"""A bound is rounded up to a multiple of 1 / `BOUND_SCALE`."""
 
 
 def bounds_of(
@@ -29,8 +29,8 @@ def bounds_of(
 ) -> list[RegimeBound]:
     """Return the bound of each regime that was drawn from, in the order of the benchmark.
 
-    `reruns` has the rerun of the embeddings of each task; only draws by the seed of the plan count,
-    none of earlier audits.
+    `reruns` has the rerun embeddings of each task. Only draws by the seed of the plan count, not
+    those of earlier audits.
     """
     names = {task.task for task in drawn}
     groups = [
@@ -46,19 +46,21 @@ def bounds_of(
         for task, rerun in zip(drawn, reruns, strict=True):
             if regime not in task.strata.predicted:
                 continue
-            own_turns = turns(task.strata, regime, shares[task.task])
+            drawn_turns = turns(task.strata, regime, shares[task.task])
             decider = _decider(task, regime)
-            draws += len(own_turns)
-            flipped += _flipped(task, rerun, regime, own_turns, decider)
-            cells += cells_of(task.strata, regime, own_turns, decider.predicted, weights[task.task])
+            draws += len(drawn_turns)
+            flipped += _flipped(task, rerun, regime, drawn_turns, decider)
+            cells += cells_of(
+                task.strata, regime, drawn_turns, decider.predicted, weights[task.task]
+            )
         if cells:
-            raised = math.ceil(DIGITS * largest_raise(cells, flipped)) / DIGITS
+            raised = math.ceil(BOUND_SCALE * largest_raise(cells, flipped)) / BOUND_SCALE
             bounds.append(RegimeBound(regime=regime, draws=draws, flipped=flipped, raised=raised))
     return bounds
 
 
 def _decider(task: "DrawnTask", regime: str) -> Decider:
-    """Return the probes of record of a regime, or those at the optimum where there are none."""
+    """Return the probes of record of a regime, or the canonical probes if there are none."""
     return task.deciders.get(f"{regime}, record") or task.deciders[f"{regime}, canonical"]
 
 
@@ -69,7 +71,7 @@ def _flipped(
     turns: Sequence[TestDraw],
     decider: Decider,
 ) -> int:
-    """Return how many draws have an embedding that is decided right, and wrong by the rerun."""
+    """Return the number of draws that are decided right as committed, and wrong as rerun."""
     rounded = rounding(rerun, task.entry.scale_log2)
     differs = np.asarray((rounded != task.committed).any(axis=1))
     is_sound = np.asarray(np.isfinite(rounded).all(axis=1))
@@ -80,7 +82,7 @@ def _flipped(
         at, probe = index_of[row], decider.probes[turn.probe]
         was_right = decider.predicted[turn.probe][row - task.entry.train] == task.labels[at]
         if was_right and differs[at]:
-            # Alone, since one embedding of large values could make ties of all others.
+            # One at a time, since an embedding of large values could make all others ties.
             values = features[at] @ probe.weights + probe.intercepts
             is_right = is_sound[at] and probe.classes[np.argmax(values)] == task.labels[at]
             count += not is_right
@@ -96,10 +98,10 @@ def cells_of(
 ) -> Iterator[CellDraw]:
     """Yield the cell of each probe of a task and regime, with its draws.
 
-    `record_predictions` has the (s, m) predictions of record by each probe, `weight`
-    is that of the task.
+    `record_predictions` are the (s, m) predictions of s probes on m test sequences; `weight` is the
+    weight of the task in the mean.
     """
-    probes = len(record_predictions)
+    probe_count = len(record_predictions)
     for probe, predicted in enumerate(record_predictions):
         classes = np.unique(np.concatenate([strata.labels, predicted]))
         matrix = np.zeros((len(classes), len(classes)), dtype=np.int64)
@@ -115,5 +117,5 @@ def cells_of(
             np.bincount(right, minlength=len(classes)),
             len(by_class) - sum(by_class),
             sum(by_class),
-            weight / probes,
+            weight / probe_count,
         )

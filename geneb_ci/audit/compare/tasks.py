@@ -1,4 +1,4 @@
-"""Comparison: the claims of a submission with the rerun, cell by cell."""
+"""Compares the claims of a submission with the rerun, cell by cell."""
 
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -31,26 +31,24 @@ Cell = tuple[str, str]
 """Regime and task."""
 _RESCORE = "run `geneb-harness rescore` again, for this plan and with this version"
 STOPPING_MCC = 0.015
-"""Largest change of MCC, full regime, that another batch or BLAS kernel made: 24 comparisons on
+"""Largest change of MCC in the full regime by another batch or BLAS kernel, in 24 comparisons on
 random BERTs with 613 to 1,883 test sequences."""
-
-
 ATLAS = "atlas.json"
 ATLAS_BYTES_MAX = 1_000_000  # its forty entries take 12 kB
-UNMEASURED = 8.0
-"""Conditions of which nothing was measured are taken to lie so many times as far apart as the
-farthest that were: what stressed copies have more noise by."""
+UNMEASURED_FACTOR = 8.0
+"""Two devices that were never compared may differ by this factor times the largest measured
+difference: the factor of the noise of stressed copies."""
 
 
 class DeviceDifference(NamedTuple):
-    """How far two honest runs may lie apart because of device, kernels and batches alone."""
+    """How much two honest runs differ because of device, kernels and batches alone."""
 
     row: float
-    """Largest distance of an embedding from its rerun, over its length."""
+    """Largest distance of an embedding from its rerun, divided by its length."""
     mcc: float
-    """Largest difference of a task's MCC, score of record."""
+    """Largest difference of a task's MCC of record."""
     is_measured: bool
-    """Whether runs on these devices were compared; else both are `UNMEASURED` times others."""
+    """Whether runs on these devices were compared, without `UNMEASURED_FACTOR`."""
 
 
 @functools.cache
@@ -68,14 +66,14 @@ def atlas() -> tuple[Mapping[str, Any], ...]:
 
 
 def device_difference(claimed: str | None, rerun: str, dtype: str) -> DeviceDifference:
-    """Return how far runs on two kinds of device lie apart; None for one that is not known.
+    """Return how much runs on two types of device differ; `claimed` is None if unknown.
 
     Raises BrokenInstallation where the shipped table cannot be read.
     """
     pair = {claimed, rerun}
     same = [entry for entry in atlas() if entry["dtype"] == dtype]
     matches = [entry for entry in same if {entry["claimed"], entry["rerun"]} == pair]
-    factor = 1.0 if matches else UNMEASURED
+    factor = 1.0 if matches else UNMEASURED_FACTOR
     rows, scores = zip(
         *((entry["row_max"], entry["record_mcc"]) for entry in matches or same or atlas()),
         strict=True,
@@ -84,7 +82,7 @@ def device_difference(claimed: str | None, rerun: str, dtype: str) -> DeviceDiff
 
 
 def atlas_note(claimed: str | None, rerun: str, dtype: str) -> str:
-    """Return a note for readers of the record on the devices, in one sentence."""
+    """Return a note on the devices for readers of the record, in one sentence."""
     difference = device_difference(claimed, rerun, dtype)
     sizes = f"embeddings by up to {difference.row:.1e} of their length and a task's MCC by "
     sizes += f"{difference.mcc:.4f}"
@@ -92,21 +90,22 @@ def atlas_note(claimed: str | None, rerun: str, dtype: str) -> str:
     if difference.is_measured:
         return f"devices: between {pair}, other kernels and batches were measured to move {sizes}"
     return (
-        f"devices: {pair} were never compared; {UNMEASURED:g} times the farthest that was measured "
-        f"would move {sizes}, so confirm a claim that differs on a device like that of the claim"
+        f"devices: {pair} were never compared; {UNMEASURED_FACTOR:g} times the largest measured "
+        f"difference would move {sizes}, so confirm a claim that differs on the claim's device"
     )
 
 
 class Claims(NamedTuple):
-    """The claims of a submission about the audited tasks."""
+    """The claims of a submission on the audited tasks."""
 
     record: Mapping[Cell, ReportedTriple]
+    """Scores of record."""
     digests: Mapping[Cell, str]
-    """Digests of the predictions, where the submission has them."""
+    """Digests of the predictions, if the submission has them."""
 
 
 def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collection[str]) -> Claims:
-    """Return the claims of a submission in these regimes, each with the rounding of its digits.
+    """Return the claims of a submission in these regimes, each with its rounding interval.
 
     `document` is a submission of any format that passed every check.
     """
@@ -128,10 +127,10 @@ def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collectio
 def compare(
     claimed: Claims, rescored: Rescored, chosen: Sequence[ChosenTask], benchmark: Benchmark
 ) -> list[AuditedTask]:
-    """Compare every claim on a chosen task with the rerun; tasks in the order chosen.
+    """Compare every claim on the chosen tasks with the rerun, in the order of `chosen`.
 
-    A regime without a claim is left out. Raises NothingChecked where the rescoring is of another
-    benchmark, has other noise or lacks a task, or where a task has no claim.
+    A regime without a claim is left out. Raises NothingChecked if the rescoring is of another
+    benchmark, has other noise or lacks a task, or if a task has no claim.
     """
     _require_measured(rescored, benchmark)
     cells = {
@@ -157,7 +156,7 @@ def compare(
 
 
 def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
-    """Return notes for readers of the record on the tolerances, one sentence each."""
+    """Return notes on the tolerances for readers of the record, one sentence each."""
     lines = [
         (
             f"tolerances: {rescored.noise.copies} copies or more at the noise of "
@@ -209,14 +208,14 @@ def _require_measured(rescored: Rescored, benchmark: Benchmark) -> None:
     noise = rescored.noise
     if (noise.units, noise.stress) != (rule.UNITS[noise.dtype], rule.STRESS):
         raise NothingChecked(
-            f"the rescoring has noise of {noise.units:g} units and {noise.stress:g} times that, "
-            f"expected {rule.UNITS[noise.dtype]:g} units and {rule.STRESS:g} times that",
+            f"the rescoring has noise of {noise.units:g} units, stressed {noise.stress:g} times; "
+            f"expected {rule.UNITS[noise.dtype]:g} units, stressed {rule.STRESS:g} times",
             _RESCORE,
         )
 
 
 def _cells(task: str, claimed: Claims, rescored: Rescored, benchmark: Benchmark) -> Iterator[str]:
-    """Return the regimes in which a task has a claim, all of which the rescoring must have."""
+    """Yield the regimes with a claim on a task. Raises NothingChecked if one is not rescored."""
     for name in benchmark.regimes:
         if (name, task) in claimed.record:
             if task not in rescored.tasks or name not in rescored.tasks[task].regimes:

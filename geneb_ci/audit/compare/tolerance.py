@@ -25,11 +25,11 @@ from reference_harness.formats.run_record import PerSeed
 
 @functools.cache
 def quantile(alarm_of_one: float, freedom: int) -> float:
-    """Return t with P(|T| > t) = level, for Student's t.
+    """Return t with P(|T| > t) = `alarm_of_one`, for Student's t with `freedom` degrees of freedom.
 
-    Raises ValueError for a level outside 0 to 1, or no degree of freedom.
+    Raises ValueError for a probability outside of 0 to 1, or fewer than one degree of freedom.
     """
-    # 0.4 s to import: only the comparison of an audit, which reruns tasks for minutes, pays it.
+    # Imported here, since it takes 0.4 s and only an audit, which takes minutes, needs it.
     from scipy.special import stdtrit
 
     if not 0 < alarm_of_one < 1 or freedom < 1:
@@ -39,52 +39,50 @@ def quantile(alarm_of_one: float, freedom: int) -> float:
 
 
 FALSE_ALARM = 1e-3
-"""Probability that an honest audit differs anywhere: shared out over all its comparisons."""
+"""Probability that an honest audit differs anywhere; divided by the number of comparisons."""
 UNITS = {"float64": 1.4, "float32": 1.4, "float16": 1.05, "bfloat16": 1.05}
-"""Noise of a plain copy, as `reference_harness/noise.py` defines and explains it."""
+"""Noise of a plain copy by dtype, in the unit that `reference_harness/noise.py` defines."""
 STRESS = 8.0
-"""Multiple of the noise in stressed copies."""
+"""Factor of the noise of stressed copies."""
 COPIES_MIN = 16
-"""Plain copies, and at least as many stressed ones."""
+"""Smallest number of plain copies, and of stressed ones."""
 MANY_COPIES = 32
-"""Stressed copies from which the narrow margin holds."""
+"""Number of stressed copies from which the narrow margin is used."""
 MARGIN_FEW, MARGIN_MANY = 2.0, 1.25
-"""The factor of the largest deviation of stressed copies. With `UNSEEN`, a single
-comparison then alarms with probability 2e-7 and 4e-6 at worst, over all rates of single flips:
-docs/research/tolerance.md has the table."""
+"""Factors of the largest deviation of stressed copies, for few and for many copies. With `UNSEEN`,
+a single comparison gives a false alarm with probability 2e-7 and 4e-6 at most, over all rates of
+single flips: docs/research/tolerance.md has the table."""
 UNSEEN = 2
-"""Flips allowed though no copy showed them."""
+"""Number of flips that are allowed although no copy showed them."""
 SATURATED = 2.0
-"""Stressed copies that flip fewer than this many times as many predictions as plain ones do, at
-eight times the noise, do not flip in proportion: these are fits of the second or third kind."""
+"""If stressed copies, with eight times the noise, flip fewer than `SATURATED` times as many
+predictions as plain ones, flips do not grow with the noise: the fits are unstable."""
 STOP_MARGIN = 2.0
-"""Factor on the deviation at a stopping point: the loss is as flat beyond its optimum as before it,
-so an equal loss may be up to twice as far off. Fits on word counts were measured to end there."""
-
-
+"""Factor of the deviation at a stopping point: beyond its optimum the loss is as flat as before it,
+so that an equal loss may lie twice as far away. Fits on word counts were measured to end there."""
 STOP_SHARE = 0.05
-"""Probability that an honest fit ends at a stopping point that no copy showed: about one embedding
-in fifty of word counts did."""
+"""Probability that an honest fit ends at a stopping point that no copy showed; with word counts,
+about one fit in fifty did."""
 GROWTH = math.sqrt(2)
-"""By how much the variance of single flips grows with sqrt(2) times the noise."""
+"""Factor by which the variance of single flips grows with sqrt(2) times the noise."""
 
 
 class MeasuredScore(NamedTuple):
-    """One score of one task and regime, with its copies."""
+    """The rescored cell of one task and regime, with its jittered copies."""
 
     base: PerSeed
     matrices: Sequence[Matrix]
-    """One confusion matrix a seed."""
+    """One confusion matrix per seed."""
     plain: Sequence[JitteredCopy]
     stressed: Sequence[JitteredCopy]
     stops: Sequence[Sequence[Scores]]
     """Scores at the stopping points of each fit."""
     one_fit: bool
-    """Whether a single fit on all rows is that of every seed."""
+    """Whether all seeds share a single fit on all training sequences."""
 
 
 def tolerance_digest() -> str:
-    """Return the digest of all constants, for the policy in a commitment."""
+    """Return the digest of all constants of the tolerance, for the policy in a commitment."""
     names = (
         "FALSE_ALARM", "UNITS", "STRESS", "COPIES_MIN", "MARGIN_FEW", "MARGIN_MANY",
         "UNSEEN", "SATURATED", "STOP_SHARE", "GROWTH",
@@ -113,25 +111,25 @@ def tolerance_digest() -> str:
 
 
 def alarm_of_one(comparisons: int) -> float:
-    """Return the false-alarm rate of one of so many compared metrics, after Bonferroni."""
+    """Return the false-alarm rate of one of `comparisons` compared metrics, after Bonferroni."""
     return FALSE_ALARM / comparisons
 
 
 def tolerance(measured: MeasuredScore, alarm: float, width: Triple) -> Tolerance:
     """Return the tolerance of a score of record.
 
-    `alarm` is the false alarm of one metric; `width` the half-width of the interval that the
-    claimed value, as printed, represents. Raises NothingChecked when there are too few copies.
+    `alarm` is the false-alarm rate of one metric, `width` half the interval of values that are
+    printed as the claim. Raises NothingChecked when there are too few copies.
     """
     _check_copies(measured.plain, "plain")
     if measured.stressed or not (measured.one_fit and most_copies_change(measured.plain)):
         _check_copies(measured.stressed, "stressed")
-    parts = {
+    allowances = {
         metric: max(_flips(measured, metric, alarm), _draws(measured, metric, alarm))
         + _unseen_stops(measured, metric)
         for metric in METRICS
     }
-    return _tolerance(measured, parts, width)
+    return _tolerance(measured, allowances, width)
 
 
 def _check_copies(copies: Sequence[JitteredCopy], kind: str) -> None:
@@ -143,11 +141,11 @@ def _check_copies(copies: Sequence[JitteredCopy], kind: str) -> None:
 
 
 def _flips(measured: MeasuredScore, metric: str, alarm: float) -> float:
-    """Return the allowance for flips in proportion and for rare outcomes, of a score of record.
+    """Return the allowance for flips that grow with the noise, and for rare outcomes.
 
-    Single flips add up to a normal deviation. Its spread among stressed copies is that of plain
-    ones times the root of eight where signs are random, more where they are not: then the spread of
-    the plain copies themselves is the narrower measure.
+    Single flips add up to a normal deviation. If their signs are random, it is sqrt(8) times as
+    wide among stressed copies as among plain ones, otherwise wider: then the deviation of the plain
+    copies is the narrower measure.
     """
     farthest = _outcomes(measured, metric)
     if measured.one_fit or not _flips_grow(measured):
@@ -158,7 +156,7 @@ def _flips(measured: MeasuredScore, metric: str, alarm: float) -> float:
 
 
 def _flips_grow(measured: MeasuredScore) -> bool:
-    """Whether flips grow with the noise: most plain copies flip, stressed ones far more."""
+    """Whether most plain copies flip predictions, and stressed copies flip far more."""
     plain, stressed = (
         math.fsum(sum(copy.flips) for copy in copies) / len(copies)
         for copies in (measured.plain, measured.stressed)
@@ -167,7 +165,7 @@ def _flips_grow(measured: MeasuredScore) -> bool:
 
 
 def _outcomes(measured: MeasuredScore, metric: str) -> float:
-    """Return the largest deviation of any copy, with its margin."""
+    """Return the largest deviation of any copy, times its margin."""
     seeds = range(len(measured.matrices))
     return _farthest(measured, metric, seeds)
 
@@ -184,9 +182,9 @@ def _unseen_stops(measured: MeasuredScore, metric: str) -> float:
 
 
 def _excess(measured: MeasuredScore, metric: str) -> list[float]:
-    """Return the contribution of each fit to the excess: a share of a mean over all fits.
+    """Return how far the possible stops of each fit exceed its copies, divided by all fits.
 
-    Only fits count that a copy moved, or that end elsewhere in float64.
+    Only those fits are returned that a copy changed, or that end elsewhere in float64.
     """
     base: list[float] = getattr(measured.base, metric)
     copies = [*measured.plain, *measured.stressed]
@@ -203,9 +201,9 @@ def _excess(measured: MeasuredScore, metric: str) -> list[float]:
 def _draws(measured: MeasuredScore, metric: str, alarm: float) -> float:
     """Return the allowance for unstable fits, which end elsewhere each time.
 
-    One fit on all rows always gets it; of few-shot fits those of unstable seeds. Copies of such a
-    fit are draws like the claim. Where stressed copies do not show that, the claim may differ by
-    two draws of noise and the copies by one: hence the root of two.
+    The one fit on all training sequences always gets this allowance, few-shot fits only if their
+    seed is unstable. The claim differs from the rerun by two draws of noise, a copy by one: hence
+    the factor sqrt(2), unless stressed copies are draws like the claim.
     """
     if measured.one_fit:
         all_matrices = range(len(measured.matrices))
@@ -222,7 +220,7 @@ def _draws(measured: MeasuredScore, metric: str, alarm: float) -> float:
 
 
 def _is_unstable(measured: MeasuredScore, seed: int) -> bool:
-    """Whether most plain copies of a seed's fit end differently, and more noise hardly more so."""
+    """Whether most plain copies of a seed's fit differ, and stressed ones flip hardly more."""
     plain = [
         (copy.flips[seed], copy.per_seed.MCC[seed], copy.per_seed.F1[seed])
         for copy in measured.plain
@@ -235,7 +233,7 @@ def _is_unstable(measured: MeasuredScore, seed: int) -> bool:
 def _deviations(
     measured: MeasuredScore, copies: Sequence[JitteredCopy], metric: str, seeds: Sequence[int]
 ) -> list[float]:
-    """Return the change of each copy's mean over all seeds that the given seeds cause."""
+    """Return by how much these seeds change each copy's mean over all seeds."""
     base: list[float] = getattr(measured.base, metric)
     return [
         math.fsum(getattr(copy.per_seed, metric)[seed] - base[seed] for seed in seeds) / len(base)
@@ -250,39 +248,44 @@ def _rms(values: Sequence[float]) -> float:
 def _honest(measured: MeasuredScore, steps: Sequence[float], width: Triple) -> HonestDifference:
     """Return how an honest claim differs from the rerun.
 
-    The rerun is given, and its copies lie about a centre of their own: many begin with ties that
-    noise breaks, or end at another stop. Claim and rerun both have noise, so the claim is one more
-    copy at sqrt(2) times the noise. By how much that spreads wider is between what plain and
-    stressed copies show: variance is as a power of the noise. Single flips of stressed copies alone
-    are so many times more, as there is noise. A claim as printed is rounded to a width.
+    The copies of a rerun lie about a centre that need not be the rerun: noise breaks ties, or a fit
+    ends at another stop. Since both claim and rerun have noise, the claim is like a copy with
+    sqrt(2) times the noise. Its variance is interpolated between plain and stressed copies as a
+    power of the noise. The printed claim also has a rounding error, uniform in its width.
     """
     excess = {metric: _excess(measured, metric) for metric in METRICS}
     centres, deviations = [], []
-    for metric, half in zip(METRICS, width, strict=True):
+    for metric, half_width in zip(METRICS, width, strict=True):
         plain, stressed = (
             _deviations(measured, copies, metric, range(len(measured.matrices)))
             for copies in (measured.plain, measured.stressed)
         )
         centres.append(math.fsum(plain) / len(plain))
         stops = math.fsum(value * value for value in excess[metric])
-        square = claim_variance(plain, stressed) + half * half / 3 + STOP_SHARE * stops
-        deviations.append(math.sqrt(square))
-    most = [max(step, *excess[metric], 0.0) for metric, step in zip(METRICS, steps, strict=True)]
+        variance = (
+            claim_variance(plain, stressed) + half_width * half_width / 3 + STOP_SHARE * stops
+        )
+        deviations.append(math.sqrt(variance))
+    largest_steps = [
+        max(step, *excess[metric], 0.0) for metric, step in zip(METRICS, steps, strict=True)
+    ]
     return HonestDifference(
         deviation=_each_metric(deviations),
-        step=_each_metric(most),
+        step=_each_metric(largest_steps),
         centre=HonestCentre.model_validate(_by_metric(centres)),
     )
 
 
 def claim_variance(plain: Sequence[float], stressed: Sequence[float]) -> float:
-    """Return the variance of a claim about the centre of plain copies, without rare outcomes."""
+    """Return the variance of a claim about the centre of the plain copies."""
     plain_variance, stressed_variance = _variance(plain), _variance(stressed) if stressed else None
     if stressed_variance is None:
         return GROWTH * plain_variance * (1 + 1 / len(plain))
-    times = min(max(stressed_variance / plain_variance, 1.0), STRESS**2) if plain_variance else 1.0
-    wider = math.pow(times, math.log(GROWTH) / math.log(STRESS))
-    return max(wider * plain_variance, GROWTH * stressed_variance / STRESS) * (1 + 1 / len(plain))
+    variance_ratio = (
+        min(max(stressed_variance / plain_variance, 1.0), STRESS**2) if plain_variance else 1.0
+    )
+    growth = math.pow(variance_ratio, math.log(GROWTH) / math.log(STRESS))
+    return max(growth * plain_variance, GROWTH * stressed_variance / STRESS) * (1 + 1 / len(plain))
 
 
 def _variance(values: Sequence[float]) -> float:
@@ -292,16 +295,17 @@ def _variance(values: Sequence[float]) -> float:
 
 def _tolerance(
     measured: MeasuredScore,
-    parts: dict[str, float],
+    allowances: dict[str, float],
     width: Triple,
 ) -> Tolerance:
     seeds = len(measured.matrices)
     fits = measured.matrices[:1] if measured.one_fit else measured.matrices
     effects = zip(*(largest_effect(matrix) for matrix in fits), strict=True)
     steps = [max(effect) / len(fits) for effect in effects]
-    unseen = [UNSEEN * step for step in steps]
+    unseen_flips = [UNSEEN * step for step in steps]
     mcc, acc, f1 = (
-        part + flips + half for part, flips, half in zip(parts.values(), unseen, width, strict=True)
+        part + flips + half_width
+        for part, flips, half_width in zip(allowances.values(), unseen_flips, width, strict=True)
     )
     shifts = _deviations(measured, measured.plain, "MCC", range(seeds))
     middle = math.fsum(shifts) / len(shifts)

@@ -1,11 +1,12 @@
 """Signed envelopes: DSSE v1 with one Ed25519 signature, or the same in a Sigstore bundle.
 
-Specification: github.com/secure-systems-lab/dsse, protocol.md and envelope.md, version 1.0.2. What
-is signed is what is parsed: `parse_envelope` returns the bytes that the signature covers. There is
-one way to write an envelope of a key; a bundle is as the tool that signed wrote it.
+Specification: github.com/secure-systems-lab/dsse, protocol.md and envelope.md, version 1.0.2.
+`parse_envelope` returns the bytes that the signature covers, so that exactly these are parsed. An
+envelope signed by a key has a single valid notation; a bundle may be written in any way.
 
-A bundle (v0.3) holds a DSSE envelope, the certificate of the key that signed it and the proof that
-a transparency log has the signature. The certificate is valid for minutes and names the workflow.
+A bundle (v0.3) contains a DSSE envelope, the certificate of the key that signed it and the proof
+that a transparency log has the signature. The certificate is valid for minutes and names the
+workflow.
 """
 
 import base64
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 ROOT_FILE = "trusted_root.json"
-"""File of the policy: the certificate authorities and logs that bundles are verified with."""
+"""File of the policy with the certificate authorities and logs that verify bundles."""
 
 # That of the public instance has 7 kB.
 ROOT_BYTES_MAX = 1_000_000
@@ -52,14 +53,14 @@ _Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
 
 
 class InvalidBundle(ValueError):  # noqa: N818 (named after what is wrong)
-    """A bundle that cannot be read, or whose signature, certificate or proof is not valid."""
+    """A bundle that cannot be read, or whose signature, certificate or proof is invalid."""
 
 
 class Workflow(NamedTuple):
-    """Who signed a bundle, as the certificate names it."""
+    """The workflow that signed a bundle, as named by its certificate."""
 
     issuer: str
-    """Who vouches for the identity, such as https://token.actions.githubusercontent.com."""
+    """Address of the issuer of the identity: https://token.actions.githubusercontent.com."""
     workflow: str
     """File of the workflow and its branch: https://github.com/O/R/.github/workflows/F@REF."""
     repository: str
@@ -67,12 +68,12 @@ class Workflow(NamedTuple):
 
     @property
     def id(self) -> str:
-        """SHA-256 of issuer, workflow and repository, which stands for the id of a key."""
+        """SHA-256 of issuer, workflow and repository, used like the id of a key."""
         return digest(self._asdict())
 
 
 class _Part(StrictModel):
-    """A part of a bundle whose other members are verified later, by the library."""
+    """A part of a bundle; the library verifies its other members later."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -102,13 +103,13 @@ class _Bundle(StrictModel):
 
 
 class BundleParts(NamedTuple):
-    """Content of a bundle of which nothing is verified yet."""
+    """The content of a bundle before verification."""
 
     payload: bytes
     signature: bytes
     workflow: Workflow
     valid_from: str
-    """First time at which the certificate is valid; it was signed within minutes."""
+    """Time from which the certificate is valid; the bundle was signed minutes later at most."""
 
 
 def is_bundle(value: object) -> bool:
@@ -131,7 +132,7 @@ def parts_of(value: Any) -> BundleParts:
 
 
 def _names(raw: bytes) -> tuple[Workflow, str]:
-    """Return who a certificate, in DER, is for, and the time from which it is valid."""
+    """Return the workflow that a DER certificate names, and the time from which it is valid."""
     try:  # it costs 30 ms to import
         from cryptography import x509
         from cryptography.hazmat import asn1
@@ -149,7 +150,7 @@ def _names(raw: bytes) -> tuple[Workflow, str]:
             for oid in map(x509.ObjectIdentifier, (_ISSUER, _REPOSITORY))
         )
         begins = moment_of(int(certificate.not_valid_before_utc.timestamp()))
-    except Exception as error:  # whatever a parser says of bytes that anybody may have written
+    except Exception as error:  # a parser of untrusted bytes may raise anything
         raise InvalidBundle(f"its certificate names no workflow: {_message_of(error)}") from error
     if len(names) != 1 or not isinstance(names[0], x509.UniformResourceIdentifier):
         raise InvalidBundle(
@@ -159,12 +160,12 @@ def _names(raw: bytes) -> tuple[Workflow, str]:
 
 
 def verify_bundle(raw: bytes, parts: BundleParts, root: Path) -> None:
-    """Verify a bundle, given by its bytes and parts, with a trusted root.
+    """Verify a bundle, given by its bytes and parts, with the trusted root in the file `root`.
 
-    Envelope and signature, the chain of the certificate at the time of signing, its SCT, that the
-    transparency log has the signature (proof of inclusion, checkpoint) and that it was signed while
-    the certificate was valid. `root` is the file of the trusted root. Raises InvalidBundle,
-    BadConfiguration for a root that cannot be used, BrokenInstallation without sigstore.
+    Checks the signature, the certificate chain at the time of signing, the SCT of the certificate,
+    the log's inclusion proof and checkpoint, and that the certificate was valid at the time of
+    signing. Raises InvalidBundle, BadConfiguration for a root that cannot be used,
+    BrokenInstallation without sigstore.
     """
     verifier = _verifier(root, _stamp(root))
     from sigstore.errors import Error  # half a second
@@ -183,14 +184,14 @@ def verify_bundle(raw: bytes, parts: BundleParts, root: Path) -> None:
         _, payload = verifier.verify_dsse(Bundle.from_json(raw), expected)
     except Error as error:
         raise InvalidBundle(_message_of(error)) from error
-    except Exception as error:  # as above
+    except Exception as error:  # the library parses untrusted bytes
         raise InvalidBundle(f"{type(error).__name__}: {_message_of(error)}") from error
     if payload != parts.payload:
-        raise InvalidBundle("what was signed is not what the envelope has")
+        raise InvalidBundle("the signed bytes are not those of the envelope")
 
 
 def _message_of(error: Exception) -> str:
-    """Return an error of the library as one line of ASCII; the signer chose parts of it."""
+    """Return an error of the library, parts of which the signer chose, as one line of ASCII."""
     cause = error.__cause__ or error.__context__ or error
     text = (
         first_error(cause) if isinstance(cause, ValidationError) else " ".join(str(error).split())
@@ -199,7 +200,7 @@ def _message_of(error: Exception) -> str:
 
 
 def _stamp(root: Path) -> tuple[int, int]:
-    """Return size and time of change of a file: while they stay, it is read once."""
+    """Return size and time of change of a file, as a key of a cache; (0, 0) if it is missing."""
     try:
         status = root.stat()
     except OSError:
@@ -209,7 +210,7 @@ def _stamp(root: Path) -> tuple[int, int]:
 
 @functools.lru_cache(maxsize=ROOTS_KEPT)
 def _verifier(root: Path, _: tuple[int, int]) -> "Verifier":
-    """Read a trusted root, once while it is the same file."""
+    """Return the verifier of a trusted root; the second argument is `_stamp(root)`."""
     try:
         from sigstore.models import TrustedRoot  # a second
         from sigstore.verify import Verifier
@@ -221,7 +222,7 @@ def _verifier(root: Path, _: tuple[int, int]) -> "Verifier":
         return Verifier(trusted_root=TrustedRoot.from_file(str(root)))
     except NotReadable as error:
         raise BadConfiguration(f"{root}: {error.reason}", fix) from error
-    except Exception as error:  # any error of the library is one of this file
+    except Exception as error:  # the library raises many errors for an invalid file
         message = f"{root}: no trusted root of Sigstore: {_message_of(error)}"
         raise BadConfiguration(message, fix) from error
 
@@ -229,13 +230,13 @@ def _verifier(root: Path, _: tuple[int, int]) -> "Verifier":
 PAYLOAD_TYPE: Literal["application/vnd.in-toto+json"] = "application/vnd.in-toto+json"
 
 ENVELOPE, SIGNER, STATEMENT = "envelope", "signer", "statement"
-"""The first steps of a verification. A plan has a step "signature": that is the beacon's."""
+"""The first steps of a verification. The step "signature" is that of the beacon."""
 
 RESTORE = "restore the file from the main branch, or sign the outcome again"
 
 
 class Signature(StrictModel):
-    """Who signed, and the signature."""
+    """A signature and the id of its key."""
 
     keyid: Hex64
     """SHA-256 of the raw public key."""
@@ -243,7 +244,7 @@ class Signature(StrictModel):
 
 
 class Envelope(StrictModel):
-    """A DSSE envelope with exactly one signature: none can be added, none goes unchecked."""
+    """A DSSE envelope with exactly one signature."""
 
     payload: _Base64
     payloadType: Literal["application/vnd.in-toto+json"]  # noqa: N815 (DSSE's own name)
@@ -251,14 +252,14 @@ class Envelope(StrictModel):
 
 
 class ParsedEnvelope(NamedTuple):
-    """Content of an envelope whose signature is not verified yet."""
+    """The content of an envelope before its signature is verified."""
 
     payload: bytes
     keyid: str
-    """Of the key, or of the workflow that the certificate of a bundle names."""
+    """Id of the key, or of the workflow that the certificate of a bundle names."""
     signature: bytes
     bundle: tuple[bytes, BundleParts] | None = None
-    """The bytes and parts of a bundle; None where a key signed."""
+    """The bytes and parts of a bundle; None if a key signed."""
 
 
 def key_id(public_key: bytes) -> str:
@@ -267,13 +268,13 @@ def key_id(public_key: bytes) -> str:
 
 
 def pae(payload_type: str, payload: bytes) -> bytes:
-    """Return the bytes that are signed: DSSE's pre-authentication encoding."""
-    kind = payload_type.encode()
-    return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
+    """Return the bytes to sign: the pre-authentication encoding of DSSE."""
+    type_bytes = payload_type.encode()
+    return b"DSSEv1 %d %b %d %b" % (len(type_bytes), type_bytes, len(payload), payload)
 
 
 def sign_payload(payload: bytes, key: "Ed25519PrivateKey") -> bytes:
-    """Return the envelope of a payload, signed; the same bytes each time."""
+    """Return the signed envelope of a payload; the same arguments give the same bytes."""
     public = key.public_key().public_bytes_raw()
     signature = key.sign(pae(PAYLOAD_TYPE, payload))
     return _encoded(payload, key_id(public), signature)
@@ -311,12 +312,12 @@ def parse_envelope(raw: bytes) -> ParsedEnvelope:
         raise StepMismatch(ENVELOPE, f"invalid base64: {error}", RESTORE) from error
     parsed = ParsedEnvelope(payload, envelope.signatures[0].keyid, signature)
     if _encoded(parsed.payload, parsed.keyid, parsed.signature) != raw:
-        raise StepMismatch(ENVELOPE, "the JSON is not written as this program writes it", RESTORE)
+        raise StepMismatch(ENVELOPE, "the JSON is not in the notation of geneb-ci", RESTORE)
     return parsed
 
 
 def _not_an_envelope(value: object, error: ValidationError) -> tuple[str, str]:
-    """Return message and fix for a file that is no envelope."""
+    """Return message and fix for a file that is not an envelope."""
     if FileKind.RECORD.fits(value):
         return first_error(error), RESTORE
     refusal = other_kind(value, FileKind.RECORD)
@@ -326,7 +327,7 @@ def _not_an_envelope(value: object, error: ValidationError) -> tuple[str, str]:
 
 
 def strict_json(raw: bytes, step: str) -> Any:
-    """Parse JSON as strictly as submissions: bounded size and depth, no duplicate key.
+    """Parse JSON with bounded size and depth and without duplicate keys, as submissions are parsed.
 
     Raises StepMismatch of the given step.
     """
@@ -342,7 +343,7 @@ def strict_json(raw: bytes, step: str) -> Any:
 
 
 def is_signed_by(envelope: ParsedEnvelope, public_key: bytes) -> bool:
-    """Whether the signature is that of a raw public key, over this payload and its type.
+    """Whether the signature of the payload and its type is that of a raw public key.
 
     Raises BrokenInstallation when cryptography is not installed.
     """

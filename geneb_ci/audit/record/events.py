@@ -1,6 +1,6 @@
-"""Statements signed beside a record: commitment, start and abort of an audit, and withdrawals.
+"""Signed statements other than records: commitment, start and abort of an audit, withdrawals.
 
-Each is a DSSE envelope around an in-toto statement about the submission, as a record is. The same
+Each is a DSSE envelope around an in-toto statement about the submission, like a record. The same
 content and key produce the same bytes.
 """
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 MESSAGE_MAX = 500
-"""Characters of the message of an abort: the reason, without the log of the extractor."""
+"""Largest number of characters of the message of an abort."""
 _CUT = "..."
 
 
@@ -62,18 +62,19 @@ class StatementKind(StrEnum):
 
 
 class AuditStart(StrictModel):
-    """A draw that was made, before its tasks are rerun."""
+    """The statement that a draw was made and its rerun begins."""
 
     schema_version: Literal["1.0"]
     plan: TaskPlan | EmbeddingPlan
     shown_on: Hex40 | None = Field(default=None, exclude_if=is_absent)
-    """Commit on GitHub whose status geneb/audit-commit shows the commitment, with the time."""
+    """Git commit on GitHub whose status geneb/audit-commit contains the digest of the
+    commitment."""
     pull: Positive | None = Field(default=None, exclude_if=is_absent)
-    """Pull request whose comment has this draw, where a label began the audit."""
+    """Number of the pull request whose comment shows this draw, if a label started the audit."""
 
 
 class RunFacts(NamedTuple):
-    """Where in a run the extractor ended it."""
+    """The circumstances in which the extractor ended a run."""
 
     stage: Literal["embedding", "scoring"]
     task: str
@@ -83,17 +84,17 @@ class RunFacts(NamedTuple):
 
 
 class AuditAbort(StrictModel):
-    """A run that ended without scores because of the extractor."""
+    """The statement that the extractor ended a run without scores."""
 
     schema_version: Literal["1.0"]
     plan: TaskPlan | EmbeddingPlan
     stage: Literal["embedding", "scoring"]
     task: str
-    """The task that was running; "" where none was."""
+    """The task that was running, or ""."""
     kind: Literal["failed", "limit", "result"]
-    """The extractor ended with an error, exceeded a limit, or returned no valid embeddings."""
+    """Whether it failed with an error, exceeded a limit, or returned an invalid result."""
     message: Annotated[str, Field(max_length=MESSAGE_MAX)]
-    """The error, in printable ASCII; the extractor chose parts of it."""
+    """The error message in printable ASCII, parts of which the extractor chose."""
     sandbox: SandboxFacts
     started_at: Annotated[Moment, AfterValidator(checked_moment)]
     finished_at: Annotated[Moment, AfterValidator(checked_moment)]
@@ -104,18 +105,18 @@ class _Statement(StrictModel):
     subject: Annotated[list[StatementSubject], Field(min_length=1, max_length=1)]
     """The submission."""
     heads: Heads | None = Field(default=None, exclude_if=is_absent)
-    """The newest statements when it was signed; left out in earlier ones."""
+    """The newest statements at the time of signing; left out in earlier ones."""
 
 
 class CommitmentStatement(_Statement):
-    """An in-toto statement (v1): what an audit of a submission commits to."""
+    """An in-toto statement (v1): the commitment of an audit."""
 
     predicateType: Literal["urn:geneb-ci:commitment:1.0"]  # noqa: N815 (in-toto's own name)
     predicate: Commitment
 
 
 class StartStatement(_Statement):
-    """An in-toto statement (v1): the tasks of an audit are drawn."""
+    """An in-toto statement (v1): the sample of an audit is drawn."""
 
     predicateType: Literal["urn:geneb-ci:start:1.0"]  # noqa: N815
     predicate: AuditStart
@@ -137,7 +138,7 @@ _STATEMENTS: dict[StatementKind, tuple[type[EventStatement], str, str]] = {
 
 
 class AuditEvent(NamedTuple):
-    """A signed event whose signature and structure are valid; its draw is not recomputed."""
+    """A commitment, start or abort whose signature and structure are valid."""
 
     kind: StatementKind
     signer: Signer
@@ -147,13 +148,13 @@ class AuditEvent(NamedTuple):
     plan: TaskPlan | EmbeddingPlan | None = None
     aborted: AuditAbort | None = None
     signed_after: str = ""
-    """Of a bundle: the time from which its certificate is valid, so that it was signed later."""
+    """Time from which the certificate of a bundle is valid, hence before its signing; else ""."""
     heads: Mapping[str, str] | None = None
     """The heads that it names; None in earlier events."""
     shown_on: str = ""
-    """Of a start: commit whose status shows the commitment; "" where none is named."""
+    """`AuditStart.shown_on`, or ""."""
     pull: int | None = None
-    """Of a start: pull request whose comment has the draw."""
+    """`AuditStart.pull`."""
 
 
 def signed_event(
@@ -173,7 +174,7 @@ def signed_event(
 def event_statement(
     predicate: Commitment | AuditStart | AuditAbort, heads: Mapping[str, str] | None = None
 ) -> tuple[bytes, Path]:
-    """Return the statement to sign of a commitment, a start or an abort, and its path."""
+    """Return the bytes to sign for a commitment, a start or an abort, and the path."""
     if isinstance(predicate, Commitment):
         kind, commitment = StatementKind.COMMITMENT, predicate
     else:
@@ -203,13 +204,13 @@ def event_statement(
 
 
 def kind_of(name: str) -> StatementKind:
-    """Return the kind of a file of the folder of audits, by the end of its name."""
+    """Return the kind of a file in the folder of audits, from the suffix of its name."""
     kinds = (kind for kind, (_, _, suffix) in _STATEMENTS.items() if name.endswith(suffix))
     return next(kinds, StatementKind.RESULT)
 
 
 def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
-    """Parse a signed event, given with its path below the folder of audits.
+    """Parse a signed event; `path` is its path below the folder of audits.
 
     Raises StepMismatch, of the step "envelope", "signer" or "statement".
     """
@@ -243,7 +244,7 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
 
 
 def bounded(message: str) -> str:
-    """Return a message of an extractor as one line of printable ASCII of bounded length."""
+    """Return a message as one line of printable ASCII with at most `MESSAGE_MAX` characters."""
     text = json.dumps(" ".join(message.split()), ensure_ascii=True)[1:-1].replace("\x7f", "\\u007f")
     return text if len(text) <= MESSAGE_MAX else f"{text[: MESSAGE_MAX - len(_CUT)]}{_CUT}"
 
@@ -254,7 +255,7 @@ REASON_MAX = 1000  # characters: a paragraph
 
 
 class Withdrawal(StrictModel):
-    """Why an audit no longer counts."""
+    """The withdrawal of an audit, which then no longer counts."""
 
     schema_version: Literal["1.0"]
     reason: Annotated[str, Field(min_length=1, max_length=REASON_MAX)]
@@ -267,7 +268,7 @@ class WithdrawalStatement(StrictModel):
 
     type_: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
     subject: Annotated[list[StatementSubject], Field(min_length=1, max_length=1)]
-    """The record: `<model_id>/<audit_id>.json`, and the sha256 of its payload."""
+    """Path of the record, `<model_id>/<audit_id>.json`, and SHA-256 of its payload."""
     predicateType: Literal["urn:geneb-ci:withdrawal:1.0"]  # noqa: N815 (in-toto's own name)
     predicate: Withdrawal
     heads: Heads | None = Field(default=None, exclude_if=is_absent)
@@ -275,13 +276,13 @@ class WithdrawalStatement(StrictModel):
 
 
 class WithdrawnAudit(StrictModel):
-    """An audit that was withdrawn."""
+    """A withdrawn audit."""
 
     audit_id: Name
     reason: str
     withdrawn_at: Moment
     signer: str
-    """Who signed the withdrawal: another person than the record's signer may have."""
+    """The person who signed the withdrawal, not necessarily the record."""
 
 
 def withdrawal_of(
@@ -294,9 +295,9 @@ def withdrawal_of(
 ) -> bytes:
     """Return the signed withdrawal of a record, given by its bytes.
 
-    `now` is a time, `heads` what it names. Raises StepMismatch when the record is not an envelope,
-    or for characters in the reason that are not allowed; UsageProblem for a reason that is empty or
-    too long.
+    `now` is the time of signing, `heads` the statements that it names. Raises StepMismatch when the
+    record is not an envelope or the reason has invalid characters, UsageProblem when the reason is
+    empty or too long.
     """
     payload = parse_envelope(record).payload
     name = f"{model_id}/{audit_id_of(payload)}.json"
@@ -323,7 +324,7 @@ def withdrawal_of(
 
 
 def withdrawal_heads(payload: bytes) -> dict[str, str] | None:
-    """Return the heads that a withdrawal names, from its signed bytes; None where it names none."""
+    """Return the heads that the signed bytes of a withdrawal name, or None."""
     try:
         return WithdrawalStatement.model_validate(strict_json(payload, STATEMENT)).heads
     except (ValidationError, StepMismatch):
@@ -339,12 +340,12 @@ def read_withdrawal(
     *,
     is_covered: bool = False,
 ) -> WithdrawnAudit:
-    """Read a withdrawal, and compare it with the record beside it, both given by their bytes.
+    """Return a withdrawal after comparing it with the record beside it.
 
-    `index` is its entry in an old log, `is_covered` whether it came before the heads up to which
-    its key goes on counting. Raises RevokedKey where its key was revoked before, StepMismatch, of
-    the steps "envelope", "signer" or "statement"; also where the record is None, which means that
-    there is no such file.
+    `raw` and `record` are the bytes of the two files; `record` is None if the file is missing.
+    `index` and `is_covered` are as in `check_revoked`. Raises RevokedKey if its key was revoked
+    before, StepMismatch, of the steps "envelope", "signer" or "statement", also for a missing
+    record.
     """
     envelope = parse_envelope(raw)
     key = signer_of(envelope, keys)
@@ -358,7 +359,7 @@ def read_withdrawal(
     if record is None:
         raise StepMismatch(
             STATEMENT,
-            "the record that is withdrawn is not there",
+            "the withdrawn record is missing",
             "restore it from the main branch: records are never deleted",
         )
     subject = statement.subject[0]

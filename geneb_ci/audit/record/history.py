@@ -1,8 +1,8 @@
-"""The order of signed statements: each names the heads, the newest statements of its time.
+"""The order of signed statements: each statement names the heads, the newest ones of its time.
 
-So the statements of a repository are linked: one that was deleted, changed or signed again is still
-named by those that followed. Two audits at once make two heads, and the next statement names both.
-Statements that were signed before name nothing; where they are in an old log, its rules hold.
+Thus a statement that was deleted, changed or signed again is detected, since later statements name
+it by its digest. Two audits at the same time make two heads, and the next statement names both.
+Older statements name none; if an old log contains them, the rules of that log apply.
 """
 
 import functools
@@ -22,9 +22,9 @@ from geneb_ci.audit.sampling.plan import AnyPlan, DrandBeacon
 from geneb_ci.common.config import is_practice
 
 OLD_LOG = f"{FOLDER}/{CHECKPOINT}"
-"""Name of the old log among statements: its checkpoint."""
+"""Name under which statements name the checkpoint of the old log."""
 DIGITS = 12
-"""Hex digits of a commit in messages."""
+"""Number of hex digits of a commit in messages."""
 _START, _COMMITMENT = StatementKind.START, StatementKind.COMMITMENT
 
 
@@ -34,20 +34,20 @@ class SignedFile(NamedTuple):
     sha256: str
     """Digest of its bytes, by which other statements name it."""
     statement: str = ""
-    """SHA-256 of the signed bytes, as an old log has it; "" where it cannot be read."""
+    """SHA-256 of the signed bytes, which an old log contains; "" if it cannot be read."""
     keyid: str = ""
     signer: Signer | None = None
-    """None where the signature is not that of a listed key."""
+    """The listed key that signed; None if there is none."""
     heads: Mapping[str, str] | None = None
-    """The heads that it names, path to SHA-256; None where it names none, or its signature is not
-    valid."""
+    """The heads that it names, path to SHA-256; None if it names none or its signature is
+    invalid."""
     event: AuditEvent | None = None
     plan: AnyPlan | None = None
     """The plan of a record, a start or an abort; None for another statement."""
 
 
 def revocation_name(keyid: str) -> str:
-    """Return the name of the revocation of a key, which is a fact of keys.json, not a file."""
+    """Return the name by which statements name the revocation of a key in keys.json."""
     return f"{KEYS_FILE}/{keyid}"
 
 
@@ -57,26 +57,27 @@ class History:
 
     files: Mapping[str, SignedFile] = field(default_factory=dict)
     other_facts: Mapping[str, str] = field(default_factory=dict)
-    """Facts that statements name as they name files: an old log's checkpoint, revoked keys."""
+    """Name to digest of the old log's checkpoint and of each revocation, which are no such
+    files."""
     log: AuditLog | None = None
-    """The old log; None where the policy names none."""
+    """The old log; None if the policy names none."""
     log_fault: str = ""
-    """Why the old log is broken."""
+    """Why the old log is broken, or ""."""
     keys: Keys = field(default_factory=dict)
     _reached: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
-    """Results of `_up_to`, by its argument."""
+    """Cache of `_up_to`, by its argument."""
 
     @functools.cached_property
     def digests(self) -> dict[str, str]:
-        """Every statement, name to digest, in order of name."""
+        """Name to digest of every statement, in order of name."""
         digests = {name: file.sha256 for name, file in self.files.items()} | dict(self.other_facts)
         return dict(sorted(digests.items()))
 
     @functools.cached_property
     def heads(self) -> dict[str, str]:
-        """The statements that no other names: a new one names these, in order of name.
+        """The statements that no other names, in order of name: a new statement names these.
 
-        One that is not signed validly, or by a key that was revoked before, is never named.
+        Statements with an invalid signature, or by a key revoked before, are left out.
         """
         superseded = {name for path in self._counted for name in self.files[path].heads or {}}
         valid = {name for name, file in self.files.items() if self.is_valid(name, file)}
@@ -84,17 +85,17 @@ class History:
         return {name: digest for name, digest in self.digests.items() if name in names}
 
     def is_valid(self, name: str, file: SignedFile) -> bool:
-        """Whether a statement is signed by a listed key that was not revoked before."""
+        """Whether a statement is signed by a listed key that was not revoked before it."""
         signer = file.signer
         return signer is not None and (signer.revoked_at is None or self.is_covered(signer, name))
 
     def is_covered(self, signer: Signer, name: str) -> bool:
-        """Whether a statement came before the heads up to which a revoked key goes on counting."""
+        """Whether a statement precedes the heads up to which a revoked key still counts."""
         after = signer.revoked_after
         return bool(after) and name in self._up_to(tuple(after))
 
     def _up_to(self, digests: tuple[str, ...]) -> frozenset[str]:
-        """Return the names of the statements of these digests, and of all that they come after."""
+        """Return the names of the statements with these digests, and of all their predecessors."""
         if digests not in self._reached:
             heads = {
                 path: file.sha256 for path, file in self.files.items() if file.sha256 in digests
@@ -103,10 +104,10 @@ class History:
         return self._reached[digests]
 
     def counts(self, name: str, kind: StatementKind) -> bool:
-        """Whether a statement names others, or is older than any that does.
+        """Whether a statement names others, or is older than every statement that does.
 
-        An older one is in the old log, where there is one, and else among those that the first
-        linked statements name: later ones cannot bring in what was signed without links.
+        It is older if the old log contains it. Without such a log, it is older if the first linked
+        statements name it: later ones cannot introduce statements without links.
         """
         file = self.files.get(name)
         if file is None or file.heads is not None:
@@ -117,7 +118,7 @@ class History:
 
     @functools.cached_property
     def _is_linked(self) -> bool:
-        """Whether a statement by a key that counts names others."""
+        """Whether a statement with a valid signature names others."""
         return any(
             file.heads is not None and self.is_valid(name, file)
             for name, file in self.files.items()
@@ -125,7 +126,7 @@ class History:
 
     @functools.cached_property
     def _older(self) -> frozenset[str]:
-        """The statements without links that the first linked ones name."""
+        """The statements without links that the first linked statements name."""
         older: set[str] = set()
         for name, file in self.files.items():
             if file.heads is None or not self.is_valid(name, file):
@@ -136,7 +137,7 @@ class History:
         return frozenset(older)
 
     def before_revocation(self, name: str, kind: StatementKind) -> tuple[int | None, bool]:
-        """Return the entry of a statement in the old log, and whether it is covered."""
+        """Return the entry of a statement in the old log, or None, and `is_covered` of it."""
         file = self.files.get(name)
         if file is None:
             return None, False
@@ -145,10 +146,10 @@ class History:
 
     @functools.cached_property
     def _counted(self) -> frozenset[str]:
-        """The statements whose links hold: by keys that count, and what these name.
+        """The valid statements with links, and all that they name.
 
-        A thief's statement cannot make others look lost, and one that honest statements name
-        cannot be taken out by revoking its key.
+        A statement by a stolen key cannot make others look lost, and a statement that honest ones
+        name is not removed by revoking its key.
         """
         return self.with_predecessors(
             {
@@ -159,7 +160,7 @@ class History:
         )
 
     def with_predecessors(self, heads: Mapping[str, str]) -> frozenset[str]:
-        """Return the names of these statements and of all that they come after."""
+        """Return the names of these statements and of all their predecessors."""
         reached: set[str] = set()
         pending = list(heads.items())
         while pending:
@@ -171,14 +172,14 @@ class History:
         return frozenset(reached)
 
     def position(self, name: str) -> int:
-        """Return how many statements a statement comes after: more than any of them does."""
+        """Return the number of predecessors of a statement, which orders statements in time."""
         return (
             len(self.with_predecessors(self.files[name].heads or {})) if name in self.files else 0
         )
 
     @functools.cached_property
     def lost(self) -> dict[str, str]:
-        """Statements that were deleted or changed since they were named: name to reason."""
+        """Name to reason of the statements that were deleted or changed since they were named."""
         reasons = {OLD_LOG: self.log_fault} if self.log_fault else {}
         for number, entry in enumerate(self.log.entries if self.log is not None else ()):
             if entry.kind == StatementKind.REVOCATION.value:
@@ -205,7 +206,7 @@ class History:
         return reasons
 
     def missing(self, path: str) -> dict[str, str]:
-        """Return the statements that one names and that are lost or changed: name to reason."""
+        """Return name to reason of the lost or changed statements that a statement names."""
         reasons = {}
         for name, sha256 in (self.files[path].heads or {}).items():
             if self.digests.get(name) == sha256:
@@ -219,7 +220,7 @@ class History:
         return reasons
 
     def losses_of(self, model_id: str | None) -> dict[str, str]:
-        """Return the lost statements of a model and those of all models; None for every model."""
+        """Return the lost statements of a model, or of every model, and those that are of none."""
         return {
             name: reason
             for name, reason in self.lost.items()
@@ -231,14 +232,14 @@ class History:
         return key is not None and key.revoked_at is not None
 
     def events(self, kind: StatementKind) -> Iterator[tuple[str, AuditEvent]]:
-        """Yield path and event of each event of a kind that is signed validly."""
+        """Yield path and event of each event of a kind with a valid signature."""
         for name, file in self.files.items():
             if file.event is not None and file.event.kind is kind and self.is_valid(name, file):
                 yield name, file.event
 
     @functools.cached_property
     def drawn(self) -> frozenset[str]:
-        """Digests of the commitments that were drawn, by the beacon that their benchmark has."""
+        """Digests of the commitments that were drawn by a beacon that their benchmark allows."""
         plans = (file.plan for file in self.files.values())
         return frozenset(
             plan.commitment_sha256
@@ -251,7 +252,7 @@ class History:
     def undrawn(self, commitment: Commitment) -> Iterator[tuple[str, str]]:
         """Yield path and reason of each other commitment to this method that was never drawn.
 
-        One for another benchmark, or another version of it, is no try at this draw.
+        Commitments for another benchmark, or another version of it, are left out.
         """
         identity = identity_of(commitment)
         for name, event in self.events(_COMMITMENT):
@@ -263,7 +264,7 @@ class History:
                     yield name, reason
 
     def check_undrawn(self, commitment: Commitment) -> None:
-        """Refuse a draw that passes over a commitment to the same method.
+        """Refuse a draw if an earlier commitment to the same method was never drawn.
 
         Raises StepMismatch, of the step "links".
         """
@@ -271,7 +272,7 @@ class History:
             raise _passed_over(StepMismatch, name, reason)
 
     def check_here(self, model_id: str) -> None:
-        """Raise LogBroken where something of a model was lost."""
+        """Raise LogBroken if a statement about a model was lost."""
         for reason in self.losses_of(model_id).values():
             raise LogBroken(reason)
 
@@ -285,12 +286,12 @@ def _passed_over(kind: type[StepMismatch], name: str, reason: str) -> StepMismat
     )
 
 
-NO_SERVER_NAMED = "no server is named that shows its commitment: the time is its signer's word"
-UNLINKED = "it names nothing that came before: what was signed before may be lost"
+NO_SERVER_NAMED = "it names no server that shows its commitment: its signer alone states the time"
+UNLINKED = "it names no earlier statement, so that the loss of one would not be detected"
 
 
 def check_history(record: Record, history: History) -> str:
-    """Check that all that came before a record is here; return what is to be known of its time.
+    """Check that no predecessor of a record was lost; return a remark on the time of its draw.
 
     Raises LogBroken or StepMismatch, of the step "links"; MissingInput for a record that does not
     count yet.
@@ -312,7 +313,7 @@ def check_history(record: Record, history: History) -> str:
 
 
 def _check_time(plan: AnyPlan, before: frozenset[str], history: History) -> str:
-    """Check when the commitment of a linked record was made, and return who says so."""
+    """Check the time of the commitment of a linked record; return who attests that time."""
     if plan.beacon.kind == "practice":
         return "a practice draw, which anybody could foresee"
     starts = [
@@ -321,7 +322,7 @@ def _check_time(plan: AnyPlan, before: frozenset[str], history: History) -> str:
         if name in before and event.plan == plan
     ]
     if not starts:
-        raise MissingInput(LINKS, "no start of this draw is among what it comes after", RESTORE)
+        raise MissingInput(LINKS, "it does not come after a start of this draw", RESTORE)
     commitments = [
         (name, event)
         for name, event in history.events(_COMMITMENT)
@@ -341,7 +342,7 @@ def _check_time(plan: AnyPlan, before: frozenset[str], history: History) -> str:
 
 
 def _check_not_dated_back(plan: AnyPlan, name: str, event: AuditEvent, history: History) -> None:
-    """Refuse a time before the rounds of the beacon that a commitment comes after."""
+    """Refuse a time before the beacon rounds of statements that a commitment comes after."""
     at = seconds_of(plan.committed_at)
     for path in history.with_predecessors(history.files[name].heads or {}):
         earlier = history.files[path].plan
@@ -351,43 +352,44 @@ def _check_not_dated_back(plan: AnyPlan, name: str, event: AuditEvent, history: 
         if at < due:
             raise StepMismatch(
                 LINKS,
-                f"the plan says that the commitment was public at {plan.committed_at}; {name} "
-                f"comes after {path}, which has a round of the beacon of {moment_of(due)}",
+                f"the plan dates the commitment to {plan.committed_at}, but {name} comes after "
+                f"{path}, whose beacon round is later: {moment_of(due)}",
                 "do not trust this draw: its commitment is dated back",
             )
     if event.signed_after and seconds_of(event.signed_after) > at + DELAY:
         raise StepMismatch(
             LINKS,
-            f"the plan says that the commitment was public at {plan.committed_at}; it was signed "
-            f"after {event.signed_after}, by the certificate of its workflow",
+            f"the plan dates the commitment to {plan.committed_at}, but by the certificate of its "
+            f"workflow it was signed later than {event.signed_after}",
             "do not trust this draw: its commitment is dated back",
         )
 
 
 def _check_unlinked(record: Record, name: str, history: History) -> None:
-    """Check a record that names nothing: by the old log, or that linked ones name it."""
+    """Check that the old log, or a linked statement, contains a record without links."""
     if history.log is not None:
         _check_logged(record, history.log, history)
         return
     if not history.counts(name, StatementKind.RESULT):
         raise StepMismatch(
             LINKS,
-            "it names no earlier statement, and is not among what the first linked statements name",
+            "it names no earlier statement, and none of the first linked statements names it",
             "sign it again with this version: geneb-ci audit FILE",
         )
 
 
 def _check_logged(record: Record, log: AuditLog, history: History) -> None:
-    """Check a record by the old log: commitment, start and record are entries, in this order."""
+    """Check that commitment, start and record are entries of the old log, in this order."""
     plan = record.outcome.plan
     committed = min(log.indices_of(_COMMITMENT.value, plan.commitment_sha256), default=None)
     if committed is None:
-        raise StepMismatch(LINKS, "its commitment is not in the log: when it was made is not known")
+        raise StepMismatch(LINKS, "its commitment is not in the log, so that its time is unknown")
     if plan.committed_at != log.entries[committed].not_before:
         raise StepMismatch(
             LINKS,
-            f"the plan says that the commitment was public at {plan.committed_at}; the log has it "
-            f"as entry {committed}, at {log.entries[committed].not_before}",
+            f"the plan dates the commitment to {plan.committed_at}, entry {committed} of the log "
+            "to "
+            f"{log.entries[committed].not_before}",
         )
     for _, event in history.events(_COMMITMENT):
         is_own = event.commitment.sha256 == plan.commitment_sha256
@@ -406,7 +408,7 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
     if index is None:
         raise MissingInput(
             LINKS,
-            "it names nothing that came before, and is not in the log: it does not count",
+            "it names no earlier statement and is not in the log, so it does not count",
             "sign it again with this version: geneb-ci audit FILE",
         )
     starts = log.indices_of(_START.value, plan.commitment_sha256)

@@ -1,4 +1,4 @@
-"""Keys: those that the base branch trusts, and the private key that a maintainer signs with."""
+"""The keys that a repository trusts, and the private key of a maintainer."""
 
 import base64
 import functools
@@ -52,28 +52,28 @@ KEY_BYTES_MAX = 20_000
 FILES_KEPT = 16
 _RAW_BYTES = 32  # of an Ed25519 public key, RFC 8032
 Address = Annotated[str, Field(pattern=r"^https://[!-~]+$", max_length=500)]
-"""An address as a certificate has it: compared letter by letter."""
+"""An address in a certificate, compared character by character."""
 _GROUP_AND_WORLD = stat.S_IRWXG | stat.S_IRWXO
 
 
 class TrustedSigner(StrictModel):
-    """A person or a workflow that may sign audits, and until when its signatures count."""
+    """A person or a workflow that may sign audits, and when its signatures are valid."""
 
     owner: Name
-    """The person who answers for it; two entries of one owner are one signer."""
+    """The responsible person; entries with the same owner count as one signer."""
     valid_from: Moment
     """Audits that ended earlier are not accepted."""
     valid_until: Moment | None = None
     """Audits that ended later are not accepted; set when a key is replaced."""
     revoked_at: Moment | None = None
-    """When it was found to be compromised. Nothing that it signed counts, whatever its date, since
-    whoever has a key writes the dates; but see `revoked_after`."""
+    """Time at which it was found to be compromised. Nothing that it signed counts, whatever its
+    date, since the thief of a key chooses the dates; but see `revoked_after`."""
     revoked_from: Count | None = Field(default=None, exclude_if=operator.not_)
-    """Size of an old log at a time when it was still safe: entries before this number go on
-    counting, since nobody can add to them."""
+    """Number of entries of an old log at a time when the key was safe: these entries still count,
+    since nobody can add to them."""
     revoked_after: list[Hex64] = Field(default=[], exclude_if=operator.not_)
-    """Heads at a time when it was still safe, by the SHA-256 of their files: they and what they
-    come after go on counting, since nobody can sign a statement that comes before them."""
+    """SHA-256 of the files of the heads at a time when the key was safe: these statements and their
+    predecessors still count, since nobody can add a predecessor."""
 
     @model_validator(mode="after")
     def _is_in_order(self) -> Self:
@@ -101,7 +101,7 @@ class TrustedKey(TrustedSigner):
 
     @property
     def raw(self) -> bytes:
-        """The public key itself."""
+        """The 32 bytes of the public key."""
         return base64.b64decode(self.public_key, validate=True)
 
     @property
@@ -122,7 +122,7 @@ class TrustedWorkflow(TrustedSigner):
     """A workflow that signs under its own identity, in Sigstore bundles."""
 
     issuer: Address
-    """Who vouches for the identity: https://token.actions.githubusercontent.com."""
+    """Address of the issuer of the identity: https://token.actions.githubusercontent.com."""
     workflow: Address
     """File and branch of the workflow: https://github.com/O/R/.github/workflows/audit.yml@refs/heads/main."""
     repository: Address
@@ -141,13 +141,13 @@ class TrustedWorkflow(TrustedSigner):
 
     @property
     def root(self) -> Path:
-        """The trusted root that its bundles are verified with."""
+        """The file of the trusted root that verifies its bundles."""
         return self._root
 
     def with_root(self, root: Path) -> Self:
-        """Return the same workflow, whose bundles are verified with this trusted root."""
+        """Return the same workflow with another file of the trusted root."""
         workflow = self.model_copy()
-        workflow._root = root  # noqa: SLF001 (our own)
+        workflow._root = root  # noqa: SLF001 (of this class)
         return workflow
 
 
@@ -157,16 +157,16 @@ class KeyFile(StrictModel):
     note: str = ""
     keys: list[TrustedKey]
     workflows: list[TrustedWorkflow] = Field(default=[], exclude_if=operator.not_)
-    """Workflows whose Sigstore bundles count beside the records that keys signed."""
+    """Workflows whose Sigstore bundles count like records signed by keys."""
     log: LogKeys | None = Field(default=None, exclude_if=operator.not_)
-    """An old log of audits, to which nothing is added."""
+    """An old log of audits, which is no longer extended."""
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
         for kind, signers in (("key", self.keys), ("workflow", self.workflows)):
-            for keyid, times in Counter(signer.keyid for signer in signers).items():
-                if times > 1:
-                    raise ValueError(f"the {kind} {keyid} is listed {times} times")
+            for keyid, count in Counter(signer.keyid for signer in signers).items():
+                if count > 1:
+                    raise ValueError(f"the {kind} {keyid} is listed {count} times")
         return self
 
 
@@ -176,10 +176,10 @@ Keys = Mapping[str, Signer]
 
 
 def trusted_keys(layout: Layout) -> Keys:
-    """Return the trusted keys of a place, or the shipped ones where it has no policy of its own.
+    """Return the trusted keys of a repository, or the shipped ones if it has no policy.
 
-    A policy without the file trusts no key; one without a trusted root verifies what workflows
-    signed with the shipped one. Raises BadConfiguration when it cannot be used.
+    A policy without keys.json trusts no key. Without a trusted root of its own, bundles are
+    verified with the shipped one. Raises BadConfiguration when the policy cannot be used.
     """
     file = _key_file(layout)
     if file is None:
@@ -197,7 +197,7 @@ def trusted_keys(layout: Layout) -> Keys:
 
 
 def log_keys(layout: Layout) -> LogKeys | None:
-    """Return the keys of the old log of a place; None where its policy names none.
+    """Return the keys of the old log of a repository; None if its policy names none.
 
     Raises BadConfiguration when the policy cannot be used.
     """
@@ -221,7 +221,7 @@ def _key_file(layout: Layout) -> KeyFile | None:
 
 @functools.lru_cache(maxsize=FILES_KEPT)
 def _keys_in(path: Path, _: tuple[int, int, int]) -> KeyFile:
-    """Read the file, once while it is the same one: inode, size and time of change."""
+    """Return the content of keys.json; the second argument is inode, size and time of change."""
     fix = "restore the file from the main branch"
     try:
         raw = read_text(path, KEYS_BYTES_MAX, links=False)
@@ -236,11 +236,11 @@ def _keys_in(path: Path, _: tuple[int, int, int]) -> KeyFile:
 
 
 class RevokedKey(StepMismatch):
-    """A signature that does not count any more, since its key was compromised."""
+    """A signature that no longer counts, because its key was compromised."""
 
 
 def signer_of(envelope: ParsedEnvelope, keys: Keys) -> Signer:
-    """Return the listed key or workflow that signed an envelope, revoked or not.
+    """Return the listed key or workflow that signed an envelope, even if it was revoked.
 
     Raises StepMismatch, of the step "signer"; for a bundle also what `verify_bundle` raises.
     """
@@ -251,7 +251,7 @@ def signer_of(envelope: ParsedEnvelope, keys: Keys) -> Signer:
         raise StepMismatch(
             SIGNER,
             f"the key {envelope.keyid[:16]}... is not among the {_number(keys, TrustedKey)} "
-            "trusted ones",
+            "trusted keys",
             f"ask a maintainer to add it to leaderboard/policy/{KEYS_FILE} of the main branch",
         )
     if not is_signed_by(envelope, signer.raw):
@@ -290,29 +290,29 @@ def _number(keys: Keys, kind: type[TrustedSigner]) -> int:
 
 
 def check_revoked(signer: Signer, index: int | None, *, is_covered: bool = False) -> None:
-    """Refuse what was signed by a key or workflow that was revoked, unless it came before.
+    """Refuse a statement by a revoked key or workflow, unless it was signed before.
 
-    `index` is its entry in an old log, None without one; `is_covered` says whether the heads of
+    `index` is the number of its entry in an old log, or None; `is_covered` is whether the heads of
     `revoked_after` come after it. Raises RevokedKey, of the step "signer".
     """
     if signer.revoked_at is None or is_covered:
         return
     if index is None or signer.revoked_from is None or index >= signer.revoked_from:
-        before = f", from entry {signer.revoked_from} of the log on"
-        after = ", and this does not come before the heads of revoked_after"
+        log_text = f", from entry {signer.revoked_from} of the log on"
+        heads_text = ", and this does not come before the heads of revoked_after"
         raise RevokedKey(
             SIGNER,
             f"the {signer.title} was revoked at {signer.revoked_at}"
-            f"{'' if signer.revoked_from is None else before}"
-            f"{after if signer.revoked_after else ''}",
+            f"{'' if signer.revoked_from is None else log_text}"
+            f"{heads_text if signer.revoked_after else ''}",
             "run the audit again: this one does not count, and its draw still does",
         )
 
 
 def check_validity(signer: Signer, moment: str, statement: str) -> None:
-    """Raise StepMismatch, of the step "signer", for a time at which a signer was not valid.
+    """Raise StepMismatch, of the step "signer", unless a signer was valid at a time.
 
-    `what` says what happened at that time, such as "this audit ended".
+    `statement` is what happened at that time, such as "this audit ended".
     """
     if not signer.valid_from <= moment <= (signer.valid_until or moment):
         until = signer.valid_until or "now"
@@ -325,10 +325,9 @@ def check_validity(signer: Signer, moment: str, statement: str) -> None:
 
 
 def new_key(path: Path, owner: str, now: str) -> TrustedKey:
-    """Write a new private key with mode 0600, and return the entry of its public part.
+    """Write a new private key with mode 0600, and return the entry of its public key.
 
-    `now`, a time, becomes `valid_from`. Raises UsageProblem when the path exists, or cannot be
-    written.
+    `now` becomes `valid_from`. Raises UsageProblem when the path exists, or cannot be written.
     """
     from cryptography.hazmat.primitives import serialization  # costs 30 ms to import
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -354,7 +353,7 @@ def new_key(path: Path, owner: str, now: str) -> TrustedKey:
 
 
 def entry_of(raw: bytes, owner: str, now: str) -> TrustedKey:
-    """Return the entry of a public key, 32 bytes, that is valid from now on."""
+    """Return the entry of a public key of 32 bytes that is valid from the time `now`."""
     return TrustedKey(
         keyid=key_id(raw),
         public_key=base64.b64encode(raw).decode(),
@@ -364,7 +363,7 @@ def entry_of(raw: bytes, owner: str, now: str) -> TrustedKey:
 
 
 def private_key(path: Path | None) -> "Ed25519PrivateKey":
-    """Return the private key of a file, or of the one that GENEB_AUDIT_KEY_FILE names.
+    """Return the private key in a file, by default the one that GENEB_AUDIT_KEY_FILE names.
 
     Raises UsageProblem when there is none, when others may read it, or when it is not an Ed25519
     key in PEM without a password.
@@ -376,8 +375,8 @@ def private_key(path: Path | None) -> "Ed25519PrivateKey":
 
     name = str(path) if path is not None else os.environ.get(KEY_VARIABLE, "")
     if not name:
-        here = sorted(Path(KEYS_FOLDER).glob("*.pem"))
-        advice = f"pass --key {here[0]}, which is here" if here else "pass --key FILE"
+        key_files = sorted(Path(KEYS_FOLDER).glob("*.pem"))
+        advice = f"pass --key {key_files[0]}, which is here" if key_files else "pass --key FILE"
         raise UsageProblem(
             "there is no key to sign with",
             f"{advice}, or set {KEY_VARIABLE}=FILE; `geneb-ci audit keygen` makes a key",

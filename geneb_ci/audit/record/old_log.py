@@ -1,9 +1,9 @@
 """Reads the Merkle log of audits that boards kept before signed statements named each other.
 
-Nothing is added to such a log any more; what it has goes on counting, and every statement that is
-signed after it names its checkpoint. It lies in the folder `log` of the audits: a checkpoint as in
-c2sp.org/tlog-checkpoint, signed by a key of the log, and bundles of entries as in
-c2sp.org/tlog-tiles, from which the root of the checkpoint follows.
+Such a log is no longer extended. Its entries still count, and every later statement names its
+checkpoint. The folder `log` of the audits contains a checkpoint as in c2sp.org/tlog-checkpoint,
+signed by a key of the log, and bundles of entries as in c2sp.org/tlog-tiles, from which the root of
+the checkpoint is computed.
 """
 
 import base64
@@ -31,17 +31,17 @@ from reference_harness.formats.text import plural
 
 FOLDER, CHECKPOINT = "log", "checkpoint"
 LINKS = "links"
-"""Step of a verification: what came before a record, and whether all of it is still here."""
+"""Step of a verification: whether all predecessors of a record still exist."""
 RESTORE = "restore leaderboard/audits from the main branch: what was signed is never removed"
 NOTE_BYTES_MAX = 200_000
-"""Sixteen signatures, which every reader has to accept, take 80 kB where they are post-quantum."""
+"""Largest size of a checkpoint: sixteen post-quantum signatures have 80 kB."""
 WIDTH = 256
-"""Entries of a full bundle."""
+"""Number of entries of a full bundle."""
 FILES_MAX = 100_000
-"""An append added at most five files; more than this are no log of audits."""
+"""Largest number of files of a log."""
 _LENGTH_BYTES = 2
 FILE_BYTES_MAX = WIDTH * (2**16 - 1 + _LENGTH_BYTES)
-"""A full bundle of the largest entries, whose length is written in two bytes."""
+"""Largest size of a file: a full bundle of entries whose lengths have two bytes."""
 _GROUP = 1000
 _ED25519 = 1
 _ID_BYTES, _KEY_BYTES = 4, 32
@@ -50,22 +50,22 @@ _HEAD = re.compile(r"([^\n]+)\n(0|[1-9][0-9]{0,18})\n([A-Za-z0-9+/]{43}=)\n")
 
 
 class LogBroken(StepMismatch):
-    """A log that is not what its checkpoint says, or a signed file that was lost."""
+    """A log that does not match its checkpoint, or a signed file that was lost."""
 
     def __init__(self, message: str) -> None:
         super().__init__(LINKS, message, RESTORE)
 
 
 class LogKeys(StrictModel):
-    """A log of audits: its name, its keys and the witnesses that might cosign its checkpoints."""
+    """The name, the keys and the witnesses of a log of audits."""
 
     origin: Name
     """Name of the log, as the first line of its checkpoints: an address without `https://`."""
     keys: Annotated[list[Name], Field(min_length=1)]
-    """Keys whose signature a checkpoint needs one of: NAME+ID+KEY as c2sp.org/signed-note
-    writes them, each with the name of the log."""
+    """Keys of the log, NAME+ID+KEY as in c2sp.org/signed-note; one of them has to sign a
+    checkpoint."""
     witnesses: list[Name] = Field(default=[], exclude_if=operator.not_)
-    """Keys of witnesses, in the same form; no cosignature is looked at."""
+    """Keys of witnesses in the same form, whose signatures are not verified."""
 
     @model_validator(mode="after")
     def _can_be_read(self) -> Self:
@@ -75,7 +75,7 @@ class LogKeys(StrictModel):
 
 
 def _raw_key(origin: str, text: str) -> bytes:
-    """Return the Ed25519 key of a log. Raises ValueError for a text that is none of this log."""
+    """Return the Ed25519 key in a text. Raises ValueError unless it is a key of this log."""
     raw = _decoded(text.rpartition("+")[2])
     if len(raw) != 1 + _KEY_BYTES or raw[0] != _ED25519 or text != key_text(origin, raw[1:]):
         raise ValueError(f"keys has one that is not of the log {origin}, NAME+ID+KEY of type 1")
@@ -95,7 +95,7 @@ def key_id(origin: str, raw: bytes) -> bytes:
 
 
 class Checkpoint(NamedTuple):
-    """The head of a log: how many entries it has, and the root over them."""
+    """The number of entries of a log, and their Merkle root."""
 
     origin: str
     size: int
@@ -103,11 +103,11 @@ class Checkpoint(NamedTuple):
     text: str
     """The signed text, with its final newline."""
     signatures: tuple[tuple[str, bytes], ...]
-    """Name, and key id with signature, of each."""
+    """Name of each signer, and key id followed by signature."""
 
 
 def parse_checkpoint(raw: bytes) -> Checkpoint:
-    """Parse a checkpoint; no signature is verified. Raises LogBroken."""
+    """Parse a checkpoint without verifying signatures. Raises LogBroken."""
     objection = "its checkpoint cannot be used: "
     try:
         note = raw.decode() if len(raw) <= NOTE_BYTES_MAX else ""
@@ -125,7 +125,7 @@ def parse_checkpoint(raw: bytes) -> Checkpoint:
 
 
 def _decoded(text: str) -> bytes:
-    """Return the bytes of canonical base64; none for any other text."""
+    """Return the bytes of canonical base64; b"" for any other text."""
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -149,20 +149,20 @@ def _check_signed(checkpoint: Checkpoint, keys: LogKeys) -> None:
 
 
 class LogEntry(StrictModel):
-    """One entry: what was signed, by whom, and a beacon's round that was public before."""
+    """One entry: a signed statement, its signer, and a beacon round that was public before."""
 
     format: Literal["geneb-audit-log-v1"]
     kind: Literal["commitment", "start", "abort", "result", "withdrawal", "revocation"]
     file: Annotated[str, Field(max_length=300)]
     """Path of the signed file below the folder of audits; "" for the revocation of a key."""
     statement: Hex64
-    """SHA-256 of the signed bytes; of the canonical JSON of its facts for a revocation."""
+    """SHA-256 of the signed bytes; for a revocation, of the canonical JSON of its facts."""
     signer: Hex64
-    """Key that signed; the one that is revoked, for a revocation."""
+    """Id of the key that signed; for a revocation, of the revoked key."""
     commitment: Hex64 | None
     """Digest of the commitment; null for a withdrawal and a revocation."""
     identity: Hex64 | None
-    """Digest of code, options and weights; null where there is no commitment."""
+    """Digest of code, options and weights; null without a commitment."""
     round: Positive
     """A round of the beacon that was public when the entry was made. It never decreases."""
     signature: Annotated[str, Field(pattern=r"^[0-9a-f]{96}$")]
@@ -175,18 +175,18 @@ class LogEntry(StrictModel):
 
     @property
     def not_before(self) -> str:
-        """The time of its round: the entry was not made earlier."""
+        """The time of its round, before which the entry was not made."""
         return moment_of(time_of(self.round))
 
 
 @dataclass(frozen=True)
 class AuditLog:
-    """The entries of a log whose root is that of its checkpoint."""
+    """The entries of a verified log."""
 
     entries: tuple[LogEntry, ...] = ()
 
     def index_of(self, kind: str, sha256: str) -> int | None:
-        """Return the number of the entry of a signed file, by the digest of what was signed."""
+        """Return the number of the entry of a signed file, by the SHA-256 of its signed bytes."""
         return self._by_statement.get((kind, sha256))
 
     def indices_of(self, kind: str, commitment: str) -> list[int]:
@@ -222,9 +222,9 @@ def log_files(folder: Path) -> dict[str, bytes]:
 def read_log(files: Mapping[str, bytes], keys: LogKeys) -> AuditLog:
     """Return a log from its files. Raises LogBroken.
 
-    The checkpoint has to be signed by a key of the log, its root to follow from the entries, and
-    the rounds of the entries never to decrease. Tiles of hashes, which also follow from the
-    entries, are not read.
+    The checkpoint must be signed by a key of the log, its root must be that of the entries, and the
+    rounds of the entries must not decrease. Tiles of hashes, which follow from the entries, are not
+    read.
     """
     if CHECKPOINT not in files:
         raise LogBroken("its checkpoint cannot be used: it is missing")
@@ -240,12 +240,12 @@ def read_log(files: Mapping[str, bytes], keys: LogKeys) -> AuditLog:
         if entry.round < entries[number - 1].round:
             raise LogBroken(f"entry {number} has an earlier round than the entry before it")
     if len({(entry.kind, entry.statement) for entry in entries}) < len(entries):
-        raise LogBroken("an entry is there twice")
+        raise LogBroken("it contains an entry twice")
     return AuditLog(entries)
 
 
 def entries_in(files: Mapping[str, bytes]) -> tuple[LogEntry, ...]:
-    """Return the entries that the files of a log hold; no signature and no root is verified.
+    """Return the entries in the files of a log, without verifying signature and root.
 
     Raises LogBroken.
     """
@@ -253,9 +253,9 @@ def entries_in(files: Mapping[str, bytes]) -> tuple[LogEntry, ...]:
 
 
 def check_extends(files: Mapping[str, bytes], earlier: bytes) -> None:
-    """Refuse a log that does not begin with that of an earlier checkpoint. Raises LogBroken."""
+    """Raise LogBroken unless a log begins with the entries of an earlier checkpoint."""
     if CHECKPOINT not in files:
-        raise LogBroken("it is missing, and was there before")
+        raise LogBroken("its checkpoint is missing, and existed before")
     checkpoint, older = parse_checkpoint(files[CHECKPOINT]), parse_checkpoint(earlier)
     leaves = [leaf_hash(raw) for raw in _entries_of(files, checkpoint.size)]
     if older.size > len(leaves):
@@ -286,7 +286,7 @@ def _entries_of(files: Mapping[str, bytes], size: int) -> list[bytes]:
 
 
 def bundle_path(number: int, width: int) -> str:
-    """Return the path of a bundle: groups of three digits, all but the last with an `x`."""
+    """Return the path of a bundle: groups of three digits, all but the last after an `x`."""
     groups = [f"{number % _GROUP:03}"]
     while number := number // _GROUP:
         groups.insert(0, f"x{number % _GROUP:03}")
@@ -294,14 +294,14 @@ def bundle_path(number: int, width: int) -> str:
 
 
 def _split(raw: bytes) -> list[bytes] | None:
-    """Return the entries of a bundle; None where the last one is cut."""
-    entries, at = [], 0
-    while at < len(raw):
-        start = at + _LENGTH_BYTES
-        at = start + int.from_bytes(raw[at:start], "big")
-        if start > len(raw) or at > len(raw):
+    """Return the entries of a bundle; None if the last one is incomplete."""
+    entries, end = [], 0
+    while end < len(raw):
+        start = end + _LENGTH_BYTES
+        end = start + int.from_bytes(raw[end:start], "big")
+        if start > len(raw) or end > len(raw):
             return None
-        entries.append(raw[start:at])
+        entries.append(raw[start:end])
     return entries
 
 

@@ -1,4 +1,4 @@
-"""The statements that a board was published with: others hold them, so none is forgotten."""
+"""The list of signed statements in a published board, by which a deleted one is detected."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,9 @@ from geneb_ci.submission.reading import read_bytes
 from reference_harness.formats.base import Hex64, StrictModel, first_error
 
 PATH = "audits/statements.json"
-"""Where a generation of the board has them."""
+"""Path of the list in a generation of the board."""
 BYTES_MAX = 10_000_000
-"""A statement takes 130 bytes: room for 70,000."""
+"""Largest size of the file: 70,000 statements of 130 bytes."""
 
 
 class PublishedStatements(StrictModel):
@@ -26,13 +26,13 @@ class PublishedStatements(StrictModel):
 
     schema_version: Literal["1.0"]
     heads: dict[str, Hex64]
-    """The newest ones, that no other names."""
+    """The statements that no other names."""
     statements: dict[str, Hex64]
-    """SHA-256 of each file; with them the checkpoint of an old log and keys that were revoked."""
+    """SHA-256 of each file, of the checkpoint of an old log, and of each revocation of a key."""
 
 
 class LostStatement(NamedTuple):
-    """A statement that was published and is not here as it was."""
+    """A published statement that was deleted or changed."""
 
     name: str
     change: str
@@ -45,7 +45,7 @@ class LostStatement(NamedTuple):
 
 
 def statements_file(history: History) -> dict[str, bytes]:
-    """Return the file of a generation, by its path; none where nothing is signed."""
+    """Return path and content of the list; {} if nothing is signed."""
     if not history.digests:
         return {}
     value = PublishedStatements(
@@ -63,7 +63,7 @@ def statements_in(raw: bytes) -> dict[str, str]:
 
 
 def lost_since(published: Mapping[str, str], present: Mapping[str, str]) -> list[LostStatement]:
-    """Return the published statements that are missing here, in order of name."""
+    """Return the published statements that were deleted or changed, in order of name."""
     return [
         LostStatement(name, "was changed" if name in present else "was deleted")
         for name, sha256 in sorted(published.items())
@@ -72,9 +72,9 @@ def lost_since(published: Mapping[str, str], present: Mapping[str, str]) -> list
 
 
 def require_published(files: Sequence[Path], layout: Layout) -> None:
-    """Refuse a repository that lost a statement of boards that were published.
+    """Raise LogBroken if the repository lost a statement of a published board.
 
-    Raises LogBroken, and NothingChecked for a file that is none of such a board.
+    `files` are lists of published boards. Raises NothingChecked for another file.
     """
     digest_by_name = AuditRepository(layout).history.digests if files else {}
     for file in files:
@@ -83,7 +83,7 @@ def require_published(files: Sequence[Path], layout: Layout) -> None:
             published = statements_in(raw if isinstance(raw, bytes) else b"")
         except ValueError as error:
             raise NothingChecked(
-                f"{file}: this is not what a board was published with: {error}",
+                f"{file}: this is not the list of statements of a published board: {error}",
                 f"name {PATH} of a published board, of any generation",
             ) from error
         if not published:
@@ -93,4 +93,4 @@ def require_published(files: Sequence[Path], layout: Layout) -> None:
             )
         if lost := lost_since(published, digest_by_name):
             texts = "; ".join(statement.text for statement in lost)
-            raise LogBroken(f"{file} has what is lost here: {texts}")
+            raise LogBroken(f"statements in {file} were lost: {texts}")

@@ -46,7 +46,7 @@ from geneb_ci.audit.record.verify_embeddings import (
 )
 from geneb_ci.audit.rerun.honesty import VariantResult
 from geneb_ci.audit.rerun.receipt_variants import (
-    MAIN,
+    MAIN_PROBE,
     SampleVariants,
     TaskVariants,
     decision_changes,
@@ -74,18 +74,14 @@ if TYPE_CHECKING:
 
 EMBEDDING_STEPS = (RERUN, PROOFS, EMBEDDINGS)
 STATISTIC_SLACK = 0.01
-"""Standard deviations. The weights of another machine differ by 1e-10, which swaps two ranks of
-nearly equal embeddings now and then."""
-
-
+"""Allowed difference of the directional statistic, in standard deviations: weights differ by 1e-10
+between machines, which sometimes swaps the ranks of nearly equal embeddings."""
 EFFECT_SLACK = 0.05
-"""Standard deviations. Influences of another machine differ by 1e-4, which swaps more ranks."""
-
+"""Allowed difference of the effect, in standard deviations: influences differ by 1e-4."""
 BOUND_SLACK = 1.5e-4
-"""Of MCC: a bound is rounded up to four digits, and machines differ in the last of a sum."""
-
+"""Allowed difference of a bound of MCC, which is rounded up to four digits."""
 ROOM_SLACK = 0.02
-"""Share of what tolerances permit, of which a record has three digits."""
+"""Allowed relative difference of the room, of which a record has three digits."""
 
 
 class ReceiptTools(NamedTuple):
@@ -101,9 +97,8 @@ def with_files(
 ) -> Verification:
     """Return a verification with the steps that need more than the record.
 
-    From the file of rerun embeddings beside the record at `path`: its digest, the proofs, and every
-    comparison. With `receipt`, also drawn embeddings, cells, direction and effect, from the
-    receipt.
+    The file of rerun embeddings beside the record at `path` gives its digest, the proofs and every
+    comparison. With `receipt`, drawn embeddings, cells, direction and effect are computed as well.
     """
     outcome = verification.record.outcome if verification.record is not None else None
     if not isinstance(outcome, EmbeddingOutcome):
@@ -298,7 +293,7 @@ def _variants(
     variants: SampleVariants,
     refits: dict[str, RefitTask],
 ) -> VariantResult | None:
-    """Return the result of the recorded variants; None where they are of other sequences."""
+    """Return the result of the recorded variants; None if they are of other sequences."""
     names = [audited.task for audited in outcome.tasks]
     again = [refits[task] for task in variants.training if task in refits]
     if (
@@ -320,7 +315,7 @@ def _variants(
             rows.variants.values[rows.variants.task == number],
         )
         changes.append(
-            {probe: fits for probe, fits in changed.items() if probe in {MAIN, *by_record}}
+            {probe: fits for probe, fits in changed.items() if probe in {MAIN_PROBE, *by_record}}
         )
     return receipt_variant_result(changes, again, signed.nonce)
 
@@ -328,14 +323,14 @@ def _variants(
 def _own_values(
     embeddings: VariantEmbeddings | None, number: int
 ) -> "npt.NDArray[np.float32] | None":
-    """Return the kept embeddings of variants of one task."""
+    """Return the recorded embeddings of variants of one task."""
     return None if embeddings is None else embeddings.values[embeddings.task == number]
 
 
 def _are_of(
     embeddings: VariantEmbeddings | None, names: list[str], variants: Mapping[str, TaskVariants]
 ) -> bool:
-    """Whether kept embeddings are of these variants, task by task."""
+    """Whether recorded embeddings are those of the variants, task by task."""
     expected = [
         (number, row)
         for number, name in enumerate(names)
@@ -348,7 +343,7 @@ def _are_of(
 
 
 def _is_near(first: Direction, second: Direction) -> bool:
-    """Whether two tests came to the same, but for how a machine sums."""
+    """Whether two results are equal up to differences between machines."""
     return (
         first.rows == second.rows
         and abs(first.statistic - second.statistic) <= STATISTIC_SLACK
@@ -357,7 +352,7 @@ def _is_near(first: Direction, second: Direction) -> bool:
 
 
 def _is_same_effect(first: Effect | None, second: Effect | None) -> bool:
-    """Whether two effects are the same, but for how a machine sums; None is that of no effect."""
+    """Whether two effects are equal up to differences between machines, or both None."""
     if first is None or second is None:
         return first is second
     return all(
@@ -410,7 +405,7 @@ def _failed(name: str, error: StepMismatch) -> VerificationStep:
 
 
 def from_receipt(layout: Layout, folder: Path | None, data: Path | None, say: Say) -> ReceiptTools:
-    """Return a function that computes an audit again from the receipt, in a folder or fetched.
+    """Return what computing an audit again needs; the receipt is in `folder` or downloaded.
 
     Raises UsageProblem when the benchmark needs a folder of task data.
     """
@@ -429,7 +424,7 @@ def with_embeddings(
     *,
     is_named: bool,
 ) -> Verification:
-    """Verify a record; of an audit by receipt also its embeddings, if it is named or has them."""
+    """Verify a record, and the embeddings of an audit by receipt if it is named or has them."""
     verification = repository.verification(path, name)
     if is_named or again is not None or path.with_name(f"{path.stem}{RERUN_SUFFIX}").exists():
         return with_files(verification, path, repository.inputs, again)

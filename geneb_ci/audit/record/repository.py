@@ -1,4 +1,4 @@
-"""The records of a repository: each read once, each verified beside the others."""
+"""Reads the records of a repository, each once, and verifies them together."""
 
 import dataclasses
 import functools
@@ -54,22 +54,22 @@ _Parsed = Record | StepMismatch
 
 
 class AuditRepository:
-    """Reads the records of one place, and verifies records with its public inputs."""
+    """Reads the records of one repository, and verifies records with its public inputs."""
 
     def __init__(self, layout: Layout, submissions: Path | None = None) -> None:
         folder = layout.root / "leaderboard" / "audits"
         if layout.audits is None and layout.kind is LayoutKind.GENEB_CI and folder.is_dir():
-            # The first statement of a repository makes it, after the layout was read.
+            # The first signed statement makes this folder, after the layout was read.
             layout = dataclasses.replace(layout, audits=folder)
         self.layout = layout
         self.submissions = submissions or layout.submissions
         self.keys = trusted_keys(layout)
         self._parsed: dict[Path, _Parsed] = {}
         self._raw: dict[Path, bytes | StepMismatch] = {}
-        """The bytes of each file that was read: every step takes the same."""
+        """The bytes of each file that was read, so that all steps see the same bytes."""
 
     def read(self, path: Path) -> bytes:
-        """Return the bytes of a signed file; each is read once. Raises what `read_record` does."""
+        """Return the bytes of a signed file, read once. Raises what `read_record` raises."""
         if path not in self._raw:
             try:
                 self._raw[path] = read_record(path)
@@ -89,8 +89,7 @@ class AuditRepository:
     def withdrawals(self) -> dict[Path, WithdrawnAudit | StepMismatch]:
         """Withdrawals, or why they are invalid, by the path of their record.
 
-        One by a key that was revoked is none, nor one that names nothing where an old log is kept
-        that does not have it.
+        A withdrawal by a revoked key is left out, and one that `History.counts` does not count.
         """
         by_record: dict[Path, WithdrawnAudit | StepMismatch] = {}
         for path in withdrawal_files(self.layout.audits) if self.layout.audits is not None else ():
@@ -113,7 +112,7 @@ class AuditRepository:
 
     @functools.cached_property
     def history(self) -> History:
-        """The signed statements here, and what each names."""
+        """The signed statements of the repository, and the statements that each names."""
         audits = self.layout.audits
         paths = [*self.files, *self.events]
         paths += withdrawal_files(audits) if audits is not None else []
@@ -122,19 +121,19 @@ class AuditRepository:
             for path in sorted(paths)
             if (file := self._signed_file(path)) is not None
         }
-        further = {
+        other_facts = {
             revocation_name(key.keyid): digest(["revoked", key.keyid])
             for key in self.keys.values()
             if key.revoked_at is not None
         }
         checkpoint = audits / OLD_LOG if audits is not None else None
         if checkpoint is not None and checkpoint.is_file():
-            further[OLD_LOG] = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
+            other_facts[OLD_LOG] = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
         log, fault = self._old_log()
-        return History(files, further, log, fault, self.keys)
+        return History(files, other_facts, log, fault, self.keys)
 
     def _signed_file(self, path: Path) -> SignedFile | None:
-        """Return a file of the audits with what it names; None where it cannot be read."""
+        """Return a file of the audits with the statements that it names; None if unreadable."""
         try:
             raw = self.read(path)
         except StepMismatch:
@@ -151,7 +150,7 @@ class AuditRepository:
         return file._replace(event=signed, plan=signed.plan)
 
     def _unparsed(self, sha256: str, raw: bytes, *, is_withdrawal: bool = False) -> SignedFile:
-        """Return a withdrawal, or a file whose statement or signature is not valid."""
+        """Return a withdrawal, or a file whose statement or signature is invalid."""
         file = SignedFile(sha256)
         try:
             envelope = parse_envelope(raw)
@@ -163,11 +162,11 @@ class AuditRepository:
                 signer = signer_of(envelope, self.keys)
                 file = file._replace(signer=signer, heads=withdrawal_heads(payload))
         except StepMismatch:
-            pass  # what could be read of it is there
+            pass  # the fields that could be read are set
         return file
 
     def _old_log(self) -> tuple[AuditLog | None, str]:
-        """Return the old log, None where the policy names none, and why it is broken."""
+        """Return the old log, or None if the policy names none, and why it is broken, or ""."""
         keys, audits = log_keys(self.layout), self.layout.audits
         if keys is None:
             return None, ""
@@ -180,7 +179,7 @@ class AuditRepository:
 
     @functools.cached_property
     def events(self) -> dict[Path, AuditEvent | StepMismatch]:
-        """Commitments, starts and aborts, or why they are invalid, by their path."""
+        """Commitments, starts and aborts, or why they are invalid, by path."""
         by_path: dict[Path, AuditEvent | StepMismatch] = {}
         for path in event_files(self.layout.audits) if self.layout.audits is not None else ():
             try:
@@ -217,9 +216,9 @@ class AuditRepository:
         )
 
     def verification(self, path: Path, name: str = "") -> Verification:
-        """Verify one record, of the repository or from elsewhere.
+        """Verify one record, which may be outside of the repository.
 
-        `name` is how the record is shown. Raises NothingChecked when it cannot be opened.
+        `name` is its name in messages. Raises NothingChecked when it cannot be opened.
         """
         name = name or str(path)
         withdrawn = self.withdrawals.get(path)
@@ -232,7 +231,7 @@ class AuditRepository:
         return verify_record(name, record, self._inputs_for(record), withdrawn)
 
     def _inputs_for(self, record: Record) -> TrustInputs:
-        """Return the inputs; outside of any repository, the practice benchmark for its audits."""
+        """Return the inputs, outside of a repository with the practice benchmark for practice."""
         if self.layout.kind is LayoutKind.ALONE:
             practice = shipped_benchmark(PRACTICE_BENCHMARK)
             if record.outcome.plan.commitment.benchmark.name == practice.name:
@@ -240,10 +239,10 @@ class AuditRepository:
         return self.inputs
 
     def verifications(self, model_id: str | None = None) -> Iterator[Verification]:
-        """Verify every record of the repository, or of one model, in the order of their paths.
+        """Yield the verification of every record of the repository, or of one model, by path.
 
-        A withdrawal without its record is among them, and so is an event that cannot be read, and
-        what others name and was lost.
+        Also yields one for each withdrawal without a record, each event that cannot be read, and
+        each lost statement.
         """
         for path in sorted({*self.files, *self.withdrawals, *self.events}):
             if model_id not in {None, path.parent.name}:
@@ -256,12 +255,12 @@ class AuditRepository:
         yield from self.lost(model_id)
 
     def lost(self, model_id: str | None = None) -> Iterator[Verification]:
-        """Yield a verification of each statement that another names and that was lost."""
+        """Yield a verification of each lost or changed statement that another names."""
         for name, reason in self.history.losses_of(model_id).items():
             yield lost_statement(name, reason)
 
     def plans_of(self, model_id: str) -> list[TaskPlan | EmbeddingPlan]:
-        """Return every plan, of tasks and of rows: any may turn out to be for the same method.
+        """Return every plan of the repository, since any may be for the same method.
 
         Raises StepMismatch, of the step "earlier", when a record cannot be read.
         """
@@ -269,7 +268,7 @@ class AuditRepository:
         return list(self.inputs.plans)
 
     def check_readable(self, model_id: str) -> None:
-        """Raise StepMismatch, of the step "earlier", when a record of a model cannot be read."""
+        """Raise StepMismatch, of the step "earlier", if a record of a model cannot be read."""
         if model_id in self.inputs.unreadable:
             raise StepMismatch(
                 EARLIER,
@@ -279,7 +278,7 @@ class AuditRepository:
             )
 
     def parsed(self, path: Path) -> Record | StepMismatch:
-        """Return a record, or why it cannot be parsed; each is read once."""
+        """Return a record, or why it cannot be parsed; it is parsed once."""
         if path not in self._parsed:
             try:
                 record = parse_record(self.read(path), self.keys)
@@ -302,12 +301,12 @@ def earlier_plans(
     files: Sequence[Path],
     near_roots: Collection[str] = (),
 ) -> list[_P]:
-    """Return the plans of earlier draws of tasks or of rows for this method, by time.
+    """Return the plans of a class for this method, from the repository and from `files`, by time.
 
-    They are of the repository and of files. Receipts whose root is among `near_roots` count as
-    of this method. Raises AuditRefused when this very commitment was drawn for as of another time;
-    StepMismatch when a plan does not recompute, or a record cannot be read, since its draw would be
-    missing; UsageProblem for a file with the plan of another model or kind.
+    Receipts whose root is among `near_roots` count as of this method. Raises AuditRefused if this
+    commitment was drawn as of another time; StepMismatch if a plan computed again is another, or if
+    a record cannot be read, so that its draw is unknown; UsageProblem for a file with a plan of
+    another method or class.
     """
     candidates = repository.plans_of(commitment.model_id)
     for file in files:

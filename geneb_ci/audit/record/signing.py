@@ -1,4 +1,4 @@
-"""Signing of commitments, starts and aborts, and the heads that a new statement names."""
+"""Signs commitments, starts and aborts, and collects the heads that a new statement names."""
 
 import os
 import re
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 MACHINE_LIMIT = "host_floor_mib"
-"""The limit that other programs of the machine reach: the submission is not the reason."""
+"""Name of the limit that other programs of the machine can exceed: then no abort is signed."""
 
 
 def check_moment(committed_at: str | None) -> None:
@@ -49,7 +49,7 @@ def check_moment(committed_at: str | None) -> None:
 
 
 def check_shown_on(commit: str | None, committed_at: str | None) -> None:
-    """Refuse a --shown-on that is no commit id, or has no time. Raises UsageProblem."""
+    """Refuse --shown-on without a commit id or without --committed-at. Raises UsageProblem."""
     if commit is None:
         return
     if not re.fullmatch(r"[0-9a-f]{40}", commit):
@@ -79,9 +79,9 @@ def check_record_options(key: Path | None, output: Path | None, *, unsigned: boo
 
 
 def read_committed(path: Path, layout: Layout) -> Commitment:
-    """Read a commitment: what `audit commit` wrote, or its signed form among the audits.
+    """Read a commitment, as `audit commit` wrote it or in its signed form among the audits.
 
-    Raises what `read_commitment` and `parse_event` do.
+    Raises what `read_commitment` and `parse_event` raise.
     """
     if not path.name.endswith(COMMITTED):
         return read_commitment(path)
@@ -91,7 +91,7 @@ def read_committed(path: Path, layout: Layout) -> Commitment:
 
 
 def heads_here(repository: AuditRepository, *names: str) -> dict[str, str]:
-    """Return the statements that a new one names: the newest ones, and these if they are here."""
+    """Return the statements that a new statement names: the heads, and `names` if they exist."""
     history = repository.history
     return history.heads | {
         name: history.digests[name] for name in names if name in history.digests
@@ -99,7 +99,7 @@ def heads_here(repository: AuditRepository, *names: str) -> dict[str, str]:
 
 
 def heads_after(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository) -> dict[str, str]:
-    """Return the heads for a record or an abort: those here, and the starts of its plan."""
+    """Return the statements that a record or an abort names: the heads and starts of its plan."""
     starts = (
         f"{path.parent.name}/{path.name}"
         for path, event in repository.events.items()
@@ -113,7 +113,7 @@ def heads_after(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository) -> 
 def sign_commitment(
     commitment: Commitment, signer: "Ed25519PrivateKey", layout: Layout, audits: Path, say: Say
 ) -> Path:
-    """Write the signed commitment, unless it is there; return its path."""
+    """Write the signed commitment, unless it exists; return its path."""
     path = audits / commitment.model_id / f"{commitment.sha256[:ID_DIGITS]}{COMMITTED}"
     if not path.exists():
         heads = heads_here(AuditRepository(layout))
@@ -130,10 +130,10 @@ def sign_start(
     shown_on: str | None = None,
     pull: int | None = None,
 ) -> Path:
-    """Write the signed start of a plan, unless it is there; return its path.
+    """Write the signed start of a plan, unless it exists; return its path.
 
-    `shown_on` is the commit whose status shows the commitment, `pull` the pull request whose
-    comment has the draw.
+    `shown_on` is the git commit whose status shows the commitment, `pull` the number of the pull
+    request whose comment shows the draw.
     """
     repository = AuditRepository(layout)
     for path, event in repository.events.items():
@@ -161,7 +161,7 @@ def sign_abort(
     audits: Path,
     say: Say,
 ) -> None:
-    """Write the signed abort of a run that the extractor ended, and say so in the advice."""
+    """Write the signed abort of a run that the extractor ended, and add that to the error's fix."""
     at = error.at
     if not isinstance(at, RunFacts) or getattr(error, "limit", "") == MACHINE_LIMIT:
         return

@@ -1,4 +1,4 @@
-"""Records: an outcome as a signed in-toto statement, and its place in the repository."""
+"""Audit records: an outcome as a signed in-toto statement, and its path in the repository."""
 
 import hashlib
 import json
@@ -44,23 +44,23 @@ if TYPE_CHECKING:
 WITHDRAWN = ".withdrawn.json"
 COMMITTED, STARTED, ABORTED = ".committed.json", ".started.json", ".aborted.json"
 EVENTS = (COMMITTED, STARTED, ABORTED)
-"""Ends of the names of what was signed before a record, or in its place."""
+"""Suffixes of signed statements before a record, or instead of one."""
 RERUN = ".rows.npz"
-"""End of the name of the file of rerun embeddings beside the record of an audit by receipt."""
+"""Suffix of the file of rerun embeddings beside the record of an audit by receipt."""
 ID_DIGITS = 16  # hex digits: 64 bits are unique among the audits of one model
 
 
 class SignedRecord(NamedTuple):
-    """A record to be written."""
+    """A signed record, before it is written."""
 
     audit_id: str
     content: bytes
     path: Path
-    """Below the folder of audits."""
+    """Path below the folder of audits."""
 
 
 class Record(NamedTuple):
-    """A record whose signature and structure are valid; nothing else of it is verified."""
+    """A record whose signature and structure are valid; nothing else is verified yet."""
 
     audit_id: str
     signer: Signer
@@ -83,15 +83,15 @@ def payload_of(statement: BaseModel) -> bytes:
 
 
 def audit_id_of(payload: bytes) -> str:
-    """Return the id of an audit: the first digits of the SHA-256 of what was signed."""
+    """Return the id of an audit: the first digits of the SHA-256 of the signed bytes."""
     return hashlib.sha256(payload).hexdigest()[:ID_DIGITS]
 
 
 def statement_of(outcome: AnyOutcome, heads: Mapping[str, str] | None = None) -> tuple[bytes, Path]:
-    """Return the statement to sign of an outcome, and the path of its record below the audits.
+    """Return the bytes to sign for an outcome, and the path of its record below the audits.
 
-    `heads` is what the record names, of `History.heads`. Raises UsageProblem when the outcome could
-    not be read back from its record.
+    `heads` are the statements that the record names. Raises UsageProblem if the record could not be
+    read again.
     """
     commitment = outcome.plan.commitment
     name, sha256 = f"{commitment.model_id}.json", commitment.submission_sha256
@@ -120,22 +120,21 @@ def record_of(
 ) -> SignedRecord:
     """Sign an outcome. The same outcome, key and heads produce the same bytes.
 
-    Raises what `statement_of` does.
+    Raises what `statement_of` raises.
     """
     payload, path = statement_of(outcome, heads)
     return SignedRecord(audit_id_of(payload), sign_payload(payload, key), path)
 
 
 def check_can_record(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) -> None:
-    """Check, before hours of work, that the record can be written and will be accepted.
+    """Raise UsageProblem if the key is not trusted, or `folder` cannot be written.
 
-    Raises UsageProblem when the key is not trusted, or `folder` cannot be written to.
+    This is checked before a rerun, which may take hours.
     """
     raw = signer.public_key().public_bytes_raw()
     if key_id(raw) not in trusted_keys(layout):
         raise UsageProblem(
-            f"the key {key_id(raw)[:16]}... is not among the trusted ones: nobody would accept its "
-            "record",
+            f"the key {key_id(raw)[:16]}... is not trusted, so nobody would accept its record",
             "add it to leaderboard/policy/keys.json of the main branch first, or run --unsigned",
         )
     try:
@@ -150,7 +149,7 @@ def check_can_record(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) 
 
 
 def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
-    """Read a statement from the bytes that were signed.
+    """Return the statement in signed bytes.
 
     Raises StepMismatch, of the step "statement".
     """
@@ -185,7 +184,7 @@ def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
 
 
 def check_model_id(model_id: str) -> None:
-    """Refuse what is no model id, before any file is opened by it.
+    """Refuse a malformed model id, before it becomes part of a path.
 
     Raises StepMismatch, of the step "statement".
     """
@@ -194,13 +193,13 @@ def check_model_id(model_id: str) -> None:
 
 
 def _check_moments(outcome: AnyOutcome) -> None:
-    """Refuse what only looks like a time, and times that are out of order."""
+    """Refuse malformed times, and times in the wrong order."""
     try:
         begun, ended = seconds_of(outcome.started_at), seconds_of(outcome.finished_at)
         committed = seconds_of(outcome.plan.committed_at)
     except UsageProblem as error:
         raise StepMismatch(STATEMENT, error.message, RESTORE) from error
-    # The draw is known no earlier than this, and nothing can be rerun before the draw.
+    # A rerun cannot begin before the draw, which follows the commitment by `DELAY`.
     if not committed + DELAY <= begun <= ended:
         raise StepMismatch(
             STATEMENT,
@@ -238,7 +237,7 @@ def read_record(path: Path) -> bytes:
 
 
 def check_place(path: Path, record: Record) -> None:
-    """Raise StepMismatch for a record of the repository that is in the wrong place."""
+    """Raise StepMismatch for a record of the repository under the wrong path."""
     record_path = f"{path.parent.name}/{path.name}"
     expected = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
     if record_path != expected:

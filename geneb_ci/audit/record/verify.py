@@ -1,4 +1,4 @@
-"""Verification: every step of a record computed again from public data, without network."""
+"""Verifies records: computes every step again from public data, without network access."""
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
@@ -35,10 +35,10 @@ from reference_harness.formats.submission import CellEvidence, Submission, Submi
 
 
 def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Make the comparison again from its numbers, and compare its claims with the submission.
+    """Compute all verdicts again from their numbers, and compare the claims with the submission.
 
-    Without the submission that was audited, the claims are not compared.
-    Raises StepMismatch, of the step "comparison".
+    The claims are not compared if the audited submission is missing. Raises StepMismatch, of the
+    step "comparison".
     """
     if isinstance(outcome, EmbeddingOutcome):
         check_embeddings(outcome, inputs)
@@ -70,19 +70,21 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             _check_verdicts(where, compared)
         _check(audited.task, audited.verdict, task_verdict(audited.regimes.values()))
     _check_memory(outcome)
-    due_verdict = overall_verdict(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
-    _check("the whole audit", outcome.verdict, due_verdict)
+    expected_verdict = overall_verdict(
+        outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh
+    )
+    _check("the whole audit", outcome.verdict, expected_verdict)
 
 
 def _check_memory(outcome: AuditOutcome) -> None:
-    """Compare the results of variants, fresh set and precision with their own numbers."""
+    """Compute the results of variants, fresh set and precision again from their numbers."""
     variants, fresh, precision = outcome.variants, outcome.fresh, outcome.precision
     if variants is not None:
-        wrong = contradiction(variants, sequences_varied(len(outcome.plan.chosen)))
-        if wrong:
-            _refuse(f"variants: {wrong}")
-    if fresh is not None and (wrong := fresh_contradiction(fresh)):
-        _refuse(f"fresh set: {wrong}")
+        fault = contradiction(variants, sequences_varied(len(outcome.plan.chosen)))
+        if fault:
+            _refuse(f"variants: {fault}")
+    if fresh is not None and (fault := fresh_contradiction(fresh)):
+        _refuse(f"fresh set: {fault}")
     if precision is not None and outcome.noise != precision.noise:
         _refuse(f"noise: {outcome.noise} was used, the embeddings give {precision.noise}")
 
@@ -105,7 +107,7 @@ def _check_claim(
             f"{where}: predictions are compared without a digest, or have one and are not compared"
         )
     canonical = evidence.canonical if evidence is not None else None
-    # Earlier records compare them, those of today do not.
+    # Only earlier records compare canonical scores.
     if compared.canonical is not None and not _same(compared.canonical.claimed, canonical):
         _refuse(f"{where}: the canonical scores are not those that the submission claims")
 
@@ -144,11 +146,11 @@ class StepState(StrEnum):
     HOLDS = "holds"
     DIFFERS = "differs"
     UNKNOWN = "unknown"
-    """Not computed: a step before it differs, or something it needs is missing here."""
+    """Not computed: an earlier step differs, or an input is missing."""
 
 
 class VerificationStep(NamedTuple):
-    """One step of a verification."""
+    """The result of one step of a verification."""
 
     name: str
     state: StepState
@@ -157,41 +159,42 @@ class VerificationStep(NamedTuple):
 
 
 class Verification(NamedTuple):
-    """Result of verifying one record."""
+    """The result of verifying one record."""
 
     name: str
     record: Record | None
-    """None when it could not be parsed."""
+    """None if it could not be parsed."""
     steps: tuple[VerificationStep, ...]
     withdrawn: WithdrawnAudit | None = None
     is_revoked: bool = False
-    """Whether its key was revoked, so that it does not count; its draw still does."""
+    """Whether its key was revoked: then the record does not count, but its draw does."""
 
     @property
     def holds(self) -> bool:
-        """Whether every step holds, so that the record is evidence here."""
+        """Whether every step holds, so that the record is evidence."""
         return all(step.state is StepState.HOLDS for step in self.steps)
 
     @property
     def differs(self) -> tuple[VerificationStep, ...]:
-        """The steps with another result than the record has."""
+        """The steps whose result differs from the record."""
         return tuple(step for step in self.steps if step.state is StepState.DIFFERS)
 
     @property
     def broken(self) -> tuple[VerificationStep, ...]:
-        """The steps that differ and depend on nothing that may change later: forged or damaged.
+        """The differing steps that show that the record was forged or damaged.
 
-        There are none where the key was revoked: whatever a thief signs may not stop the board.
+        Steps that depend on later changes, such as a new policy, do not count. There are none if
+        the key was revoked, so that a thief of the key cannot stop the board.
         """
         broken = (step for step in self.differs if step.name not in _APPLICABILITY)
         return () if self.is_revoked else tuple(broken)
 
     @property
     def is_sound(self) -> bool:
-        """Whether the record is valid in itself, whether or not it applies here.
+        """Whether the record is valid, whether or not it still applies.
 
-        One that differs is so although not all that came before it is known: else whoever adds a
-        statement, such as a commitment that was never drawn, would hide a dispute.
+        A record whose verdict is "differs" is valid even if its links are unknown. Otherwise an
+        added statement, such as a commitment that was never drawn, could hide a dispute.
         """
         differs = self.record is not None and self.record.outcome.verdict == DIFFERS
         return all(
@@ -218,7 +221,7 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     if lacking is not None:
         raise StepMismatch(
             EARLIER,
-            f"the earlier draw for commitment {lacking[:16]}... is left out",
+            f"the plan leaves out the earlier draw for commitment {lacking[:16]}...",
             "plan the audit again with the records of the repository",
         )
     if model_id in inputs.unreadable:
@@ -243,15 +246,16 @@ def _tasks_left_out(plan: TaskPlan, before: Sequence[TaskPlan | EmbeddingPlan]) 
 def _embeddings_left_out(
     plan: EmbeddingPlan, before: Sequence[TaskPlan | EmbeddingPlan]
 ) -> str | None:
-    """Return the commitment of the first earlier draw of rows that a plan leaves out."""
+    """Return the commitment of the first earlier draw of embeddings that a plan leaves out."""
     draws = earlier_embedding_draws(before, plan.commitment)
     return next((draw.commitment for draw in draws if draw not in plan.earlier), None)
 
 
 def _is_before(other_plan: TaskPlan | EmbeddingPlan, plan: TaskPlan | EmbeddingPlan) -> bool:
-    """Return whether a plan is earlier: of two of the same second, the one that the other lists.
+    """Whether a plan is earlier than another.
 
-    Where neither lists the other, the order of their commitments decides.
+    If their times are equal, the listed plan is earlier than the one that lists it; otherwise the
+    order of their commitments decides.
     """
     if other_plan.committed_at == plan.committed_at:
         if any(draw.commitment == plan.commitment_sha256 for draw in other_plan.earlier):
@@ -261,7 +265,7 @@ def _is_before(other_plan: TaskPlan | EmbeddingPlan, plan: TaskPlan | EmbeddingP
 
 
 def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Accept a fallback only under a published key, and once that key is revealed."""
+    """Refuse a fallback beacon whose key was not published, or is not yet revealed."""
     beacon = outcome.plan.beacon
     if not isinstance(beacon, FallbackBeacon):
         return
@@ -280,7 +284,7 @@ def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         )
 
 
-# Steps that compare a record with what may change after it was signed.
+# Steps that compare a record with data that may change after it was signed.
 _APPLICABILITY: dict[str, _Check] = {
     applicability.SUBMISSION: applicability.check_submission,
     applicability.BENCHMARK: applicability.check_benchmark,
@@ -290,7 +294,7 @@ _APPLICABILITY: dict[str, _Check] = {
 }
 _CONSISTENCY: dict[str, _Check] = {EARLIER: _check_earlier, COMPARISON: check_comparison}
 STEPS = (*PARSING, *canonical.STEPS, LINKS, *_CONSISTENCY, *_APPLICABILITY)
-"""Every step, in the order in which the steps are shown."""
+"""All steps, in the order in which they are shown."""
 
 
 def unreadable_record(
@@ -305,7 +309,7 @@ def unreadable_record(
 def verify_record(
     name: str, record: Record, inputs: TrustInputs, withdrawn: WithdrawnAudit | None = None
 ) -> Verification:
-    """Verify a record that was parsed; every step is computed, whatever the others say."""
+    """Return the verification of a parsed record; each step is computed, even if others differ."""
     steps = [VerificationStep(step, StepState.HOLDS) for step in PARSING]
     revoked = _revoked(record, inputs)
     if revoked is not None:
@@ -316,7 +320,7 @@ def verify_record(
         try:
             check(record.outcome, inputs)
         except StepMismatch as error:
-            # A missing submission leaves several steps unknown, each under its own name.
+            # The name of this step, since the error may have that of an input it shares.
             steps.append(_failed(step, error))
         else:
             steps.append(VerificationStep(step, StepState.HOLDS))
@@ -343,7 +347,7 @@ def _links(record: Record, inputs: TrustInputs) -> VerificationStep:
 
 
 def lost_statement(name: str, reason: str) -> Verification:
-    """Return the verification of a statement that another names and that is not here as it was."""
+    """Return the verification of a statement that another names and that was lost or changed."""
     steps = [
         _failed(step, LogBroken(reason))
         if step == LINKS
@@ -363,20 +367,20 @@ def _draw(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[VerificationStep
     else:
         steps = [VerificationStep(step, StepState.HOLDS) for step in canonical.STEPS]
     if isinstance(outcome, EmbeddingOutcome):
-        # Rows have no tickets, and their sample needs the receipt: see `row_verify`.
+        # A draw of embeddings has no tickets, and its sample follows from the receipt.
         steps = [draw_step for draw_step in steps if draw_step.name != canonical.TICKETS]
         steps[-1] = steps[-1]._replace(message=steps[-1].message or _SAMPLE_OF_EMBEDDINGS)
     yield from steps
 
 
-_SAMPLE_OF_EMBEDDINGS = "the size of the sample; what it has follows from the seed and the receipt"
+_SAMPLE_OF_EMBEDDINGS = "its size; which embeddings it has follows from the seed and the receipt"
 
 
 def _up_to(names: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:
-    at = names.index(error.step)
-    yield from (VerificationStep(name, StepState.HOLDS) for name in names[:at])
+    index = names.index(error.step)
+    yield from (VerificationStep(name, StepState.HOLDS) for name in names[:index])
     yield _failed(error.step, error)
-    yield from (VerificationStep(name, StepState.UNKNOWN) for name in names[at + 1 :])
+    yield from (VerificationStep(name, StepState.UNKNOWN) for name in names[index + 1 :])
 
 
 def _failed(step: str, error: StepMismatch) -> VerificationStep:

@@ -1,4 +1,4 @@
-"""Verification of an audit by receipt from its numbers, its embeddings, and the receipt."""
+"""Verifies an audit by receipt from its numbers, its rerun embeddings, and the receipt."""
 
 import hashlib
 import io
@@ -45,26 +45,26 @@ if TYPE_CHECKING:
 
 COMPARISON = "comparison"
 RERUN, PROOFS, EMBEDDINGS, CELLS = "rerun", "proofs", "embeddings", "cells"
-"""Further steps, where the file of rerun embeddings is here, or the receipt itself."""
+"""Further steps, which need the file of rerun embeddings or the receipt itself."""
 HASH_BYTES = 32
 PROOF_MAX = 64
-"""Hashes of a proof: a tree has fewer than 2^64 embeddings."""
+"""Largest number of hashes of a proof: a tree has fewer than 2^64 embeddings."""
 STRONGEST_PART = "strongest"
-"""Training embeddings that are computed again for their influence or distance."""
+"""Name of the part of training embeddings with the largest influence or distance."""
 UNREADABLE = (
     *(ValueError, LookupError, OSError, EOFError, RuntimeError, ArithmeticError, MemoryError),
     *(struct.error, zipfile.BadZipFile, zlib.error),
 )
-"""Errors of reading an archive of unknown bytes."""
+"""Errors that reading an archive of untrusted bytes can raise."""
 RERUN_BYTES_MAX = 8 << 30
-"""Of the file of rerun embeddings: 200,000 embeddings of 4,096 columns take 5 GB."""
+"""Largest file of rerun embeddings: 200,000 embeddings of 4,096 columns take 5 GB."""
 
 
 def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
-    """Make the verdict again from its numbers, and compare what the submission says of its receipt.
+    """Compute the verdict again from its numbers, and compare the facts of the receipt.
 
-    Without the submission that was audited, that is not compared. Raises StepMismatch, of the step
-    "comparison".
+    The facts are not compared if the audited submission is missing. Raises StepMismatch, of the
+    step "comparison".
     """
     receipt = audited_receipt(outcome, inputs)
     if receipt is not None:
@@ -111,7 +111,7 @@ def _check_variants(result: VariantResult, tasks: list[ComparedTask]) -> None:
 
 
 def _check_refits(outcome: EmbeddingOutcome, names: list[str]) -> None:
-    """Compare tasks and counts of the refitted probes with the draw and with the variants."""
+    """Compare tasks and counts of the refitted probes with the draw and the variants."""
     if outcome.schema_version in NOT_REFITTED:
         if outcome.refits or (outcome.variants is not None and outcome.variants.training):
             _refuse("probes were fitted on variants, which records of its version have not")
@@ -138,7 +138,7 @@ def _check_refits(outcome: EmbeddingOutcome, names: list[str]) -> None:
 
 
 def _check_fresh(result: FreshResult | None, outcome: EmbeddingOutcome) -> None:
-    """Compare the decisions on a fresh set with their own numbers, tasks and probes."""
+    """Compare the result of a fresh set with its numbers, the tasks and the probes."""
     if result is None:
         return
     if outcome.schema_version != BOUNDED or outcome.variants is None:
@@ -169,7 +169,7 @@ def _test_draws(outcome: EmbeddingOutcome) -> dict[str, int]:
 
 
 def _check_bounds(outcome: EmbeddingOutcome) -> None:
-    """Compare the bounds with the version, and with what was drawn and compared."""
+    """Compare the regimes and draws of the bounds with the version and the draw."""
     drawn = _test_draws(outcome)
     has_some = outcome.schema_version == BOUNDED and bool(outcome.cells.of_record)
     if {bound.regime: bound.draws for bound in outcome.bounds} != (drawn if has_some else {}):
@@ -180,7 +180,7 @@ def _check_bounds(outcome: EmbeddingOutcome) -> None:
 
 
 def audited_receipt(outcome: EmbeddingOutcome, inputs: TrustInputs) -> EmbeddingReceipt | None:
-    """Return the receipt of the audited submission; None where that is not here."""
+    """Return the receipt of the audited submission; None if that is missing."""
     commitment = outcome.plan.commitment
     current = inputs.submission(commitment.model_id)
     if current is None or current.sha256 != commitment.submission_sha256:
@@ -212,7 +212,7 @@ def _check_receipt(
 
 
 def _check_draw(task: ComparedTask, share: TaskShare, seed: bytes) -> None:
-    """Compare what needs no strata: the size of each part, and the training embeddings."""
+    """Compare the size of each part and the training embeddings, which need no strata."""
     training = task.rows.get("training", [])
     expected = [
         number_of(seed, f"{task.task} training", j, task.train) for j in range(share.training)
@@ -238,7 +238,7 @@ def _check_task(task: ComparedTask, findings: EmbeddingFindings) -> None:
 
 
 def _check_strongest(task: ComparedTask, *, with_some: bool) -> None:
-    """Compare the number of the strongest training embeddings with that of their two lists."""
+    """Check the number of the strongest training embeddings, which come from two lists."""
     rows = task.rows.get(STRONGEST_PART, [])
     least, most = (min(count, task.train) for count in (STRONGEST, 2 * STRONGEST))
     if with_some and not least <= len(set(rows)) <= most:
@@ -250,7 +250,7 @@ def _check_strongest(task: ComparedTask, *, with_some: bool) -> None:
 
 
 def _check_again(findings: EmbeddingFindings) -> None:
-    """Refuse an audit that did not compute failing embeddings again, or says otherwise of them."""
+    """Refuse an audit that did not compute failed embeddings again, unless it had to end."""
     failed = [failed_row for task in findings.tasks for failed_row in task.failed]
     if any(failed_row.again is None for failed_row in failed) and not findings.may_end:
         _refuse(
@@ -272,7 +272,7 @@ class RerunEmbeddings(NamedTuple):
     rerun: "npt.NDArray[np.float32]"
     proofs: list[list[bytes]]
     repeats: "npt.NDArray[np.float32]"
-    """(k, d), of the embeddings that were computed again, in the order of the record."""
+    """(k, d) failed embeddings that were computed again, in the order of the record."""
     variants: "VariantEmbeddings | None" = None
     """Embeddings of variants of test sequences; None in earlier files."""
     refits: "VariantEmbeddings | None" = None
@@ -284,14 +284,14 @@ class VariantEmbeddings(NamedTuple):
 
     task: "npt.NDArray[np.int64]"
     row: "npt.NDArray[np.int64]"
-    """Numbers of the sequences in their split."""
+    """Indices of the varied sequences in their split."""
     values: "npt.NDArray[np.float32]"
 
 
 def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
     """Read the file of rerun embeddings of a record. Raises StepMismatch, of the step "rerun".
 
-    Number and type of every array follow from the record; nothing is read that is otherwise.
+    Shape and type of every array follow from the record; any other array is refused unread.
     """
     import numpy as np  # slow to import, and only needed here
 
@@ -338,7 +338,7 @@ def _again(archive: zipfile.ZipFile, outcome: EmbeddingOutcome) -> "npt.NDArray[
 def _all_variants(
     archive: zipfile.ZipFile, outcome: EmbeddingOutcome
 ) -> Iterator[VariantEmbeddings | None]:
-    """Yield the embeddings of variants of test sequences, then of training embeddings."""
+    """Yield the embeddings of variants of test sequences, then of training sequences."""
     variants, dim = outcome.variants, outcome.receipt.dim
     tested = sum(decisions.rows for decisions in variants.kinds.values()) if variants else 0
     yield _variants(archive, "varied", tested, dim) if variants else None
@@ -357,12 +357,12 @@ def _variants(archive: zipfile.ZipFile, name: str, count: int, dim: int) -> Vari
 def _array(
     archive: zipfile.ZipFile, name: str, kind: str, shape: tuple[int, ...]
 ) -> "npt.NDArray[Any]":
-    """Return an array of a file of rerun embeddings. Raises ValueError for another kind."""
+    """Return an array of a rerun file. Raises ValueError for another type or shape."""
     import numpy as np
 
     info = archive.getinfo(f"{name}.npy")
     if info.compress_type != zipfile.ZIP_STORED:
-        msg = f"{name} is compressed, expected as it is"  # a few bytes could fill the memory
+        msg = f"{name} is compressed, expected it uncompressed"  # a few bytes could fill the memory
         raise ValueError(msg)
     stream = io.BytesIO(archive.read(info))
     version = np.lib.format.read_magic(stream)
@@ -394,7 +394,7 @@ def check_proofs(
 def check_comparisons(
     rows: RerunEmbeddings, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
 ) -> None:
-    """Compare every drawn embedding with its rerun again, by the rule of the record's version.
+    """Compare every drawn embedding with its rerun, by the rule of the record's version.
 
     Raises StepMismatch.
     """
@@ -429,9 +429,10 @@ def _by_column(
     *,
     with_foreseen: bool,
 ) -> tuple[list[float], list[int]]:
-    """Return deviation and mismatch of each embedding. Raises StepMismatch where others differ.
+    """Return deviation and mismatch of each embedding.
 
-    `with_foreseen`: what the contributor could foresee sets tolerances, as before version 2.2.
+    With `with_foreseen`, embeddings whose draw could be foreseen also count for the tolerances, as
+    before version 2.2. Raises StepMismatch if a repeated embedding compares differently.
     """
     import numpy as np
 
@@ -460,7 +461,7 @@ def _by_column(
 
 
 def draws_shown(outcome: EmbeddingOutcome) -> Iterator[str]:
-    """Return the numbers of drawn embeddings, part by part, as text."""
+    """Yield the number of drawn embeddings of each part, as text."""
     parts: dict[str, int] = {}
     for task in outcome.tasks:
         for part, rows in task.rows.items():

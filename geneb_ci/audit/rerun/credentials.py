@@ -1,4 +1,4 @@
-"""Credentials within reach of a contributor's code, which a rerun refuses to start beside."""
+"""Finds credentials that a contributor's code could read, and refuses a rerun beside them."""
 
 import json
 import os
@@ -9,13 +9,13 @@ from pathlib import Path
 from geneb_ci.common.errors import UsageProblem
 
 KEY_TEXT = "AUDIT_KEY"
-"""Variable with the text of the key that signs audits."""
+"""Environment variable with the text of the key that signs audits."""
 _CREDENTIAL_NAMES = re.compile(
     "(?<!IMPLICIT_)(TOKENS?|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?)(_|$)|SSH_AUTH_SOCK"
     f"|(PRIVATE|ACCESS|API)_?KEY(_|$)|{KEY_TEXT}$",
     re.IGNORECASE,
 )
-"""Variables that are credentials or lead to them; a switch of the Hub has IMPLICIT_TOKEN."""
+"""Names of variables with credentials or paths to them; IMPLICIT_TOKEN is a switch of the Hub."""
 _FILES = {
     "HOME": (
         *(".netrc", ".git-credentials", ".docker/config.json", ".kube/config", ".pypirc"),
@@ -27,32 +27,33 @@ _FILES = {
     ),
     "HF_HOME": ("token", "stored_tokens"),
 }
-"""Files with credentials, below the folder that a variable names."""
+"""Environment variable to the files with credentials below the folder that it names."""
 _SSH_PUBLIC = re.compile(r"known_hosts.*|authorized_keys.*|config(\.d)?|rc|environment|.*\.pub")
 """Files of ~/.ssh without a private key."""
 
 
 def refuse_tokens(environment: Mapping[str, str] = os.environ) -> None:
-    """Raise UsageProblem where a credential is in the environment, or in a file that it leads to.
+    """Raise UsageProblem if the environment, or a file below its folders, has a credential.
 
-    A runner of GitHub Actions keeps its own beside its settings; those of one that takes a single
-    job are worth nothing after it, and are accepted.
+    The credentials of a GitHub Actions runner are accepted if it runs a single job, since they are
+    worthless afterwards.
     """
     credentials = [*variables_of(environment), *_files(environment)]
     if credentials:
         raise UsageProblem(
-            f"a token is within reach of the contributor's code: {', '.join(credentials)}",
+            f"the contributor's code could read a credential: {', '.join(credentials)}",
             "run the audit as a user without tokens, on a machine that is used for nothing else",
         )
     if runner := _lasting_runner(environment):
         raise UsageProblem(
-            f"the runner in {runner} takes more than one job, and its credentials are there",
+            f"the runner in {runner} runs more than one job, and the job could read its "
+            "credentials",
             "register it again: config.sh --ephemeral --labels geneb-audit",
         )
 
 
 def variables_of(environment: Mapping[str, str]) -> list[str]:
-    """Return the names of the variables that are set and are named as a credential."""
+    """Return the variables that are set and whose names are those of credentials."""
     return sorted(
         name for name, value in environment.items() if value and _CREDENTIAL_NAMES.search(name)
     )
@@ -72,7 +73,7 @@ def _files(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _lasting_runner(environment: Mapping[str, str]) -> Path | None:
-    """Return the folder of the runner whose job this is, if its credentials outlast the job."""
+    """Return the folder of the runner of this job if its credentials are valid after the job."""
     work = environment.get("RUNNER_TEMP")
     for folder in Path(work).parents if work else ():
         if os.access(folder / ".credentials", os.R_OK):

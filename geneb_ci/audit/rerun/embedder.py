@@ -1,7 +1,7 @@
-"""Drawn embeddings computed again among decoys and variants, and the cost of that beforehand.
+"""Embeds drawn sequences again, among decoys and variants, and estimates the cost of that.
 
-The sequences of all tasks are one list in order of their digests, so that neither order nor content
-tells task, split or label. It is cut into parts, each kept when it is finished.
+The sequences of all tasks form one list in the order of their digests, so that no position reveals
+task, split or label. The list is divided into parts, each kept when it is finished.
 """
 
 import dataclasses
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-SEQUENCES_A_RUN = 4096
-"""Sequences of one run: a stopped audit loses so many at most, and a run starts the extractor
-twice."""
+PART_SEQUENCES = 4096
+"""Number of sequences of a part. A stopped audit loses one part at most; each part starts the
+extractor twice."""
 FLOAT64 = "float64"
 ALONE_BATCH = "a batch of its own"
-_ENTRY, _MATRIX, _LINES = "embedded.json", "embeddings.npy", "sequences.txt"
+_ENTRY, _MATRIX = "embedded.json", "embeddings.npy"
 FOLDER = "rows"
 
 
@@ -47,17 +47,19 @@ class SampleEmbedder:
     """Embeds sequences in parts, each kept in the work folder."""
 
     def __init__(self, prepared: PreparedRerun, width: int, say: Say) -> None:
-        self._here = prepared
+        self._prepared = prepared
         self._width = width
         self._say = say
         self.parts: list[EmbeddedTask] = []
+        self.repeats: list[tuple[str, npt.NDArray[np.float32]]] = []
+        """Some of the sequences, and what each gave in another place or batch."""
 
     def embed(
         self, sequences: Sequence[str], beside: Sequence[str] = ()
     ) -> "dict[str, npt.NDArray[np.float32]]":
-        """Return the embedding of each distinct published sequence, and of those beside them.
+        """Return the embedding of each distinct sequence; `beside` are variants and fresh ones.
 
-        Raises what `run_in_sandbox` does.
+        Raises what `run_in_sandbox` raises.
         """
         published = set(sequences)
         ordered = sorted(
@@ -65,14 +67,13 @@ class SampleEmbedder:
             key=lambda sequence: hashlib.sha256(sequence.encode()).digest(),
         )
         parts = [
-            ordered[start : start + SEQUENCES_A_RUN]
-            for start in range(0, len(ordered), SEQUENCES_A_RUN)
+            ordered[start : start + PART_SEQUENCES]
+            for start in range(0, len(ordered), PART_SEQUENCES)
         ]
         embedding_by_sequence: dict[str, npt.NDArray[np.float32]] = {}
         for number, mixed in enumerate(parts):
-            part = sorted(
-                mixed, key=lambda sequence: sequence not in published
-            )  # the decoys need them first
+            # The published sequences come first, as `with_decoys` needs them.
+            part = sorted(mixed, key=lambda sequence: sequence not in published)
             published_count = sum(sequence in published for sequence in part)
             values = self._part(part, published_count, f"part {number + 1} of {len(parts)}", number)
             embedding_by_sequence.update(zip(part, values, strict=True))
@@ -81,51 +82,61 @@ class SampleEmbedder:
     def _part(
         self, sequences: list[str], published: int, label: str, number: int
     ) -> "npt.NDArray[np.float32]":
-        """Embed the sequences of a part, the published ones first, or read what is kept."""
+        """Return the embeddings of a part, which begins with `published` published sequences."""
         import numpy as np  # slow to import, and only needed here
 
-        work = self._here.work
+        work = self._prepared.work
         folder = work.folder / FOLDER / str(number)
         folder.mkdir(parents=True, exist_ok=True)
         lines = "".join(f"{sequence}\n" for sequence in sequences)
-        part_name = hashlib.sha256(lines.encode()).hexdigest()
+        part_digest = hashlib.sha256(lines.encode()).hexdigest()
         if work.has_result(folder / _ENTRY):
             entry = work.read_as(folder / _ENTRY, EmbeddedTask)
             if (
                 entry is not None
-                and entry.sequences_sha256 == part_name
+                and entry.sequences_sha256 == part_digest
                 and file_sha256(folder / _MATRIX) == entry.embeddings_sha256
             ):
-                self.parts.append(entry)
-                return self._checked(np.load(folder / _MATRIX, allow_pickle=False))
-        runs = SandboxRuns(self._here, sum(part.seconds for part in self.parts))
+                kept = np.load(folder / _MATRIX, allow_pickle=False)
+                return self._finished(sequences, entry, self._checked(kept))
+        runs = SandboxRuns(self._prepared, sum(part.seconds for part in self.parts))
         decoyed = with_decoys(sequences, secrets.token_bytes(32), published)
         self._say(
             f"{label}: embedding {plural(published, 'sequence')}, {len(sequences) - published} "
             f"variants and fresh ones, and {len(decoyed.sequences) - len(sequences)} decoys"
         )
-        ran = runs.embed(decoyed)
-        values = self._checked(ran.values)
+        embeddings = runs.embed(decoyed)
+        repeats = [repeat for _, repeat in embeddings.repeats]
+        values = self._checked(np.vstack([embeddings.values, *repeats]))
         work.keep_binary(
             folder / _MATRIX,
             lambda stream: np.lib.format.write_array(stream, values, allow_pickle=False),
         )
         entry = EmbeddedTask(
-            sequences_sha256=part_name,
+            sequences_sha256=part_digest,
             embeddings_sha256=file_sha256(folder / _MATRIX),
             computed=published,
-            decoys=ran.decoys,
+            decoys=embeddings.decoys,
             attempts=runs.attempts,
             seconds=runs.seconds,
             peak=runs.peak,
             token_budget=runs.token_budget,
             further=len(sequences) - published,
             further_sha256=None,
-            repeated=ran.repeatability,
+            repeated=embeddings.repeatability,
+            repeats=[number for number, _ in embeddings.repeats],
         )
         work.keep_result(folder / _ENTRY, entry.model_dump_json(indent=1) + "\n")
+        return self._finished(sequences, entry, values)
+
+    def _finished(
+        self, sequences: Sequence[str], entry: EmbeddedTask, values: "npt.NDArray[np.float32]"
+    ) -> "npt.NDArray[np.float32]":
+        """Note a part and its repeats, which follow in `values`; return those of the sequences."""
         self.parts.append(entry)
-        return values
+        repeated = [sequences[number] for number in entry.repeats]
+        self.repeats += zip(repeated, values[len(sequences) :], strict=True)
+        return values[: len(sequences)]
 
     def _checked(self, values: "np.ndarray") -> "npt.NDArray[np.float32]":
         import numpy as np
@@ -140,23 +151,23 @@ class SampleEmbedder:
             return values.astype(np.float32, copy=False)
 
     def embed_again(self, sequences: Sequence[str]) -> "tuple[str, npt.NDArray[np.float32]]":
-        """Embed sequences again, each alone, and in float64 where the extractor has that option.
+        """Embed sequences again, each alone, and in float64 if the extractor has that option.
 
-        Returns how, and the (n, d) embeddings.
+        Returns the dtype, or `ALONE_BATCH`, and the (n, d) embeddings.
         """
-        runs = SandboxRuns(self._here, sum(part.seconds for part in self.parts))
-        spec = self._here.spec
+        runs = SandboxRuns(self._prepared, sum(part.seconds for part in self.parts))
+        spec = self._prepared.spec
         try:
-            wider = {**spec.options, "dtype": FLOAT64}
-            values = runs.alone(sequences, dataclasses.replace(spec, options=wider))
+            options = {**spec.options, "dtype": FLOAT64}
+            values = runs.alone(sequences, dataclasses.replace(spec, options=options))
             return FLOAT64, self._checked(values)
         except ExtractorFailed:
-            # An extractor without the option: its constructor refuses it.
+            # The constructor of the extractor refuses the option.
             return ALONE_BATCH, self._checked(runs.alone(sequences, spec))
 
     @property
     def decoys(self) -> Decoys:
-        """The results of the decoys of all parts."""
+        """The joint result of the decoys of all parts."""
         judged = [part.decoys for part in self.parts if part.decoys is not None]
         return Decoys(
             order_dependent=any(result.order_dependent for result in judged),
@@ -165,28 +176,28 @@ class SampleEmbedder:
         )
 
 
-OPERATIONS_A_SECOND = 150e9
-"""Operations a second of one run on a CPU. Measured: 193 to 242 GFLOP/s on two cores, with 21 and
-85 million parameters."""
-TOKENS_A_SEQUENCE = 300
-"""Tokens of a sequence where nothing is known: a letter each, in sequences of 300."""
+OPERATIONS_PER_SECOND = 150e9
+"""Assumed operations per second of a run on a CPU. Measured: 193 to 242 GFLOP/s on two cores, with
+21 and 85 million parameters."""
+TOKENS_PER_SEQUENCE = 300
+"""Assumed tokens of a sequence: one per letter, in sequences of 300 letters."""
 
 
 class RerunCost(NamedTuple):
     """Expected cost of an audit by receipt."""
 
     rows: int
-    """Draws, at most so many distinct embeddings."""
+    """Largest number of distinct drawn embeddings."""
     variants: int
-    """Variants of test and training sequences, at most."""
+    """Largest number of variants of test and training sequences."""
     fresh: int
-    """Fresh sequences of its tasks."""
+    """Number of fresh sequences."""
     embedded: int
-    """Sequences in the sandbox, decoys among them."""
+    """Number of all sequences in the sandbox, decoys included."""
     disk: int
-    """Bytes of the file of rerun embeddings."""
+    """Size of the file of rerun embeddings, in bytes."""
     embedding: float | None
-    """Seconds in the sandbox; None where the number of parameters is not known."""
+    """Seconds in the sandbox; None if the number of parameters is unknown."""
 
 
 def rerun_cost(
@@ -196,62 +207,65 @@ def rerun_cost(
     parameters: int | None,
     refits: int,
     fresh: int = 0,
-    rate: float = OPERATIONS_A_SECOND,
-    tokens: int = TOKENS_A_SEQUENCE,
+    rate: float = OPERATIONS_PER_SECOND,
+    tokens: int = TOKENS_PER_SEQUENCE,
 ) -> RerunCost:
-    """Return the highest cost of a draw with so many fresh sequences.
+    """Return the highest cost of a draw with `fresh` fresh sequences.
 
     `refits` is the number of tasks whose training sequences are varied, without those of earlier
-    draws; `rate` is in operations a second.
+    draws; `rate` is in operations per second.
     """
     shares = task_shares(rows, receipt, benchmark)
-    few = benchmark.protocol.few_shot_k
+    shots_by_regime = benchmark.protocol.few_shot_k
     seeds = len(benchmark.protocol.seeds)
-    total = 0
+    drawn_total = 0
     for task, share in shares.items():
         entry = receipt.tasks[task]
         classes = len(benchmark.by_id[task].test_class_counts or (1, 1))
-        support = sorted(min(entry.train, k * seeds * classes) for k in few.values())
-        whole = share.whole and entry.train < SMALL_TASK
+        support = sorted(min(entry.train, k * seeds * classes) for k in shots_by_regime.values())
+        is_all_drawn = share.whole and entry.train < SMALL_TASK
         drawn = min(entry.test, len(benchmark.regimes) * share.test)
-        drawn += entry.train if whole else min(entry.train, share.training + 2 * STRONGEST)
+        drawn += entry.train if is_all_drawn else min(entry.train, share.training + 2 * STRONGEST)
         drawn += sum(
-            most if number == 0 or share.whole else min(most, share.support)
-            for number, most in enumerate(support)
+            support_size if number == 0 or share.whole else min(support_size, share.support)
+            for number, support_size in enumerate(support)
         )
-        total += drawn
+        drawn_total += drawn
     entries = receipt.tasks.values()
     variants = sum(min(VARIED_MIN, entry.test) for entry in entries)
-    most_trained = sorted((entry.train for entry in entries), reverse=True)[:refits]
-    variants += sum(min(sequences_varied(len(most_trained)), train) for train in most_trained)
-    embedded = total + variants + fresh
-    embedded += DECOYS * (1 + embedded // SEQUENCES_A_RUN)
+    largest_training_counts = sorted((entry.train for entry in entries), reverse=True)[:refits]
+    variants += sum(
+        min(sequences_varied(len(largest_training_counts)), train)
+        for train in largest_training_counts
+    )
+    embedded = drawn_total + variants + fresh
+    embedded += DECOYS * (1 + embedded // PART_SEQUENCES)
     seconds = None if parameters is None else 2 * parameters * tokens * embedded / rate
     return RerunCost(
-        rows=total,
+        rows=drawn_total,
         variants=variants,
         fresh=fresh,
         embedded=embedded,
-        disk=total * (6 * receipt.dim + 32 * 20) + variants * (4 * receipt.dim + 16),
+        disk=drawn_total * (6 * receipt.dim + 32 * 20) + variants * (4 * receipt.dim + 16),
         embedding=seconds,
     )
 
 
 def rerun_cost_lines(cost: RerunCost, cells: ReceiptCost) -> list[str]:
-    """Return the cost of the embeddings, and that of recomputing the cells, as lines of text."""
-    took = "unknown: the submission does not say how many parameters it has"
+    """Return the cost of embedding, and of recomputing the cells, as lines of text."""
+    time_text = "unknown: the submission does not say how many parameters it has"
     if cost.embedding is not None:
-        took = (
-            f"about {duration_text(cost.embedding)} on a CPU, at 2 operations a parameter and "
-            f"token, {TOKENS_A_SEQUENCE} tokens an embedding and "
-            f"{OPERATIONS_A_SECOND / 1e9:.0f} GFLOP/s"
+        time_text = (
+            f"about {duration_text(cost.embedding)} on a CPU, at 2 operations per parameter and "
+            f"token, {TOKENS_PER_SEQUENCE} tokens per embedding and "
+            f"{OPERATIONS_PER_SECOND / 1e9:.0f} GFLOP/s"
         )
     decoys = cost.embedded - cost.rows - cost.variants - cost.fresh
     fresh = f", {cost.fresh:,} fresh sequences" if cost.fresh else ""
     return [
         (
             f"cost: at most {cost.rows:,} embeddings, {cost.variants:,} variants{fresh} and "
-            f"{decoys:,} decoys to embed, {took}"
+            f"{decoys:,} decoys to embed, {time_text}"
         ),
         f"  cells: {cells.text}; rerun embeddings up to {size_text(cost.disk)}",
     ]

@@ -1,7 +1,7 @@
-"""The rerun of a plan of embeddings: cells and drawn embeddings, computed again and compared.
+"""The rerun of a plan of embeddings: computes cells and drawn embeddings again and compares them.
 
-Only sequences go into the sandbox, as in an audit of tasks. Labels and predictions, which the
-harness writes for the draw, stay in the folder of the audit, which the sandbox does not show.
+The extractor in the sandbox sees only sequences. Labels and predictions, which the harness writes
+for the draw, are in the folder of the audit, which the sandbox does not contain.
 """
 
 import dataclasses
@@ -30,8 +30,8 @@ from geneb_ci.audit.compare.embedding_outcome import (
     verdict_by,
 )
 from geneb_ci.audit.compare.embeddings import (
-    ARRAYS,
-    LINES,
+    ARRAYS_SUFFIX,
+    SEQUENCES_SUFFIX,
     DrawnTask,
     EmbeddedVariants,
     RepeatedEmbedding,
@@ -40,6 +40,7 @@ from geneb_ci.audit.compare.embeddings import (
     drawn_task,
     effect_of,
     influences,
+    own_noise,
     read_task,
     rerun_file,
     room_of,
@@ -70,7 +71,7 @@ from geneb_ci.audit.rerun.receipt_variants import (
 )
 from geneb_ci.audit.sampling.embedding_draw import receipt_of, refit_tasks, task_shares
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
-from geneb_ci.common.errors import ExtractorRefused
+from geneb_ci.common.errors import ExtractorRefused, ResultRefused
 from geneb_ci.receipt.cells import limits_of, recompute
 from geneb_ci.receipt.column_rule import EmbeddingComparison, judge, judge_again
 from geneb_ci.receipt.direction import Stratum, direction_test
@@ -88,13 +89,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 STRATA, CELLS, SUBMISSION = "strata", "cells.json", "submission.json"
-"""Folder of what the harness wrote of the tasks, its file of all cells, and the submission."""
+"""Folder of the files that the harness writes, and its files of all cells and the submission."""
 RERUN_EMBEDDINGS = "rerun.npz"
-"""File of the work folder with the rerun embeddings, once all are compared: the record needs
-them."""
+"""File of the work folder with the rerun embeddings, which the record needs."""
 REPEATS_AT_ONCE = 16
-"""Embeddings that fail are computed again so many at a time, the worst first, until one is
-altered."""
+"""Number of failed embeddings that are computed again at a time, the worst first, until one fails
+again."""
 
 
 def rerun_embeddings(
@@ -104,10 +104,10 @@ def rerun_embeddings(
     clock: Callable[[], float],
     say: Say,
 ) -> RerunResult:
-    """Run a valid plan of embeddings and return its outcome; the work folder has the embeddings.
+    """Rerun a valid plan of embeddings, keep the embeddings in the work folder, return the outcome.
 
-    `files` opens the files of the receipt. Raises what `workflow.rerun_plan` does, and AuditRefused
-    for a receipt that is not what was committed to.
+    `files` opens the files of the receipt. Raises what `workflow.rerun_plan` raises, and
+    AuditRefused for another receipt than the committed one.
     """
     submission, receipt = committed_receipt(plan, prepared.subject)
     prepared = dataclasses.replace(prepared, spec=dataclasses.replace(prepared.spec, tf32=False))
@@ -123,7 +123,7 @@ def committed_receipt(
 ) -> tuple[SubmissionV12, EmbeddingReceipt]:
     """Return the submission and the receipt that a plan draws from.
 
-    Raises AuditRefused or StepMismatch when the submission has another one, or none.
+    Raises AuditRefused if the submission has no receipt, StepMismatch if it has another one.
     """
     read = MODELS[model_key_of(subject.document) or ""].model_validate(subject.document)
     submission, receipt = receipt_of(read, subject.benchmark)
@@ -136,7 +136,7 @@ def committed_receipt(
 
 
 class _EmbeddingRun:
-    """One audit by receipt, whose sandbox is open."""
+    """One audit by receipt in an open sandbox."""
 
     cells: ReceiptCells
 
@@ -160,6 +160,7 @@ class _EmbeddingRun:
         self.embedder = SampleEmbedder(prepared, receipt.dim, say)
 
     def result(self, clock: Callable[[], float]) -> RerunResult:
+        """Return the outcome and the file of rerun embeddings."""
         stage: Literal["embedding", "scoring"] = "scoring"
         started_at = self.prepared.work.begin(moment_of(int(clock())))
         try:
@@ -167,27 +168,24 @@ class _EmbeddingRun:
             varied = self._varied()
             fresh = self._fresh(drawn)
             stage = "embedding"
-            rows = self.embedder.embed(
+            embedding_by_sequence = self.embedder.embed(
                 [sequence for task in drawn for sequence in task.sequences],
                 [
                     *varied.sequences,
-                    *(row.sequence for sequences in fresh.values() for row in sequences),
+                    *(fresh_row.sequence for rows in fresh.values() for fresh_row in rows),
                 ],
             )
-            reruns = [self._stacked(rows, task.sequences) for task in drawn]
+            reruns = [self._stacked(embedding_by_sequence, task.sequences) for task in drawn]
             judged = [
-                judge(
-                    task.committed,
-                    rerun,
-                    task.tolerances(rerun),
-                    task.entry.scale_log2,
-                )
+                judge(task.committed, rerun, task.tolerances(rerun), task.entry.scale_log2)
                 for task, rerun in zip(drawn, reruns, strict=True)
             ]
             again = self._again(drawn, reruns, judged)
+            if noise := own_noise(drawn, reruns, judged, again, self.embedder.repeats):
+                raise ResultRefused(f"the receipt is weak: {noise}", "draw tasks: --sample tasks")
             stage = "scoring"
-            test = self._embedded(varied.test, rows)
-            training = self._embedded(varied.training, rows)
+            test = self._embedded(varied.test, embedding_by_sequence)
+            training = self._embedded(varied.training, embedding_by_sequence)
             refits = self._refits(varied, training)
         except ExtractorRefused as error:
             ended = moment_of(int(clock()))
@@ -196,7 +194,7 @@ class _EmbeddingRun:
             )
             raise
         self.prepared.check_weights()
-        rerun = rerun_file(
+        rerun_content = rerun_file(
             drawn, reruns, test, training, [again.get(task.task, {}) for task in drawn]
         )
         changes = [
@@ -212,25 +210,25 @@ class _EmbeddingRun:
                 comparison,
                 again.get(task.task, {}),
                 self.receipt.dim,
-                room_of(task, rows_of_task),
+                room_of(task, rerun),
             )
-            for task, comparison, rows_of_task in zip(drawn, judged, reruns, strict=True)
+            for task, comparison, rerun in zip(drawn, judged, reruns, strict=True)
         ]
         strata = [
             stratum
-            for task, rows in zip(drawn, reruns, strict=True)
-            for stratum in directions(task, rows)
+            for task, rerun in zip(drawn, reruns, strict=True)
+            for stratum in directions(task, rerun)
         ]
         effect = effect_of(map(influences, drawn, reruns))
         bounds = self._bounds(drawn, reruns)
-        fresh_result = self._fresh_result(drawn, fresh, rows)
+        fresh_result = self._fresh_result(drawn, fresh, embedding_by_sequence)
         outcome = self._outcome(
-            tasks, strata, effect, refits, variants, fresh_result, bounds, rerun, clock
+            tasks, strata, effect, refits, variants, fresh_result, bounds, rerun_content, clock
         )
-        return RerunResult(outcome, rerun)
+        return RerunResult(outcome, rerun_content)
 
     def _drawn(self) -> list[DrawnTask]:
-        """Score and draw the tasks, one after another: one file of the receipt at a time."""
+        """Return the drawn embeddings of each task, with one file of the receipt open at a time."""
         work, benchmark = self.prepared.work, self.prepared.subject.benchmark
         shares = task_shares(self.plan.rows, self.receipt, benchmark)
         seeds = [self.plan.seed, *(draw.seed for draw in self.plan.earlier)]
@@ -242,7 +240,11 @@ class _EmbeddingRun:
             drawn = drawn_embeddings(seeds, task_receipt.strata, shares[task])
             drawn_tasks.append(drawn_task(task, self.receipt, file, task_receipt, drawn))
 
-        paths = [folder / f"{name}{end}" for name in self.names for end in (ARRAYS, LINES)]
+        paths = [
+            folder / f"{name}{end}"
+            for name in self.names
+            for end in (ARRAYS_SUFFIX, SEQUENCES_SUFFIX)
+        ]
         if all(work.has_result(path) for path in (*paths, folder / CELLS)):
             cells = work.read_as(folder / CELLS, ReceiptCells)
             if cells is not None:
@@ -275,7 +277,7 @@ class _EmbeddingRun:
         )
 
     def _fresh(self, drawn: Sequence[DrawnTask]) -> dict[str, list[FreshSequence]]:
-        """Return the fresh sequences of each task that has some."""
+        """Return the fresh sequences by task, without tasks that have none."""
         fresh = self.prepared.fresh.rows if self.prepared.fresh is not None else ()
         by_task = {task.task: fresh_of_task(fresh, task.task, task.deciders) for task in drawn}
         return {task: sequences for task, sequences in by_task.items() if sequences}
@@ -284,9 +286,9 @@ class _EmbeddingRun:
         self,
         drawn: Sequence[DrawnTask],
         fresh: Mapping[str, Sequence[FreshSequence]],
-        rows: "dict[str, npt.NDArray[np.float32]]",
+        embedding_by_sequence: "dict[str, npt.NDArray[np.float32]]",
     ) -> FreshResult | None:
-        """Return the decisions of the probes on the fresh set; None where the audit has none."""
+        """Return the decisions of the probes on the fresh set; None without a fresh set."""
         if self.prepared.fresh is None:
             return None
         decisions = {
@@ -295,7 +297,7 @@ class _EmbeddingRun:
                 task.deciders,
                 task.entry.scale_log2,
                 fresh[task.task],
-                self._stacked(rows, [row.sequence for row in fresh[task.task]]),
+                self._stacked(embedding_by_sequence, [row.sequence for row in fresh[task.task]]),
             )
             for task in drawn
             if task.task in fresh
@@ -303,18 +305,20 @@ class _EmbeddingRun:
         return fresh_result(decisions, self.prepared.fresh.sha256)
 
     def _embedded(
-        self, variants: Mapping[str, TaskVariants], rows: "dict[str, npt.NDArray[np.float32]]"
+        self,
+        variants: Mapping[str, TaskVariants],
+        embedding_by_sequence: "dict[str, npt.NDArray[np.float32]]",
     ) -> EmbeddedVariants:
         """Return the embeddings of variants, task by task."""
         none = TaskVariants.none()
         by_task = [variants.get(task, none) for task in self.names]
         return EmbeddedVariants(
             [task_part.rows for task_part in by_task],
-            [self._stacked(rows, task_part.sequences) for task_part in by_task],
+            [self._stacked(embedding_by_sequence, task_part.sequences) for task_part in by_task],
         )
 
     def _refits(self, varied: SampleVariants, training: EmbeddedVariants) -> list[RefitTask]:
-        """Return the decisions of probes of the drawn tasks that are fitted on variants."""
+        """Return the decisions of probes that are fitted on variants of training sequences."""
         prepared, folder = self.prepared, self.prepared.work.folder / STRATA
         refits = []
         for task, variants in varied.training.items():
@@ -333,13 +337,13 @@ class _EmbeddingRun:
         return refits
 
     def _stacked(
-        self, rows: "dict[str, npt.NDArray[np.float32]]", sequences: Sequence[str]
+        self, embedding_by_sequence: "dict[str, npt.NDArray[np.float32]]", sequences: Sequence[str]
     ) -> "npt.NDArray[np.float32]":
         import numpy as np
 
         stacked = np.empty((len(sequences), self.receipt.dim), dtype=np.float32)
         for index, sequence in enumerate(sequences):
-            stacked[index] = rows[sequence]
+            stacked[index] = embedding_by_sequence[sequence]
         return stacked
 
     def _again(
@@ -348,9 +352,9 @@ class _EmbeddingRun:
         reruns: "Sequence[npt.NDArray[np.float32]]",
         judged: Sequence[EmbeddingComparison],
     ) -> dict[str, dict[int, RepeatedEmbedding]]:
-        """Compute failing embeddings again, the worst first, until the verdict is known.
+        """Compute failed embeddings again, the worst first, until the verdict is certain.
 
-        Returns task to embedding to result.
+        Returns task to row of the file to result.
         """
         width = self.receipt.dim
         failed = [
@@ -360,21 +364,21 @@ class _EmbeddingRun:
         ]
         failed.sort()
         results: dict[str, dict[int, RepeatedEmbedding]] = {}
-        rescued, most = 0, allowed_rescued(sum(len(task.rows) for task in drawn))
+        rescued, rescued_max = 0, allowed_rescued(sum(len(task.rows) for task in drawn))
         for start in range(0, len(failed), REPEATS_AT_ONCE):
-            some = failed[start : start + REPEATS_AT_ONCE]
-            self.say(f"{len(failed)} embeddings fail: embedding {len(some)} again, each alone")
-            how, values = self.embedder.embed_again(
-                [drawn[number].sequences[index] for *_, number, index in some]
+            batch = failed[start : start + REPEATS_AT_ONCE]
+            self.say(f"{len(failed)} embeddings fail: embedding {len(batch)} again, each alone")
+            dtype, values = self.embedder.embed_again(
+                [drawn[number].sequences[index] for *_, number, index in batch]
             )
-            before = rescued
-            for (*_, number, index), value in zip(some, values, strict=True):
+            rescued_before = rescued
+            for (*_, number, index), value in zip(batch, values, strict=True):
                 task, rerun = drawn[number], reruns[number]
                 scale = task.entry.scale_log2
-                allowed = task.tolerances(rerun)[index]
-                repeat = judge_again(task.committed[index], rerun[index], value, allowed, scale)
+                tolerance = task.tolerances(rerun)[index]
+                repeat = judge_again(task.committed[index], rerun[index], value, tolerance, scale)
                 result = EmbeddingRepeat(
-                    dtype=how,
+                    dtype=dtype,
                     deviation=repeat.deviation,
                     mismatch=repeat.mismatch,
                     distance=repeat.distance or None,
@@ -383,7 +387,7 @@ class _EmbeddingRun:
                     result, value
                 )
                 rescued += is_rescued(result, width)
-            if rescued < before + len(some) or rescued > most:
+            if rescued < rescued_before + len(batch) or rescued > rescued_max:
                 break
         return results
 
@@ -406,7 +410,7 @@ class _EmbeddingRun:
         variants: VariantResult,
         fresh: FreshResult | None,
         bounds: list[RegimeBound],
-        rerun: bytes,
+        rerun_content: bytes,
         clock: Callable[[], float],
     ) -> EmbeddingOutcome:
         prepared, receipt = self.prepared, self.receipt
@@ -430,7 +434,7 @@ class _EmbeddingRun:
             verdict=AGREES,
             reasons=[],
             not_proved=not_proved(cells, fresh, len(tasks)),
-            rerun_sha256=hashlib.sha256(rerun).hexdigest(),
+            rerun_sha256=hashlib.sha256(rerun_content).hexdigest(),
             sandbox=prepared.facts(self.embedder.parts),
             harness=HarnessFacts(
                 version=prepared.subject.benchmark.harness_version,
@@ -454,7 +458,7 @@ class _EmbeddingRun:
     def _notes(self) -> list[str]:
         parts = self.embedder.parts
         called = list(dict.fromkeys(attempt for part in parts for attempt in part.attempts))
-        rows = sum(part.computed + part.further for part in parts)
+        count = sum(part.computed + part.further for part in parts)
         seconds = sum(part.seconds for part in parts)
         peak = max(part.peak for part in parts)
         return [
@@ -467,12 +471,12 @@ class _EmbeddingRun:
                 if called
                 else []
             ),
-            f"embedding {rows} sequences took {seconds:.0f} s and up to {peak // MIB} MiB",
+            f"embedding {count} sequences took {seconds:.0f} s and up to {peak // MIB} MiB",
         ]
 
 
 def facts_of(receipt: EmbeddingReceipt) -> ReceiptFacts:
-    """Return the facts about a receipt for a record."""
+    """Return the facts of a receipt, for a record."""
     return ReceiptFacts(
         root=receipt.root,
         dim=receipt.dim,

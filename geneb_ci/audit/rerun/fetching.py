@@ -1,13 +1,12 @@
-"""Fetches what a rerun needs and the checkout lacks, and reads tar archives of strangers.
+"""Downloads weights, unpacks untrusted tar archives, and installs the packages of a lock.
 
-This phase has network access and runs no foreign code. A download is continued after a break, and
-kept only if its digest is right. Packages are for models that the harness's own do not load, since
-no version of transformers loads every model of the board: a lock has those that differ, all others
-stay those of the harness.
+This phase has network access and runs no untrusted code. A download continues after an interruption
+and is kept only if its digest is right. A model whose code needs other versions of packages than
+the harness has a lock of these packages; all others are those of the harness.
 
-Archives are read as a stream, each step of bounded memory and size. The standard library's reader
-takes the length of an extended header, and of what it skips, from the archive. POSIX.1-2001 (pax)
-and GNU archives, plain or gzip.
+Archives in POSIX.1-2001 (pax) or GNU format, plain or gzip, are read as a stream, and each step has
+bounded memory and size. The reader of the standard library has no such bounds: it trusts the
+lengths in the archive.
 """
 
 import gzip
@@ -48,28 +47,28 @@ from reference_harness.formats.text import Say, silent
 
 BLOCK = 512
 HEADER_MAX = 1 << 16
-"""Bytes of an extended header: a path has at most 4,096."""
+"""Largest size of an extended header, in bytes: a path has at most 4,096."""
 CHUNK = 1 << 20
 GZIP = b"\x1f\x8b"
 OTHER_KINDS = {b"PK\x03\x04": "a zip archive", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"<": "a page"}
-"""How a file begins that people name an archive, and what it is."""
+"""First bytes of other files that may be passed as an archive, and their name."""
 _REGULAR = (b"0", b"\0", b"7")
 _PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_LINK = b"x", b"g", b"L", b"K"
 _EXTENDED = (_PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_LINK)
 _EXTENDED_MAX = 8
-"""Extended headers of one member: writers make at most three."""
+"""Largest number of extended headers of one member: programs write at most three."""
 
 
 class BrokenArchiveError(Exception):
-    """The bytes are no archive, or one that nobody needs."""
+    """The bytes are no archive, are damaged, or exceed a limit."""
 
 
 class NotTarError(BrokenArchiveError):
-    """The bytes are whole, but of another kind."""
+    """The file is of another type."""
 
 
 class ArchiveMember(NamedTuple):
-    """One entry of an archive; its content has to be read before the next."""
+    """One member of an archive; its content has to be read before that of the next."""
 
     name: str
     size: int
@@ -77,7 +76,7 @@ class ArchiveMember(NamedTuple):
     source: "_CountingReader"
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the content. Raises BrokenArchiveError where the archive ends before it."""
+        """Yield the content. Raises BrokenArchiveError if the archive ends within it."""
         bytes_left = self.size
         while bytes_left:
             chunk = self.source.exactly(min(bytes_left, CHUNK))
@@ -86,7 +85,7 @@ class ArchiveMember(NamedTuple):
 
 
 class _CountingReader:
-    """A stream with a limit, which ends only where it may."""
+    """A stream that raises BrokenArchiveError at a limit of bytes or an early end."""
 
     def __init__(self, stream: io.BufferedIOBase, limit: int) -> None:
         self._stream = stream
@@ -94,7 +93,7 @@ class _CountingReader:
         self.read = 0
 
     def some(self, count: int) -> bytes:
-        """Return up to `count` bytes: fewer at the end alone."""
+        """Return `count` bytes, or fewer at the end of the stream."""
         if count > self._left:
             raise BrokenArchiveError("it is larger than any model")
         parts, bytes_left = [], count
@@ -113,14 +112,14 @@ class _CountingReader:
         return content
 
     def exactly(self, count: int) -> bytes:
-        """Return `count` bytes. Raises BrokenArchiveError where there are fewer."""
+        """Return `count` bytes. Raises BrokenArchiveError if there are fewer."""
         content = self.some(count)
         if len(content) < count:
             raise BrokenArchiveError("it ends in the middle of a file")
         return content
 
     def skip(self, count: int) -> None:
-        """Read over `count` bytes."""
+        """Skip `count` bytes."""
         while count:
             count -= len(self.exactly(min(count, CHUNK)))
 
@@ -128,24 +127,24 @@ class _CountingReader:
 def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember]:
     """Yield the members of an archive of at most `limit` unpacked bytes.
 
-    Raises BrokenArchiveError for what is no archive, and what reading the stream raises.
+    Raises BrokenArchiveError if it is no valid archive, and what reading the stream raises.
     """
     source = _CountingReader(_unpacked(stream), limit)
     header: dict[str, str] = {}
-    extended = 0
+    header_count = 0
     while True:
-        first = source.read == 0
+        is_first = source.read == 0
         block = source.some(BLOCK)
         if not block or not block.strip(b"\0"):
             return
         if len(block) < BLOCK or not _is_header(block):
-            if first and len(block) == BLOCK:
+            if is_first and len(block) == BLOCK:
                 raise NotTarError(_kind_of(block))
             raise BrokenArchiveError("it is damaged")
         size, kind = _number(block[124:136]), block[156:157]
         if kind in _EXTENDED:
-            extended += 1
-            if size > HEADER_MAX or extended > _EXTENDED_MAX:
+            header_count += 1
+            if size > HEADER_MAX or header_count > _EXTENDED_MAX:
                 raise BrokenArchiveError("an extended header is larger than any path")
             content = source.exactly(size)
             source.skip(-size % BLOCK)
@@ -155,14 +154,14 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
         if "size" in header:
             size = _decimal(header["size"])
         name = header.get("path") or _name(block)
-        before = source.read
+        content_start = source.read
         yield ArchiveMember(name.removeprefix("./"), size, kind in _REGULAR, source)
-        source.skip(before + size + (-size % BLOCK) - source.read)
-        header, extended = {}, 0
+        source.skip(content_start + size + (-size % BLOCK) - source.read)
+        header, header_count = {}, 0
 
 
 def _unpacked(stream: io.BufferedIOBase) -> io.BufferedIOBase:
-    """Return the stream, decompressed where it is gzip."""
+    """Return the stream, decompressed if it is gzip."""
     buffered = io.BufferedReader(stream)
     return gzip.GzipFile(fileobj=buffered) if buffered.peek(2)[:2] == GZIP else buffered
 
@@ -196,18 +195,18 @@ def _is_header(block: bytes) -> bool:
 
 
 def _kind_of(block: bytes) -> str:
-    """Return the kind of a file that does not begin as a tar archive."""
+    """Return the type of a file that is no tar archive, as a sentence."""
     kinds = (kind for start, kind in OTHER_KINDS.items() if block.startswith(start))
     return f"it is {next(kinds, 'something else')}, expected a tar archive, plain or gzip"
 
 
 def _checksum(block: bytes) -> int:
-    """Return the sum of a header's bytes, those of the sum itself read as spaces."""
+    """Return the sum of a header's bytes, with the bytes of the checksum itself read as spaces."""
     return sum(block[:148]) + sum(b" " * 8) + sum(block[156:])
 
 
 def _number(field: bytes) -> int:
-    """Return a number of a header: octal text, or base 256 where the first bit is set."""
+    """Return a number of a header: octal digits, or binary after the byte 0x80."""
     if field[:1] == b"\x80":
         return int.from_bytes(field[1:], "big")
     text = field.strip(b"\0 ") or b"0"
@@ -223,7 +222,7 @@ def _decimal(text: str) -> int:
 
 
 def _name(block: bytes) -> str:
-    """Return the path in a header, which has it in two parts."""
+    """Return the path in a header, joined from its two parts."""
     name, prefix = (part.partition(b"\0")[0] for part in (block[:100], block[345:500]))
     is_posix = block[257:263] == b"ustar\0"
     joined = prefix + b"/" + name if is_posix and prefix else name
@@ -235,7 +234,7 @@ NOT_TAR = (
     "--weights DIR"
 )
 ARCHIVE_MAX = 1 << 36
-"""Bytes of an unpacked archive: a decompressor can make any number of them from few."""
+"""Largest size of an unpacked archive, in bytes, since a few bytes can unpack to any number."""
 WEIGHTS = Purpose(
     not_served=WeightsRefused,
     wrong_content=WeightsRefused,
@@ -248,31 +247,31 @@ WEIGHTS = Purpose(
 def download(address: str, path: Path, sha256: str) -> None:
     """Download one file to `path`, continuing an earlier download of it.
 
-    Raises WeightsRefused when the server does not deliver it, and when its digest is another; the
-    file is then not kept.
+    Raises WeightsRefused if the server does not deliver the file, or if its digest differs; the
+    file is then deleted.
     """
     download_file(address, path, sha256, WEIGHTS)
 
 
 def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
-    """Download a tar archive, keeping these members of it: path in the archive to place.
+    """Download a tar archive and keep `members`: path in the archive to path on the disk.
 
-    The archive itself is never stored, and begins again after a break. Raises WeightsRefused for a
-    member that is missing, not a regular file, or other than its digest says, and what `download`
-    does.
+    The archive itself is not stored, so its download restarts after an interruption. Raises
+    WeightsRefused for a member that is missing, not a regular file, or has another digest, and what
+    `download` raises.
     """
-    waiting = dict(members)
+    missing_members = dict(members)
     with open_address(address, 0, WEIGHTS) as response:
         try:
             for member in tar_members(response, ARCHIVE_MAX):
-                if member.name not in waiting:
+                if member.name not in missing_members:
                     continue
                 if not member.is_file:
                     raise WeightsRefused(
                         f"{address}: {member.name} is a link or a folder, expected a regular file",
                         "correct the entry of the model registry",
                     )
-                path = waiting.pop(member.name)
+                path = missing_members.pop(member.name)
                 unfinished = partial_path(path, WEIGHTS)
                 with named_write_errors(unfinished, WEIGHTS), unfinished.open("wb") as stream:
                     for chunk in member.chunks():
@@ -280,7 +279,7 @@ def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[
                 keep_download(
                     unfinished, path, sha256[member.name], f"{address}#{member.name}", WEIGHTS
                 )
-                if not waiting:
+                if not missing_members:
                     return
             require_whole(response)
         except NotTarError as error:
@@ -290,17 +289,17 @@ def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[
         except (OSError, EOFError, http.client.HTTPException) as error:
             raise delivery_error(address, error, WEIGHTS) from error
     raise WeightsRefused(
-        f"{address}: the archive does not contain {min(waiting)}",
+        f"{address}: the archive does not contain {min(missing_members)}",
         "correct `archive` or `folder` of the entry in the model registry",
     )
 
 
 FOLDER = "environments"
-"""Folder of the locks in the policy folder, and of their packages in the cache."""
+"""Name of the folder of locks in the policy folder, and of installed packages in the cache."""
 
 
 class InstalledPackages(NamedTuple):
-    """Packages of one lock on this machine."""
+    """The installed packages of one lock."""
 
     folder: Path
     lock_sha256: str
@@ -315,9 +314,9 @@ class InstalledPackages(NamedTuple):
 
 
 def install(lock: Lock, say: Say = silent, cache: Path | None = None) -> InstalledPackages:
-    """Install the packages of a lock below `cache`, unless they are there; return their folder.
+    """Install the packages of a lock below `cache`, unless they are installed; return them.
 
-    `say` gets a line of progress. Raises MachineFault where they cannot be installed.
+    `say` gets a line of progress. Raises MachineFault if they cannot be installed.
     """
     try:
         folder = packages.install(lock, cache or cache_folder(FOLDER), say)
@@ -327,20 +326,19 @@ def install(lock: Lock, say: Say = silent, cache: Path | None = None) -> Install
 
 
 def require_python(environment: Environment) -> None:
-    """Raise AuditRefused where this Python is another than the entry's."""
+    """Raise AuditRefused if the entry needs another version of Python."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     if environment.python not in {None, version}:
         raise AuditRefused(
             f"the model needs Python {environment.python}, this is {version}",
-            f"install geneb-ci under Python {environment.python} and run the command with that",
+            f"install geneb-ci for Python {environment.python} and run the command again",
         )
 
 
 def entry_lock(environment: Environment, policy: Path) -> Lock:
     """Return the lock that an entry of the registry names; `policy` is the policy folder.
 
-    Raises BadConfiguration for a lock that is missing, not the one of the entry, or not to be
-    installed.
+    Raises BadConfiguration for a lock that is missing, malformed, or not the lock of the entry.
     """
     path = policy / FOLDER / environment.lock
     raw = policy_bytes(path, LOCK_BYTES_MAX)

@@ -1,8 +1,8 @@
 """Fresh sets: labelled sequences that a maintainer commits to before an audit, released after it.
 
 A set is a CSV file with the columns task, label and sequence. The commitment is the SHA-256 of a
-salt and the bytes of the file, so that nobody can find out from it whether a sequence is in the
-set; the salt stays beside the set until both are released.
+salt and the bytes of the file. The salt, which is secret until the release, prevents others from
+testing whether a sequence is in the set.
 """
 
 import csv
@@ -30,9 +30,9 @@ from reference_harness.formats.text import plural, quoted
 
 COLUMNS = ("task", "label", "sequence")
 BYTES_MAX = 1 << 28
-"""Of a set: 500,000 sequences of 500 letters."""
+"""Largest size of a set: 500,000 sequences of 500 letters."""
 SEQUENCES_PER_TASK_MAX = 100_000
-"""A task of the benchmark has no more."""
+"""No task of the benchmark has more sequences."""
 LETTERS = frozenset("ACGTURYSWKMBDHVN")
 LABEL_DIGITS = 9
 SALT_BYTES = 32
@@ -56,7 +56,7 @@ class FreshCommitment(StrictModel):
     benchmark: Hex64
     """Digest of the benchmark definition."""
     tasks: Annotated[dict[Name, Positive], Field(min_length=1)]
-    """Sequences of each task."""
+    """Number of sequences of each task."""
     sha256: Hex64
     """Digest of the salt, followed by the bytes of the set."""
 
@@ -67,21 +67,22 @@ class FreshRelease(StrictModel):
     schema_version: Literal["1.0"]
     salt: Hex64
     content: str
-    """The CSV file, as it was committed to."""
+    """The committed CSV file."""
 
 
 class FreshSet(NamedTuple):
-    """A set with what it was committed by."""
+    """The sequences of a set, and its commitment."""
 
     sha256: str
+    """The salted digest."""
     rows: tuple[FreshSequence, ...]
 
 
 def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshSequence, ...]:
     """Return the sequences of a set.
 
-    Raises NothingChecked, which names the line, for anything but labelled sequences of tasks of the
-    benchmark, each once.
+    Raises NothingChecked, which names the line, unless each line is a labelled sequence of a task
+    of the benchmark, and no sequence occurs twice.
     """
     fix = f"write a CSV file with the header {','.join(COLUMNS)}, one labelled sequence a line"
     try:
@@ -90,23 +91,23 @@ def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshSeq
     except (UnicodeDecodeError, csv.Error) as error:
         raise NothingChecked(f"{name}: not a CSV file in ASCII: {error}", fix) from error
     if not lines or tuple(lines[0]) != COLUMNS:
-        first = ",".join(lines[0]) if lines else "nothing"
+        header = ",".join(lines[0]) if lines else "nothing"
         raise NothingChecked(
-            f"{name}: begins with {quoted(first)}, expected {','.join(COLUMNS)}", fix
+            f"{name}: begins with {quoted(header)}, expected {','.join(COLUMNS)}", fix
         )
     if len(lines) == 1:
-        raise NothingChecked(f"{name}: has no sequence", fix)
+        raise NothingChecked(f"{name}: contains no sequence", fix)
     rows: dict[str, FreshSequence] = {}
     for number, values in enumerate(lines[1:], 2):
-        row, wrong = _row(values, benchmark)
+        row, fault = _row(values, benchmark)
         if row is None or row.sequence.upper() in rows:
-            objection = wrong or "its sequence is in the set twice"
+            objection = fault or "its sequence is in the set twice"
             raise NothingChecked(f"{name}: line {number}: {objection}", fix)
         rows[row.sequence.upper()] = row
-    many = {t: n for t, n in Counter(fresh_row.task for fresh_row in rows.values()).items()
+    too_many = {t: n for t, n in Counter(fresh_row.task for fresh_row in rows.values()).items()
             if n > SEQUENCES_PER_TASK_MAX}  # fmt: skip
-    if many:
-        task, count = next(iter(many.items()))
+    if too_many:
+        task, count = next(iter(too_many.items()))
         raise NothingChecked(
             f"{name}: task {task} has {count} sequences, expected at most {SEQUENCES_PER_TASK_MAX}",
             "leave some out: docs/research/adversary.md says what each size detects",
@@ -115,7 +116,7 @@ def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshSeq
 
 
 def _row(values: list[str], benchmark: Benchmark) -> tuple[FreshSequence | None, str]:
-    """Return a sequence, or None and what is wrong with it."""
+    """Return a sequence and "", or None and what is wrong with it."""
     if len(values) != len(COLUMNS):
         return None, f"{plural(len(values), 'value')}, expected {len(COLUMNS)}"
     task, label, sequence = values
@@ -129,15 +130,15 @@ def _row(values: list[str], benchmark: Benchmark) -> tuple[FreshSequence | None,
 
 
 def salted_digest(salt: bytes, content: bytes) -> str:
-    """Return SHA-256 over salt and set, which a commitment publishes."""
+    """Return the SHA-256 of the salt and the set, which a commitment publishes."""
     return hashlib.sha256(salt + content).hexdigest()
 
 
 def commit_to(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshCommitment:
-    """Return the commitment to a set; its salt is written beside it, readable by its owner alone.
+    """Write a salt beside a set, readable only by the owner, and return the commitment to the set.
 
-    Raises NothingChecked for a file that is no set, AuditRefused for a sequence of the public data,
-    UsageProblem when there is a salt already or it cannot be written.
+    Raises NothingChecked for an invalid set, AuditRefused for a sequence of the public data or an
+    existing salt, UsageProblem when the salt cannot be written.
     """
     content = _read(path)
     rows = parse_set(content, str(path), benchmark)
@@ -151,8 +152,8 @@ def commit_to(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshComm
             file.write(salt.hex() + "\n")
     except FileExistsError as error:
         raise AuditRefused(
-            f"{salt_path}: is there already: this set was committed to before",
-            "use that commitment; another one would let a maintainer choose between two sets",
+            f"{salt_path}: exists already, so this set was committed to before",
+            "use that commitment: with another one, a maintainer could choose between two sets",
         ) from error
     except OSError as error:
         raise unwritable(str(salt_path), error, "copy the set to a folder of yours") from error
@@ -165,7 +166,7 @@ def commit_to(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshComm
 
 
 def refuse_public(rows: Iterable[FreshSequence], source: TaskSource) -> None:
-    """Raise AuditRefused when a sequence, or its other strand, is in the task's public data."""
+    """Raise AuditRefused if a sequence, or its reverse complement, is in the task's public data."""
     by_task: dict[str, list[FreshSequence]] = {}
     for row in rows:
         by_task.setdefault(row.task, []).append(row)
@@ -193,10 +194,9 @@ def fresh_release(path: Path) -> FreshRelease:
 
 
 def open_set(path: Path, commitment: FreshCommitment, benchmark: Benchmark) -> FreshSet:
-    """Return a set that is not released yet, for an audit.
+    """Return a set that is not yet released, for an audit.
 
-    Raises NothingChecked for what cannot be read, AuditRefused when it is not the one that was
-    committed to.
+    Raises NothingChecked if it cannot be read, AuditRefused if it is not the committed set.
     """
     return check_release(fresh_release(path), commitment, benchmark, str(path))
 
@@ -204,9 +204,9 @@ def open_set(path: Path, commitment: FreshCommitment, benchmark: Benchmark) -> F
 def check_release(
     release: FreshRelease, commitment: FreshCommitment, benchmark: Benchmark, name: str
 ) -> FreshSet:
-    """Return the sequences of a set after comparing it with its commitment.
+    """Compare a released set with its commitment, and return it.
 
-    Raises AuditRefused when digest, benchmark or numbers are others, NothingChecked for no set.
+    Raises AuditRefused if digest, benchmark or numbers differ, NothingChecked for an invalid set.
     """
     content = release.content.encode()
     computed = salted_digest(bytes.fromhex(release.salt), content)
@@ -214,11 +214,11 @@ def check_release(
         raise AuditRefused(
             f"{name}: its digest is {computed[:16]}..., the commitment's "
             f"{commitment.sha256[:16]}...",
-            "take the set, the salt and the commitment that belong together",
+            "pass a set, a salt and a commitment that belong together",
         )
     if commitment.benchmark != benchmark.sha256:
         raise AuditRefused(
-            f"the commitment is for the benchmark {commitment.benchmark[:16]}..., here it is "
+            f"the commitment is for the benchmark {commitment.benchmark[:16]}..., the board has "
             f"{benchmark.sha256[:16]}...",
             "commit to the set again, for the current benchmark",
         )
@@ -226,29 +226,27 @@ def check_release(
     counts = dict(Counter(row.task for row in rows))
     if counts != commitment.tasks:
         raise AuditRefused(
-            f"{name}: has {counts} sequences, the commitment says {commitment.tasks}",
+            f"{name}: contains {counts} sequences, the commitment states {commitment.tasks}",
             "do not trust this commitment: its numbers are not those of its set",
         )
     return FreshSet(commitment.sha256, rows)
 
 
 def check_used(outcome: AnyOutcome, fresh_set: FreshSet) -> None:
-    """Compare an audit record with a released set. Raises AuditRefused when it used another."""
-    used = outcome.fresh
-    again = "compare with the set that the record names"
-    if used is None or used.commitment != fresh_set.sha256:
-        used_set = "no set" if used is None else f"the set {used.commitment[:16]}..."
-        raise AuditRefused(
-            f"the record used {used_set}, expected {fresh_set.sha256[:16]}...", again
-        )
+    """Compare an audit record with a released set. Raises AuditRefused if it used another set."""
+    result = outcome.fresh
+    fix = "compare with the set that the record names"
+    if result is None or result.commitment != fresh_set.sha256:
+        used_set = "no set" if result is None else f"the set {result.commitment[:16]}..."
+        raise AuditRefused(f"the record used {used_set}, expected {fresh_set.sha256[:16]}...", fix)
     counts = Counter(row.task for row in fresh_set.rows)
     for audited in outcome.tasks:
-        scored = used.tasks[audited.task].fresh.rows if audited.task in used.tasks else 0
-        if scored != counts[audited.task]:
+        scored_count = result.tasks[audited.task].fresh.rows if audited.task in result.tasks else 0
+        if scored_count != counts[audited.task]:
             raise AuditRefused(
-                f"task {audited.task}: the record scored {scored} sequences of "
+                f"task {audited.task}: the record scored {scored_count} sequences of "
                 f"{counts[audited.task]}",
-                again,
+                fix,
             )
 
 

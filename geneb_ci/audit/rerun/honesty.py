@@ -1,26 +1,27 @@
-"""Precision and memory: how embeddings repeat, and whether sequences were memorised.
+"""Precision and memorisation: whether embeddings repeat, and whether sequences were memorised.
 
-Precision. The tolerance of an audit follows from the noise of the declared dtype. Who declares
-bfloat16 for an extractor that computes in float32 has tolerances two to four times as wide. So the
-audit embeds some sequences three times, in other places and other batches. A model in bfloat16 or
-float16 gives other numbers then; embeddings that agree as those in float32 do get the tolerance of
-float32.
+Precision. The tolerance of an audit follows from the noise of the declared dtype. A contributor who
+declares bfloat16 for an extractor that computes in float32 gets tolerances two to four times as
+wide. Therefore the audit embeds some sequences three times, in other places and other batches. A
+model in bfloat16 or float16 then returns different numbers. If the embeddings agree as closely as
+in float32, the tolerance is that of float32.
 
-Variants. D = (worse - better) / n, over test sequences of all rerun tasks, one kind of variant at a
-time: `worse` were right as published and wrong as a variant, `better` the other way round. An
-extractor that computes changes its mind in both directions alike; one that looks labels up loses
-those that it knew. Flagged above
+Variants. D = (worse - better) / n, over test sequences of all rerun tasks, for each kind of
+variant: `worse` is the number of sequences that are classified right as published and wrong as a
+variant, `better` the reverse. For an extractor that computes, both are about equal; one that looks
+up labels loses those of the published sequences. An audit is flagged if D is above
 
     limit = margin + VARIANT_ALARM sqrt(worse + better) / n
 
-For training sequences the same, with a margin of its own: the decisions of a probe fitted on the
-sequences as published, and of one fitted on their variants.
+Training sequences have the same test with another margin: it compares the decisions of a probe
+fitted on the published sequences with those of a probe fitted on their variants.
 
-Fresh sets. The mean over the tasks of the accuracy on public test sequences less that on fresh
-sequences, by the same probe. Flagged when it exceeds `FRESH_MARGIN` by `ALARM` standard errors.
+Fresh sets. The loss is the accuracy on public test sequences less the accuracy of the same probe on
+fresh sequences, averaged over the tasks. An audit is flagged if the loss exceeds `FRESH_MARGIN` by
+`ALARM` standard errors.
 
-Limits. A look-up that tolerates small changes is not detected by variants, only by a fresh set; one
-that knows few labels stays below the limit. docs/research/adversary.md has the rates.
+Limits. A look-up that tolerates small changes is detected only by a fresh set, and a table with few
+labels stays below the limit. docs/research/adversary.md has the rates.
 """
 
 import math
@@ -39,30 +40,29 @@ if TYPE_CHECKING:
 
 
 REPRODUCIBLE = 1e-5
-"""Largest root mean square of a difference, relative to that of the embedding, that counts as
-float32. Measured on random BERTs in other batches: at most 2.3e-7 in float32, up to 1.8e-3 in
-bfloat16, where 61 % of embeddings differ, so that of 64 pairs none does with probability below
-1e-13."""
+"""Largest difference of two embeddings, relative to their length, that counts as float32. Measured
+on random BERTs in other batches: at most 2.3e-7 in float32, up to 1.8e-3 in bfloat16. There 61 % of
+embeddings differ, so that the probability that none of 64 pairs differs is below 1e-13."""
 PAIRS_MIN = 16
-"""Pairs of embeddings from which the precision is concluded."""
+"""Smallest number of pairs of embeddings from which the precision is inferred."""
 HALF_DTYPES = ("bfloat16", "float16")
 FULL_DTYPE = "float32"
 SIGNIFICAND = {"float16": 10, "float32": 23, "float64": 52}
-"""Stored bits of the significand of each type that a matrix may have."""
+"""Number of stored significand bits of each dtype that a matrix may have."""
 
 
 class Repeatability(StrictModel):
-    """Embeddings of the same sequences in other places and batches."""
+    """How much embeddings of the same sequences in other places and batches differ."""
 
     pairs: Count
     difference: float = Field(ge=0)
-    """Largest root mean square of a difference, relative to that of the embedding."""
+    """Largest difference, relative to the length of the embedding."""
     bits: Count
-    """Significant bits that the numbers use, 24 in float32: a bfloat16 has 8."""
+    """Number of significant bits that the numbers use: 24 in float32, 8 in bfloat16."""
 
 
 class Precision(StrictModel):
-    """Declared dtype, and what the embeddings of all tasks show of it."""
+    """The declared dtype, and the precision that the embeddings of all tasks show."""
 
     declared: Name
     pairs: Positive
@@ -71,13 +71,13 @@ class Precision(StrictModel):
 
     @property
     def noise(self) -> str:
-        """The dtype whose noise the tolerance has: never coarser than the declared one."""
-        fine = self.pairs >= PAIRS_MIN and self.difference <= REPRODUCIBLE
-        return FULL_DTYPE if self.declared in HALF_DTYPES and fine else self.declared
+        """The dtype whose noise the tolerance includes: never coarser than the declared one."""
+        is_float32 = self.pairs >= PAIRS_MIN and self.difference <= REPRODUCIBLE
+        return FULL_DTYPE if self.declared in HALF_DTYPES and is_float32 else self.declared
 
 
 def precision_of(declared: str, repetitions: Iterable[Repeatability]) -> Precision | None:
-    """Return the precision over all tasks; None where nothing was repeated."""
+    """Return the precision over all tasks; None if no sequence was repeated."""
     parts = [part for part in repetitions if part.pairs]
     if not parts:
         return None
@@ -108,90 +108,88 @@ def _difference(row: "np.ndarray", repeat: "np.ndarray") -> float:
     if row.shape != repeat.shape:
         return math.inf
     first_values, second_values = row.astype("<f8").tolist(), repeat.astype("<f8").tolist()
-    apart = math.hypot(*(a - b for a, b in zip(first_values, second_values, strict=True)))
-    share = apart / (math.hypot(*first_values) or 1.0)
+    distance = math.hypot(*(a - b for a, b in zip(first_values, second_values, strict=True)))
+    share = distance / (math.hypot(*first_values) or 1.0)
     return math.inf if math.isnan(share) else share
 
 
 def _bits(row: "np.ndarray") -> int:
-    """Return the most significant bits that a number of an embedding uses; 0 for zeros alone."""
+    """Return the most significant bits of any number of an embedding; 0 for zeros alone."""
     import numpy as np  # slow to import, and only needed here
 
     stored = SIGNIFICAND[row.dtype.name]
     numbers = row.view(f"<u{row.dtype.itemsize}")[row != 0]
     if not numbers.size:
         return 0
-    # The lowest bit that any number uses is the lowest of all that some number uses.
+    # The lowest bit that is set in any number is the lowest bit of their disjunction.
     used = int(np.bitwise_or.reduce(numbers)) & ((1 << stored) - 1)
     return stored + 1 - ((used & -used).bit_length() - 1 if used else stored)
 
 
 def precision_text(precision: Precision) -> str:
     """Return the precision as one line."""
-    used = f"; the tolerance has the noise of {precision.noise}" * (
+    noise_text = f"; the tolerance has the noise of {precision.noise}" * (
         precision.noise != precision.declared
     )
     return (
         f"precision: {precision.declared} declared; {precision.pairs} pairs of embeddings in other "
         f"batches differ by up to {precision.difference:.1e} of their length, with "
-        f"{precision.bits} significant bits{used}"
+        f"{precision.bits} significant bits{noise_text}"
     )
 
 
 VARIANT_ALARM = 4.0
-"""Standard errors of D above the margin. The kinds share the luck of one test set: 3.09, a false
-alarm of 0.001 each, flagged a random model of one task with 160 sequences in some audits of
-several."""
+"""Standard errors of D above the margin. All kinds share the chance of one test set: with 3.09, a
+false-alarm rate of 0.001, a random model of one task with 160 sequences was sometimes flagged."""
 ALARM = 3.09
-"""Standard errors of a loss on a fresh set above its margin: one-sided false alarm 0.001."""
+"""Standard errors of a loss on a fresh set above its margin: one-sided false-alarm rate 0.001."""
 VARIANT_MARGIN = 0.02
-"""D that an honest extractor may have: three letters in a hundred can break a motif that it reads.
-Largest measured: see docs/research/adversary.md."""
+"""Largest D of an honest extractor: three changed letters in a hundred can break a motif that it
+reads. docs/research/adversary.md has measured values."""
 TRAINING_MARGIN = 0.03
-"""The same for training sequences, where one refit moves many decisions at once."""
+"""Largest D of an honest extractor for training sequences: one refit changes many decisions."""
 FRESH_MARGIN = 0.05
-"""Accuracy that an honest extractor may lose on a fresh set, which is never quite alike."""
+"""Accuracy that an honest extractor may lose on a fresh set, which differs a little."""
 VARIED_IN_ALL = 4000
-"""Test sequences varied in a whole audit: the limit is then 0.037 where 7 % of decisions change."""
+"""Number of test sequences varied in an audit; if 7 % of decisions change, the limit is 0.037."""
 VARIED_MIN = 40
-"""Fewest test sequences varied a task, so that each task has its say in a large draw."""
+"""Smallest number of test sequences varied per task, so that each task counts in a large draw."""
 KIND = "substituted"
-"""The kind of variant: up to three letters anywhere. At full strength it finds whatever crops and
-shifts find; docs/research/adversary.md has the table."""
-
-
+"""The kind of variant in audits by receipt: up to three letters are substituted anywhere. It
+detects all that crops and shifts detect; docs/research/adversary.md has the table."""
 MEMORISED = "labels of published sequences are known that variants of them do not get"
-"""The meaning of flagged variants."""
-
-
+"""The objection of flagged variants."""
 DROPPED = "fresh sequences are classified far worse than the published ones"
-"""The meaning of a flagged fresh set."""
+"""The objection of a flagged fresh set."""
 
 
 class VariantDecisions(StrictModel):
-    """Decisions of another probe on the same variants, summed over its fits."""
+    """The decisions of another probe on the same variants, summed over its fits."""
 
     fits: Positive
     kinds: dict[Name, ChangedDecisions]
 
 
 class VariantResult(StrictModel):
-    """Decisions on variants of the sequences of all rerun tasks."""
+    """The decisions on variants of the sequences of all rerun tasks."""
 
     nonce: Hex64
-    """With the seed of the plan it decides sequences and variants; secret until the record is
-    signed."""
+    """Secret that decides, with the seed of the plan, the varied sequences and their changes;
+    published in the record."""
     rows: Positive
-    """Test sequences varied a task, and training sequences; all where there are fewer."""
+    """Number of test sequences, and of training sequences, varied per task; fewer if a task has
+    fewer."""
     reversed: bool
-    """Whether reverse complements are among the kinds: where the model declares strands alike."""
+    """Whether reverse complements are among the kinds, because the model declares both strands
+    equal."""
     kinds: dict[Name, ChangedDecisions]
     training: ChangedDecisions | None
-    """Decisions on test sequences by a probe fitted on training sequences, and on variants of
-    these."""
+    """Test sequences whose decision changes if the probe is fitted on variants of training
+    sequences."""
     others: dict[Name, VariantDecisions] = Field(default={}, exclude_if=operator.not_)
     """Decisions of the other probes, such as `10shot, record`; left out in earlier records."""
     memorised: bool
+    """Whether the variants are flagged."""
 
 
 def _is_one(value: int) -> bool:
@@ -199,39 +197,41 @@ def _is_one(value: int) -> bool:
 
 
 class FreshTask(StrictModel):
-    """One task: the same probe on public test sequences and on fresh sequences."""
+    """The decisions of one probe on public test sequences and on fresh sequences of a task."""
 
     public: LabelledDecisions
     fresh: LabelledDecisions
     fits: Positive = Field(default=1, exclude_if=_is_one)
-    """Fits whose sequences are summed."""
+    """Number of fits whose decisions are summed."""
 
 
 class FreshResult(StrictModel):
     """Decisions on a fresh set that a maintainer committed to before the audit."""
 
     commitment: Hex64
-    """Salted digest of the set: `geneb-ci audit fresh check` compares it once it is released."""
+    """Salted digest of the set, which `geneb-ci audit fresh check` compares after its release."""
     tasks: dict[Name, FreshTask] = Field(min_length=1)
     others: dict[Name, dict[Name, FreshTask]] = Field(default={}, exclude_if=operator.not_)
-    """The same by the other probes; left out in earlier records."""
+    """Decisions of the other probes; left out in earlier records."""
     dropped: bool
+    """Whether the fresh set is flagged."""
 
 
 def sequences_varied(tasks: int) -> int:
-    """Return how many test sequences a task are varied in an audit of so many tasks."""
+    """Return how many test sequences per task are varied in an audit of `tasks` tasks."""
     return max(VARIED_MIN, math.ceil(VARIED_IN_ALL / tasks))
 
 
 def difference(changed: ChangedDecisions) -> float:
-    """Return D, the net share of decisions that got worse; 0 where no sequence was varied."""
+    """Return D, the net share of decisions that became wrong; 0 if no sequence was varied."""
     return (changed.worse - changed.better) / changed.rows if changed.rows else 0.0
 
 
 def difference_limit(decisions: ChangedDecisions, margin: float, fits: int = 1) -> float:
-    """Return the largest D that is not flagged; several fits count as a single one.
+    """Return the largest D that is not flagged.
 
-    They decide on the same sequences, and what one gets wrong others often do as well.
+    Several fits count as one, since they decide on the same sequences and often make the same
+    errors.
     """
     changed = fits * (decisions.worse + decisions.better)
     return margin + VARIANT_ALARM * math.sqrt(changed) / max(1, decisions.rows)
@@ -242,7 +242,7 @@ def is_flagged(
     training: ChangedDecisions | None,
     other_probes: Mapping[str, VariantDecisions] | None = None,
 ) -> bool:
-    """Whether variants are flagged: of test sequences by any probe, or of training sequences."""
+    """Whether variants of test sequences, by any probe, or of training sequences are flagged."""
     tested = [(decisions, VARIANT_MARGIN, 1) for decisions in kinds.values()]
     tested += [
         (decisions, VARIANT_MARGIN, probe.fits)
@@ -258,15 +258,17 @@ def is_flagged(
 
 
 def contradiction(result: VariantResult, expected: int) -> str:
-    """Return an error of a result whose audit varies `due` sequences a task, or ""."""
+    """Return why a result contradicts itself or the expected number of sequences, or ""."""
     if result.rows != expected:
-        return f"{result.rows} sequences a task were varied, expected {expected}"
-    counted = dict(result.kinds)
+        return f"{result.rows} sequences per task were varied, expected {expected}"
+    decisions_by_name = dict(result.kinds)
     if result.training is not None:
-        counted["training"] = result.training
+        decisions_by_name["training"] = result.training
     for name, probe in result.others.items():
-        counted |= {f"{name}, {kind}": decisions for kind, decisions in probe.kinds.items()}
-    for kind, decisions in counted.items():
+        decisions_by_name |= {
+            f"{name}, {kind}": decisions for kind, decisions in probe.kinds.items()
+        }
+    for kind, decisions in decisions_by_name.items():
         if decisions.worse + decisions.better > decisions.rows:
             return f"{kind}: {decisions.worse + decisions.better} of {decisions.rows} changed"
     if result.memorised != is_flagged(result.kinds, result.training, result.others):
@@ -287,7 +289,7 @@ def summed_decisions(decisions: Iterable[ChangedDecisions]) -> ChangedDecisions:
 def variant_result(
     decisions: Iterable[Decisions], nonce: str, rows: int, *, reverse: bool
 ) -> VariantResult:
-    """Return the decisions of all tasks, kind by kind, and the verdict."""
+    """Return the decisions for each kind of variant, summed over all tasks."""
     parts = list(decisions)
     kinds = _pooled_kinds([part.kinds for part in parts])
     other_kinds = {
@@ -313,7 +315,7 @@ def variant_result(
 def _pooled_kinds(
     parts: Sequence[Mapping[str, ChangedDecisions]],
 ) -> dict[str, ChangedDecisions]:
-    """Return the sums of each kind of variant."""
+    """Return the sum of the decisions for each kind of variant."""
     return {
         kind: summed_decisions(part[kind] for part in parts if kind in part)
         for kind in dict.fromkeys(kind for part in parts for kind in part)
@@ -321,7 +323,7 @@ def _pooled_kinds(
 
 
 def fresh_result(decisions: Mapping[str, Decisions], commitment: str) -> FreshResult | None:
-    """Return the decisions on fresh sequences; None where no rerun task has one."""
+    """Return the decisions on fresh sequences; None if no rerun task has one."""
     tasks = {
         task: FreshTask(public=decided.public, fresh=decided.fresh)
         for task, decided in decisions.items()
@@ -355,7 +357,7 @@ def accuracy_loss(tasks: Mapping[str, FreshTask]) -> tuple[float, float]:
 
 
 def _variance(decisions: LabelledDecisions) -> float:
-    """Return the variance of an accuracy, never 0: a right and a wrong decision are added."""
+    """Return the variance of an accuracy, with one right and one wrong decision added."""
     share = (decisions.right + 1) / (decisions.rows + 2)
     return share * (1 - share) / decisions.rows
 
@@ -370,7 +372,7 @@ def is_dropped(
 
 
 def fresh_contradiction(result: FreshResult) -> str:
-    """Return an error of the numbers of a fresh set, or ""."""
+    """Return why the numbers of a fresh set contradict each other, or ""."""
     for tasks in (result.tasks, *result.others.values()):
         for name, task in tasks.items():
             if any(decided.right > decided.rows for decided in (task.public, task.fresh)):
@@ -381,12 +383,14 @@ def fresh_contradiction(result: FreshResult) -> str:
 
 
 def fresh_power(loss: float, fresh: int, public: int, accuracy: float = 0.75) -> float:
-    """Return the probability that a loss of accuracy is flagged with so many sequences.
+    """Return the probability that a loss of accuracy is flagged, by a normal approximation.
 
-    `accuracy` is that on the fresh sequences; a normal approximation.
+    `fresh` and `public` are numbers of sequences, `accuracy` is that on the fresh ones.
     """
-    above = min(accuracy + loss, 1 - 1 / (public + 2))
-    error = math.sqrt(accuracy * (1 - accuracy) / fresh + above * (1 - above) / public)
+    public_accuracy = min(accuracy + loss, 1 - 1 / (public + 2))
+    error = math.sqrt(
+        accuracy * (1 - accuracy) / fresh + public_accuracy * (1 - public_accuracy) / public
+    )
     return 0.5 * math.erfc(-((loss - FRESH_MARGIN) / error - ALARM) / math.sqrt(2))
 
 
@@ -413,17 +417,20 @@ def variant_text(result: VariantResult) -> str:
 def fresh_text(result: FreshResult) -> str:
     """Return the result of the fresh set as one line."""
     loss, error = accuracy_loss(result.tasks)
-    rows = sum(task.fresh.rows for task in result.tasks.values())
+    sequence_count = sum(task.fresh.rows for task in result.tasks.values())
     mcc = math.fsum(task.public.MCC - task.fresh.MCC for task in result.tasks.values())
-    worse = {
+    flagged_probes = {
         name: accuracy_loss(of_probe)
         for name, of_probe in result.others.items()
         if is_dropped(of_probe)
     }
-    by = "".join(f"; by {name} {-loss:+.4f} ({off:.4f})" for name, (loss, off) in worse.items())
+    flagged_text = "".join(
+        f"; by {name} {-loss:+.4f} ({error_of_probe:.4f})"
+        for name, (loss, error_of_probe) in flagged_probes.items()
+    )
     return (
-        f"fresh set: {rows} sequences of {plural(len(result.tasks), 'task')}, accuracy "
+        f"fresh set: {sequence_count} sequences of {plural(len(result.tasks), 'task')}, accuracy "
         f"{-loss:+.4f} (standard error {error:.4f}) and MCC "
-        f"{-mcc / len(result.tasks):+.4f} beside the public test sequences{by}; "
+        f"{-mcc / len(result.tasks):+.4f} beside the public test sequences{flagged_text}; "
         f"more than {FRESH_MARGIN:g} is not explained by chance"
     )

@@ -1,4 +1,4 @@
-"""The inputs of a rerun, each checked: task data, packages, sandbox, settings, weights."""
+"""Checks and opens the inputs of a rerun: task data, packages, sandbox, settings, weights."""
 
 import contextlib
 import dataclasses
@@ -46,11 +46,11 @@ from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.text import Say
 
 SEED_BITS = 63
-"""Bits of the jitter's seed: NumPy's generator takes them, and they fit a signed 64-bit integer."""
+"""Bits of the seed of the jitter: it fits into a signed 64-bit integer."""
 NONCE_BYTES = 32
-"""Bytes of the secret that decides the variants."""
+"""Number of bytes of the secret that decides the variants."""
 FETCHED = "weights.fetched"
-"""File of the work folder: the download of the weights was completed."""
+"""Marker file of the work folder: the download of the weights was completed."""
 CPU, CUDA = "cpu", "cuda"
 
 
@@ -62,27 +62,31 @@ class Machine:
     device: str = CPU
     """`cpu`, `cuda`, or `cuda:N` for one of several GPUs."""
     throw_away: bool = False
+    """Whether the user confirms that the machine is discarded afterwards."""
     own_code: bool = False
+    """Whether the user confirms that they wrote the code that runs."""
     data: Path | None = None
+    """Folder of task data; None: the usual one."""
     weights: Path | None = None
-    """Folder of weights; where it is empty they are fetched into it. They are always hashed."""
+    """Folder of weights; missing files are downloaded into it. None: below the work folder."""
     noise: str | None = None
     """Dtype in which the model computes, for a submission that does not declare one."""
     copies: int = COPIES_MIN
     jobs: int | None = None
     token_budget: int | None = TOKEN_BUDGET
-    """Padded tokens a batch; None: what memory has room for, measured in the sandbox."""
+    """Padded tokens per batch; None: as many as fit into memory, measured in the sandbox."""
     fresh: Path | None = None
-    """A fresh set, with its salt beside it, and what was committed to."""
+    """File of a fresh set, with its salt beside it."""
     fresh_commitment: Path | None = None
+    """File of the commitment to the fresh set."""
     limits: Limits = field(default_factory=Limits)
     scoring: ScoringOptions = DERIVED
-    """Limits of scoring a task, where they are not to follow from its size."""
+    """Limits of scoring a task; by default they follow from its size."""
 
     def scoring_of(
         self, settings: WorkSettings, regimes: tuple[str, ...], *, is_rounded: bool
     ) -> Scoring:
-        """Return how embeddings are scored on this machine."""
+        """Return the options of scoring on this machine."""
         return Scoring(
             noise=settings.noise,
             regimes=regimes,
@@ -95,13 +99,13 @@ class Machine:
 
     @property
     def gpu(self) -> bool:
-        """Whether the sandbox shows the GPU devices."""
+        """Whether the sandbox contains the GPU devices."""
         return self.device.partition(":")[0] == CUDA
 
 
 @dataclass(frozen=True)
 class PreparedRerun:
-    """The checked inputs of a rerun; the sandbox is open."""
+    """The checked inputs of a rerun, with an open sandbox."""
 
     commitment: Commitment
     subject: AuditSubject
@@ -114,7 +118,7 @@ class PreparedRerun:
     """Name to sha256 of each file of the weights."""
     spec: ExtractorSpec
     packages: InstalledPackages | None = None
-    """Packages of the model's own environment, where its entry or its extractor has a lock."""
+    """Packages of the lock of the model's entry or extractor; None without a lock."""
     fresh: FreshSet | None = None
 
     def rescored(
@@ -125,26 +129,28 @@ class PreparedRerun:
         noise: str,
         further_files: tuple[Path, Path] | None = None,
     ) -> Rescored:
-        """Return the scores of a task's embeddings. Raises what `scoring.rescored` does."""
-        how = dataclasses.replace(self._how, noise=noise, further_files=further_files)
+        """Return the scores of a task's embeddings. Raises what `scoring.rescored` raises."""
+        scoring = dataclasses.replace(self._scoring, noise=noise, further_files=further_files)
         classes = self._classes(task)
-        return rescored(task, self.source, sequences, embeddings, how, self.runner.harness, classes)
+        return rescored(
+            task, self.source, sequences, embeddings, scoring, self.runner.harness, classes
+        )
 
     def scoring_facts(self, rescoring: Rescored) -> dict[str, int]:
-        """Return the largest limits of scoring a task, for the record."""
+        """Return the largest limits that scoring any task had, for the record."""
         shapes = {
             task: Shape(scores.distinct_sequences, rescoring.dim, self._classes(task))
             for task, scores in rescoring.tasks.items()
         }
-        scored = [limits_of(shape, self._how) for shape in shapes.values()]
+        limits = [limits_of(shape, self._scoring) for shape in shapes.values()]
         return {
             "scoring_factor": FACTOR,
-            SECONDS: max(limit.seconds for limit in scored),
-            MEMORY: max(limit.memory_mib for limit in scored),
+            SECONDS: max(limit.seconds for limit in limits),
+            MEMORY: max(limit.memory_mib for limit in limits),
         }
 
     @property
-    def _how(self) -> Scoring:
+    def _scoring(self) -> Scoring:
         return self.machine.scoring_of(
             self.settings, tuple(self.commitment.regimes), is_rounded=self.subject.is_rounded
         )
@@ -156,9 +162,9 @@ class PreparedRerun:
     def facts(
         self, embedded: Iterable[EmbeddedTask], rescoring: Rescored | None = None
     ) -> SandboxFacts:
-        """Return the facts of the sandbox, for what is signed; of scoring too, once it is done.
+        """Return the facts of the sandbox for a record, and of scoring if it is finished.
 
-        The token budget is the smallest of those that the embedded tasks had.
+        The token budget is the smallest of the embedded tasks.
         """
         budgets = [task.token_budget for task in embedded if task.token_budget]
         budget = min(budgets, default=self.machine.token_budget)
@@ -168,7 +174,7 @@ class PreparedRerun:
         )
 
     def check_weights(self) -> None:
-        """Hash the weights again, after the last task, and compare them with those of the start.
+        """Hash the weights again, after the last task, and compare with the first digests.
 
         Raises WeightsRefused or AuditRefused, which name the file.
         """
@@ -187,14 +193,14 @@ def prepared_rerun(
     work: Work | None,
     say: Say,
 ) -> Iterator[PreparedRerun]:
-    """Check all that a rerun needs, fetch the weights and yield them with an open sandbox.
+    """Check all inputs of a rerun, download the weights, and yield them with an open sandbox.
 
-    Raises what `workflow.rerun_plan` does, less what the extractor causes.
+    Raises what `workflow.rerun_plan` raises, except for errors of the extractor.
     """
     noise = _noise(subject, machine)
     source = task_source(subject.benchmark, layout.benchmark, machine.data)
     fresh = _fresh(subject, machine, source)
-    say("submission, extractor and benchmark are those committed to")
+    say("submission, extractor and benchmark are those of the commitment")
     lock = subject.lock
     if subject.environment is not None:
         require_python(subject.environment)
@@ -224,8 +230,8 @@ def prepared_rerun(
                 fresh=fresh.sha256 if fresh is not None else None,
             )
         )
-        attempted = len(opened.escapes)
-        say(f"sandbox level {sandbox.level}: {attempted} escapes attempted, all refused")
+        escape_count = len(opened.escapes)
+        say(f"sandbox level {sandbox.level}: {escape_count} escapes attempted, all refused")
         model, digests = weights_here(commitment.weights, machine, work_folder, sandbox.level, say)
         work_folder.pin_weights(digests)
         spec = _spec(commitment, subject, sandbox, model, machine)
@@ -247,7 +253,10 @@ def prepared_rerun(
 
 
 def _fresh(subject: AuditSubject, machine: Machine, source: TaskSource) -> FreshSet | None:
-    """Read the fresh set, and check that none of it is public. Raises UsageProblem."""
+    """Return the fresh set after checking that no sequence of it is public; None without a set.
+
+    Raises UsageProblem if only one of set and commitment is passed, and what these checks raise.
+    """
     files = (machine.fresh, machine.fresh_commitment)
     if files[0] is None or files[1] is None:
         if any(files):
@@ -285,7 +294,7 @@ def weights_here(
     folder = machine.weights or work.folder / "weights"
     if machine.weights is None and work.read(FETCHED) is None:
         say(f"fetching the weights: {committed.location}")
-        weights.fetch(committed, folder, say=say)  # continues a download that was stopped
+        weights.fetch(committed, folder, say=say)  # continues an interrupted download
         work.keep(FETCHED, "")
     return folder, weights.provide_weights(committed, folder, level, say)
 

@@ -1,15 +1,14 @@
-"""Variants and fresh sequences in an audit by receipt, and what its probes decide on them.
+"""Variants and fresh sequences in an audit by receipt, and the decisions of its probes on them.
 
-Variants keep the label: an extractor that looks sequences up has no answer for them. Test sequences
-of every task are varied, and the probes of the receipt decide on them: canonical ones and, where
-the harness has their scorer, those of record. Of some tasks, which a draw of tasks by the same seed
-chooses, training sequences are varied, as many as in an audit of tasks. A probe is fitted on their
-variants, and one on the receipt's embeddings of the same sequences.
+A variant keeps the label of its sequence, and a table of published sequences lacks it. In every
+task, test sequences are varied; the canonical probes of the receipt decide on their variants, and
+so do the probes of record if the harness has their scorer. In some tasks, which a draw of tasks by
+the same seed chooses, training sequences are varied as well, as many as in an audit of tasks. One
+probe is fitted on their variants, another on the receipt's embeddings of the same sequences.
 
-A fresh set has labels of its own. All probes of a task decide on its fresh sequences, as on the
-published test sequences.
+All probes of a task also decide on the fresh sequences of the task, which have labels of their own.
 
-What a probe sees of such a sequence is rounded as the embeddings of the receipt are.
+Embeddings of all these sequences are rounded like those of the receipt.
 """
 
 import math
@@ -53,24 +52,24 @@ if TYPE_CHECKING:
 
 TEST, TRAIN = "test", "train"
 UNDECIDED = -1
-"""The label of an embedding that no receipt could hold."""
-MAIN = "full, canonical"
-"""The probe whose decisions are those of the main line of a result."""
+"""The decision on an embedding that overflows float16."""
+MAIN_PROBE = "full, canonical"
+"""The probe whose decisions are in the main fields of a result."""
 REFIT_BYTES_MAX = 1 << 16
 
 
 class TaskVariants(NamedTuple):
-    """Variants of v sequences of one split of a task."""
+    """The variants of v sequences of one split of a task."""
 
     rows: list[int]
     """Numbers of the sequences in their split, ascending."""
     sequences: list[str]
     further_sequences: FurtherSequences
-    """The same, as the harness reads them."""
+    """The variants in the format that the harness reads."""
 
     @classmethod
     def none(cls) -> Self:
-        """Return the variants of a task that has none: empty lists."""
+        """Return empty lists, for a task without variants."""
         return cls([], [], FurtherSequences(schema_version="1.0", rows=[]))
 
 
@@ -99,48 +98,53 @@ def sample_variants(
     *,
     with_training: bool = True,
 ) -> SampleVariants:
-    """Return the variants that plan and nonce decide; `folder` is one to write to.
+    """Return the variants that plan and nonce decide; a file is written to `folder`.
 
-    Of test sequences `VARIED_MIN` a task, or all. Records before version 2.1 have none of training
-    sequences. Raises NothingChecked, with what the harness said, when it cannot make them.
+    `VARIED_MIN` test sequences of each task are varied, or all if there are fewer. Records before
+    version 2.1 have no variants of training sequences. Raises NothingChecked, with the message of
+    the harness, when it fails.
     """
     seed, path = variant_seed(plan.seed, nonce), folder / "variants.json"
 
     def varied(task: str, split: str, rows: int) -> TaskVariants:
         variants_of(task, source, harness, seed, rows, path, reverse=False)
-        own_rows = [
+        split_rows = [
             variant
             for variant in read_further(path).rows
             if variant.split == split and (split == TRAIN or variant.kind == KIND)
         ]
         return TaskVariants(
-            [variant.row for variant in own_rows],
-            [variant.sequence for variant in own_rows],
-            FurtherSequences(schema_version="1.0", rows=own_rows),
+            [variant.row for variant in split_rows],
+            [variant.sequence for variant in split_rows],
+            FurtherSequences(schema_version="1.0", rows=split_rows),
         )
 
-    again = refit_tasks(plan, tasks) if with_training else []
+    refitted_tasks = refit_tasks(plan, tasks) if with_training else []
     return SampleVariants(
         {task: varied(task, TEST, VARIED_MIN) for task in tasks},
-        {task: varied(task, TRAIN, sequences_varied(len(again))) for task in again},
+        {
+            task: varied(task, TRAIN, sequences_varied(len(refitted_tasks)))
+            for task in refitted_tasks
+        },
     )
 
 
 Changes = Mapping[str, Sequence[ChangedDecisions]]
-"""Name of a probe, as `full, record`, to what changed, by each of its fits."""
+"""Name of a probe, such as `full, record`, to the changed decisions of each of its fits."""
 
 
 class Features(NamedTuple):
-    """Embeddings of v variants, as a probe sees them."""
+    """The embeddings of v sequences as input of a probe."""
 
     values: "npt.NDArray[np.float64]"
-    """(v, d), with zeros where no receipt could hold an embedding."""
+    """(v, d) embeddings, rounded like those of a receipt; zeros if an embedding overflows
+    float16."""
     is_sound: "npt.NDArray[np.bool_]"
-    """(v,) whether a receipt could hold it."""
+    """(v,) whether float16 can represent the embedding."""
 
 
 def features_of(values: "npt.NDArray[np.float32]", scale_log2: int) -> Features:
-    """Return (v, d) embeddings rounded as a receipt of this scale has them."""
+    """Return (v, d) embeddings rounded like those of a receipt with this scale."""
     import numpy as np  # slow to import, and only needed here
 
     from geneb_ci.receipt.rounding import rounding
@@ -159,7 +163,7 @@ def decision_changes(
 ) -> Changes:
     """Return the decisions that changed from v test sequences to their (v, d) variants.
 
-    `labels` are those of all test sequences. A variant whose embedding no receipt could hold is
+    `labels` are those of all test sequences. A variant whose embedding overflows float16 counts as
     decided wrong.
     """
     import numpy as np
@@ -187,8 +191,8 @@ def decision_changes(
 def fresh_of_task(
     fresh: Sequence[FreshSequence], task: str, deciders: "Mapping[str, Decider]"
 ) -> list[FreshSequence]:
-    """Return the fresh sequences of a task. Raises NothingChecked for a label that it has not."""
-    task_labels = set(deciders[MAIN].probes[0].classes.tolist())
+    """Return the fresh sequences of a task. Raises NothingChecked for an unknown label."""
+    task_labels = set(deciders[MAIN_PROBE].probes[0].classes.tolist())
     of_task = [sequence for sequence in fresh if sequence.task == task]
     if unknown := sorted({sequence.label for sequence in of_task} - task_labels):
         raise NothingChecked(
@@ -206,10 +210,10 @@ def fresh_decisions(
     fresh: Sequence[FreshSequence],
     values: "npt.NDArray[np.float32]",
 ) -> Decisions:
-    """Return the decisions of a task on its test sequences, and on n fresh ones of (n, d) values.
+    """Return the decisions of a task's probes on its test sequences and on n fresh sequences.
 
-    `truth` are the labels of all test sequences. An embedding that no receipt could hold is decided
-    wrong.
+    `truth` has the labels of all test sequences, `values` the (n, d) embeddings of the fresh ones.
+    An embedding that overflows float16 counts as decided wrong.
     """
     import numpy as np
 
@@ -230,14 +234,20 @@ def fresh_decisions(
         )
         for name, decider in deciders.items()
     }
-    main = by_probe.pop(MAIN)
-    return Decisions(public=main.public, kinds={}, training=None, fresh=main.fresh, others=by_probe)
+    main_decisions = by_probe.pop(MAIN_PROBE)
+    return Decisions(
+        public=main_decisions.public,
+        kinds={},
+        training=None,
+        fresh=main_decisions.fresh,
+        others=by_probe,
+    )
 
 
 def _labelled(
     truth: "npt.NDArray[np.int64]", fits: "Sequence[npt.NDArray[np.int64]]"
 ) -> LabelledDecisions:
-    """Return the decisions of several fits on the same sequences, at least one."""
+    """Return the summed decisions of one or more fits on the same sequences."""
     import numpy as np
 
     from geneb_ci.receipt.predicted import confusion_matrix
@@ -272,10 +282,10 @@ def refit(
 ) -> RefitTask:
     """Return the changed decisions of a probe fitted on (v, d) variants of training sequences.
 
-    `submission` is the file that has the receipt, `file` that of the task's embeddings; `folder` is
-    one to write to. A variant whose embedding no receipt could hold counts as zeros. Raises
-    LimitExceeded or ResultRefused for embeddings that cannot be scored within the limits,
-    NothingChecked, with what the harness said, for anything else.
+    `submission` is the file with the receipt, `file` has the task's embeddings; files are written
+    to `folder`. An embedding that overflows float16 counts as zeros. Raises LimitExceeded or
+    ResultRefused for embeddings that cannot be scored within the limits, and NothingChecked, with
+    the message of the harness, for any other failure.
     """
     import numpy as np
 
@@ -302,11 +312,11 @@ def receipt_variant_result(
         parts = [by_probe[name] for by_probe in changes if name in by_probe]
         fits[name] = max(map(len, parts))
         kinds[name] = summed_decisions(each for part in parts for each in part)
-    main_kind = {KIND: kinds[MAIN]}
+    main_kind = {KIND: kinds[MAIN_PROBE]}
     other_kinds = {
         name: VariantDecisions(fits=fits[name], kinds={KIND: decisions})
         for name, decisions in kinds.items()
-        if name != MAIN
+        if name != MAIN_PROBE
     }
     training = training_of(refits)
     return VariantResult(

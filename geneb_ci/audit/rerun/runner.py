@@ -1,6 +1,6 @@
 """Runs the extractor of an audit in a sandbox, and the harness in a process outside it.
 
-Both start here and nowhere else; the rest of an audit is computed from what they return.
+No other module starts them; the rest of an audit is computed from their results.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from geneb_ci.sandbox.run import (
 
 @dataclass(frozen=True)
 class Runner:
-    """An open sandbox that refused every escape, and a harness."""
+    """An open sandbox that refused every escape, and a process of the harness."""
 
     sandbox: Sandbox
     escapes: list[Escape]
@@ -31,7 +31,7 @@ class Runner:
     """Lists sequences and scores embeddings, in one process for all tasks."""
 
     def embed(self, sequences: Sequence[str], spec: ExtractorSpec, limits: Limits) -> SandboxRun:
-        """Return the embeddings of n sequences. Raises what `run_in_sandbox` does."""
+        """Return the embeddings of n sequences. Raises what `run_in_sandbox` raises."""
         return run_in_sandbox(sequences, spec, self.sandbox, limits)
 
 
@@ -39,10 +39,10 @@ class Runner:
 def open_runner(
     level: int, *, gpu: bool, throw_away_machine: bool, i_wrote_this_code: bool, folder: Path | None
 ) -> Iterator[Runner]:
-    """Yield a runner of code, with a sandbox of exactly the level asked for.
+    """Yield a runner whose sandbox has exactly this level.
 
-    `folder` is the scratch folder of the sandbox. Raises what `open_sandbox` does, and SandboxLeaks
-    for an escape that succeeds.
+    `folder` is the scratch folder of the sandbox. Raises what `open_sandbox` raises, and
+    SandboxLeaks if an escape succeeds.
     """
     with (
         HarnessProcess() as harness,

@@ -1,4 +1,4 @@
-"""The part of the harness in an audit: sequences without labels, then scores of embeddings."""
+"""Calls of the harness in an audit: it lists sequences without labels, then scores embeddings."""
 
 import contextlib
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ BYTES_MAX = 1 << 28  # 100 tasks have about 15 MB; confusion matrices of many cl
 def read_rescored(path: Path) -> Rescored:
     """Read a rescoring.
 
-    Raises NothingChecked, which names file and key, for anything but what this version writes.
+    Raises NothingChecked, which names file and key, unless this version wrote the file.
     """
     fix = "run `geneb-harness rescore` of the same version again"
     try:
@@ -40,9 +40,9 @@ def read_rescored(path: Path) -> Rescored:
 def sequences_of(
     tasks: Sequence[str], source: TaskSource, folder: Path, harness: HarnessProcess
 ) -> Path:
-    """Write the distinct sequences of tasks, one a line, and return the file.
+    """Write the distinct sequences of tasks, one per line, and return the file.
 
-    Raises NothingChecked, with what the harness said, when it cannot.
+    Raises NothingChecked, with the message of the harness, when it fails.
     """
     file = folder / "sequences.txt"
     words = ["--tasks", ",".join(tasks), *source.options, "--output", str(file), "--quiet"]
@@ -62,7 +62,7 @@ def variants_of(
 ) -> None:
     """Write variants of at most `rows` test sequences and as many training sequences of a task.
 
-    Raises NothingChecked, with what the harness said, when it cannot.
+    Raises NothingChecked, with the message of the harness, when it fails.
     """
     harness.call([
         "variants", "--task", task, *source.options, "--seed", seed, "--rows", str(rows),
@@ -75,28 +75,29 @@ class Scoring:
     """Options of scoring the embeddings of a rerun."""
 
     noise: str
-    """Dtype whose rounding the jittered copies have."""
+    """Dtype whose rounding errors the jittered copies have."""
     seed: int
     copies: int
+    """Number of jittered copies."""
     jobs: int | None
     regimes: tuple[str, ...]
     """The regimes that are compared."""
     is_rounded: bool = True
-    """Whether the claim is of features rounded to float16."""
+    """Whether the claims are of embeddings rounded to float16."""
     limits: ScoringOptions = DERIVED
     further_files: tuple[Path, Path] | None = None
-    """Variants and fresh sequences of the one task, and their embeddings."""
+    """The file of variants and fresh sequences of the task, and the file of their embeddings."""
 
 
 def limits_of(shape: Shape, scoring: Scoring) -> ScoringLimits:
-    """Return the limits of scoring embeddings of a shape."""
+    """Return the limits of time and memory for scoring embeddings of a shape."""
     return scoring_limits(shape, scoring.copies, scoring.jobs or processors(), scoring.limits)
 
 
 def _shape(embeddings: Path, classes: int) -> Shape:
     import numpy as np  # slow to import, and only needed here
 
-    rows, width = 1, 1  # for what is no matrix, which the harness refuses before it fits anything
+    rows, width = 1, 1  # if it is no matrix, the harness refuses it before it fits a probe
     with contextlib.suppress(ValueError, EOFError):
         rows, width = np.load(embeddings, mmap_mode="r", allow_pickle=False).shape
     return Shape(rows, width, classes)
@@ -113,9 +114,9 @@ def rescored(
 ) -> Rescored:
     """Return the scores of embeddings; row i is the embedding of line i of `sequences`.
 
-    `classes` is the number of the task's classes, where the benchmark has it. Raises LimitExceeded
-    or ResultRefused for embeddings that cannot be scored within the limits, NothingChecked, with
-    what the harness said, for anything else.
+    `classes` is the number of classes of the task, if the benchmark has it. Raises LimitExceeded or
+    ResultRefused for embeddings that cannot be scored within the limits, and NothingChecked, with
+    the message of the harness, for any other failure.
     """
     output = embeddings.with_name(RESCORED)
     words = [
@@ -143,7 +144,7 @@ def _further(files: tuple[Path, Path] | None) -> list[str]:
 
 
 def merged(rescorings: Sequence[Rescored]) -> Rescored:
-    """Return the rescorings of several tasks as one, with the libraries and seconds of all.
+    """Return the rescorings of several tasks as one rescoring, with all libraries and seconds.
 
     Raises NothingChecked when they are of another benchmark, harness, noise or packages.
     """

@@ -1,4 +1,4 @@
-"""The tasks of a rerun, one after another: embedded in the sandbox, then scored outside it."""
+"""Embeds the tasks of a rerun in the sandbox, one after another, and scores them outside of it."""
 
 import dataclasses
 import functools
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 def variant_seed(plan_seed: str, nonce: str) -> str:
-    """Return the text that decides variants: nobody knows it before the audit, all after it."""
+    """Return the seed of the variants: unknown before the audit, and public after it."""
     return hashlib.sha256(bytes.fromhex(plan_seed) + bytes.fromhex(nonce)).hexdigest()
 
 
@@ -68,9 +68,9 @@ def further_sequences(
     *,
     reverse: bool,
 ) -> FurtherSequences:
-    """Write the sequences beside those of a task to `FURTHER_FILE` in a folder, and return them.
+    """Write the variants and fresh sequences of a task to `FURTHER_FILE`, and return them.
 
-    Raises NothingChecked, with what the harness said, when it cannot.
+    Raises NothingChecked, with the message of the harness, when it fails.
     """
     path = folder / FURTHER_FILE
     variants_of(task, source, harness, seed, rows, path, reverse=reverse)
@@ -88,7 +88,7 @@ def further_sequences(
 
 
 def read_further(path: Path) -> FurtherSequences:
-    """Read what `further_sequences` wrote. Raises NothingChecked."""
+    """Return the sequences that `further_sequences` wrote. Raises NothingChecked."""
     try:
         return FurtherSequences.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
@@ -99,10 +99,11 @@ def read_further(path: Path) -> FurtherSequences:
 
 
 class KeptEmbedding(NamedTuple):
-    """Where the embedding of a sequence is kept."""
+    """The place where the embedding of a sequence is kept."""
 
     task: str
     row: int
+    """Row in the matrix of the task."""
 
 
 def task_matrix(
@@ -112,27 +113,29 @@ def task_matrix(
     kept_embeddings: Mapping[str, KeptEmbedding],
     work: Work,
 ) -> "np.ndarray":
-    """Return the (n, d) embeddings of a task: from the work folder those embedded before.
+    """Return the (n, d) embeddings of a task; those embedded before are read from the work folder.
 
-    `values` has the embeddings of the sequences that are not known, in their order; None where all
-    are. Raises ResultRefused when the tasks have embeddings of different width or dtype.
+    `values` has the embeddings of the sequences that are not in `kept_embeddings`, in their order;
+    None if all are. Raises ResultRefused when the tasks have embeddings of different width or
+    dtype.
     """
     import numpy as np  # slow to import, and only needed here
 
     if values is not None and len(values) == len(sequences):
         return values
-    # In the order in which the tasks ran, so that a refusal names the same one each time.
+    # In the order in which the tasks ran, so that an error names the same task each time.
     tasks = dict.fromkeys(
         kept_embeddings[sequence].task for sequence in sequences if sequence in kept_embeddings
     )
     stored = {name: np.load(work.task(name) / EMBEDDINGS, mmap_mode="r") for name in tasks}
     parts = stored if values is None else stored | {task: values}
-    begun, first = next(iter(parts.items()))
+    first_task, first = next(iter(parts.items()))
     for name, part in parts.items():
         if (part.shape[1], part.dtype) != (first.shape[1], first.dtype):
             raise ResultRefused(
                 f"task {name} has embeddings of {part.shape[1]} numbers of {part.dtype}; expected "
-                f"{first.shape[1]} of {first.dtype}, as task {begun} has, with which it shares "
+                f"{first.shape[1]} of {first.dtype}, as task {first_task} has, with which it "
+                "shares "
                 "sequences",
                 "an extractor has to return embeddings of one width and one dtype for every task",
             )
@@ -148,7 +151,7 @@ def task_matrix(
 
 
 class TaskRuns:
-    """The tasks of one plan, each embedded and scored, or found in the work folder."""
+    """Embeds and scores the tasks of a plan, except for what the work folder already contains."""
 
     def __init__(self, plan: TaskPlan, prepared: PreparedRerun, say: Say) -> None:
         self.plan = plan
@@ -158,13 +161,13 @@ class TaskRuns:
         self.embedded: dict[str, EmbeddedTask] = {}
         self.kept_embeddings: dict[str, KeptEmbedding] = {}
         self.running: tuple[Literal["embedding", "scoring"], str] = ("embedding", "")
-        """Stage and task."""
+        """Stage and name of the running task."""
 
     def results(self) -> tuple[Rescored, dict[str, EmbeddedTask]]:
-        """Return the scores of all tasks, and what embedding each took.
+        """Return the scores of all tasks, and the facts of embedding each.
 
-        All are embedded before the first is scored: the noise of the scores follows from how far
-        the embeddings of all tasks are reproducible.
+        All tasks are embedded before the first is scored, since the noise of the scores depends on
+        how reproducible the embeddings of all tasks are.
         """
         labels = {
             task: f"task {number} of {len(self.names)}, {task}"
@@ -184,12 +187,12 @@ class TaskRuns:
 
     @property
     def repeated(self) -> list[Repeatability]:
-        """How far embeddings in other batches differ, of each task that has some."""
+        """How much embeddings in other batches differ, by task; without tasks that have none."""
         return [task.repeated for task in self.embedded.values() if task.repeated is not None]
 
     @property
     def noise(self) -> str:
-        """The dtype whose noise the scores have."""
+        """The dtype whose noise the jittered copies have."""
         declared = self.prepared.settings.noise
         precision = precision_of(declared, self.repeated)
         return declared if precision is None else precision.noise
@@ -199,59 +202,62 @@ class TaskRuns:
         return file.read_text(encoding="ascii").splitlines()
 
     def _embed(self, task: str, label: str) -> EmbeddedTask:
-        """Embed the sequences of a task that no earlier task has, and keep its matrix."""
+        """Embed the new sequences of a task, and keep the embeddings of all its sequences."""
         import numpy as np  # slow to import, and only needed here
 
         work, folder = self.prepared.work, self.prepared.work.task(task)
         file = sequences_of([task], self.prepared.source, folder, self.prepared.runner.harness)
         sequences = self._sequences(task)
-        new = [
+        new_rows = [
             row for row, sequence in enumerate(sequences) if sequence not in self.kept_embeddings
         ]
-        beside = self._further(task)
+        further = self._further(task)
         runs = SandboxRuns(
             self.prepared, sum(task_embedded.seconds for task_embedded in self.embedded.values())
         )
         embeddings, values = None, None
-        if new or beside:
-            hidden = [*(sequences[row] for row in new), *beside]
-            decoyed = with_decoys(hidden, secrets.token_bytes(32), len(new))
+        if new_rows or further:
+            hidden = [*(sequences[row] for row in new_rows), *further]
+            decoyed = with_decoys(hidden, secrets.token_bytes(32), len(new_rows))
             self.say(
-                f"{label}: embedding {plural(len(new), 'sequence')}, {len(beside)} variants and "
+                f"{label}: embedding {plural(len(new_rows), 'sequence')}, {len(further)} variants "
+                "and "
                 f"fresh ones, and {len(decoyed.sequences) - len(hidden)} decoys"
             )
             embeddings = runs.embed(decoyed)
-            values = embeddings.values[: len(new)] if new else None
+            values = embeddings.values[: len(new_rows)] if new_rows else None
         matrix = task_matrix(task, sequences, values, self.kept_embeddings, work)
-        # Kept before it is named: a matrix without its entry is embedded again.
+        # Written before its entry: a matrix without an entry is computed again.
         work.keep_binary(
             folder / EMBEDDINGS,
             lambda stream: np.lib.format.write_array(stream, matrix, allow_pickle=False),
         )
-        if embeddings is not None and beside:
-            rows = np.ascontiguousarray(embeddings.values[len(new) :])
+        if embeddings is not None and further:
+            further_embeddings = np.ascontiguousarray(embeddings.values[len(new_rows) :])
             work.keep_binary(
                 folder / FURTHER_EMBEDDINGS,
-                lambda stream: np.lib.format.write_array(stream, rows, allow_pickle=False),
+                lambda stream: np.lib.format.write_array(
+                    stream, further_embeddings, allow_pickle=False
+                ),
             )
         entry = EmbeddedTask(
             sequences_sha256=file_sha256(file),
             embeddings_sha256=file_sha256(folder / EMBEDDINGS),
-            computed=len(new),
+            computed=len(new_rows),
             decoys=None if embeddings is None else embeddings.decoys,
             attempts=runs.attempts,
             seconds=runs.seconds,
             peak=runs.peak,
             token_budget=runs.token_budget,
-            further=len(beside),
-            further_sha256=file_sha256(folder / FURTHER_EMBEDDINGS) if beside else None,
+            further=len(further),
+            further_sha256=file_sha256(folder / FURTHER_EMBEDDINGS) if further else None,
             repeated=None if embeddings is None else embeddings.repeatability,
         )
         work.keep_result(folder / EMBEDDED, entry.model_dump_json(indent=1) + "\n")
         return entry
 
     def _further(self, task: str) -> list[str]:
-        """Return the sequences to embed beside those of a task."""
+        """Return the variants and fresh sequences to embed with a task."""
         prepared, folder = self.prepared, self.prepared.work.task(task)
         seed = variant_seed(self.plan.seed, prepared.settings.nonce)
         rows = sequences_varied(len(self.names))
@@ -269,14 +275,14 @@ class TaskRuns:
         return [sequence.sequence for sequence in sequences.rows]
 
     def _score(self, task: str, label: str) -> Rescored:
-        """Return the scores of a task, which are computed unless they are kept."""
+        """Return the scores of a task, from the work folder or else computed."""
         folder, settings = self.prepared.work.task(task), self.prepared.settings
         expected = self.embedded[task]
         work = self.prepared.work
         if work.has_result(folder / RESCORED):
             scores = read_rescored(folder / RESCORED)
-            same = scores.embeddings_sha256 == expected.embeddings_sha256
-            if same and scores.noise.dtype == self.noise:
+            is_same = scores.embeddings_sha256 == expected.embeddings_sha256
+            if is_same and scores.noise.dtype == self.noise:
                 return scores
         self.say(f"{label}: scoring the embeddings and {settings.copies} jittered copies")
         further = (folder / FURTHER_FILE, folder / FURTHER_EMBEDDINGS) if expected.further else None
@@ -288,43 +294,43 @@ class TaskRuns:
 
 
 class SandboxRuns:
-    """Runs of the extractor for one task, within the limits of a run and of the whole audit."""
+    """Runs the extractor for one task, within the limits of a run and of the whole audit."""
 
-    def __init__(self, prepared: PreparedRerun, used: float) -> None:
-        self._here = prepared
-        self._used = used
+    def __init__(self, prepared: PreparedRerun, seconds_used: float) -> None:
+        self._prepared = prepared
+        self._seconds_used = seconds_used
         self.seconds = 0.0
         self.peak = 0
         self.attempts: list[str] = []
         self.token_budget = 0
-        """Smallest that a run of these had; 0 where none is known."""
+        """Smallest token budget of any of these runs; 0 if unknown."""
 
     def alone(self, sequences: Sequence[str], spec: ExtractorSpec) -> "np.ndarray":
-        """Return (n, d) embeddings of n sequences, each embedded in a batch of its own."""
+        """Return the (n, d) embeddings of n sequences, each embedded in a batch of its own."""
         return self._run(sequences, "file", dataclasses.replace(spec, rows=1))
 
     def embed(self, with_decoys: SequencesWithDecoys) -> TaskEmbeddings:
-        """Return the embeddings of the real sequences, in their order, and what the decoys show."""
+        """Return the embeddings of the real sequences, and the result of the decoys."""
         return embed_among_decoys(
             with_decoys,
             functools.partial(self._run, batching="budget"),
             functools.partial(self._run, batching="file"),
-            self._here.settings.noise,
+            self._prepared.settings.noise,
         )
 
     def _run(
         self, sequences: Sequence[str], batching: Batching, spec: ExtractorSpec | None = None
     ) -> "np.ndarray":
-        limits = self._here.machine.limits
-        seconds_left = int(limits.total_seconds - self._used - self.seconds)
+        limits = self._prepared.machine.limits
+        seconds_left = int(limits.total_seconds - self._seconds_used - self.seconds)
         if seconds_left < 1:
             raise _too_long(limits)
         started = time.monotonic()
         try:
             seconds = min(seconds_left, limits.seconds)
-            ran = self._here.runner.embed(
+            ran = self._prepared.runner.embed(
                 sequences,
-                dataclasses.replace(spec or self._here.spec, batching=batching),
+                dataclasses.replace(spec or self._prepared.spec, batching=batching),
                 dataclasses.replace(limits, seconds=seconds),
             )
         except LimitExceeded as error:

@@ -1,8 +1,8 @@
-"""Reruns a plan: embeddings come from a sandbox, scores are computed outside, claims compared.
+"""Reruns a plan of tasks: embeds in a sandbox, scores outside of it, and compares with the claims.
 
-Into the sandbox go the sequences of one task after another, in random order with decoys among them,
-the extractor and its weights. Labels, claims, task names, the seed of the draw and that of the
-decoys stay outside. What is finished of a task is kept in the folder of the audit.
+The sandbox contains the extractor, its weights, and the sequences of one task after another, in
+random order with decoys among them. It contains no labels, claims, task names or seeds. Finished
+parts of a task are kept in the folder of the audit.
 """
 
 from collections.abc import Callable, Mapping
@@ -54,9 +54,9 @@ from reference_harness.formats.text import Say
 def outcome_of(
     plan: TaskPlan, prepared: PreparedRerun, clock: Callable[[], float], say: Say
 ) -> AuditOutcome:
-    """Rerun the tasks of a plan that recomputes, one after another, and return the outcome.
+    """Rerun the tasks of a valid plan, one after another, and return the outcome.
 
-    Raises what `workflow.rerun_plan` does.
+    Raises what `workflow.rerun_plan` raises.
     """
     started_at = prepared.work.begin(moment_of(int(clock())))
     run = TaskRuns(plan, prepared, say)
@@ -85,7 +85,7 @@ def outcome_of(
         *([fresh_text(fresh)] if fresh is not None else []),
         *([precision_text(precision)] if precision is not None else []),
         *_weight_notes(prepared.digests),
-        *_run_with(prepared.packages, rescoring.packages),
+        *_environment_notes(prepared.packages, rescoring.packages),
         *_attempt_notes([attempt for task in embedded.values() for attempt in task.attempts]),
         _usage_note(embedded),
     ]
@@ -118,11 +118,11 @@ def outcome_of(
 def check_outcome(
     outcome: AuditOutcome, path: Path, plan: TaskPlan, subject: AuditSubject, work: Work
 ) -> None:
-    """Refuse an outcome, kept at `path`, that does not follow from the plan and the kept scores.
+    """Refuse an outcome at `path` that does not follow from the plan and the kept scores.
 
-    Raises AuditRefused, which names the place.
+    Raises AuditRefused, which names the part that differs.
     """
-    again = f"remove {path} and run the command again: only what is missing is computed"
+    fix = f"remove {path} and run the command again: only what is missing is computed"
     tasks = [choice.task for choice in plan.chosen]
     folders = {task: work.task(task) for task in tasks}
     lacking = [
@@ -134,7 +134,7 @@ def check_outcome(
     if lacking:
         raise AuditRefused(
             f"{path}: made from {lacking[0]}, which is missing or was changed since",
-            again,
+            fix,
         )
     rescoring = merged([read_rescored(folder / RESCORED) for folder in folders.values()])
     embedded = {
@@ -149,18 +149,19 @@ def check_outcome(
         "result of the variants and the fresh set": (outcome.variants, outcome.fresh) == memory,
         "verdict": outcome.verdict == overall_verdict(outcome.tasks, outcome.decoys, *memory),
     }
-    wrong = [name for name, holds in follows.items() if not holds]
-    if wrong:
+    wrong_parts = [name for name, holds in follows.items() if not holds]
+    if wrong_parts:
         raise AuditRefused(
-            f"{path}: its {wrong[0]} does not follow from the plan and the scores of its folder",
-            again,
+            f"{path}: its {wrong_parts[0]} does not follow from the plan and the scores of its "
+            "folder",
+            fix,
         )
 
 
 def memorisation_results(
     plan: TaskPlan, work: Work, subject: AuditSubject, rescoring: Rescored
 ) -> tuple[VariantResult | None, FreshResult | None]:
-    """Return the results of variants and the fresh set from the decisions of all rerun tasks."""
+    """Return the results of the variants and of the fresh set, from the decisions of all tasks."""
     settings = work.settings()
     decisions = {
         name: scores.decisions for name, scores in rescoring.tasks.items() if scores.decisions
@@ -183,19 +184,23 @@ def _compared(plan: TaskPlan, subject: AuditSubject, rescoring: Rescored) -> lis
     return compare.compare(claimed, rescoring, plan.chosen, subject.benchmark)
 
 
-def _run_with(packages: InstalledPackages | None, scorer_packages: Mapping[str, str]) -> list[str]:
-    """Return the lock, and the packages of it that are others than those that scored."""
+def _environment_notes(
+    packages: InstalledPackages | None, scorer_packages: Mapping[str, str]
+) -> list[str]:
+    """Return a note on the lock and its packages whose versions differ from those that scored."""
     if packages is None:
         return []
     lock = f"environment: lock with sha256 {packages.lock_sha256}"
-    own_variants = {
+    differing_versions = {
         name: version
         for name, version in packages.versions().items()
         if scorer_packages.get(name, version) != version
     }
-    if not own_variants:
+    if not differing_versions:
         return [lock]
-    package_list = ", ".join(f"{name} {version}" for name, version in sorted(own_variants.items()))
+    package_list = ", ".join(
+        f"{name} {version}" for name, version in sorted(differing_versions.items())
+    )
     return [f"{lock}; it embedded with {package_list}; `packages` are those that scored"]
 
 
@@ -204,7 +209,7 @@ def _weight_notes(digests: dict[str, str]) -> list[str]:
 
 
 def _all_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
-    """Return the result of the decoys of all tasks."""
+    """Return the joint result of the decoys of all tasks."""
     judged = {task: result.decoys for task, result in embedded.items() if result.decoys is not None}
     alike: dict[str, list[str]] = {}
     for task, result in judged.items():
@@ -217,7 +222,7 @@ def _all_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
 
 
 def _attempt_notes(attempts: list[str]) -> list[str]:
-    """Return a note of what the extractor attempted, as far as Python saw it."""
+    """Return a note on the calls that Python code of the extractor attempted, if any."""
     if not attempts:
         return []
     called = ", ".join(dict.fromkeys(attempts))
@@ -225,8 +230,8 @@ def _attempt_notes(attempts: list[str]) -> list[str]:
 
 
 def _usage_note(embedded: dict[str, EmbeddedTask]) -> str:
-    """Return a note of the time and memory that the extractor took."""
+    """Return a note on the time and memory that the extractor used."""
     seconds = sum(task.seconds for task in embedded.values())
     peak = max(task.peak for task in embedded.values())
-    rows = sum(task.computed for task in embedded.values())
-    return f"embedding {rows} sequences took {seconds:.0f} s and up to {peak // MIB} MiB"
+    sequence_count = sum(task.computed for task in embedded.values())
+    return f"embedding {sequence_count} sequences took {seconds:.0f} s and up to {peak // MIB} MiB"

@@ -1,9 +1,9 @@
-"""Weights of an audit: fetched at a pinned revision, hashed, compared with the commitment, checked.
+"""Downloads the weights of an audit at a pinned revision, and verifies them by the commitment.
 
-This phase has network access and runs no untrusted code, in a process without limits of its own:
-sizes are compared before anything is fetched or read. Each JSON file is read once, and parsed only
-where it is as short as a configuration; a weight file is hashed as a stream, and the header of a
-safetensors file is then read by the format's own library. A pickle is never opened here.
+This phase has network access and runs no untrusted code. Its process has no limits, so sizes are
+checked before a file is downloaded or read. Each JSON file is read once, and parsed only if it is
+as short as a configuration. A weight file is hashed as a stream; the header of a safetensors file
+is read by the library of that format. A pickle is never opened here.
 """
 
 import hashlib
@@ -39,41 +39,41 @@ from reference_harness.formats.text import Say, quoted, silent
 COMMIT = re.compile(r"[0-9a-f]{40}")
 PICKLED = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".npy", ".npz"})
 PICKLE_LEVEL = 2
-"""Sandbox level below which pickled weights are refused: opening one runs what its author wrote."""
+"""Sandbox level below which pickled weights are refused: opening a pickle runs its code."""
 WEIGHT_ENDINGS = frozenset({*PICKLED, ".safetensors", ".h5", ".msgpack", ".onnx"})
 PATTERNS = ("*.json", "*.txt", "*.model", "*.vocab", "*.py")
-"""Files of a Hub repository that are fetched beside the weight files that the commitment names."""
+"""Files of a Hub repository that are downloaded with the committed weight files."""
 MANUAL_FETCH = "fetch the files by hand and name their folder: --weights DIR; digests are compared"
 CONFIG_MAX = 1 << 20
-"""Bytes of a JSON file that is parsed: configurations in use have some kB."""
+"""Largest size of a JSON file that is parsed, in bytes: configurations have a few kB."""
 VALUES_MAX = 200_000
-"""Values of such a file, a third of what a file of that length can have."""
+"""Largest number of values in such a file: a third of what fits into that size."""
 JSON_MAX = 1 << 26
-"""Bytes of any JSON file of a model: the largest vocabularies in use have half as many."""
+"""Largest size of any JSON file, in bytes: the largest vocabularies have half as many."""
 OTHER_BYTES_MAX = 1 << 28
-"""Bytes of all files that the commitment does not name: vocabularies, code, configurations."""
+"""Largest size of all files that the commitment does not name, in bytes: vocabularies, code,
+configurations."""
 FILES_MAX = 1_000
-"""Files of a model: the largest in use have 200, most of them parts of its weights."""
+"""Largest number of files of a model: the largest models have 200."""
 LISTED_MAX = 10 * FILES_MAX
-"""Files of a repository or a folder, those included that are not looked at."""
+"""Largest number of files of a repository or folder, ignored files included."""
 HEADER_MAX = 1 << 24
-"""Bytes of the header of a safetensors file: a tensor takes some 100."""
-_LENGTH = 8  # bytes of a safetensors file that say how long its header is
+"""Largest header of a safetensors file, in bytes: a tensor takes about 100."""
+_LENGTH_BYTES = 8  # bytes at the start of a safetensors file that contain the header's length
 _AUTO_MAP = re.compile(rb"auto_map|\\u00(?:5[fF]|6[1dDfF]|7[045])")
-"""That key, or an escape that stands for a letter of it."""
+"""The key auto_map, or a JSON escape of one of its letters."""
 
 
 def fetch(
     weights: Weights, folder: Path, *, endpoint: str | None = None, say: Say = silent
 ) -> Path:
-    """Download what `folder` lacks of the committed files, and return the folder.
+    """Download the committed files that `folder` lacks, and return the folder.
 
-    A repository of the Hub is taken at the committed revision, with the configuration beside the
-    weights; any other file from its committed address, continued where an earlier download ended.
-    `endpoint` is the address of another Hub than huggingface.co; `say` gets a line for each file.
-    Raises UsageProblem for files that have no address, WeightsRefused for a revision that is not a
-    commit, for more or larger files than a model has, and for what is not delivered, or is not what
-    was committed to.
+    From a Hub repository, the committed revision is downloaded, with configurations; any other file
+    comes from its committed address, and an interrupted download is continued. `endpoint` is the
+    address of another Hub than huggingface.co; `say` gets a line for each file. Raises UsageProblem
+    for files without an address; WeightsRefused for a revision that is not a commit, for too many
+    or too large files, and for files that are not delivered or not the committed ones.
     """
     if weights.kind != "huggingface":
         return _fetch_files(weights, folder, say)
@@ -124,9 +124,10 @@ def fetch(
 def provide_weights(
     weights: Weights, folder: Path, level: int, say: Say = silent
 ) -> dict[str, str]:
-    """Fetch the committed files that `folder` lacks, and verify all of them.
+    """Download the committed files that `folder` lacks, and verify all of them.
 
-    Returns name to sha256 of every file in `folder`. Raises what `fetch` and `verify_weights` do.
+    Returns name to sha256 of every file in `folder`. Raises what `fetch` and `verify_weights`
+    raise.
     """
     if not folder.is_dir() or any(not (folder / name).is_file() for name in weights.files):
         fetch(weights, folder, say=say)
@@ -134,26 +135,26 @@ def provide_weights(
 
 
 def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
-    """Download files by their addresses; those of one archive while it is read once."""
+    """Download files from their addresses, and each archive once for all its files."""
     for name in weights.files:
         if not FILE_NAME.fullmatch(name) or ".." in name.split("/"):
             raise WeightsRefused(
-                f"{quoted(name)} is no name of a file below the folder of weights",
-                "commit again, to the names that the files have where they are published",
+                f"{quoted(name)} is not the name of a file below the folder of weights",
+                "commit again, with the names under which the files are published",
             )
     lacking = [name for name in weights.files if not (folder / name).is_file()]
-    unknown = [name for name in lacking if name not in weights.addresses]
-    if unknown or not weights.files:
+    without_address = [name for name in lacking if name not in weights.addresses]
+    if without_address or not weights.files:
         raise UsageProblem(
-            f"{first_and_more(unknown) or 'the weights'}: no address to fetch from "
+            f"{first_and_more(without_address) or 'the weights'}: no address to fetch from "
             f"({weights.kind} {weights.location})",
             MANUAL_FETCH,
         )
     archives: dict[str, dict[str, str]] = {}
     for name in lacking:
-        address, _, inside = weights.addresses[name].partition("#")
-        if inside:
-            archives.setdefault(address, {})[inside] = name
+        address, _, member = weights.addresses[name].partition("#")
+        if member:
+            archives.setdefault(address, {})[member] = name
         else:
             say(f"fetching {name} from {urlsplit(address).netloc}")
             fetching.download(address, folder / name, weights.files[name])
@@ -161,8 +162,8 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
         say(f"fetching {first_and_more(list(members.values()))} from {urlsplit(address).netloc}")
         fetching.download_members(
             address,
-            {inside: folder / name for inside, name in members.items()},
-            {inside: weights.files[name] for inside, name in members.items()},
+            {member: folder / name for member, name in members.items()},
+            {member: weights.files[name] for member, name in members.items()},
         )
     return folder
 
@@ -170,14 +171,13 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
 def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]:
     """Compare a folder of weights with the commitment; return name to sha256 of every file in it.
 
-    Raises WeightsRefused for a link, for more or larger files than a model has, for a weight file
-    that is missing, other than committed or not committed to, for a pickle below sandbox level 2,
-    for a malformed safetensors header, and for a configuration that fetches code from another
-    repository.
+    Raises WeightsRefused for a link, for too many or too large files, for a weight file that is
+    missing, changed or not in the commitment, for a pickle below sandbox level 2, for a malformed
+    safetensors header, and for a configuration that names code of another repository.
     """
     files = _files(folder)
     _refuse_large({name: file.stat().st_size for name, file in files.items()}, weights)
-    digests, configurations = _read(files)
+    digests, configurations = _read_files(files)
     for name, expected in sorted(weights.files.items()):
         digest = digests.get(name)
         if digest != expected:
@@ -187,7 +187,7 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
                 if digest
                 else f"{name}: there is no such file, the commitment has sha256 {expected}",
                 (digest and _disguise(files[name]))
-                or "fetch the committed revision; other weights need a submission of their own",
+                or "download the committed revision, or ask for a submission with these weights",
             )
     for name, file in files.items():
         if file.suffix in WEIGHT_ENDINGS and name not in weights.files:
@@ -197,7 +197,8 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
             )
         if file.suffix in PICKLED and level < PICKLE_LEVEL:
             raise WeightsRefused(
-                f"{name} may hold a pickle, and loading one runs code; sandbox level {level}, "
+                f"{name} may contain a pickle, and loading a pickle runs code; sandbox level "
+                f"{level}, "
                 f"expected {PICKLE_LEVEL} or above",
                 f"audit with --level {PICKLE_LEVEL}, or ask for weights in safetensors",
             )
@@ -213,7 +214,7 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
     return digests
 
 
-def _read(files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, bytes]]:
+def _read_files(files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, bytes]]:
     """Return name to sha256 of each file, and name to content of each configuration."""
     digests, configurations = {}, {}
     for name, file in files.items():
@@ -228,7 +229,7 @@ def _read(files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, bytes]]:
 
 
 def _disguise(file: Path) -> str:
-    """Return the kind of a small text in the place of weights, such as a pointer; "" if unknown."""
+    """Return what a small text file instead of weights is, such as a pointer; "" if unknown."""
     if file.stat().st_size > JSON_MAX:
         return ""
     disguise = disguise_of(file.read_bytes(), markup=True)
@@ -239,7 +240,7 @@ def _disguise(file: Path) -> str:
 def _files(folder: Path) -> dict[str, Path]:
     """Return name to path of every file, without the cache of the Hub's client.
 
-    Raises WeightsRefused for a link: the sandbox shows this folder alone.
+    Raises WeightsRefused for a link, since the sandbox contains only this folder.
     """
     paths_by_name = {}
     paths = list(itertools.islice(folder.rglob("*"), LISTED_MAX + 1))
@@ -251,8 +252,8 @@ def _files(folder: Path) -> dict[str, Path]:
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             raise WeightsRefused(
                 f"{name} is a link or a special file, expected a regular file",
-                "replace it by the file itself: `cp -rL` copies what links point to, and "
-                "`hf download --local-dir DIR` makes none",
+                "replace it by the file itself: `cp -rL` copies the files that links point to, and "
+                "`hf download --local-dir DIR` makes no links",
             )
         if path.is_file():
             paths_by_name[name] = path
@@ -260,17 +261,18 @@ def _files(folder: Path) -> dict[str, Path]:
 
 
 def _refuse_crowd(count: int, limit: int) -> None:
-    """Refuse more files than a limit."""
+    """Raise WeightsRefused for more files than a limit."""
     if count > limit:
         raise WeightsRefused(
             f"there are {count:,} files or more, expected at most {limit:,}",
-            "ask for the files of this model alone; fetch these by hand, and name their folder: "
-            "--weights DIR",
+            "ask for a repository with only the files of this model, or download these files by "
+            "hand "
+            "and name their folder: --weights DIR",
         )
 
 
 def _refuse_large(sizes: Mapping[str, int], weights: Weights) -> None:
-    """Refuse more or larger files than a model has; `sizes` is name to bytes."""
+    """Raise WeightsRefused for too many or too large files; `sizes` is name to bytes."""
     _refuse_crowd(len(sizes), FILES_MAX)
     for name, size in sizes.items():
         limit = JSON_MAX if name.endswith(JSON) else download.BYTES_MAX
@@ -278,13 +280,14 @@ def _refuse_large(sizes: Mapping[str, int], weights: Weights) -> None:
             raise WeightsRefused(
                 f"{name} has {size:,} bytes, expected at most {limit:,}", "remove or shorten it"
             )
-    beside = {name: size for name, size in sizes.items() if name not in weights.files}
-    if (total := sum(beside.values())) > OTHER_BYTES_MAX:
-        largest = max(beside, key=beside.__getitem__)
+    other_sizes = {name: size for name, size in sizes.items() if name not in weights.files}
+    if (total := sum(other_sizes.values())) > OTHER_BYTES_MAX:
+        largest = max(other_sizes, key=other_sizes.__getitem__)
         raise WeightsRefused(
-            f"files that the commitment does not name have {total:,} bytes in all, most of them "
+            f"files that the commitment does not name have {total:,} bytes in all, the largest is "
             f"{largest}; expected at most {OTHER_BYTES_MAX:,}",
-            "remove what the model does not need, or name it in the submission and commit again",
+            "remove files that the model does not need, or name them in the submission and commit "
+            "again",
         )
 
 
@@ -292,9 +295,9 @@ JSON = ".json"
 
 
 def _json(file: Path, name: str) -> bytes:
-    """Return a JSON file of a model: configuration, vocabulary, or index of the weights.
+    """Return the bytes of a JSON file of a model.
 
-    Raises WeightsRefused for one that is longer than a configuration and may name code.
+    Raises WeightsRefused for a file that is longer than a configuration and may name code.
     """
     try:
         raw = read_regular(file, JSON_MAX)
@@ -302,17 +305,19 @@ def _json(file: Path, name: str) -> bytes:
         raise WeightsRefused(f"{name} {error.reason}", "remove or replace it") from error
     if len(raw) > CONFIG_MAX and _AUTO_MAP.search(raw):
         raise WeightsRefused(
-            f"{name} has {len(raw):,} bytes and may name code by auto_map; expected at most "
-            f"{CONFIG_MAX:,} of a file that does",
-            "shorten it, or ask for the names of code in config.json alone",
+            f"{name} has {len(raw):,} bytes and may name code by auto_map; such a file may have "
+            "at most "
+            f"{CONFIG_MAX:,}",
+            "shorten it, or ask for weights that name code in config.json only",
         )
     return raw
 
 
 def _check_config(raw: bytes, name: str, weights: Weights, files: Mapping[str, Path]) -> None:
-    """Refuse `auto_map` entries that name another repository, whose revision nothing pins.
+    """Refuse `auto_map` entries that name another repository, whose revision is not pinned.
 
-    An entry may name the repository itself, and then has to name a module that is here.
+    An entry may name the repository itself, if the folder contains the module. Raises
+    WeightsRefused.
     """
     try:
         value = read_json(raw, values_max=VALUES_MAX)
@@ -321,36 +326,36 @@ def _check_config(raw: bytes, name: str, weights: Weights, files: Mapping[str, P
             f"{name} cannot be read as JSON: {error}", "repair or remove it"
         ) from error
     on_hub = weights.kind == "huggingface"
-    for text in _mapped(value):
+    for text in _auto_map_texts(value):
         repository, mark, inside = text.partition("--")
         has_module = f"{inside.partition('.')[0]}.py" in files
         if mark and not (has_module and (repository == weights.location or not on_hub)):
             raise WeightsRefused(
-                f"{name}: auto_map names {quoted(text)}, code of another repository that nothing "
-                "pins",
+                f"{name}: auto_map names {quoted(text)}, code of another repository whose revision "
+                "is not pinned",
                 "ask for that module beside the weights, named without `--`",
             )
 
 
-def _mapped(value: Any) -> Iterator[str]:
-    """Yield every text below an `auto_map`, wherever that is."""
-    waiting = [(value, False)]
-    while waiting:
-        item, inside = waiting.pop()
+def _auto_map_texts(value: Any) -> Iterator[str]:
+    """Yield every text below a key `auto_map` at any depth."""
+    pending = [(value, False)]
+    while pending:
+        item, inside = pending.pop()
         if isinstance(item, dict):
-            waiting += [(inner, inside or key == "auto_map") for key, inner in item.items()]
+            pending += [(inner, inside or key == "auto_map") for key, inner in item.items()]
         elif isinstance(item, list):
-            waiting += [(inner, inside) for inner in item]
+            pending += [(inner, inside) for inner in item]
         elif inside and isinstance(item, str):
             yield item
 
 
 def _check_safetensors(file: Path, name: str) -> None:
-    """Refuse a header that is too long or wrong, or whose tensors overlap or leave gaps."""
+    """Raise WeightsRefused for a safetensors file whose header is too long or invalid."""
     from safetensors import SafetensorError, safe_open  # not part of the core
 
     with file.open("rb") as stream:
-        length = int.from_bytes(stream.read(_LENGTH), "little")
+        length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
     if length > HEADER_MAX:
         raise WeightsRefused(
             f"{name} is not a valid safetensors file: its header has {length:,} bytes, expected at "

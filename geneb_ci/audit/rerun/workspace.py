@@ -1,9 +1,9 @@
-"""Where an audit runs: its folder, which outlives a kill, and the checked parts of a rerun.
+"""The work folder of an audit, from which a stopped audit continues.
 
-Every file of the folder is written whole. A lock, which the kernel releases however a process ends,
-keeps a second process out. Settings that change the numbers are pinned when the audit begins. The
-digest of each result is kept beside it: this finds damage and files from elsewhere, and does not
-hold an auditor back, who has the key and could sign anything.
+Each file is written completely or not at all. A lock, which the kernel releases however the process
+ends, prevents a second process from using the folder. Settings that change the numbers are pinned
+when the audit begins. The digest of each result is kept to detect damaged and foreign files; it
+does not stop the auditor, who has the key and could sign anything.
 """
 
 import contextlib
@@ -35,19 +35,19 @@ from reference_harness.formats.base import (
 from reference_harness.formats.files import NotReadable, file_sha256, read_regular, write_whole
 
 BYTES_MAX = 1 << 28
-"""Of one JSON file of the folder: rescorings are the largest."""
+"""Largest size of a JSON file of the folder; rescorings are the largest."""
 LOCK, SETTINGS, SCRATCH, DIGESTS = "lock", "settings.json", "scratch", "digests.json"
 EMBEDDED, SEQUENCES, EMBEDDINGS = "embedded.json", "sequences.txt", "embeddings.npy"
 FURTHER_FILE, FURTHER_EMBEDDINGS = "further.json", "further.npy"
-POLL_SECONDS = 0.05  # between two looks whether they have ended
+POLL_SECONDS = 0.05  # between two tests whether all processes have ended
 ENDING_SECONDS = 10.0
-"""Time for the processes of a killed audit to end: their parent's death kills them."""
+"""Seconds in which the processes of a killed audit have to end: they die with their parent."""
 
 _M = TypeVar("_M", bound=StrictModel)
 
 
 class WorkSettings(StrictModel):
-    """Settings that may not change while an audit runs: its tasks would not belong together."""
+    """Settings that may not change during an audit, since its tasks would not be comparable."""
 
     commitment: Hex64
     version: Name
@@ -58,23 +58,23 @@ class WorkSettings(StrictModel):
     noise: Name
     copies: Positive
     seed: Count
-    """Seed of the jitter, which is drawn once."""
+    """Random seed of the jitter."""
     nonce: Hex64
-    """Of the variants: drawn once, secret until the record is signed."""
+    """Random secret that decides the variants, until the record is signed."""
     fresh: Hex64 | None = None
-    """Commitment to the fresh set, where the audit has one."""
+    """Salted digest of the fresh set; None if the audit has none."""
     started_at: Moment | None = None
     """When the rerun began, after the draw; None until then."""
     weights: dict[str, Hex64] | None = None
-    """Name to sha256 of each file of the weights, configuration included; None until they are
-    verified for the first time."""
+    """Name to sha256 of each file of the weights, configuration included; None before the first
+    verification."""
 
 
 class ResultDigests(StrictModel):
-    """Digests of the results that are kept."""
+    """The digests of the kept results."""
 
     files: dict[str, Hex64]
-    """By the name below the work folder."""
+    """Path below the work folder to digest."""
 
 
 OPTION_OF = {
@@ -84,42 +84,46 @@ OPTION_OF = {
     "copies": "--copies",
     "fresh": "--fresh-commitment",
 }
-"""Option that sets each; the commitment and the version follow from the checkout."""
+"""Setting to the option that sets it; commitment and version follow from the checkout."""
 
 
 class EmbeddedTask(StrictModel):
-    """A task whose embeddings are kept."""
+    """The facts of a task whose embeddings are kept."""
 
     sequences_sha256: Hex64
     embeddings_sha256: Hex64
     computed: Count
-    """Sequences that were embedded; those of earlier tasks were copied."""
+    """Number of sequences that were embedded; the others were copied from earlier tasks."""
     decoys: Decoys | None
-    """None where every sequence was embedded for an earlier task."""
+    """Result of the decoys; None if every sequence was embedded for an earlier task."""
     attempts: list[str]
+    """Calls that the extractor attempted and that an audit reports."""
     seconds: float = Field(ge=0)
-    """In the sandbox, its start and the second run for the decoys included."""
+    """Seconds in the sandbox, its start and the second run for the decoys included."""
     peak: Count
-    """Bytes of memory."""
+    """Largest memory, in bytes."""
     token_budget: Count
-    """Padded tokens that a batch had at most, as the worker said; 0 if it did not."""
+    """Largest number of padded tokens in a batch, as reported by the worker; 0 if unknown."""
     further: Count
-    """Variants and fresh sequences among what was embedded."""
+    """Number of variants and fresh sequences that were embedded."""
     further_sha256: Hex64 | None
-    """Of their embeddings; None where there are none, or where the matrix has them."""
+    """Digest of their embeddings; None if there are none, or if the matrix contains them."""
     repeated: Repeatability | None
-    """How far embeddings of one sequence in other batches differ; None without decoys."""
+    """How much embeddings of one sequence in other batches differ; None without decoys."""
+    repeats: list[Count] = Field(default=[])
+    """Numbers of the sequences whose embeddings in other batches follow those of all in the matrix;
+    an audit of tasks keeps none."""
 
 
 class Work:
-    """A work folder, locked by this process; `open_work` makes one."""
+    """A work folder, which `open_work` locks for this process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
 
     @property
     def scratch(self) -> Path:
-        """The folder of the sandbox, below this one."""
+        """The scratch folder of the sandbox."""
         return self.folder / SCRATCH
 
     def clear(self) -> None:
@@ -135,17 +139,17 @@ class Work:
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def task(self, name: str) -> Path:
-        """Return the folder of a task, and make it; a task's id is a file name."""
+        """Make the folder of a task, whose id is a valid file name, and return it."""
         folder = self.folder / "tasks" / name
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     def keep(self, path: Path | str, content: str) -> None:
-        """Write a text file, whole. Raises UsageProblem or MachineFault when it cannot."""
+        """Write a text file completely. Raises UsageProblem or MachineFault if that fails."""
         self.keep_binary(path, lambda stream: stream.write(content.encode()))
 
     def keep_binary(self, path: Path | str, write: Callable[[BinaryIO], object]) -> None:
-        """Write a file, whole, by a function that gets it open; raises as `keep` does."""
+        """Write a file completely, by a function of the open file; raises what `keep` raises."""
         target = self.folder / path
         try:
             write_whole(target, write)
@@ -153,7 +157,7 @@ class Work:
             raise unwritable(str(target), error, "name another folder: --work DIR") from error
 
     def read(self, path: Path | str) -> bytes | None:
-        """Return the bytes of a file; None where there is none. Raises AuditRefused."""
+        """Return the bytes of a file, or None if it is missing. Raises AuditRefused."""
         target = self.folder / path
         try:
             return read_regular(target, BYTES_MAX)
@@ -163,7 +167,7 @@ class Work:
             raise AuditRefused(f"{target}: {error.reason}", _again(target)) from error
 
     def read_as(self, path: Path | str, model: type[_M]) -> _M | None:
-        """Return the value in a file; None where there is none. Raises AuditRefused."""
+        """Return the value in a file, or None if it is missing. Raises AuditRefused."""
         raw = self.read(path)
         if raw is None:
             return None
@@ -174,29 +178,29 @@ class Work:
             raise AuditRefused(f"{target}: {first_error(error)}", _again(target)) from error
 
     def keep_result(self, path: Path | str, content: str) -> None:
-        """Write a text file and its digest, so that `has_result` knows it; raises as `keep` does.
+        """Write a text file and its digest for `has_result`; raises what `keep` raises.
 
-        Whenever the process is killed, the old result, the new one or none is there.
+        If the process is killed, the folder has the old result, the new result or none.
         """
         (self.folder / path).unlink(missing_ok=True)
         self._note(path, hashlib.sha256(content.encode()).hexdigest())
         self.keep(path, content)
 
     def note_result(self, path: Path | str) -> None:
-        """Keep the digest of a result that another program wrote; raises as `keep` does."""
+        """Keep the digest of a result that another program wrote; raises what `keep` raises."""
         self._note(path, file_sha256(self.folder / path))
 
     def has_result(self, path: Path | str) -> bool:
-        """Whether a result is there that this audit wrote; a file without a digest is none.
+        """Whether the folder has a result of this audit; a file without a digest does not count.
 
-        Raises AuditRefused when it is not the file that was written.
+        Raises AuditRefused if the file was changed.
         """
         target = self.folder / path
         expected = self._digests().get(self._name(path))
         if expected is None or not target.exists():
             return False
         if not target.is_file() or file_sha256(target) != expected:
-            raise AuditRefused(f"{target}: not the file that was written", _again(target))
+            raise AuditRefused(f"{target}: was changed after the audit wrote it", _again(target))
         return True
 
     def _name(self, path: Path | str) -> str:
@@ -211,9 +215,9 @@ class Work:
         self.keep(DIGESTS, digests.model_dump_json(indent=1) + "\n")
 
     def pin(self, settings: WorkSettings) -> WorkSettings:
-        """Keep the settings of a new audit; return those of one that continues.
+        """Keep the settings of a new audit, or return those of a continued audit.
 
-        Raises AuditRefused when they differ; seed and nonce are those of the beginning.
+        Raises AuditRefused when settings other than seed and nonce differ.
         """
         earlier = self.read_as(SETTINGS, WorkSettings)
         if earlier is None:
@@ -222,20 +226,21 @@ class Work:
         for name, value in settings.model_dump(
             exclude={"seed", "nonce", "started_at", "weights"}
         ).items():
-            begun = getattr(earlier, name)
-            if value != begun:
+            first_value = getattr(earlier, name)
+            if value != first_value:
                 option = OPTION_OF.get(name)
                 raise AuditRefused(
-                    f"this audit began with {name.replace('_', ' ')} {begun}, now it is {value}: "
-                    "its tasks would not belong together",
-                    f"pass {option} {begun}, or begin in another folder: --work DIR"
+                    f"this audit began with {name.replace('_', ' ')} {first_value}, now it is "
+                    f"{value}: "
+                    "its tasks would not be comparable",
+                    f"pass {option} {first_value}, or begin in another folder: --work DIR"
                     if option
-                    else f"restore what it began with, or remove {self.folder}",
+                    else f"check out the version and files it began with, or remove {self.folder}",
                 )
         return earlier
 
     def pin_weights(self, digests: dict[str, str]) -> None:
-        """Keep the digests of all files of the weights, or compare them with those of the start.
+        """Keep the digests of all files of the weights, or compare them with the kept ones.
 
         Raises AuditRefused, which names a file, when they differ.
         """
@@ -245,16 +250,17 @@ class Work:
             self.keep(SETTINGS, pinned.model_dump_json(indent=1) + "\n")
             return
         for name in sorted(settings.weights.keys() | digests.keys()):
-            begun, now = settings.weights.get(name), digests.get(name)
-            if begun != now:
+            first_digest, digest = settings.weights.get(name), digests.get(name)
+            if first_digest != digest:
                 raise AuditRefused(
-                    f"file {name} of the weights: this audit began with {_digest_text(begun)}, now "
-                    f"there is {_digest_text(now)}: its tasks would not belong together",
+                    f"file {name} of the weights: this audit began with "
+                    f"{_digest_text(first_digest)}, now "
+                    f"there is {_digest_text(digest)}: its tasks would not be comparable",
                     "restore the folder of the weights, or begin in another folder: --work DIR",
                 )
 
     def begin(self, now: str) -> str:
-        """Return when the rerun of a drawn plan began: now, or when an earlier call began it."""
+        """Return the time at which the rerun began, which is `now` for the first call."""
         settings = self.settings()
         if settings.started_at is not None:
             return settings.started_at
@@ -263,7 +269,7 @@ class Work:
         return now
 
     def settings(self) -> WorkSettings:
-        """Return the settings that were pinned. Raises AuditRefused when they are gone."""
+        """Return the pinned settings. Raises AuditRefused if they were removed."""
         settings = self.read_as(SETTINGS, WorkSettings)
         if settings is None:
             raise AuditRefused(
@@ -273,9 +279,9 @@ class Work:
         return settings
 
     def embedded(self, task: str) -> EmbeddedTask | None:
-        """Return the stored embeddings of a task; None where it is not embedded yet.
+        """Return the facts of an embedded task; None if it is not yet embedded.
 
-        Raises AuditRefused when a file is not the one that was written.
+        Raises AuditRefused if a file was changed.
         """
         folder = self.task(task)
         if not self.has_result(folder / EMBEDDED):
@@ -289,16 +295,16 @@ class Work:
         for name, expected in files:
             path = folder / name
             if not path.is_file() or file_sha256(path) != expected:
-                raise AuditRefused(f"{path}: not the file that was written", _again(folder))
+                raise AuditRefused(f"{path}: was changed after the audit wrote it", _again(folder))
         return entry
 
 
 @contextlib.contextmanager
 def open_work(folder: Path) -> Iterator[Work]:
-    """Make a work folder, or open it again, and lock it.
+    """Create or open a work folder, lock it, and yield it.
 
-    Raises LeftOver while another process has it, UsageProblem or MachineFault where it cannot be
-    written.
+    Raises LeftOver while another process has the lock, UsageProblem or MachineFault if the folder
+    cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -15,25 +15,25 @@ from geneb_ci.audit.sampling.plan import FallbackBeacon, PracticeBeacon
 from geneb_ci.common.config import is_practice
 from geneb_ci.common.errors import BrokenInstallation, UsageProblem
 
-# Between the commitment and the earliest round that may decide: longer than clocks differ, so that
-# nobody who commits knows the round.
+# Time between the commitment and the earliest round that may decide: longer than the differences of
+# clocks, so that nobody knows the round at the time of the commitment.
 DELAY = 60  # seconds
 # Ciphersuite of the scheme bls-unchained-g1-rfc9380: signatures on G1, keys on G2 (RFC 9380).
 DST = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
 PRACTICE = b"geneb-ci practice beacon"
-"""Begins what the value of a practice round is the hash of."""
+"""Prefix of the hashed bytes of a practice value."""
 ROUND_BYTES = 8
-# A ledger verifies each record of a repository several times.
+# Size of the cache: a ledger verifies each record of a repository several times.
 ROUNDS_KEPT = 4096
 ROUNDS_MAX = 1 << 8 * ROUND_BYTES
 
 
 class Chain(NamedTuple):
-    """A drand chain, as its `/info` gives it."""
+    """The facts of a drand chain from its `/info`."""
 
     hash: str
     genesis: int
-    """Moment of round 1, in seconds since 1970."""
+    """Time of round 1, in seconds since 1970."""
     period: int
     """Seconds between rounds."""
     public_key: str
@@ -68,7 +68,7 @@ def round_at(committed_at: int, chain: Chain = QUICKNET) -> int:
 
 
 def time_of(number: int, chain: Chain = QUICKNET) -> int:
-    """Return the moment at which a round is due, in seconds since 1970."""
+    """Return the time at which a round is due, in seconds since 1970."""
     return chain.genesis + (number - 1) * chain.period
 
 
@@ -81,9 +81,9 @@ def value_of(signature: str) -> bytes:
 def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_key) -> None:
     """Verify the signature of a round: e(H(round), key) = e(signature, generator of G2).
 
-    `signature` has 96 hex digits, `public_key` 192. Takes about 3 ms. Raises StepMismatch of the
-    step "signature" when they are not points of their groups or the equation does not hold, of the
-    step "round" for a number out of range; BrokenInstallation when the curve's library is missing.
+    `signature` has 96 hex digits, `public_key` 192. Raises StepMismatch of the step "signature" if
+    they are not points of their groups or the equation does not hold, of the step "round" for a
+    number out of range; BrokenInstallation if the library of the curve is missing.
     """
     if not 1 <= number < ROUNDS_MAX:
         raise StepMismatch(ROUND, f"{number} is not a round number of the beacon")
@@ -99,14 +99,15 @@ def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_
         raise StepMismatch(
             SIGNATURE,
             f"it is not the beacon's signature of round {number}",
-            "take the round from a public relay, such as https://api.drand.sh",
+            "download the round from a public relay, such as https://api.drand.sh",
         )
 
 
 def _point(group: Any, text: str, kind: str) -> Any:  # the library's own points
-    """Return the point of a group that the hex digits of its compressed form name.
+    """Return the point of a group from the hex digits of its compressed form.
 
-    The encoding has to be the canonical one: the library reads every form of the neutral element.
+    Only the canonical encoding is accepted; the library also reads other forms of the neutral
+    element. Raises StepMismatch for anything else.
     """
     try:
         raw = bytes.fromhex(text)
@@ -135,7 +136,7 @@ def _curve() -> ModuleType:
 _LIBRARY = "py_arkworks_bls12381"
 
 
-# How long the beacon has to be unreachable before a fallback, from the time its round is due.
+# For how long after its due time a round has to be unavailable before a fallback.
 OUTAGE = 3600  # seconds
 KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -145,8 +146,8 @@ def fallback_value(
 ) -> FallbackBeacon:
     """Return the fallback value for one commitment: HMAC-SHA256(key, commitment).
 
-    `key` has 64 hex digits; `published` holds the SHA-256 of the raw bytes of each key of the
-    policy. Raises UsageProblem when the key is not among them, or without a reason.
+    `key` has 64 hex digits; `published` has the SHA-256 of the bytes of each key of the policy.
+    Raises UsageProblem when the key is not among them, or without a reason.
     """
     if not KEY.fullmatch(key):
         raise UsageProblem(
@@ -176,12 +177,12 @@ def fallback_value(
 
 
 def is_key_unrevealed(beacon: FallbackBeacon) -> bool:
-    """Whether the key is not revealed yet, so that only its owner can verify the value."""
+    """Whether the key is still secret, so that only its owner can verify the value."""
     return beacon.key is None
 
 
 def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
-    """Verify a revealed key against its digest and the value; do nothing before it is revealed.
+    """Verify a revealed key by its digest, and the value by the key; accept a secret key.
 
     Raises StepMismatch of the step "signature".
     """
@@ -196,25 +197,26 @@ def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
 
 
 def require_practice(benchmark: str) -> None:
-    """Raise UsageProblem for the sha256 of another benchmark, whose draws nobody may foresee."""
+    """Raise UsageProblem unless a benchmark, given by its SHA-256, is the practice benchmark."""
     if not is_practice(benchmark):
         raise UsageProblem(
-            "--practice draws by a value that anybody can foresee: it is for GENEB-mini alone",
+            "--practice draws by a value that anybody can foresee, which is only allowed for "
+            "GENEB-mini",
             "leave out --practice: the draw follows from the public beacon",
         )
 
 
 def practice(number: int, benchmark: str) -> PracticeBeacon:
-    """Return the practice value of a round; `benchmark` is the sha256 of that of the audit.
+    """Return the practice value of a round; `benchmark` is the SHA-256 of the benchmark.
 
-    Raises what `require_practice` does.
+    Raises what `require_practice` raises.
     """
     require_practice(benchmark)
     return PracticeBeacon(kind="practice", round=number, value=_practice_value(number))
 
 
 def verify_practice(beacon: PracticeBeacon, benchmark: str) -> None:
-    """Verify a practice value, and that it decides for the practice benchmark alone.
+    """Verify a practice value, and that it is used for the practice benchmark.
 
     Raises StepMismatch of the step "signature".
     """

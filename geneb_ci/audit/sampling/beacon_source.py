@@ -1,4 +1,4 @@
-"""Where the value of the beacon comes from: a file, public relays, or the fallback."""
+"""Gets the value of the beacon from a file, from public relays, or by the fallback."""
 
 import http.client
 import time
@@ -42,19 +42,19 @@ RELAYS = (
     "https://drand.cloudflare.com",
 )
 ANSWER_MAX = 4096  # bytes; a round takes about 250
-ANSWER_SECONDS = 10.0  # for one whole answer, however slowly it arrives
-# A relay may have a round some seconds after it is due: all of them are asked this often.
+ANSWER_SECONDS = 10.0  # for a complete answer, however slowly it arrives
+# A relay may get a round some seconds after it is due, so all relays are queried this often.
 ATTEMPTS = 3
-PAUSE = 3.0  # seconds between attempts: one period of the chain
+PAUSE_SECONDS = 3.0  # between attempts: one period of the chain
 _CHUNK = 1024
 
 
 class BeaconUnavailable(NothingChecked):
-    """No relay gave the round."""
+    """No relay returned the round."""
 
 
 class _Answer(BaseModel):
-    """A round, as both versions of the HTTP API answer; other members are ignored."""
+    """A round in the answer of either version of the HTTP API; other members are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -64,7 +64,7 @@ class _Answer(BaseModel):
 
 
 def parse_round(raw: bytes, number: int) -> DrandBeacon:
-    """Parse and verify a round, as a relay answers it or a file holds it.
+    """Parse and verify a round, from a relay or a file.
 
     Raises StepMismatch of the step "round" or "signature" when it is not the round `number`.
     """
@@ -110,7 +110,7 @@ def fetch_round(
     reasons: dict[str, str] = {}
     for attempt in range(ATTEMPTS):
         if attempt:
-            pause(PAUSE)
+            pause(PAUSE_SECONDS)
         for relay in relays:
             address = f"{relay.rstrip('/')}/{QUICKNET.hash}/public/{number}"
             try:
@@ -120,7 +120,7 @@ def fetch_round(
             except StepMismatch as error:
                 reasons[relay] = error.message
     raise BeaconUnavailable(
-        f"no relay gave round {number}: "
+        f"no relay returned round {number}: "
         + "; ".join(f"{r}: {reason}" for r, reason in reasons.items()),
         "try again later, or pass the round as a file by --beacon-file; after an hour without it, "
         "draw by --fallback-key-file with --why",
@@ -133,7 +133,7 @@ def wait_for(
     now: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Wait until a round is due, and say so first; returns at once when it is."""
+    """Wait until a round is due, with a line of progress; return at once if it is due."""
     time_due = time_of(number)
     seconds_left = time_due - now()
     if seconds_left > 0:
@@ -165,23 +165,25 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-# A maintainer's clock may be wrong by this much.
-SKEW = 60  # seconds
+# By how much the clock of a maintainer may be wrong.
+SKEW_SECONDS = 60
 
 
 class BeaconSource(NamedTuple):
-    """Where the beacon's value comes from: a file, relays, or the recorded substitute."""
+    """The options that decide where the beacon's value comes from."""
 
     beacon_file: Path | None = None
     relay: tuple[str, ...] = ()
     fallback_key_file: Path | None = None
     why: str = ""
+    """Why the fallback is used."""
     reveal: bool = False
+    """Whether the fallback key is part of the plan."""
     practice: bool = False
-    """Draw at once by a value that anybody can foresee: for the practice benchmark."""
+    """Whether to draw at once by a value that anybody can foresee, on the practice benchmark."""
 
     def check(self) -> None:
-        """Raise UsageProblem where options contradict each other."""
+        """Raise UsageProblem if options contradict each other."""
         if self.practice and (self.beacon_file or self.relay or self.fallback_key_file):
             raise UsageProblem(
                 "--practice excludes --beacon-file, --relay and --fallback-key-file",
@@ -198,7 +200,7 @@ class BeaconSource(NamedTuple):
             )
 
     def check_benchmark(self, sha256: str) -> None:
-        """Raise UsageProblem where practice is asked for, and the benchmark is no practice."""
+        """Raise UsageProblem for --practice with another benchmark than the practice benchmark."""
         if self.practice:
             require_practice(sha256)
 
@@ -212,13 +214,13 @@ def beacon_of(
 ) -> Beacon:
     """Return the value that decides a draw: from a file, from the relays, or by the fallback.
 
-    `say` gets a line while the round is waited for. Raises UsageProblem for options that contradict
-    each other or name a key that was not published, NothingChecked for a file that cannot be read
-    or holds another round and for a fallback before its time, and what `fetch_round` does.
+    `say` gets a line before a wait for the round. Raises UsageProblem for options that contradict
+    each other or name an unpublished key, NothingChecked for a file that cannot be read or contains
+    another round and for a fallback before its time, and what `fetch_round` raises.
     """
     source.check()
     at = seconds_of(committed_at)
-    if at > time.time() + SKEW:
+    if at > time.time() + SKEW_SECONDS:
         raise UsageProblem(
             f"--committed-at {committed_at} is in the future: the clock here says "
             f"{moment_of(int(time.time()))}",
@@ -239,7 +241,7 @@ def beacon_of(
         try:
             return parse_round(raw, number)
         except StepMismatch as error:
-            # Nothing was audited that could differ.
+            # No audit has begun, so this is no differing audit.
             raise NothingChecked(f"{source.beacon_file}: {error.message}", error.fix) from error
     wait_for(number, say)
     return fetch_round(number, source.relay or RELAYS)

@@ -1,4 +1,4 @@
-"""From policy and seed to the sample, and the probability that it detects fabricated tasks."""
+"""The audit policy, the sample that a seed draws, and its probability to detect fabrications."""
 
 import hashlib
 import heapq
@@ -35,35 +35,32 @@ _RESTORE = "restore the file from the main branch, or fix it: the shipped one ha
 
 
 class AuditPolicy(StrictModel):
-    """The table `[audit]`."""
+    """The table `[audit]` of policy.toml."""
 
     drawn: Positive
-    """k: tasks of the guaranteed sample, no more than the benchmark has; all, where a row has fewer
-    of them."""
+    """Number k of tasks of the guaranteed sample, at most the tasks of the benchmark; if a row has
+    fewer, all of them are drawn."""
     stratified: bool
     regimes: Annotated[list[Name], Field(min_length=1)]
     minimum_drawn: Positive
-    """Drawn tasks that a row needs to be `audited`."""
+    """Number of drawn tasks that a row needs to be `audited`."""
     minimum_rows: Positive = 1500
-    """Test sequences of each regime that an audit by receipt has to draw for the board to say that
-    cells were recomputed."""
+    """Number of test sequences of each regime that an audit by receipt has to draw in order to
+    count."""
     minimum_level: Literal[1, 2, 3, 4]
-    """Lowest sandbox level at which an agreeing audit counts; level 0 never does."""
+    """Lowest sandbox level at which an agreeing audit counts."""
     scorer: Annotated[bool, Field(validation_alias=AliasChoices("scorer", "canonical"))] = False
-    """Whether only cells of a run that names the scorer of record count towards `audited` and
-    `reproduced`; format 1.0 names none. The shipped policy says true. Earlier policies call it
-    `canonical`."""
+    """Whether only cells of runs that name the scorer of record count for `audited` and
+    `reproduced`; runs of format 1.0 do not. Earlier policies call this setting `canonical`."""
     aborts: Positive = 3
-    """Runs of one method aborted in a row, without a record between them, that dispute its row. A
-    machine fails by chance once or twice; an extractor that fails whenever a raised task is drawn
-    does so each time."""
+    """Number of consecutive aborted runs of a method that dispute its row. A machine fails once or
+    twice by chance; an extractor that fails whenever a raised task is drawn fails each time."""
     receipt_days: Positive = 30
-    """Days for which a published receipt may not be there before the board says that it is
-    missing: servers move, and a holiday is three weeks."""
+    """Number of days after which a receipt that cannot be fetched counts as missing."""
     fallback_keys: Annotated[list[Hex64], Field(default_factory=list)]
     """SHA-256 of the raw bytes of each fallback key, published before it is used."""
     spent_keys: Annotated[list[Hex64], Field(default_factory=list)]
-    """Keys revealed since: earlier draws under them stay valid, no new one is made."""
+    """Digests of revealed keys: earlier draws by them stay valid, and no new draw uses them."""
 
     @model_validator(mode="after")
     def _can_be_met(self) -> Self:
@@ -78,10 +75,10 @@ class AuditPolicy(StrictModel):
 
 
 def audit_policy(layout: Layout) -> AuditPolicy:
-    """Return the audit policy of a place: its own, or the shipped one as its benchmark allows.
+    """Return the audit policy of a repository, or else the shipped one fitted to its benchmark.
 
-    Raises BadConfiguration, which names the file and the setting, when it cannot be used, or asks
-    for what the benchmark does not have.
+    Raises BadConfiguration, which names the file and the setting, when the policy cannot be used or
+    requires tasks or regimes that the benchmark lacks.
     """
     benchmark = benchmark_of(layout)
     policy_file = layout.policy / POLICY_FILE if layout.policy is not None else None
@@ -103,7 +100,7 @@ def load_policy(path: Path) -> AuditPolicy:
 
 
 def parse_policy(raw: bytes, name: str) -> AuditPolicy:
-    """Return the policy in `raw`; `name` is the file name for messages. Raises BadConfiguration."""
+    """Return the policy in a file's bytes; `name` is its name. Raises BadConfiguration."""
     try:
         return AuditPolicy.model_validate(tomllib.loads(raw.decode("utf-8"))["audit"])
     except ValidationError as error:
@@ -114,7 +111,7 @@ def parse_policy(raw: bytes, name: str) -> AuditPolicy:
 
 
 def require_drawable(policy: AuditPolicy, benchmark: Benchmark, name: str) -> None:
-    """Raise BadConfiguration, which names a file, where a benchmark lacks what a policy draws."""
+    """Raise BadConfiguration if a benchmark lacks tasks or regimes of the policy in a file."""
     tasks = len(benchmark.tasks)
     strata = strata_of(benchmark, benchmark.task_ids) if policy.stratified else []
     unknown = [regime for regime in policy.regimes if regime not in benchmark.regimes]
@@ -139,15 +136,16 @@ def require_drawable(policy: AuditPolicy, benchmark: Benchmark, name: str) -> No
 
 
 def shipped_policy(benchmark: Benchmark) -> AuditPolicy:
-    """Return the shipped policy with as many tasks, and those regimes, as a benchmark has."""
+    """Return the shipped policy with the regimes, and at most the tasks, of a benchmark."""
     return parse_policy(policy_text(benchmark).encode(), POLICY_FILE)
 
 
 CONFIDENCE = Fraction(95, 100)
+"""Probability of detection that the comment in a policy states."""
 
 
 def policy_text(benchmark: Benchmark) -> str:
-    """Return the text of the shipped policy for a benchmark; it says what the sample includes."""
+    """Return the text of the shipped policy for a benchmark, with comments on its sample."""
     path = shipped("policy", POLICY_FILE)
     usual, text = load_policy(path), path.read_text("utf-8")
     tasks = len(benchmark.tasks)
@@ -168,7 +166,7 @@ def policy_text(benchmark: Benchmark) -> str:
 
 
 def _included(tasks: int, drawn: int) -> str:
-    """Return in words which number of fabricated tasks a sample includes with `CONFIDENCE`."""
+    """Return as text how many raised tasks a sample detects with probability `CONFIDENCE`."""
     if drawn == tasks:
         return "all of them, so every raised one"
     design = Design((tasks,))
@@ -178,31 +176,32 @@ def _included(tasks: int, drawn: int) -> str:
     return f"includes one of {raised} raised tasks with {percent(float(CONFIDENCE))}"
 
 
-# Categories of fewer tasks share what is left. Of GENEB's 13 categories 8 have 5 tasks or more, 91
-# of the 100 tasks.
-LARGER = 5
+# Fewest tasks of a larger category; all others are one part. In GENEB, 8 of the 13 categories, with
+# 91 of the 100 tasks, are larger.
+STRATUM_TASKS_MIN = 5
 
 
 def strata_of(benchmark: Benchmark, tasks: Sequence[str]) -> list[list[str]]:
-    """Return the tasks of each of the larger categories, both in board order."""
+    """Return the tasks of each of the larger categories, in the order of the board."""
     chosen = set(tasks)
     parts = ([task for task in ids if task in chosen] for ids in benchmark.categories.values())
-    return [part for part in parts if len(part) >= LARGER]
+    return [part for part in parts if len(part) >= STRATUM_TASKS_MIN]
 
 
 def allocation(sizes: Sequence[int], guaranteed: int, drawn: int) -> list[int]:
-    """Divide `drawn` places among the parts: one to each of the first `guaranteed`, then by size.
+    """Return how many of `drawn` tasks come from each part.
 
-    `sizes` counts the tasks of each part. The rest goes by highest averages (Webster, 1832):
-    each place to the part with the largest size / (2 places + 1), the first of equals. No part
-    loses a place when `drawn` grows, so a larger sample only adds tasks.
-    Raises UsageProblem when there are fewer places than guarantees, or more than tasks.
+    `sizes` has the number of tasks of each part. Each of the first `guaranteed` parts gets one
+    place. Every further place goes to the part with the largest size / (2 places + 1), or the first
+    of equal ones (Webster, 1832). No part loses a place when `drawn` grows, so a larger sample only
+    adds tasks. Raises UsageProblem when there are fewer places than guaranteed ones, or more than
+    tasks.
     """
     if not guaranteed <= drawn <= sum(sizes):
         raise UsageProblem(
-            f"{drawn} tasks cannot be drawn from {sum(sizes)} with one of each of {guaranteed} "
-            "larger categories",
-            f"draw at least {guaranteed} and at most {sum(sizes)}",
+            f"cannot draw {drawn} of {sum(sizes)} tasks: each of the {guaranteed} larger "
+            "categories needs one",
+            f"draw {guaranteed} to {sum(sizes)} tasks",
         )
     places = [int(number < guaranteed) for number in range(len(sizes))]
     queue = [
@@ -221,11 +220,10 @@ def allocation(sizes: Sequence[int], guaranteed: int, drawn: int) -> list[int]:
 def drawable_cells(
     submission: Submission, benchmark: Benchmark, audited: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Return the audited regimes that have scores, and the tasks with a score in any of them.
+    """Return the audited regimes with claims, and the tasks with a claim in any of them.
 
-    Both are in the order of the benchmark. A score in one regime is enough: otherwise a missing
-    cell, declared in one regime, would keep a task's other scores from every audit.
-    Raises AuditRefused when nothing is claimed.
+    Both are in the order of the benchmark. A claim in one regime is enough, so that a task with a
+    missing cell in another regime can be audited. Raises AuditRefused if there is no claim.
     """
     regimes = [
         name for name in benchmark.regimes if name in audited and submission.results.get(name)
@@ -240,16 +238,16 @@ def drawable_cells(
     return regimes, tasks
 
 
-SEPARATOR = b"\x00"  # ends the seed; no id begins inside it
+SEPARATOR = b"\x00"  # between seed and id
 
 
 def seed_of(commitment: str, value: bytes, protocol: str = PROTOCOL) -> str:
-    """Return SHA-256(protocol || c || rho) as hex digits, of the raw 32 bytes of both."""
+    """Return the SHA-256 of protocol, commitment digest and beacon value, as hex digits."""
     return hashlib.sha256(protocol.encode() + bytes.fromhex(commitment) + value).hexdigest()
 
 
 def ticket_of(seed: str, task: str) -> str:
-    """Return SHA-256(seed || 0x00 || id) as hex digits, of the seed's raw bytes."""
+    """Return the SHA-256 of the bytes of the seed, 0x00 and the id of a task, as hex digits."""
     return hashlib.sha256(bytes.fromhex(seed) + SEPARATOR + task.encode()).hexdigest()
 
 
@@ -262,10 +260,10 @@ def tickets_of(seed: str, tasks: Sequence[str]) -> list[Ticket]:
 def sample(
     ordered_tasks: Sequence[str], drawn: int, strata: Sequence[Sequence[str]] = ()
 ) -> list[str]:
-    """Return the drawn tasks, given all tasks in order of their tickets; in that order too.
+    """Return the drawn tasks, in order of their tickets like `ordered_tasks`.
 
-    Without strata, the first `drawn`; with strata, the first of each, as many as `allocation` says.
-    Raises UsageProblem, as `allocation` does.
+    Without strata, these are the first `drawn` tasks; with strata, the first tasks of each part, in
+    the number that `allocation` returns. Raises what `allocation` raises.
     """
     if not strata:
         return list(ordered_tasks[:drawn])
@@ -276,7 +274,7 @@ def sample(
 
 
 def parts_of(ordered_tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Split tasks into the strata and, last, all others; each part keeps their order."""
+    """Return the tasks of each stratum and, last, all others, each in the given order."""
     number = {task: index for index, stratum in enumerate(strata) for task in stratum}
     parts: list[list[str]] = [[] for _ in range(len(strata) + 1)]
     for task in ordered_tasks:
@@ -285,22 +283,22 @@ def parts_of(ordered_tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> l
 
 
 CERTAIN = Fraction(1)
-# What the tables of the docs and of `audit plan` show, as far as there are so many tasks.
-SHOWN_FABRICATED = (1, 2, 3, 5, 10, 20, 30, 50)
-SHOWN_DRAWN = (3, 5, 8, 10, 13, 25)
+# Rows and columns of the tables of detection, up to the number of tasks.
+TABLE_FABRICATED = (1, 2, 3, 5, 10, 20, 30, 50)
+TABLE_DRAWN = (3, 5, 8, 10, 13, 25)
 
 
 class Design(NamedTuple):
-    """The population of a draw: all tasks alike, or strata, each with a guaranteed share."""
+    """The population of a draw: one part with all tasks, or strata and the other tasks."""
 
     sizes: tuple[int, ...]
-    """Tasks of each part; the last part holds the smaller categories."""
+    """Number of tasks of each part; the last part has the smaller categories."""
     guaranteed: int = 0
-    """Number of parts, the first ones, with at least one task in the sample."""
+    """Number of parts, from the first, with at least one task in the sample."""
 
     @property
     def tasks(self) -> int:
-        """N: how many tasks there are."""
+        """Number of all tasks, N."""
         return sum(self.sizes)
 
 
@@ -322,11 +320,11 @@ def miss_probability(
 def detection_probability(
     design: Design, fabricated: int, drawn: int, power: Fraction = CERTAIN
 ) -> Fraction:
-    """Return the probability to detect at least one of m fabricated tasks, at the worst placing.
+    """Return the smallest probability to detect at least one of m fabricated tasks.
 
-    1 - max over all splits m = m_1 + ... + m_p of the product of missed(N_i, m_i, k_i). The places
-    k_i of each stratum are public, so a forger can choose where to fabricate.
-    Raises UsageProblem, as `allocation` does.
+    It is 1 - max over all splits m = m_1 + ... + m_p of the product of missed(N_i, m_i, k_i): the
+    places k_i of each stratum are public, so a forger can choose where to fabricate. Raises what
+    `allocation` raises.
     """
     places = allocation(design.sizes, design.guaranteed, drawn)
     worst = [CERTAIN]  # by number of fabricated tasks so far
@@ -384,11 +382,11 @@ class PowerLine(NamedTuple):
 
 def detection_table(
     design: Design,
-    drawn: Sequence[int] = SHOWN_DRAWN,
-    fabricated: Sequence[int] = SHOWN_FABRICATED,
+    drawn: Sequence[int] = TABLE_DRAWN,
+    fabricated: Sequence[int] = TABLE_FABRICATED,
     power: Fraction = CERTAIN,
 ) -> list[PowerLine]:
-    """Return the table of detection: one row a possible sample size, ascending."""
+    """Return the table of detection, with one line per possible sample size, ascending."""
     sizes = sorted({k for k in drawn if max(1, design.guaranteed) <= k <= design.tasks})
     return [
         PowerLine(k, tuple(detection_probability(design, m, k, power) for m in fabricated))
@@ -397,7 +395,7 @@ def detection_table(
 
 
 def probability_text(probability: Fraction) -> str:
-    """Return a probability with three digits, as the tables show it; only a certain one is 1."""
+    """Return a probability with three digits; only certainty is written as 1."""
     text = f"{float(probability):.3f}"
     return ">.999" if text == "1.000" and probability < 1 else text.removeprefix("0")
 
@@ -410,9 +408,11 @@ def design_of(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Design:
 
 
 def sample_size_of(commitment: Commitment, drawn: int | None, requested: int, before: int) -> int:
-    """Return k: the largest of what is committed, wanted, and drawn before.
+    """Return the number of tasks to draw: the largest of the committed and all other numbers.
 
-    Raises UsageProblem when `drawn`, the value of --drawn, is less.
+    `drawn` is the value of --drawn, `requested` the number that --detect needs, `before` the size
+    of an earlier sample. Raises UsageProblem when `drawn` is less than the committed or earlier
+    number.
     """
     committed = commitment.policy.drawn
     if drawn is not None and drawn < max(committed, before):
@@ -425,7 +425,7 @@ def sample_size_of(commitment: Commitment, drawn: int | None, requested: int, be
 
 
 def parse_probability(text: str, option: str) -> Fraction:
-    """Return a probability exactly as it is written, such as 0.95 or 19/20.
+    """Return the exact value of a probability such as 0.95 or 19/20.
 
     Raises UsageProblem, which names `option`, unless it is above 0 and at most 1.
     """

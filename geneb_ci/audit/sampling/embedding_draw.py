@@ -1,4 +1,4 @@
-"""Draws of embeddings: the plan that follows from a commitment and a beacon."""
+"""Draws embeddings of a receipt by a commitment and a beacon."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, NoReturn
@@ -32,23 +32,24 @@ from reference_harness.formats.submission import (
 )
 
 EMBEDDING_PROTOCOL = "geneb-receipt-v1"
-"""Begins what the seed is the hash of: no seed of a draw of tasks is one of embeddings."""
+"""Prefix of the hashed bytes of the seed, so that it differs from that of a draw of tasks."""
 STANDARD, FULL = "standard", "full"
 FLOAT32 = ("float32", "float64")
-"""Types whose embeddings are reproducible to the tolerance of an embedding."""
+"""Dtypes whose embeddings are reproducible within the tolerance of an embedding."""
 
 
 def embedding_counts(text: str) -> EmbeddingCounts:
-    """Return the sample that `--size` names: standard, full, or N test embeddings of each regime.
+    """Return the sample size of `--size`: standard, full, or N test embeddings of each regime.
 
-    Training and support embeddings grow in proportion to N. Raises UsageProblem.
+    The numbers of training and support embeddings are proportional to N. Raises UsageProblem for
+    any other text.
     """
     if text in {STANDARD, FULL}:
         return EmbeddingCounts(**SampleSizes(whole=text == FULL)._asdict())
     number = int(text) if text.isascii() and text.isdigit() and len(text) < len("10000000") else 0
     if not 1 <= number <= TEST_EMBEDDINGS_MAX:
         raise UsageProblem(
-            f"--size {text!r} is no size of a sample",
+            f"--size {text!r} is not the size of a sample",
             f"pass --size {STANDARD}, --size {FULL}, or a number of test embeddings of each regime",
         )
     training = -(-STANDARD_TRAINING * number // STANDARD_TEST)
@@ -65,8 +66,8 @@ class SubmissionWithReceipt(NamedTuple):
 def receipt_of(submission: Submission | None, benchmark: Benchmark) -> SubmissionWithReceipt:
     """Return a submission with its receipt, whose embeddings can be drawn.
 
-    Raises AuditRefused where there is none, or where its embeddings cannot be compared: computed in
-    bfloat16 or float16, or with TF32; and where its root is not that of its tasks.
+    Raises AuditRefused if there is no receipt, if its embeddings cannot be compared since they were
+    computed in bfloat16, float16 or TF32, or if its root is not that of its tasks.
     """
     receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
     if receipt is None or not isinstance(submission, SubmissionV12):
@@ -92,8 +93,9 @@ def weakness_of(compute_dtype: str, *, tf32: bool) -> str:
     """Return why embeddings of a receipt cannot be compared with a rerun, or ""."""
     if compute_dtype not in FLOAT32:
         return (
-            f"its embeddings were computed in {compute_dtype}, where other batches give other "
-            "embeddings: what a comparison would let pass is worth up to 0.02 of MCC"
+            f"its embeddings were computed in {compute_dtype}, where embeddings depend on the "
+            "batch: "
+            "alterations worth up to 0.02 of MCC would pass a comparison"
         )
     if tf32:
         return (
@@ -106,7 +108,7 @@ def weakness_of(compute_dtype: str, *, tf32: bool) -> str:
 def task_shares(
     rows: EmbeddingCounts, receipt: EmbeddingReceipt, benchmark: Benchmark
 ) -> dict[str, TaskShare]:
-    """Return the draws of each task of a receipt, in board order."""
+    """Return the number of draws of each task of a receipt, in the order of the board."""
     classes = {
         task.id: len(task.test_class_counts or (1, 1))
         for task in benchmark.tasks
@@ -120,7 +122,7 @@ def earlier_embedding_draws(
     commitment: Commitment,
     near_roots: Collection[str] = (),
 ) -> list[EarlierEmbeddings]:
-    """Return earlier draws of embeddings for this method, and those that they list, by time.
+    """Return earlier draws of embeddings for this method, and the draws that they list, by time.
 
     `near_roots` has the roots of receipts that are near this one.
     """
@@ -137,15 +139,15 @@ def earlier_embedding_draws(
 def require_not_lowered(
     rows: EmbeddingCounts, plans: Iterable[EmbeddingPlan], commitment: Commitment
 ) -> None:
-    """Raise UsageProblem where more embeddings were drawn before for this very commitment.
+    """Raise UsageProblem if a larger sample was drawn before for this commitment.
 
-    A larger sample only adds embeddings, so a smaller one would leave out some that were drawn.
+    A larger sample only adds embeddings, so a smaller one would leave out drawn ones.
     """
     digest, counts = commitment.sha256, rows.model_dump()
     for plan in plans:
         before = plan.rows.model_dump()
-        lower = any(counts[name] < before[name] for name in before)
-        if plan.commitment_sha256 == digest and lower:
+        is_lower = any(counts[name] < before[name] for name in before)
+        if plan.commitment_sha256 == digest and is_lower:
             drawn_size = FULL if plan.rows.whole else str(plan.rows.test)
             raise UsageProblem(
                 f"--size would lower the sample: --size {drawn_size} was drawn before for this "
@@ -162,7 +164,7 @@ def draw_embeddings(
     rows: EmbeddingCounts,
     earlier: Sequence[EarlierEmbeddings] = (),
 ) -> EmbeddingPlan:
-    """Return the plan of embeddings, which follow from its seed and the receipt."""
+    """Return the plan; its seed and the receipt decide which embeddings are drawn."""
     return EmbeddingPlan(
         schema_version="1.0",
         commitment=commitment,
@@ -179,8 +181,8 @@ def draw_embeddings(
 def refit_tasks(plan: EmbeddingPlan, tasks: Sequence[str]) -> list[str]:
     """Return the tasks of a receipt whose training sequences are varied.
 
-    They are those that a draw of tasks by the seed of the plan chooses, as many as were committed
-    to and of the same strata, then those by the seeds of earlier draws.
+    A draw of tasks by the seed of the plan chooses them, with the number and the strata of the
+    commitment, then draws by the seeds of earlier draws.
     """
     policy, candidates = plan.commitment.policy, set(tasks)
     strata = [
@@ -197,7 +199,7 @@ def refit_tasks(plan: EmbeddingPlan, tasks: Sequence[str]) -> list[str]:
 
 
 def check_embedding_plan(plan: EmbeddingPlan) -> None:
-    """Compute every step of a draw of embeddings again, as far as no receipt is needed.
+    """Compute every step of a draw of embeddings again, except those that need the receipt.
 
     Raises StepMismatch, whose `step` is one of `canonical.STEPS`.
     """

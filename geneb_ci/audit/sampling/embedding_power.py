@@ -1,4 +1,4 @@
-"""The power of a draw of embeddings, as text, before anything is spent on it."""
+"""The power of a draw of embeddings, as text, for the decision about its size."""
 
 from collections.abc import Collection, Iterator
 
@@ -24,7 +24,7 @@ def power_lines(
     benchmark: Benchmark,
     candidates: Collection[str],
 ) -> Iterator[str]:
-    """Return what a draw of `rows` finds, by the submission's own confusion matrices.
+    """Yield what a draw of `rows` detects, computed from the submission's confusion matrices.
 
     `candidates` are the ids of the committed tasks.
     """
@@ -65,5 +65,5 @@ def power_lines(
 
 
 def chance_text(chance: float) -> str:
-    """Return a probability that is a lower bound, never rounded up to certainty."""
+    """Return a lower bound of a probability as a percentage, never rounded up to 100 %."""
     return f"{min(chance, CHANCE_MAX):.1%}"

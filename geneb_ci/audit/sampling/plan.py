@@ -1,4 +1,4 @@
-"""Plans: which tasks an audit reruns, and why these; plans and commitments as files."""
+"""Plans, which list what an audit reruns and why; files of plans and commitments."""
 
 import json
 from pathlib import Path
@@ -16,12 +16,12 @@ from geneb_ci.submission.reading import FileKind, read_bytes, refusal_of, requir
 from reference_harness.formats.base import Hex64, Moment, Name, Positive, StrictModel, first_error
 
 Reason = Literal["drawn", "earlier", "targeted"]
-"""Why a task is rerun. Only drawn ones carry the guarantee; earlier ones were drawn for an earlier
-version of the submission; targeted ones are named by the plausibility scores."""
+"""Why a task is rerun: in the guaranteed sample, drawn for an earlier version of the submission, or
+named by the plausibility rules."""
 
 
 class DrandBeacon(StrictModel):
-    """A round of the public drand beacon, proved by its signature."""
+    """A round of the public drand beacon with its signature."""
 
     kind: Literal["drand"]
     chain: Hex64
@@ -35,16 +35,16 @@ class FallbackBeacon(StrictModel):
 
     kind: Literal["hmac"]
     key_sha256: Hex64
-    """Published at the start of the key's epoch."""
+    """Digest of the key, published at the start of its epoch."""
     key: Hex64 | None
-    """Revealed at the end of the epoch; null before."""
+    """The key, revealed at the end of the epoch; null before."""
     value: Hex64
     """HMAC-SHA256 of the commitment."""
     why: Annotated[str, Field(min_length=1)]
 
 
 class PracticeBeacon(StrictModel):
-    """A value that anybody can compute beforehand, for audits of the practice benchmark alone."""
+    """A value that anybody can compute beforehand, only for the practice benchmark."""
 
     kind: Literal["practice"]
     round: Positive
@@ -57,14 +57,14 @@ Beacon = Annotated[DrandBeacon | FallbackBeacon | PracticeBeacon, Field(discrimi
 
 
 class Ticket(StrictModel):
-    """A task's place in the draw."""
+    """The hash that decides the position of a task in the draw."""
 
     task: Name
     ticket: Hex64
 
 
 class EarlierDraw(StrictModel):
-    """A draw for an earlier version of the same submission: its sample is audited again."""
+    """An earlier draw for the same method, whose sample is audited again."""
 
     commitment: Hex64
     drawn: Annotated[list[Name], Field(min_length=1)]
@@ -78,23 +78,23 @@ class ChosenTask(StrictModel):
 
 
 class AnyPlan(StrictModel):
-    """The part that all plans share: the commitment, and the seed that the draw follows from."""
+    """The part that all plans have: the commitment, and the seed that decides the draw."""
 
     schema_version: Literal["1.0"]
     commitment: Commitment
     commitment_sha256: Hex64
     committed_at: Moment
-    """t0: when the commitment became public, by the clock of the server that shows it."""
+    """Time at which the commitment became public, by the clock of the server that shows it."""
     beacon: Beacon
     seed: Hex64
     """SHA-256 of protocol, commitment and beacon value."""
 
 
 class TaskPlan(AnyPlan):
-    """One audit of tasks, before it runs."""
+    """The plan of an audit of tasks."""
 
     tickets: Annotated[list[Ticket], Field(min_length=1)]
-    """Every task, smallest ticket first."""
+    """The tickets of all tasks, smallest first."""
     earlier: list[EarlierDraw]
     chosen: Annotated[list[ChosenTask], Field(min_length=1)]
     """Tasks to rerun: drawn in order of ticket, then earlier ones, then targeted ones."""
@@ -106,34 +106,34 @@ class TaskPlan(AnyPlan):
 
 
 TEST_EMBEDDINGS_MAX, TRAINING_EMBEDDINGS_MAX = 1_000_000, 20_000
-"""Of a sample: more test embeddings than the benchmark has, and as many training embeddings of each
-task as `--size` takes beside them. Whoever verifies a record makes every draw again."""
+"""Largest sample: more test embeddings than the benchmark has, and the training embeddings of each
+task that `--size` draws with them. The limit exists since a verification repeats every draw."""
 Draws = Annotated[int, Field(ge=1, le=TEST_EMBEDDINGS_MAX)]
 
 
 class EmbeddingCounts(StrictModel):
-    """Numbers of embeddings of a receipt that are embedded again."""
+    """Numbers of drawn embeddings of a receipt."""
 
     test: Draws
-    """Test embeddings of each regime, in all tasks together, at least."""
+    """Smallest number of test embeddings of each regime, in all tasks together."""
     training: Annotated[int, Field(ge=1, le=TRAINING_EMBEDDINGS_MAX)]
-    """Training embeddings of each task."""
+    """Number of training embeddings of each task."""
     support: Draws
-    """Embeddings of each further few-shot regime's support, in all tasks together."""
+    """Number of support embeddings of each further few-shot regime, in all tasks together."""
     whole: bool
-    """Whether every support embedding is taken, and every training embedding of the smaller
-    tasks."""
+    """Whether all support embeddings, and all training embeddings of the smaller tasks, are
+    drawn."""
 
 
 class EarlierEmbeddings(StrictModel):
-    """A draw of embeddings for the same method: its embeddings are computed again, too."""
+    """An earlier draw of embeddings for the same method, which is repeated."""
 
     commitment: Hex64
     seed: Hex64
 
 
 class EmbeddingPlan(AnyPlan):
-    """One audit by receipt, before it runs: embeddings instead of tasks."""
+    """The plan of an audit by receipt, which draws embeddings instead of tasks."""
 
     root: Hex64
     """Merkle root of the receipt."""
@@ -145,14 +145,14 @@ _M = TypeVar("_M", bound=BaseModel)
 
 
 class CommitmentFile(StrictModel):
-    """The file that `audit commit` writes: a commitment beside its digest."""
+    """The file that `audit commit` writes: a commitment and its digest."""
 
     commitment: Commitment
     sha256: Hex64
 
 
 def encoded(value: BaseModel) -> str:
-    """Return indented JSON with a final newline, the same bytes each time."""
+    """Return indented JSON with a final newline."""
     return json.dumps(value.model_dump(), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -162,26 +162,26 @@ def committed_text(commitment: Commitment) -> str:
 
 
 def read_commitment(path: Path) -> Commitment:
-    """Read what `audit commit` wrote.
+    """Read the file that `audit commit` wrote.
 
-    Raises NothingChecked when it cannot be read, StepMismatch when the digest is not its own or
-    nothing can be drawn from it.
+    Raises NothingChecked when it cannot be read, StepMismatch when the digest is wrong or nothing
+    can be drawn from the commitment.
     """
     kind = FileKind.COMMITMENT
     file = _parsed(path, _required_bytes(path, kind), CommitmentFile, kind)
     if file.commitment.sha256 != file.sha256:
         raise StepMismatch(
             COMMITMENT,
-            f"{path}: the commitment has digest {file.commitment.sha256}, the file says "
+            f"{path}: the commitment has the digest {file.commitment.sha256}, expected "
             f"{file.sha256}",
-            "take the file as it was published, or commit again",
+            "use the file as it was published, or commit again",
         )
     check_commitment(file.commitment, file.sha256)
     return file.commitment
 
 
 def read_any_plan(path: Path) -> TaskPlan | EmbeddingPlan:
-    """Read a plan of tasks or of embeddings, without recomputing it.
+    """Read a plan of tasks or of embeddings, without verifying it.
 
     Raises NothingChecked when it cannot be read.
     """

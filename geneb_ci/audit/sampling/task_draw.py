@@ -1,4 +1,4 @@
-"""Draws: from a commitment and a beacon to a plan, and the plan recomputed from public data."""
+"""Draws tasks by a commitment and a beacon, and computes plans again from public data."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -44,15 +44,15 @@ def require_one_draw(
     commitment: Commitment,
     committed_at: str,
 ) -> None:
-    """Raise AuditRefused where a plan of this kind draws for this very commitment at another time.
+    """Raise AuditRefused if a plan of this class draws for this commitment at another time.
 
-    A draw of rows keeps nobody from drawing tasks, which confirm what it does not.
+    Tasks may be drawn after embeddings and conversely, since each confirms something else.
     """
     digest = commitment.sha256
     for plan in sorted((plan for plan in plans if isinstance(plan, kind)), key=_by_time):
         if plan.commitment_sha256 == digest and plan.committed_at != committed_at:
             raise AuditRefused(
-                f"this commitment was drawn for already, as of {plan.committed_at}",
+                f"this commitment already has a draw, as of {plan.committed_at}",
                 f"pass --committed-at {plan.committed_at}, which draws the same: a commitment has "
                 "one draw",
             )
@@ -64,7 +64,7 @@ def plans_of_method(
     commitment: Commitment,
     near_roots: Collection[str] = (),
 ) -> list[_P]:
-    """Return the plans of a kind, of tasks or of rows, for the method of a commitment, by time.
+    """Return the plans of a class for the method of a commitment, in order of time.
 
     A plan is for this method if its commitment has the same model id, weights, code or claims
     (`same_method_reason`), or if it draws from a receipt whose root is among `near_roots`.
@@ -91,9 +91,9 @@ def _by_time(plan: TaskPlan | EmbeddingPlan) -> tuple[str, str]:
 def earlier_draws(
     plans: Iterable[TaskPlan | EmbeddingPlan], commitment: Commitment
 ) -> list[EarlierDraw]:
-    """Return the draw of each earlier plan of tasks for this method, and what those plans list.
+    """Return the draws of earlier plans of tasks for this method, and those that they list.
 
-    One entry a commitment, with every task ever drawn for it, in order of time.
+    There is one entry per commitment, with every task ever drawn for it, in order of time.
     """
     by_commitment: dict[str, dict[str, None]] = {}
     digest = commitment.sha256
@@ -108,7 +108,7 @@ def earlier_draws(
 
 
 def drawn_before(plans: Iterable[TaskPlan], commitment: Commitment) -> int:
-    """Return the largest sample drawn for this very commitment; 0 when there was none."""
+    """Return the size of the largest sample drawn for this commitment; 0 if there is none."""
     digest = commitment.sha256
     return max((len(plan.drawn) for plan in plans if plan.commitment_sha256 == digest), default=0)
 
@@ -125,25 +125,25 @@ def draw(
 ) -> TaskPlan:
     """Return the plan: the drawn tasks, those of earlier draws, then the targeted ones.
 
-    `drawn` is k where it is raised above the committed one. `targeted` names tasks, the first
-    choice first; those not drawn anyway are taken, up to `targeted_max` of them. A plan made here
-    recomputes by `recompute` if commitment and beacon are genuine, which is for their readers.
-    Raises UsageProblem when k is lowered, or larger than the number of tasks.
+    `drawn` is the number of drawn tasks if it is above the committed one. `targeted` lists tasks in
+    order of preference; the first `targeted_max` of them that are not drawn are added. The plan is
+    valid by `recompute` if commitment and beacon are genuine. Raises UsageProblem when `drawn` is
+    below the committed number or above the number of tasks.
     """
     count = commitment.policy.drawn if drawn is None else drawn
     if not commitment.policy.drawn <= count <= len(commitment.tasks):
         raise UsageProblem(
-            f"{count} tasks cannot be drawn: {commitment.policy.drawn} are committed, of "
-            f"{len(commitment.tasks)}",
+            f"cannot draw {count} of {len(commitment.tasks)} tasks: the commitment requires at "
+            f"least {commitment.policy.drawn}",
             f"draw {commitment.policy.drawn} to {len(commitment.tasks)} tasks",
         )
     seed = seed_of(commitment.sha256, beacon_value(beacon))
     tickets = tickets_of(seed, commitment.tasks)
     ranked = [ticket.task for ticket in tickets]
     chosen = sample(ranked, count, commitment.policy.strata)
-    again = earlier_tasks(ranked, chosen, earlier)
-    undrawn = set(commitment.tasks) - {*chosen, *again}
-    aimed = [task for task in dict.fromkeys(targeted) if task in undrawn][:targeted_max]
+    earlier_again = earlier_tasks(ranked, chosen, earlier)
+    undrawn = set(commitment.tasks) - {*chosen, *earlier_again}
+    targeted_tasks = [task for task in dict.fromkeys(targeted) if task in undrawn][:targeted_max]
     return TaskPlan(
         schema_version="1.0",
         commitment=commitment,
@@ -155,8 +155,8 @@ def draw(
         earlier=list(earlier),
         chosen=[
             *_chosen_tasks(chosen, "drawn"),
-            *_chosen_tasks(again, "earlier"),
-            *_chosen_tasks(aimed, "targeted"),
+            *_chosen_tasks(earlier_again, "earlier"),
+            *_chosen_tasks(targeted_tasks, "targeted"),
         ],
     )
 
@@ -171,12 +171,12 @@ def beacon_value(beacon: Beacon) -> bytes:
 def earlier_tasks(
     ordered_tasks: Sequence[str], drawn: Sequence[str], earlier: Sequence[EarlierDraw]
 ) -> list[str]:
-    """Return the tasks of earlier draws that this one did not draw, in order of their tickets.
+    """Return the tasks of earlier draws that this draw lacks, in order of their tickets.
 
-    A task that the benchmark no longer has cannot be rerun, and is left out.
+    A task that was removed from the benchmark cannot be rerun and is left out.
     """
-    again = {task for draw in earlier for task in draw.drawn} - set(drawn)
-    return [task for task in ordered_tasks if task in again]
+    undrawn_earlier = {task for draw in earlier for task in draw.drawn} - set(drawn)
+    return [task for task in ordered_tasks if task in undrawn_earlier]
 
 
 def _chosen_tasks(tasks: Sequence[str], reason: Reason) -> list[ChosenTask]:
@@ -186,25 +186,25 @@ def _chosen_tasks(tasks: Sequence[str], reason: Reason) -> list[ChosenTask]:
 def recompute(plan: TaskPlan) -> None:
     """Compute every step of a draw again, without network access.
 
-    It cannot check whether the commitment became public at `committed_at`, whether every earlier
-    draw is listed, and a fallback key that is not revealed yet (`beacon.is_key_unrevealed`).
-    Raises StepMismatch, whose `step` is one of `canonical.STEPS`.
+    Not checked are the time of publication, `committed_at`, whether every earlier draw is listed,
+    and an unrevealed fallback key (`beacon.is_key_unrevealed`). Raises StepMismatch, whose `step`
+    is one of `canonical.STEPS`.
     """
     recompute_seed(plan)
     # 5. Tickets: one for each task, of the right value, smallest first.
     tickets = tickets_of(plan.seed, plan.commitment.tasks)
     if plan.tickets != tickets:
         pairs = zip(plan.tickets, tickets, strict=False)
-        wrong = next(
+        first_wrong = next(
             (listed.task for listed, expected in pairs if listed != expected), "the number of them"
         )
-        _refuse(TICKETS, f"they do not follow from the seed, from {wrong!r} on")
+        _refuse(TICKETS, f"they do not follow from the seed, from {first_wrong!r} on")
     # 6. Sample.
     _sample(plan, [ticket.task for ticket in tickets])
 
 
 def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
-    """Compute the first steps of a draw again, from the commitment to the seed, as `recompute`."""
+    """Compute the steps of a draw from the commitment to the seed again, like `recompute`."""
     # 1. Commitment: its digest, and that it can be drawn from.
     check_commitment(plan.commitment, plan.commitment_sha256)
     # 2. Round: the one that the time of the commitment fixes, of the chain we know.
@@ -253,15 +253,15 @@ def _sample(plan: TaskPlan, ordered_tasks: list[str]) -> None:
     except UsageProblem as error:
         _refuse(SAMPLE, error.message)
     if requested != expected:
-        wrong = next((task for task in requested if task not in expected), "their order")
-        _refuse(SAMPLE, f"the drawn tasks are not those of the smallest tickets: {wrong!r}")
-    again = earlier_tasks(ordered_tasks, expected, plan.earlier)
-    given_again = [choice.task for choice in plan.chosen if choice.reason == "earlier"]
-    if given_again != again:
-        _refuse(SAMPLE, f"earlier draws add {again}, the plan has {given_again}")
+        first_wrong = next((task for task in requested if task not in expected), "their order")
+        _refuse(SAMPLE, f"the drawn tasks are not those of the smallest tickets: {first_wrong!r}")
+    expected_earlier = earlier_tasks(ordered_tasks, expected, plan.earlier)
+    listed_earlier = [choice.task for choice in plan.chosen if choice.reason == "earlier"]
+    if listed_earlier != expected_earlier:
+        _refuse(SAMPLE, f"earlier draws add {expected_earlier}, the plan has {listed_earlier}")
     tasks = [choice.task for choice in plan.chosen]
     targeted = [choice.task for choice in plan.chosen if choice.reason == "targeted"]
-    if tasks != [*expected, *again, *targeted]:
+    if tasks != [*expected, *expected_earlier, *targeted]:
         _refuse(SAMPLE, "wrong order: expected drawn tasks, then earlier ones, then targeted ones")
     if len(set(tasks)) != len(tasks) or not set(tasks) <= set(ordered_tasks):
         _refuse(SAMPLE, "a task is listed twice, or is not in the commitment")
@@ -274,31 +274,31 @@ def _refuse(step: str, message: str) -> NoReturn:
 
 
 CROWNS_MAX = 3
-"""Tasks that categories add at most where nobody asks for more: the best public row leads six."""
+"""Largest number of tasks that are added by default from categories that the model leads."""
 FAMILY = "plausibility"
-_TASK_DEPTH = 3  # /results/<regime>/<task>, and perhaps the metric
+_TASK_DEPTH = 3  # parts of /results/<regime>/<task>, to which a metric may be added
 
 
 def targets_of(commitment: Commitment, count: int, submission: SubmissionFile | None) -> list[str]:
-    """Name the tasks at which the committed submission stands out, the most suspicious first.
+    """Return the suspicious tasks of the committed submission, the most suspicious first.
 
-    `count` is the number of targeted tasks. Raises UsageProblem where it is above 0 and the
-    submission is not here.
+    Returns [] if `count`, the number of targeted tasks, is 0. Raises UsageProblem if the submission
+    is missing.
     """
     if count < 1:
         return []
     if submission is None:
         raise UsageProblem(
-            "--targeted needs the submission that was committed to, and it is not here",
+            "--targeted needs the committed submission, which is missing",
             "name it: --submission FILE",
         )
     return targets(*checked_submission(submission), commitment.tasks)
 
 
 def crowns_of(commitment: Commitment, submission: SubmissionFile | None) -> list[str]:
-    """Name a task of each category that the committed submission leads, the oddest first.
+    """Return a task of each category that the committed submission leads, most surprising first.
 
-    None where that submission is not here.
+    Returns [] if the submission is missing.
     """
     if submission is None:
         return []
@@ -308,11 +308,11 @@ def crowns_of(commitment: Commitment, submission: SubmissionFile | None) -> list
 def targets(
     context: Context, findings: Iterable[Finding], candidates: Collection[str]
 ) -> list[str]:
-    """Return the candidates that stand out, the most suspicious first.
+    """Return the suspicious candidates, the most suspicious first.
 
-    First the tasks at which findings point, by the sum of the findings' scores; then one of each
-    category in which the row leads; then those with a gain above 0 over their neighbours, by that
-    gain. Ties are in the order of the benchmark.
+    The first are tasks with findings, by the sum of the findings' scores; then a task of each
+    category in which the row leads; then tasks with a gain above 0 over their neighbours, by that
+    gain. Equal tasks are in the order of the benchmark.
     """
     scores = suspicion(findings)
     gain = largest_gains(context.view)
@@ -327,7 +327,7 @@ def targets(
 
 
 def crowned(view: RowView, candidates: Collection[str]) -> list[str]:
-    """Return the most surprising candidate of each category that a row leads, the oddest first."""
+    """Return the most surprising candidate of each category that a row leads."""
     tasks_named = []
     for crown in crowns(view):
         tasks = [view.cell(cell)[1] for cell in crown.cells]
@@ -336,7 +336,7 @@ def crowned(view: RowView, candidates: Collection[str]) -> list[str]:
 
 
 def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
-    """Return the sum of scores of each task that a finding points at."""
+    """Return the sum of the scores of the findings about each task."""
     by_task: dict[str, list[float]] = {}
     for finding in findings:
         parts = finding.pointer.split("/")[1:]
@@ -348,7 +348,7 @@ def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
 
 
 def largest_gains(view: RowView) -> dict[str, float]:
-    """Return the largest gain of each task over its neighbours; none where nobody has the cell."""
+    """Return the largest gain of each task over its neighbours in any regime."""
     standing = view.standing
     sizes = standing.distances if standing is not None else _above_median(view)
     largest: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Whether a valid record still applies: same file, benchmark, policy, harness and sandbox level."""
+"""Tests whether a valid record still applies to file, benchmark, policy, harness and sandbox."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,36 +28,36 @@ from reference_harness.formats.text import plural, quoted
 
 
 class SubmissionNow(NamedTuple):
-    """A submission as it is in the repository now."""
+    """A submission in the repository, as it is now."""
 
     path: Path
     sha256: str
     submission: Submission | None
-    """None when its structure has errors."""
+    """None if its structure has errors."""
 
 
 @dataclass(frozen=True)
 class TrustInputs:
-    """Public inputs of a verification."""
+    """The public inputs of a verification."""
 
     benchmark: Benchmark
     policy: AuditPolicy
     submissions: Path | None
     plans: tuple[TaskPlan | EmbeddingPlan, ...]
-    """The plan of each record, start and abort of the repository, withdrawn or revoked ones too."""
+    """The plans of all records, starts and aborts of the repository, even withdrawn or revoked."""
     unreadable: Mapping[str, str]
-    """Model ids of which a record cannot be read, and its name: what it drew is not known."""
+    """Model id to the name of a record that cannot be read, so that its draw is unknown."""
     history: History = field(default_factory=History)
-    """The signed statements of the repository, and what each names."""
-    seen: SeenReceipts = field(default_factory=SeenReceipts)
-    """When published receipts were last there."""
+    """The signed statements of the repository, and the statements that each names."""
+    receipt_notes: SeenReceipts = field(default_factory=SeenReceipts)
+    """The days on which published receipts were last available."""
     submissions_now: dict[str, SubmissionNow | None] = field(
         default_factory=dict, compare=False, repr=False
     )
-    """Submissions that were read, by model id: each is read once for all records of its model."""
+    """Cache of `submission`: model id to the submission, or None."""
 
     def submission(self, model_id: str) -> SubmissionNow | None:
-        """Return the submission of a model, or None where there is none."""
+        """Return the submission of a model, or None."""
         if self.submissions is None:
             return None
         if model_id not in self.submissions_now:
@@ -81,9 +81,9 @@ HARNESS, SANDBOX = "harness", "sandbox"
 
 
 def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Compare the commitment with the file: its bytes, its run, the tasks it claims.
+    """Compare the commitment with the bytes, the run and the claimed tasks of the submission.
 
-    Raises StepMismatch; MissingInput when there is no such file.
+    Raises StepMismatch where they differ, MissingInput when there is no such file.
     """
     commitment = outcome.plan.commitment
     current = submission_of(outcome, inputs)
@@ -112,17 +112,17 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         ("tasks", tasks, commitment.tasks),
     ):
         if claimed != committed:
-            odd = sorted(set(claimed) ^ set(committed)) or ["their order"]
+            differing_names = sorted(set(claimed) ^ set(committed)) or ["their order"]
             raise StepMismatch(
                 SUBMISSION,
-                f"the {part} that may be drawn are not those the submission claims: "
-                f"{first_and_more([quoted(name) for name in odd])}",
+                f"the {part} that may be drawn are not those that the submission claims: "
+                f"{first_and_more([quoted(name) for name in differing_names])}",
                 "commit again, and audit again",
             )
     if commitment.claims not in ({}, claims_of(submission, regimes, tasks)):
         raise StepMismatch(
             SUBMISSION,
-            "the claims committed to are not those of the submission",
+            "the commitment has other claims than the submission",
             "commit again, and audit again",
         )
     if isinstance(submission, SubmissionV11):
@@ -135,23 +135,23 @@ def _check_run(outcome: AnyOutcome, submission: SubmissionV11) -> None:
     code, weights = outcome.plan.commitment.extractor, outcome.plan.commitment.weights
     run = submission.run
     model = run.model
-    same: list[tuple[str, object, object]] = [
+    pairs: list[tuple[str, object, object]] = [
         ("extractor", code.sha256, run.extractor.sha256),
         ("class of the extractor", code.class_name, run.extractor.class_name),
         ("dtype", declared_dtype(outcome), run.embedding.dtype),
     ]
     if model.kind == "local":
-        # Published elsewhere, as the model registry says: the same files, by their digests.
+        # The model registry names a published copy: the same files, by their digests.
         registered = {name: weights.files.get(name) for name in model.weights}
-        same.append(("weight files", registered, model.weights))
+        pairs.append(("weight files", registered, model.weights))
     else:
-        same += [
+        pairs += [
             ("kind of weights", weights.kind, model.kind),
             ("location of the weights", weights.location, model.location),
             ("revision of the weights", weights.revision, model.revision),
             ("weight files", weights.files, model.weights),
         ]
-    for part, committed, claimed in same:
+    for part, committed, claimed in pairs:
         _check_same(part, committed, claimed)
 
 
@@ -159,26 +159,26 @@ def _check_same(part: str, committed: object, claimed: object) -> None:
     if committed != claimed:
         raise StepMismatch(
             SUBMISSION,
-            f"the {part} committed is {quoted(committed)}, the submission has {quoted(claimed)}",
+            f"{part}: the commitment has {quoted(committed)}, the submission {quoted(claimed)}",
             "commit again, and audit again",
         )
 
 
 def declared_dtype(outcome: AnyOutcome) -> str:
-    """Return the dtype that an audit took as declared."""
+    """Return the dtype that the audited run declared."""
     if isinstance(outcome, EmbeddingOutcome):
         return outcome.receipt.compute_dtype
     return outcome.noise if outcome.precision is None else outcome.precision.declared
 
 
 def submission_of(outcome: AnyOutcome, inputs: TrustInputs) -> SubmissionNow:
-    """Return the submission that a record is about. Raises MissingInput where there is none."""
+    """Return the submission that a record is about. Raises MissingInput if it is missing."""
     model_id = outcome.plan.commitment.model_id
     current = inputs.submission(model_id)
     if current is None:
         raise MissingInput(
             SUBMISSION,
-            f"there is no {model_id}.json here to compare the record with",
+            f"{model_id}.json, with which the record is compared, is missing",
             "name the folder of submissions: --submissions DIR",
         )
     return current
@@ -197,22 +197,22 @@ def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         if present != recorded:
             raise StepMismatch(
                 BENCHMARK,
-                f"the {part} is now {quoted(present)}, that of the audit was {quoted(recorded)}",
+                f"the {part} is now {quoted(present)}, and was {quoted(recorded)} in the audit",
                 "the evidence is stale: audit again",
             )
     commitment = outcome.plan.commitment
-    foreign = [regime for regime in commitment.regimes if regime not in benchmark.regimes]
-    foreign += [task for task in commitment.tasks if task not in benchmark.by_id]
-    if foreign:
+    unknown_names = [regime for regime in commitment.regimes if regime not in benchmark.regimes]
+    unknown_names += [task for task in commitment.tasks if task not in benchmark.by_id]
+    if unknown_names:
         raise StepMismatch(
             BENCHMARK,
-            f"the benchmark has no {first_and_more([quoted(name) for name in foreign])}",
+            f"the benchmark has no {first_and_more([quoted(name) for name in unknown_names])}",
             "commit again, and audit again",
         )
 
 
 def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Compare size and kind of the sample with what the policy requires. Raises StepMismatch."""
+    """Compare the sample with what the policy requires. Raises StepMismatch."""
     if isinstance(outcome, EmbeddingOutcome):
         _check_embedding_policy(outcome, inputs)
         return
@@ -242,7 +242,7 @@ def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     if plan.commitment.policy.tolerance != tolerance_digest():
         raise StepMismatch(
             POLICY,
-            "its tolerances were computed by other rules than the current ones",
+            "its tolerances were computed by earlier rules",
             "audit again",
         )
 
@@ -250,13 +250,14 @@ def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 def _check_embedding_policy(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     if outcome.schema_version == BY_EMBEDDING:
         raise StepMismatch(POLICY, SUPERSEDED, "audit again")
-    rows, least = outcome.plan.rows, inputs.policy.minimum_rows
-    if rows.test < least:
+    counts, minimum = outcome.plan.rows, inputs.policy.minimum_rows
+    if counts.test < minimum:
         raise StepMismatch(
             POLICY,
             (
-                f"{plural(rows.test, 'test embedding')} of each regime drawn, the policy requires "
-                f"{least:,}"
+                f"{plural(counts.test, 'test embedding')} of each regime drawn, the policy "
+                "requires "
+                f"{minimum:,}"
             ),
             "audit again",
         )
@@ -268,8 +269,8 @@ def _check_embedding_policy(outcome: EmbeddingOutcome, inputs: TrustInputs) -> N
 
 def missing_cells(outcome: EmbeddingOutcome, inputs: TrustInputs) -> list[str]:
     """Return the tasks of the benchmark that a receipt lacks, and the regimes without cells."""
-    have = {audited.task for audited in outcome.tasks}
-    tasks = [task for task in inputs.benchmark.task_ids if task not in have]
+    present_tasks = {audited.task for audited in outcome.tasks}
+    tasks = [task for task in inputs.benchmark.task_ids if task not in present_tasks]
     parts = {part for audited in outcome.tasks for part in audited.rows}
     regimes = [name for name in inputs.policy.regimes if f"test {name}" not in parts]
     return [*tasks, *regimes]
@@ -312,22 +313,23 @@ def check_harness(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def check_sandbox(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Compare the sandbox with the level required; every escape must have been refused.
+    """Compare the sandbox with the required level.
 
-    Raises StepMismatch.
+    Raises StepMismatch, also if an escape succeeded or none was attempted.
     """
-    sandbox, least = outcome.sandbox, inputs.policy.minimum_level
-    if sandbox.level < least:
+    sandbox, minimum_level = outcome.sandbox, inputs.policy.minimum_level
+    if sandbox.level < minimum_level:
         raise StepMismatch(
             SANDBOX,
-            f"the extractor ran at level {sandbox.level}, the policy requires {least} or above",
+            f"the extractor ran at level {sandbox.level}, the policy requires {minimum_level} or "
+            "above",
             "audit again on a machine with bubblewrap",
         )
-    open_ones = [quoted(escape.name) for escape in sandbox.escapes if not escape.refused]
-    if open_ones or not sandbox.escapes:
+    successful_escapes = [quoted(escape.name) for escape in sandbox.escapes if not escape.refused]
+    if successful_escapes or not sandbox.escapes:
         objection = (
-            f"escapes that succeeded: {first_and_more(open_ones)}"
-            if open_ones
+            f"escapes that succeeded: {first_and_more(successful_escapes)}"
+            if successful_escapes
             else "no escape was attempted"
         )
         raise StepMismatch(SANDBOX, objection, "fix the sandbox, then audit again")

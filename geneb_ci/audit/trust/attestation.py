@@ -1,8 +1,7 @@
-"""Who stands for each field of the board: the check that compared it, or nobody but its author.
+"""What attests each field of the board: an audit that compared it, or only its author.
 
-FIELD_GROUPS is the one list of what is published of a row, and of the checks of an audit that
-compare it; `attestation_of` says what follows for one row. docs/maintainer/trust.md has the list as
-a table.
+FIELD_GROUPS lists all published fields of a row and the checks of an audit that compare them;
+`attestation_of` returns what follows for one row. docs/maintainer/trust.md has the list as a table.
 """
 
 import enum
@@ -17,7 +16,7 @@ from reference_harness.formats.text import plural
 
 
 class Check(enum.StrEnum):
-    """A comparison of a claim of a submission with the result of somebody else."""
+    """How an audit compares a claim of a submission with its own result."""
 
     RERUN = "rerun of the task, within the tolerance"
     RECEIPT = "recomputation from published embeddings, exactly"
@@ -26,7 +25,7 @@ class Check(enum.StrEnum):
 
 
 class Author(enum.StrEnum):
-    """Who states a field, whatever its evidence."""
+    """The origin of a field, whatever its evidence."""
 
     SUBMITTER = "as submitted"
     REGISTRY = "model registry"
@@ -60,13 +59,14 @@ STANDING_MEANING = {
 
 
 class Standings(NamedTuple):
-    """The standing of the scores of a row, by what its audits did with their task."""
+    """The standing of the scores of a row, by whether their task was rerun."""
 
     rerun: Standing
     """Standing of a task that was rerun."""
     sampled: Standing
-    """Standing of another task of a regime whose sample is large enough."""
+    """Standing of a task that was not rerun, in a regime with a large enough sample."""
     others: Standing
+    """Standing of every other task."""
 
 
 _NONE_COUNTS = Standings(Standing.RERUN, Standing.SUBMITTED, Standing.SUBMITTED)
@@ -78,31 +78,31 @@ STANDINGS: Mapping[Evidence, Standings] = {
     Evidence.STALE: Standings(Standing.STALE, Standing.STALE, Standing.SUBMITTED),
     Evidence.DISPUTED: Standings(Standing.DISPUTED, Standing.DISPUTED, Standing.DISPUTED),
 }
-"""Of each evidence that a row of the board may have."""
+"""The standings that each evidence gives to the scores of a row."""
 
 
 class FieldGroup(NamedTuple):
-    """Fields of the board for which the same ones stand."""
+    """Fields of the board with the same author and the same checks."""
 
     name: str
     author: Author
     fields: tuple[str, ...]
-    """Paths: `*` is any one name or place, `**` at the end whatever is below."""
+    """Paths of the fields; `*` is any name or index, `**` at the end any path below."""
     checks: tuple[Check, ...] = ()
-    """The checks that compare a claim; none where it is the author's word alone."""
+    """The checks that compare the fields; empty if no audit does."""
     basis: tuple[str, ...] = ()
-    """Names of the groups that it is computed from."""
+    """Names of the groups from which the fields are computed."""
 
     @property
     def statement(self) -> str:
-        """The author of the fields, where no audit compares them."""
+        """The text that attests the fields if no audit compares them."""
         if self.author is Author.SUBMITTER:
             return WORD
         return f"{self.author} from {', '.join(self.basis)}" if self.basis else str(self.author)
 
 
 def paths(template: str, names: Iterable[str] = METRICS) -> tuple[str, ...]:
-    """Return the template with each name, by default each metric, in the place of its `{}`."""
+    """Return the template once for each name, by default each metric, instead of its `{}`."""
     return tuple(template.format(name) for name in names)
 
 
@@ -116,7 +116,7 @@ _STANDING = (
 
 
 def _everywhere(*keys: str) -> tuple[str, ...]:
-    """Return the paths of facts of a model: in rows, in the page's data, in a table of models."""
+    """Return the paths of facts of a model in rows, in the page's data and in tables of models."""
     return tuple(f"{listed}/{key}" for listed in _LISTS for key in keys)
 
 
@@ -173,7 +173,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
         checks=(Check.METHOD,),
     ),
     FieldGroup(
-        "what else is said of the run", Author.SUBMITTER,
+        "other facts of the run", Author.SUBMITTER,
         (
             *_everywhere("run", "letters_a_second", "peak_memory", "peak_memory_bytes"),
             f"{_RUN}/**",
@@ -230,7 +230,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
         (*_everywhere("warnings/*"), "models.csv/warnings", f"{_CELL}/n_test"),
     ),
     FieldGroup(
-        "known defects, and whether a receipt is there", Author.MAINTAINERS,
+        "known defects, and whether the receipt's files can be fetched", Author.MAINTAINERS,
         (
             *_everywhere(*paths("defects/*/{}", ("id", "what", "explained")), "receipt"),
             "models.csv/defects",
@@ -299,7 +299,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     ),
 )
 # fmt: on
-"""Every field that a board publishes, once."""
+"""The groups of all published fields; each field is in one group."""
 
 
 def column_author(key: str) -> Author:
@@ -312,33 +312,35 @@ def column_author(key: str) -> Author:
 
 
 class Statement(NamedTuple):
-    """Who stands for some fields of a row."""
+    """What attests some fields of a row."""
 
     fields: str
+    """Name of the group of fields."""
     by: str
+    """What attests them, as text."""
 
 
 @dataclass(frozen=True)
 class RowAttestation:
-    """Who stands for the scores of one row."""
+    """What attests the scores of one row."""
 
     evidence: Evidence = Evidence.CHECKED
     rerun: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Regime to the tasks that were rerun, in the audits that the evidence rests on."""
+    """Regime to the tasks that the audits of the evidence reran."""
     sampled: tuple[str, ...] = ()
-    """Regimes of which an audit by itself has a sample that is large enough."""
+    """Regimes in which one audit has a large enough sample by itself."""
     unaudited: tuple[str, ...] = ()
-    """Regimes of the benchmark that are not among these."""
+    """The other regimes of the benchmark."""
     tasks: int = 0
-    """Distinct tasks that were rerun."""
+    """Number of distinct tasks that were rerun."""
     benchmark_tasks: int = 0
-    """Tasks of the benchmark."""
+    """Number of tasks of the benchmark."""
     signers: tuple[str, ...] = ()
     recomputed: Recomputation | None = None
 
     @property
     def of_record(self) -> Recomputation | None:
-        """The audit by receipt that compared each score that the board shows; None without one."""
+        """The audit by receipt that compared each score on the board, or None."""
         rows = self.recomputed.rows if self.recomputed is not None else None
         return self.recomputed if rows is not None and rows.compares_shown else None
 
@@ -357,7 +359,7 @@ class RowAttestation:
         return self.unaudited if STANDINGS[self.evidence] is _ONE_COUNTS else ()
 
     def in_regime(self, regime: str) -> str:
-        """Return the evidence as it is shown beside scores of one regime."""
+        """Return the evidence as the text beside scores of one regime."""
         if regime in self.unconfirmed_regimes:
             return f"{Evidence.CHECKED} here, {self.evidence} in other regimes"
         return str(self.evidence)
@@ -387,14 +389,14 @@ class RowAttestation:
             receipt = _receipt(self.recomputed)
             record = receipt if self.of_record is not None else ""
             method = (
-                f"what computed {self.recomputed.rows.embedded:,} embeddings of the receipt again"
+                f"used to compute {self.recomputed.rows.embedded:,} embeddings of the receipt again"
             )
         rerun = self._reruns(tuple(self.rerun)) if self.tasks else ""
         by = {
             Check.RERUN: rerun,
             Check.RECEIPT: receipt,
             Check.RECORD: record,
-            Check.METHOD: f"what was {self._reruns(())}" if rerun else method,
+            Check.METHOD: self._reruns(()) if rerun else method,
         }
         return next((by[check] for check in group.checks if by[check]), group.statement)
 
@@ -426,8 +428,8 @@ class RowAttestation:
 
     def _reruns(self, regimes: Sequence[str]) -> str:
         by_signers = f" by {', '.join(self.signers)}" if self.signers else ""
-        where = f"; {', '.join(regimes)}" if regimes else ""
-        extent = f"{self.tasks} of {plural(self.benchmark_tasks, 'task')}{where}"
+        in_regimes = f"; {', '.join(regimes)}" if regimes else ""
+        extent = f"{self.tasks} of {plural(self.benchmark_tasks, 'task')}{in_regimes}"
         if STANDINGS[self.evidence].rerun is Standing.STALE:
             return (
                 f"rerun{by_signers} ({extent}), for another version of harness, benchmark or data"
@@ -444,7 +446,7 @@ NO_AUDIT = RowAttestation()
 
 
 def attestation_of(decision: Decision) -> RowAttestation:
-    """Return who stands for the scores of a row of this evidence."""
+    """Return what attests the scores of a row with this decision."""
     rerun: dict[str, frozenset[str]] = {}
     for audit in decision.basis:
         for regime, tasks in audit.rerun.items():

@@ -1,4 +1,4 @@
-"""From records to the facts that decide a trust level, and the reasons as text."""
+"""Turns records into the facts that decide a trust level, and states the reasons as text."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,26 +63,27 @@ from reference_harness.formats.text import plural
 
 
 class BrokenRecordError(GenebError):
-    """Records of the repository are broken, so no level may be computed from the others."""
+    """Records of the repository are broken; a level computed from the others could be wrong."""
 
     exit_code = Exit.ERRORS
 
 
 @dataclass(frozen=True)
 class RepositoryEvidence:
-    """Everything that decides the levels of a repository's rows."""
+    """All facts that decide the levels of a repository's rows."""
 
     audits: tuple[Audit, ...]
     broken: tuple[Verification, ...]
-    """Records that were forged or damaged, or whose withdrawal was."""
+    """Verifications of forged or damaged records, or of those with such a withdrawal."""
     official: Mapping[str, str]
+    """Model id to the digest of the authors' file."""
     requirements: EvidenceRequirements
     aborted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Digest of a submission to the ids of the last runs of its method, where too many of them in a
-    row were aborted."""
+    """Digest of a submission to the ids of the last runs of its method, if too many in a row were
+    aborted."""
 
     def decide(self, sha256: str, origin: str = "", scorer: str = "") -> Decision:
-        """Return the level of a submission that passed every check; see `level.decide`."""
+        """Return the decision about a submission that passed every check; see `level.decide`."""
         aborted = self.aborted.get(sha256, ())
         return decide(
             sha256, self.audits, self.official, self.requirements, aborted, origin, scorer
@@ -94,9 +95,9 @@ class RepositoryEvidence:
         return sorted(model_audits, key=lambda audit: (audit.date, audit.audit_id))
 
     def require_sound(self) -> None:
-        """Raise BrokenRecordError when a record is broken: ignoring it could hide a dispute.
+        """Raise BrokenRecordError if a record is broken: without it a dispute could be hidden.
 
-        The error names each record and the first step that is broken.
+        The error names each broken record and its first broken step.
         """
         if self.broken:
             raise BrokenRecordError(
@@ -110,7 +111,7 @@ class RepositoryEvidence:
 
 
 def gather_evidence(layout: Layout, model_id: str | None = None) -> RepositoryEvidence:
-    """Verify every record of a place, or those of one model.
+    """Verify every record of a repository, or those of one model, and return the evidence.
 
     Raises BadConfiguration when its policy cannot be used.
     """
@@ -148,8 +149,8 @@ def rated_submissions(
 ) -> list[RatedSubmission]:
     """Return the evidence of each submission that verified records are about, in order of name.
 
-    It rests on all records of the repository; the checks of the submission are not run. Raises
-    BadConfiguration when the policy cannot be used.
+    The evidence follows from all records of the repository; the checks of the submission are not
+    run. Raises BadConfiguration when the policy cannot be used.
     """
     evidence = evidence_from(repository, list(repository.verifications()))
     commitments = [
@@ -170,24 +171,25 @@ def rated_submissions(
 
 
 class _Run(NamedTuple):
-    """A run that ended, with a record or an abort."""
+    """A run that ended with a record or an abort."""
 
     order: tuple[int, int, str]
-    """How many statements it comes after, its entry in an old log, and when it ended."""
+    """Number of statements before it, its entry in an old log or 0, and when it ended."""
     audit_id: str
     is_abort: bool
     by_receipt: bool
     identity: Identity
     submission: str
+    """SHA-256 of the submission."""
 
 
 def aborted_in_a_row(repository: AuditRepository) -> dict[str, tuple[str, ...]]:
-    """Return the ids of the last runs of each submission's method, where too many were aborted.
+    """Return the ids of each method's last runs, if too many of them were aborted in a row.
 
-    The key is the digest of a submission that one of these runs was for. A record of tasks ends the
-    row; one by receipt ends only that of runs by receipt, since it reruns no task. What names
-    nothing and is not in an old log does not count where one was kept, nor what a revoked key
-    signed.
+    The key is the digest of a submission of that method. A record of an audit of tasks ends the
+    sequence of aborted runs; a record of an audit by receipt ends only that of runs by receipt,
+    since it reruns no task. Statements of revoked keys do not count, nor statements without links
+    that are missing in the old log of a repository that kept one.
     """
     runs = sorted(_runs(repository), key=lambda run: (run.order, run.audit_id))
     limit = repository.inputs.policy.aborts
@@ -245,9 +247,9 @@ def _run(
 def _run_order(
     repository: AuditRepository, path: Path, kind: StatementKind, signer: Signer
 ) -> tuple[int, int] | None:
-    """Return how many statements a run comes after, and its entry in an old log, 0 without one.
+    """Return the number of statements before a run, and its entry in an old log, or 0.
 
-    None if it does not count.
+    Returns None if the run does not count.
     """
     name, history = f"{path.parent.name}/{path.name}", repository.history
     if not history.counts(name, kind):
@@ -261,7 +263,7 @@ def _run_order(
 
 
 def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
-    """Return the facts of a record that is valid in itself; None for any other."""
+    """Return the facts of a record that was verified; None for an invalid record."""
     if verification.record is None or not verification.is_sound:
         return None
     outcome, audit = verification.record.outcome, _common_facts(verification, verification.record)
@@ -280,9 +282,11 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
             regime: frozenset(task.task for task in outcome.tasks if regime in task.regimes)
             for regime in commitment.regimes
         },
-        uninformative=tuple(regime for regime, task in cells.items() if not task.suffices),
+        uninformative_regimes=tuple(
+            regime for regime, count in cells.items() if not count.suffices
+        ),
         hidden_raises=hidden_raises(outcome.tasks),
-        informative=informative_text(cells),
+        informative_text=informative_text(cells),
         unclaimed_cells=tuple(
             f"{name} of {task.task}"
             for task in drawn
@@ -345,20 +349,20 @@ def _differing(outcome: AuditOutcome) -> Iterator[DifferingScore]:
 
 
 def _defined_tasks(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[str]]:
-    """Return regime to the tasks whose compared scores follow from a definition."""
-    names = names_scorer(outcome, inputs)
+    """Return regime to the tasks whose compared scores a definition determines."""
+    has_scorer = names_scorer(outcome, inputs)
     return {
         name: frozenset(
             task.task
             for task in outcome.tasks
-            if name in task.regimes and (names or task.regimes[name].canonical is not None)
+            if name in task.regimes and (has_scorer or task.regimes[name].canonical is not None)
         )
         for name in outcome.plan.commitment.regimes
     }
 
 
 def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInputs) -> Audit:
-    """Return the facts of an audit by receipt; `audit` has those that every audit has."""
+    """Return the facts of an audit by receipt; `audit` has the facts of every audit."""
     facts = outcome.receipt
     return replace(
         audit,
@@ -374,14 +378,14 @@ def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInput
             rule_gap=SUPERSEDED if outcome.schema_version == BY_EMBEDDING else "",
             weakness=weakness_of(facts.compute_dtype, tf32=facts.tf32) or room_reason(outcome),
             receipt_gone_since=gone_since(
-                inputs.seen, audit.model_id, outcome.plan.root, inputs.policy.receipt_days
+                inputs.receipt_notes, audit.model_id, outcome.plan.root, inputs.policy.receipt_days
             ),
         ),
     )
 
 
 def audit_status(audit: Audit, sha256: str, requirements: EvidenceRequirements) -> str:
-    """Return whether an audit counts for a submission of these bytes, and why not, as text."""
+    """Return as text whether an audit counts for the submission with a digest, or why not."""
     other_versions = [
         name
         for name in ("harness", "benchmark", "dataset")
@@ -389,7 +393,7 @@ def audit_status(audit: Audit, sha256: str, requirements: EvidenceRequirements) 
     ]
     why_not = {
         f"withdrawn: {audit.withdrawn}": bool(audit.withdrawn),
-        "the file was changed since": audit.submission_sha256 != sha256,
+        "the file was changed after the audit": audit.submission_sha256 != sha256,
         "sandbox level 0 never counts": audit.sandbox == NO_SANDBOX,
         "the harness that scored had local changes": not audit.harness_unchanged,
     }
@@ -411,7 +415,7 @@ OFFICIAL_REASON = "the file is the authors' own, by its sha256 in official.json"
 
 
 def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list[str]:
-    """Return the reasons for the evidence of a row, one line a fact."""
+    """Return why a row has its evidence, one line per fact."""
     decision, sha256 = evidence.decide(file.sha256, file.origin, file.scorer), file.sha256
     lines = [f"{decision.evidence}: {decision.reason}"]
     if decision.is_official:
@@ -422,7 +426,7 @@ def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list
             audit.rows.text
             if audit.rows is not None
             else f"{plural(audit.drawn, 'task')} drawn, {len(audit.tasks)} rerun, informative "
-            f"cells {audit.informative}"
+            f"cells {audit.informative_text}"
         )
         if audit.is_practice:
             extent += ", by a practice draw, which anybody could foresee"
@@ -432,15 +436,16 @@ def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list
         )
         lines += [
             f"audit {audit.audit_id} does not reproduce {regime}: a raise of its mean MCC by "
-            f"{raised:.4f} could be hidden in its noise, {evidence.requirements.room:.4f} may"
+            f"{raised:.4f} could be hidden in its noise, the limit is "
+            f"{evidence.requirements.hidden_raise_max:.4f}"
             for regime, raised in audit.hidden_raises.items()
-            if raised > evidence.requirements.room
+            if raised > evidence.requirements.hidden_raise_max
         ]
     return lines
 
 
 def shown_audit(decision: Decision) -> str:
-    """Return the board's text on a row's audits: "audited 13/100, sandbox level 2, ..."."""
+    """Return the text of the board about a row's audits: "audited 13/100, sandbox level 2, ..."."""
     audit, recomputed = decision.audit, decision.recomputed
     audited = f"{audit.text}, sandbox level {audit.sandbox}, {audit.date}" if audit else ""
     return "; ".join(filter(None, (audited, recomputed.text if recomputed else "")))
@@ -453,7 +458,7 @@ def scorer_of(submission: Submission | None) -> str:
 
 
 def level_reasons(model_id: str, layout: Layout) -> list[str] | None:
-    """Return the reasons for the evidence of a row; None where there is no such submission.
+    """Return the reasons for the evidence of a row; None if it has no submission here.
 
     Raises BrokenRecordError when a record of the model is broken.
     """

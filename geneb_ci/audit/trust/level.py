@@ -1,36 +1,45 @@
-"""From evidence to a trust level: a pure function."""
+"""The evidence and the trust level of a row, as a function of its audits.
+
+The first of these that fits is the evidence of a row; `_LEVELS` has the trust level of each:
+
+    disputed    an audit differs, or the last runs of the method were aborted
+    stale       the scores are those of an earlier scorer
+    reproduced  audits of two signers cover every task
+    audited     one audit confirms a large enough random sample, or every cell of the receipt
+    stale       an audit would confirm the row, but for another version
+    checked     nothing but the checks of the submission
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from geneb_ci.audit.compare.joint import largest_room
+from geneb_ci.audit.compare.joint import largest_hidden_raise
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.common.types import Authorship, Evidence, TrustLevel, has_evidence
 from geneb_ci.submission.names import skeleton
 from reference_harness.formats.text import plural
 
 SIGNERS = 2
-"""Different people whose audits a reproduced row needs: with one, a single key that invents numbers
-would make it."""
+"""Number of people whose audits a reproduced row needs, so that no single one can invent it."""
 NO_SANDBOX = 0
-"""Sandbox level without any confinement: such an audit never counts, for or against a row."""
+"""Sandbox level without confinement: such an audit never counts, for or against a row."""
 DIGEST_DIGITS = 16
-"""Hex digits of a digest in a sentence."""
+"""Number of hex digits of a digest in a sentence."""
 RECOMPUTED = "cells recomputed from published embeddings"
 COMPARED = "the scores shown are among them"
 UNCOMPARED = "the scores shown were not compared"
-"""Shown beside a row whose audit by receipt agrees. It adds a level where the scores shown are
-among the cells, and training sequences were varied."""
+"""Sentences about a row whose audit by receipt agrees. Such an audit raises the level only if the
+scores on the board are among its cells and training sequences were varied."""
 UNVARIED = "training sequences were not varied"
 MEMORY = "memory is not excluded, since it had no fresh set"
-"""The limit of every audit without one."""
+"""What an audit without a fresh set does not show."""
 
 
 @dataclass(frozen=True)
 class Versions:
-    """Versions of harness, benchmark and data."""
+    """The versions of harness, benchmark and data."""
 
     harness: str
     benchmark: str
@@ -41,32 +50,32 @@ class Versions:
 
 @dataclass(frozen=True)
 class EmbeddingAuditFacts:
-    """The facts of an audit by receipt, beside those of every audit."""
+    """The facts that only an audit by receipt has."""
 
     test: int
-    """Test embeddings drawn of each regime."""
+    """Number of test embeddings drawn in each regime."""
     embedded: int
-    """Distinct embeddings that were computed again."""
+    """Number of distinct embeddings that were computed again."""
     equal: int
-    """Cells whose claims are those that the receipt gives."""
+    """Number of cells whose claims equal the recomputed ones."""
     cells: int
-    """Cells that were recomputed."""
+    """Number of cells that were recomputed."""
     cells_of_record: int = 0
-    """Cells whose shown scores were recomputed and are as claimed; 0 where none were compared."""
+    """Number of cells whose scores on the board were compared as well; 0 if none were."""
     refitted: bool = False
-    """Whether training sequences were varied, and the strongest ones embedded again."""
+    """Whether training sequences were varied and the most influential ones embedded again."""
     missing: tuple[str, ...] = ()
-    """Tasks and regimes that the policy requires and the receipt has no cells of."""
+    """Tasks and regimes that the policy requires and for which the receipt has no cells."""
     rule_gap: str = ""
-    """The gap in its rule, where the record has an earlier one, or ""."""
+    """What the rule of an earlier version of records does not detect, or ""."""
     weakness: str = ""
-    """Why its embeddings cannot be compared within a tolerance, or ""."""
+    """Why its embeddings cannot be compared within useful tolerances, or ""."""
     receipt_gone_since: str = ""
-    """The day on which the receipt was last there, where that is too long ago, or ""."""
+    """The day on which the receipt was last available, if that is too long ago, or ""."""
 
     @property
     def compares_shown(self) -> bool:
-        """Whether the scores that the board shows were recomputed, all of them."""
+        """Whether all scores that the board shows were recomputed."""
         return self.cells_of_record == self.cells
 
     @property
@@ -91,19 +100,19 @@ class DifferingScore(NamedTuple):
     claimed: float
     rerun: float
     tolerance: float
-    """Largest difference at which they agree."""
+    """Largest difference of claimed and rerun score that agrees."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """The facts of one audit, from a record that is valid in itself."""
+    """The facts of one audit, from a record that was verified."""
 
     audit_id: str
     model_id: str
     submission_sha256: str
     agrees: bool
     drawn: int
-    """Tasks of the guaranteed sample."""
+    """Number of tasks of the guaranteed sample."""
     stratified: bool
     uncompared_regimes: tuple[str, ...]
     """Regimes that the policy requires, the file claims, and the audit did not compare."""
@@ -111,41 +120,41 @@ class Audit:
     """Regime to the tasks that were rerun in it: drawn, earlier and targeted ones."""
     sandbox: int
     all_refused: bool
-    """Whether escapes were attempted, and every one refused."""
+    """Whether escapes from the sandbox were attempted and all refused."""
     harness_unchanged: bool
-    """Whether the harness that scored was unchanged."""
+    """Whether the harness that scored had no local changes."""
     versions: Versions
     date: str
     """Day on which it ended, as 2026-11-20."""
     withdrawn: str = ""
-    """Why it was withdrawn; "" when it was not."""
-    uninformative: tuple[str, ...] = ()
-    """Regimes with fewer than half of the drawn tasks' cells informative."""
+    """Why it was withdrawn; "" if it was not."""
+    uninformative_regimes: tuple[str, ...] = ()
+    """Regimes in which fewer than half of the cells of drawn tasks are informative."""
     hidden_raises: Mapping[str, float] = field(default_factory=dict)
     """Regime to the mean raise of MCC that could be hidden in the noise of its cells."""
-    informative: str = ""
-    """Informative cells of the drawn tasks, by regime: `full 4 of 5`."""
+    informative_text: str = ""
+    """Number of informative cells of drawn tasks, by regime, as text: `full 4 of 5`."""
     unclaimed_cells: tuple[str, ...] = ()
-    """Cells of the drawn tasks that the policy audits and the submission does not claim."""
+    """Cells of drawn tasks that the policy requires and the submission does not claim."""
     undefined: tuple[str, ...] = ()
-    """Cells of the drawn tasks whose score follows from no definition."""
+    """Cells of drawn tasks whose scores no definition determines."""
     defined: Mapping[str, frozenset[str]] | None = None
-    """Regime to the tasks whose compared scores follow from a definition: those of record of a run
-    that names their scorer, and canonical ones in earlier records; None where nobody counted."""
+    """Regime to the tasks whose compared scores a definition determines: the scorer that the run
+    names, or in earlier records the canonical scores; None if unknown."""
     has_variants: bool = True
     """Whether variants of the sequences were embedded."""
     signer: str = ""
-    """Who holds the key that signed it."""
+    """Owner of the key that signed it."""
     rows: EmbeddingAuditFacts | None = None
-    """Numbers of an audit by receipt, which reruns no task."""
+    """The facts of an audit by receipt; None for an audit of tasks."""
     fresh_tasks: int = 0
-    """Tasks of which fresh sequences were decided on as well as published ones."""
+    """Number of tasks with fresh sequences."""
     is_practice: bool = False
-    """Whether anybody could foresee what was drawn: nothing follows for what was not rerun."""
+    """Whether anybody could foresee the draw, so that it says nothing about other tasks."""
     objections: tuple[str, ...] = ()
-    """Why it does not confirm the row, as its record says; none where it agrees."""
+    """Why it does not confirm the row, as in its record; empty if it agrees."""
     differing: tuple[DifferingScore, ...] = ()
-    """The scores outside their tolerance."""
+    """The claimed scores outside their tolerance."""
 
     @property
     def tasks(self) -> frozenset[str]:
@@ -155,7 +164,7 @@ class Audit:
 
 @dataclass(frozen=True)
 class EvidenceRequirements:
-    """The policy's requirements of evidence, for the current benchmark."""
+    """What the policy requires of audits, for the current benchmark."""
 
     minimum_drawn: int
     minimum_level: int
@@ -164,39 +173,39 @@ class EvidenceRequirements:
     """Every task of the benchmark."""
     versions: Versions
     defined: bool = False
-    """Whether only cells count whose score follows from a definition."""
+    """Whether only cells count whose scores a definition determines."""
     minimum_rows: int = 1
-    """Test embeddings of each regime that an audit by receipt has to draw."""
+    """Smallest number of test embeddings that an audit by receipt draws in each regime."""
     regimes: frozenset[str] = frozenset()
-    """Regimes of which `reproduced` needs every task; any one of them where there are none."""
+    """Regimes in which every task has to be covered for `reproduced`; empty: any one regime."""
     every_regime: tuple[str, ...] = ()
     """Regimes of the benchmark, in its order."""
     scorer: str = ""
-    """Digest of the scorer of record; "" where none is compared."""
+    """Digest of the scorer of record; "" if scorers are not compared."""
 
     @property
-    def room(self) -> float:
+    def hidden_raise_max(self) -> float:
         """The largest mean raise that an audit may miss in a regime that it helps to reproduce."""
-        return largest_room(len(self.tasks))
+        return largest_hidden_raise(len(self.tasks))
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The summary of a row's audits that the board shows, and `trust --format json` writes."""
+    """The summary of a row's audits on the board and in `trust --format json`."""
 
     tasks: int
-    """Distinct tasks that were rerun."""
+    """Number of distinct tasks that were rerun."""
     of: int
-    """Tasks of the benchmark."""
+    """Number of tasks of the benchmark."""
     date: str
-    """Day of the latest audit."""
+    """Day on which the latest audit ended."""
     sandbox: int
     """Lowest sandbox level among them."""
     agrees: bool
     cells: str = ""
-    """Cells of a receipt that are as claimed, `299/300`; "" unless an audit by receipt failed."""
+    """Number of cells of the receipt as claimed, `299/300`; "" without an audit by receipt."""
     rows: int = 0
-    """Most embeddings that one such audit computed again."""
+    """Largest number of embeddings that one audit by receipt computed again."""
 
     @property
     def text(self) -> str:
@@ -208,7 +217,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Recomputation:
-    """The cells that an agreeing audit by receipt recomputed."""
+    """What an agreeing audit by receipt recomputed."""
 
     audit_id: str
     rows: EmbeddingAuditFacts
@@ -227,28 +236,27 @@ class Recomputation:
 
 @dataclass(frozen=True)
 class Decision:
-    """The level of a row, and what it rests on."""
+    """The evidence and level of a row, and the audits that decide them."""
 
     level: TrustLevel
     reason: str
     evidence: Evidence = Evidence.CHECKED
-    """The evidence by others for the scores, whoever the author is."""
+    """What others did to confirm the scores."""
     is_official: bool = False
-    """Whether the file is the authors' own, whatever its level."""
+    """Whether the file is that of the benchmark's authors."""
     audit: Summary | None = None
     basis: tuple[Audit, ...] = ()
     """The audits that the evidence rests on."""
     recomputed: Recomputation | None = None
-    """The audit by receipt that confirms most, or else the largest; None where none counts or the
-    row is disputed."""
+    """The audit by receipt that confirms most; None if none counts or the row is disputed."""
     sampled: tuple[str, ...] = ()
-    """Regimes in which an audit that the evidence rests on verifies the row by itself."""
+    """Regimes in which one of these audits verifies the row by itself."""
     unaudited: tuple[str, ...] = ()
-    """Regimes of the benchmark that are not among these."""
+    """The other regimes of the benchmark."""
 
     @property
     def signers(self) -> tuple[str, ...]:
-        """Who signed the audits that the evidence rests on, each person once."""
+        """The people who signed the audits that the evidence rests on, each once."""
         people = {
             comparable_owner(audit.signer): audit.signer for audit in self.basis if audit.signer
         }
@@ -261,7 +269,7 @@ class Decision:
 
 
 class RatedSubmission(NamedTuple):
-    """The evidence of a submission, beside the least that is asked for."""
+    """The evidence of a submission, and the least evidence that the caller accepts."""
 
     model_id: str
     sha256: str
@@ -270,7 +278,7 @@ class RatedSubmission(NamedTuple):
 
     @property
     def suffices(self) -> bool:
-        """Whether the evidence is at least the one that is asked for."""
+        """Whether the evidence is at least the accepted one."""
         return has_evidence(self.decision.evidence, self.least)
 
 
@@ -283,35 +291,30 @@ def decide(
     origin: str = "",
     scorer: str = "",
 ) -> Decision:
-    """Return evidence and level of a submission that passed every check.
+    """Return the evidence and level of a submission that passed every check.
 
-    The evidence says what was done, the level what upstream shows: `_LEVELS` has the one of each.
+    `sha256` is the digest of its bytes, `origin` the digest of the file that it was upgraded from,
+    if any. `official` maps model ids to digests of the authors' files, whose level is `official`
+    unless they are disputed. `aborted` are the ids of the last runs of its method, if too many in a
+    row were aborted. `scorer` is the digest of the scorer that its run names, or "": a row that was
+    not rescored by the current scorer is stale, whether audited or not. Other statements of the
+    submission are ignored.
 
-    `sha256` is that of its bytes, `origin` of those that it was upgraded from, if it was;
-    `official` maps model ids to digests of the authors' own files;
-    `aborted` are the ids of the last runs of its method, where too many in a row were aborted;
-    `scorer` is the digest of the scorer that its run names, if it names one: a row that was not
-    rescored for the one of today is stale, audited or not. What else the submission says of itself
-    is ignored. The first evidence that fits decides: disputed, stale, reproduced, audited, checked;
-    so a dispute outranks any other evidence. Audits of another version alone make a row stale, too,
-    after these. The level says the same of a contributed file, and `official` of one of the authors
-    unless it is disputed.
-
-    An audit by receipt that differs disputes the row as any other does. One that agrees gives
-    `recomputed`, and verifies the row where the scores that the board shows are among the cells and
-    training sequences were varied, as in an audit of tasks.
+    An audit by receipt that differs disputes the row. One that agrees is returned as `recomputed`;
+    it verifies the row if the scores on the board are among its cells and training sequences were
+    varied.
     """
     row_audits = [
         audit for audit in audits if audit.submission_sha256 == sha256 and not audit.withdrawn
     ]
-    # A rerun by a changed harness, or of an unconfined extractor, is not evidence.
+    # A rerun by a changed harness or without a sandbox is not evidence.
     row_audits = [
         audit for audit in row_audits if audit.sandbox > NO_SANDBOX and audit.harness_unchanged
     ]
     is_official = (origin or sha256) in official.values()
     failed = [audit for audit in row_audits if not audit.agrees]
-    # The sandbox keeps an extractor from faking agreement. Disagreement needs no such protection: a
-    # failed audit counts at any level but 0, and for any version, since a dispute stays open.
+    # The sandbox prevents an extractor from faking agreement. A failed audit needs no such
+    # protection: it counts at any level but 0, and for any version, since a dispute stays open.
     agreeing = [
         audit
         for audit in row_audits
@@ -326,9 +329,9 @@ def decide(
     if is_rescored and not failed and not aborted:
         recomputed = _recomputed(by_receipt, requirements)
     evidence: Evidence
-    differ = "differs" if len(failed) == 1 else "differ"
+    verb = "differs" if len(failed) == 1 else "differ"
     if failed:
-        evidence, basis, reason = Evidence.DISPUTED, failed, f"{_audits(failed)} {differ}"
+        evidence, basis, reason = Evidence.DISPUTED, failed, f"{_audits(failed)} {verb}"
     elif aborted:
         evidence, basis = Evidence.DISPUTED, []
         reason = f"the last {len(aborted)} runs were aborted: {', '.join(aborted)}"
@@ -345,11 +348,11 @@ def decide(
             f"audits by {SIGNERS} signers or more cover each of the "
             f"{len(requirements.tasks)} tasks of the {regimes}; {_memory(current)}"
         )
-    elif enough := _verifying(current, requirements):
+    elif verifying := _verifying(current, requirements):
         evidence, basis = Evidence.AUDITED, current
         reason = (
-            f"{_audits(enough)} agrees on at least {requirements.minimum_drawn} drawn tasks; "
-            f"{_memory(enough)}"
+            f"{_audits(verifying)} agrees on at least {requirements.minimum_drawn} drawn tasks; "
+            f"{_memory(verifying)}"
         )
     elif confirming := _confirming(by_receipt, requirements):
         evidence, basis = Evidence.AUDITED, confirming
@@ -389,7 +392,7 @@ _LEVELS = {
 
 
 def _verifying(audits: Iterable[Audit], requirements: EvidenceRequirements) -> list[Audit]:
-    """Return the audits that verify a row, each by itself: their samples do not add up."""
+    """Return the audits that verify a row, each by itself: their samples are not added up."""
     return [audit for audit in audits if not shortcoming(audit, requirements)]
 
 
@@ -407,7 +410,7 @@ def _confirming(receipts: Iterable[Audit], requirements: EvidenceRequirements) -
 def _once_verified(
     agreeing: list[Audit], receipts: list[Audit], requirements: EvidenceRequirements
 ) -> list[Audit]:
-    """Return the audits, of tasks or by receipt, that would confirm a row of their version."""
+    """Return the audits, of tasks or by receipt, that would confirm the row in their version."""
     if _reproduced(agreeing, requirements) or _verifying(agreeing, requirements):
         return agreeing
     return _confirming(receipts, requirements)
@@ -416,7 +419,8 @@ def _once_verified(
 def _sampled(basis: Iterable[Audit], requirements: EvidenceRequirements) -> tuple[str, ...]:
     """Return the regimes in which an audit verifies a row by itself, in the benchmark's order.
 
-    One by receipt does so in all that the policy requires: it has no shortcoming without them.
+    An audit by receipt verifies all regimes that the policy requires: without them it has a
+    shortcoming.
     """
     audits = [audit for audit in _verifying(basis, requirements) if not audit.is_practice]
     regimes = {
@@ -434,9 +438,9 @@ def _sampled(basis: Iterable[Audit], requirements: EvidenceRequirements) -> tupl
 def _recomputed(
     by_receipt: Iterable[Audit], requirements: EvidenceRequirements
 ) -> Recomputation | None:
-    """Return the largest audit by receipt that meets the policy's demands; None without one.
+    """Return the largest audit by receipt that meets the policy's requirements, or None.
 
-    An audit that confirms the scores on the board goes before one that does not.
+    An audit that confirms the scores on the board is preferred to all others.
     """
     results = [
         Recomputation(audit.audit_id, audit.rows, audit.date)
@@ -455,14 +459,14 @@ def _recomputed(
     )
 
 
-_PLAIN = "no variants of the sequences were embedded"
+_NO_VARIANTS = "no variants of the sequences were embedded"
 
 
 def _embedding_shortcoming(rows: EmbeddingAuditFacts, requirements: EvidenceRequirements) -> str:
     lacking = {
         rows.rule_gap: bool(rows.rule_gap),
         f"the receipt is weak: {rows.weakness}": bool(rows.weakness),
-        f"nobody can repeat it: the receipt was last there on {rows.receipt_gone_since}": bool(
+        f"nobody can repeat it: the receipt was last available on {rows.receipt_gone_since}": bool(
             rows.receipt_gone_since
         ),
         f"{plural(rows.test, 'test embedding')} of each regime drawn, the policy requires "
@@ -474,10 +478,10 @@ def _embedding_shortcoming(rows: EmbeddingAuditFacts, requirements: EvidenceRequ
 
 
 def shortcoming(audit: Audit, requirements: EvidenceRequirements) -> str:
-    """Return why an agreeing audit of the right bytes and versions is too small, or ""."""
+    """Return why an agreeing audit of the current file and versions is too small, or ""."""
     if audit.rows is not None:
         return _embedding_shortcoming(audit.rows, requirements) or (
-            _PLAIN if not audit.has_variants else ""
+            _NO_VARIANTS if not audit.has_variants else ""
         )
     drawn = f"{plural(audit.drawn, 'task')} drawn, the policy requires {requirements.minimum_drawn}"
     lacking = {
@@ -488,33 +492,37 @@ def shortcoming(audit: Audit, requirements: EvidenceRequirements) -> str:
         f"it leaves out the regimes {', '.join(audit.uncompared_regimes)}": bool(
             audit.uncompared_regimes
         ),
-        f"fewer than half of the cells are informative in {', '.join(audit.uninformative)}": (
-            bool(audit.uninformative)
-        ),
+        "fewer than half of the cells are informative in "
+        f"{', '.join(audit.uninformative_regimes)}": (bool(audit.uninformative_regimes)),
         f"drawn tasks have no claim in {first_and_more(list(audit.unclaimed_cells))}": bool(
             audit.unclaimed_cells
         ),
-        "the run names no scorer of record, so that nothing defines the drawn cells: "
+        "the run names no scorer of record, so that no definition determines the drawn cells: "
         f"{first_and_more(list(audit.undefined))}": requirements.defined and bool(audit.undefined),
-        _PLAIN: not audit.has_variants,
+        _NO_VARIANTS: not audit.has_variants,
     }
     return next((reason for reason, holds in lacking.items() if holds), "")
 
 
 def _reproduced(audits: Sequence[Audit], requirements: EvidenceRequirements) -> str:
-    """Return the regimes of which audits of one version cover every task, or "".
+    """Return the regimes in which audits of one version cover every task, as text, or "".
 
-    These are all that the policy audits; a cell that is not claimed is not covered, nor is one of
-    an audit that could miss too large a raise. In each, two signers or more have an audit that
-    verifies the row by itself: numbers that one invents then have to pass the other's draw.
+    All regimes that the policy requires have to be covered. A cell without a claim is not covered,
+    nor is a cell of an audit that could miss too large a raise. In each regime, two signers or more
+    have an audit that verifies the row by itself, so that invented numbers of one signer have to
+    pass the draw of another.
     """
     covered: dict[tuple[Versions, str], set[str]] = {}
     signers: dict[tuple[Versions, str], set[str]] = {}
     for audit in audits:
-        loose = {
-            regime for regime, raised in audit.hidden_raises.items() if raised > requirements.room
+        regimes_with_large_hidden_raise = {
+            regime
+            for regime, raised in audit.hidden_raises.items()
+            if raised > requirements.hidden_raise_max
         }
-        for regime in sorted(set(audit.rerun) - set(audit.uninformative) - loose):
+        for regime in sorted(
+            set(audit.rerun) - set(audit.uninformative_regimes) - regimes_with_large_hidden_raise
+        ):
             key = (audit.versions, regime)
             tasks: AbstractSet[str] = audit.rerun[regime]
             if requirements.defined and audit.defined is not None:
@@ -522,29 +530,31 @@ def _reproduced(audits: Sequence[Audit], requirements: EvidenceRequirements) -> 
             covered.setdefault(key, set()).update(tasks)
             if not shortcoming(audit, requirements):
                 signers.setdefault(key, set()).add(comparable_owner(audit.signer))
-    whole: dict[Versions, set[str]] = {}
+    covered_regimes: dict[Versions, set[str]] = {}
     for key, tasks in covered.items():
         if tasks >= requirements.tasks and len(signers.get(key, ())) >= SIGNERS:
-            whole.setdefault(key[0], set()).add(key[1])
-    enough = [regimes for regimes in whole.values() if regimes >= requirements.regimes]
-    if not enough:
+            covered_regimes.setdefault(key[0], set()).add(key[1])
+    sufficient_regimes = [
+        regimes for regimes in covered_regimes.values() if regimes >= requirements.regimes
+    ]
+    if not sufficient_regimes:
         return ""
     if not requirements.regimes:
-        return f"regime {min(map(min, enough))}"
+        return f"regime {min(map(min, sufficient_regimes))}"
     return (
         f"{plural(len(requirements.regimes), 'regime')} {', '.join(sorted(requirements.regimes))}"
     )
 
 
 def comparable_owner(owner: str) -> str:
-    """Return an owner's name as it is compared: letter case, spaces and look-alikes are equal."""
+    """Return an owner's name without differences in letter case, spaces and look-alikes."""
     return skeleton(skeleton(owner).casefold())
 
 
 def _unconfirmed(
     audits: list[Audit], recomputation: Recomputation | None, requirements: EvidenceRequirements
 ) -> str:
-    """Return why audits of tasks, or else by receipt, confirm nothing that the board shows."""
+    """Return why these audits confirm no score that the board shows."""
     if not audits:
         return "no audit counts"
     largest = max(audits, key=lambda audit: (audit.drawn, audit.audit_id))
@@ -557,9 +567,9 @@ def _unconfirmed(
 
 
 def _memory(audits: Iterable[Audit]) -> str:
-    """Return the result of the fresh set of the audits on memorisation."""
-    most = max((audit.fresh_tasks for audit in audits), default=0)
-    return f"a fresh set of {plural(most, 'task')} shows no memory" if most else MEMORY
+    """Return what the fresh sets of the audits show about memorisation."""
+    tasks = max((audit.fresh_tasks for audit in audits), default=0)
+    return f"a fresh set of {plural(tasks, 'task')} shows no memory" if tasks else MEMORY
 
 
 def _audits(audits: list[Audit]) -> str:

@@ -144,19 +144,21 @@ def model_links(entry: ModelEntry | None, url: str) -> list[Link]:
 
 def weight_links(weights: WeightsSource) -> Iterator[Link]:
     """Yield links to the place of the weights and to their files."""
-    where = weights.location
+    location = weights.location
     if weights.kind == "huggingface":
-        yield Link(f"Weights: {where}", f"{HUB}/{quote(where)}")
-        yield Link("Weights at the pinned commit", f"{HUB}/{quote(where)}/tree/{weights.revision}")
+        yield Link(f"Weights: {location}", f"{HUB}/{quote(location)}")
+        yield Link(
+            "Weights at the pinned commit", f"{HUB}/{quote(location)}/tree/{weights.revision}"
+        )
         for name in list(weights.files)[:FILES_MAX]:
-            yield Link(name, f"{HUB}/{quote(where)}/blob/{weights.revision}/{quote(name)}")
+            yield Link(name, f"{HUB}/{quote(location)}/blob/{weights.revision}/{quote(name)}")
         return
     host = weights.host or DEFAULT_HOSTS.get(weights.kind, "")
     folder_address = {
-        "zenodo": f"{host}/records/{quote(where)}",
-        "gdrive": f"https://drive.google.com/drive/folders/{quote(where)}",
-        "dataverse": f"{host}/dataset.xhtml?persistentId={quote(where)}",
-        "url": where,
+        "zenodo": f"{host}/records/{quote(location)}",
+        "gdrive": f"https://drive.google.com/drive/folders/{quote(location)}",
+        "dataverse": f"{host}/dataset.xhtml?persistentId={quote(location)}",
+        "url": location,
     }.get(weights.kind)
     if folder_address:
         yield Link("Weights", folder_address)
@@ -235,13 +237,15 @@ def citation(key: str, title: str, page: str, site: Site) -> Citation:
     entries = [_bibtex(f"{site.benchmark.name}-{key}", entry)]
     if paper := origin.paper:
         archive, _, eprint = paper.address.partition("https://arxiv.org/abs/")
-        where = {"url": paper.address} if archive else {"eprint": eprint, "archivePrefix": "arXiv"}
+        address_fields = (
+            {"url": paper.address} if archive else {"eprint": eprint, "archivePrefix": "arXiv"}
+        )
         fields = {
             "author": f"{{{tex(origin.authors)}}}" if origin.authors else "",
             "title": f"{{{tex(paper.title)}}}",
             "year": str(origin.year or ""),
         }
-        entries.append(_bibtex(origin.name, fields | where))
+        entries.append(_bibtex(origin.name, fields | address_fields))
     return Citation(". ".join(filter(None, sentences)), "\n\n".join(entries))
 
 

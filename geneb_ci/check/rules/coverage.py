@@ -87,12 +87,12 @@ def missing_task(context: Context) -> Iterator[Fault]:
     for missing, names in regimes.items():
         if missing:
             noun = "task has" if len(missing) == 1 else "tasks have"
-            where = ", ".join(map(quoted, names))
+            regime_names = ", ".join(map(quoted, names))
             measured = all(set(missing) <= context.table("evidence", name).keys() for name in names)
             yield Fault(
                 MISSING_TASK.id,
                 ("results", names[0]),
-                f"{len(missing)} {noun} no scores in {where}"
+                f"{len(missing)} {noun} no scores in {regime_names}"
                 f"{', but evidence' if measured else ''}: {first_and_more(list(missing), LISTED)}",
                 f"{len(task_ids) - len(missing)} of {len(task_ids)} tasks",
                 plural(len(task_ids), "task"),

@@ -108,7 +108,7 @@ GENERATED_FILE = ChangeRule(
 
 def foreign_file(change: Change) -> Iterator[ChangeFault]:
     """Report each path that is no file or record of the model, no row, and not generated."""
-    expected_paths = {file.path for file in (*change.own, *change.rows, *change.records)}
+    expected_paths = {file.path for file in (*change.model_files, *change.rows, *change.records)}
     expected = "the row, the card, the extractor, its lock and audit records of one model"
     moving = {file.path for file in change.files if right_place(file, change)}
     # Card and extractor of a row that lies elsewhere are its own once it is moved.

@@ -48,11 +48,11 @@ def percent_scores(context: Context) -> Iterator[Fault]:
         f'{"all scores" if {*metrics} <= {*names} else ", ".join(names)} of "{name}"'
         for name, names in in_percent.items()
     ]
-    where = "the scores are" if is_whole else f"{first_and_more(places)} are"
+    subject = "the scores are" if is_whole else f"{first_and_more(places)} are"
     yield Fault(
         PERCENT_SCORES.id,
         ("results",) if is_whole else ("results", regimes[0]),
-        f"{where} in percent: the first cell has {quoted(cell.scores)}",
+        f"{subject} in percent: the first cell has {quoted(cell.scores)}",
         "values above 1",
         "fractions from 0 to 1 (MCC: -1 to 1)",
         on_key=True,

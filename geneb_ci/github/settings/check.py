@@ -23,7 +23,7 @@ GUARDS = tuple(
 
 
 def objects(client: SettingsClient, setting: Setting) -> str | None:
-    """Compare members of objects of settings; the next object is read if the former is right."""
+    """Compare members of objects of settings; stop at the first object that differs."""
     for path, values in setting.required.items():
         actual = client.settings(path)
         wrong = [text for key in values if (text := _wrong(key, actual.get(key), values[key]))]
@@ -67,7 +67,7 @@ def no_runners(client: SettingsClient, setting: Setting) -> str | None:
 
 
 def idle_workflows(client: SettingsClient, setting: Setting) -> list[dict[str, Any]]:
-    """Return the workflows that GitHub stopped; those that a maintainer disabled are his choice."""
+    """Return the workflows that GitHub stopped, without those that a maintainer disabled."""
     reply = client.get(setting.read_path, setting.needs, per_page=100) or {}
     running = {"active", DISABLED}
     return [workflow for workflow in reply.get("workflows", ()) if workflow["state"] not in running]
@@ -255,9 +255,9 @@ def variable(client: SettingsClient, setting: Setting) -> str | None:
 
 
 def trusted_publisher(client: SettingsClient, setting: Setting) -> str | None:
-    """Look for a run of the workflow that published; the Hub shows a binding to nobody else.
+    """Search a successful run of the publishing workflow, because the Hub does not show a binding.
 
-    Raises Unseen where none has succeeded yet.
+    Raises Unseen where no run has succeeded yet.
     """
     path, needs = setting.read_path, setting.needs
     reply = client.get(path, needs, branch=MAIN, status="success", per_page=1)

@@ -25,7 +25,7 @@ WITH_PLACEHOLDERS = ("README.md", "SECURITY.md", f"{FORMS}/config.yml")
 KEYS = "leaderboard/policy/keys.json"
 BENCHMARK, POLICY = "schemas/benchmark.json", "leaderboard/policy/policy.toml"
 ESSENTIAL = (BENCHMARK, POLICY, "leaderboard/policy/official.json", "leaderboard/README.md")
-"""Without these a board is built by the shipped benchmark and policy, or not at all."""
+"""Files without which a board is built with the shipped benchmark and policy, or not at all."""
 PRIVATE = (".pem", ".key")
 SHOWN_MAX = 5  # names of files in one message
 _PIN = re.compile(rb"@[0-9a-f]{40} # v[0-9.]+$", re.MULTILINE)
@@ -127,7 +127,7 @@ def code_owner_errors(client: SettingsClient, setting: Setting) -> str | None:
 
 
 def placeholders(client: SettingsClient, _setting: Setting) -> str | None:
-    """List the files of main in which no account was put in place of OWNER."""
+    """List the files of main in which OWNER was not replaced by an account."""
     problems = []
     for path in WITH_PLACEHOLDERS:
         raw = client.content(path)

@@ -1,4 +1,4 @@
-"""A repository and its settings as GitHub's REST API shows them, each answer read once."""
+"""Reads and writes a repository's settings by GitHub's REST API; each answer is read once."""
 
 import tomllib
 from collections.abc import Callable
@@ -57,7 +57,7 @@ class SettingsClient:
     ) -> Any:
         """Return what was read before under this key, or what is read now.
 
-        It is `nothing` where GitHub finds nothing. Raises Unseen where the token may not read it.
+        Return `nothing` where GitHub finds nothing. Raises Unseen where the token may not read it.
         """
         if key not in self._replies:
             try:
@@ -109,8 +109,8 @@ class SettingsClient:
         if not isinstance(reply, dict):
             raise NotFound(
                 f"{self.wire.repository}: GitHub finds no such repository",
-                "create it, empty: gh repo create OWNER/NAME --public; "
-                "a private one needs a token with read access",
+                "check the name; if the repository is private, use a token that may read it; if it "
+                "does not exist: gh repo create OWNER/NAME --public",
             )
         return reply
 

@@ -59,7 +59,7 @@ class SettingState(enum.StrEnum):
 
 
 class Diagnosis(NamedTuple):
-    """A setting as it was found."""
+    """A setting with the state that was found."""
 
     setting: Setting
     state: SettingState
@@ -104,7 +104,7 @@ def as_text(
 
     Where it has more than `most` lines, only the names of the others are in it.
     """
-    unfulfilled = [one for one in diagnoses if one.state is not SettingState.FINE]
+    unfulfilled = [diagnosis for diagnosis in diagnoses if diagnosis.state is not SettingState.FINE]
     blocks = [
         [
             f"{diagnosis.state}: {diagnosis.setting.id}: {diagnosis.setting.expected}",
@@ -118,10 +118,10 @@ def as_text(
     text = wrapped_text("\n".join([*itertools.chain(*blocks), *last]), width)
     if text.count("\n") <= most:
         return text
-    name_lines = [
-        f"{state}: " + ", ".join(one.setting.id for one in unfulfilled if one.state is state)
-        for state in dict.fromkeys(one.state for one in unfulfilled)
-    ]
+    ids_by_state: dict[SettingState, list[str]] = {}
+    for diagnosis in unfulfilled:
+        ids_by_state.setdefault(diagnosis.state, []).append(diagnosis.setting.id)
+    name_lines = [f"{state}: {', '.join(ids)}" for state, ids in ids_by_state.items()]
     return wrapped_text("\n".join([*name_lines, ALL_PRINTS, *last]), width)
 
 
@@ -131,7 +131,7 @@ ALL_PRINTS = "what is found and wanted of each, and how to fix it: --all"
 def _last_lines(
     repository: str, diagnoses: Sequence[Diagnosis], features: Sequence[Feature]
 ) -> Iterator[str]:
-    """Yield what works and what does not, then how many settings are in which state."""
+    """Yield the features with their states, then the number of settings in each state."""
     counts = {
         state: sum(diagnosis.state is state for diagnosis in diagnoses) for state in SettingState
     }

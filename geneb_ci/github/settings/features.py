@@ -39,7 +39,7 @@ _RUNS_ON = re.compile(r"^    runs-on:[ \t]+(\S[^#\n]*)", re.MULTILINE)
 
 
 class FeatureState(enum.StrEnum):
-    """Whether a board can do something."""
+    """State of a feature of a board."""
 
     WORKS = "works"
     NOT_SET_UP = "not set up"
@@ -49,7 +49,7 @@ class FeatureState(enum.StrEnum):
 
 
 class Feature(NamedTuple):
-    """One thing that a board can do, with why not, and what to do."""
+    """A feature of a board with its state, and if it does not work, why and what to do."""
 
     name: str
     state: FeatureState
@@ -101,7 +101,7 @@ def reads_of(workflow: str, text: str) -> list[JobReads]:
 
 
 class _Lacks(Exception):  # noqa: N818 (what a feature lacks, not an error)
-    """Why a feature does not work, and what to do; it is not set up where nobody wanted it yet."""
+    """Why a feature does not work and what to do, or that nobody has set it up yet."""
 
     def __init__(self, reason: str, fix: str, *, state: FeatureState = FeatureState.BROKEN) -> None:
         super().__init__(reason)
@@ -109,7 +109,7 @@ class _Lacks(Exception):  # noqa: N818 (what a feature lacks, not an error)
 
 
 class _Board:
-    """Settings that the jobs of main read, and those that are there."""
+    """Settings that the jobs of main read, and the settings that exist."""
 
     def __init__(self, client: SettingsClient) -> None:
         self.client = client
@@ -280,7 +280,7 @@ _FEATURES: dict[str, Callable[[_Board], str]] = {
 
 
 def features_of(client: SettingsClient) -> Iterator[Feature]:
-    """Yield what the board can do. Raises ForgeProblem."""
+    """Yield the features of the board. Raises ForgeProblem where GitHub fails."""
     board = _Board(client)
     for name, look in _FEATURES.items():
         try:

@@ -1,4 +1,4 @@
-"""Verdicts on pull requests: data, what is collected, what is decided, what is handed on.
+"""Verdicts on pull requests: their data model, the checks, the decision, and their transport.
 
 Internal: programs use `geneb_ci` itself.
 """

@@ -1,4 +1,4 @@
-"""The verdict on a branch of a clone: what the server would say of a pull request with it."""
+"""The verdict on a branch of a clone, which the server would give a pull request with it."""
 
 import dataclasses
 import os
@@ -37,7 +37,7 @@ _SUFFIXES = (".json", ".md", ".py", LOCK_SUFFIX)
 
 
 class NoClone(NoBranch):
-    """There is nothing to propose to: no clone of submissions, or one that only has its main."""
+    """There is no base to compare with: no clone of submissions, or one with only its own main."""
 
 
 class BranchVerdict(NamedTuple):
@@ -91,10 +91,10 @@ def judge_branch(
     if base is None and clone.merge_base(of_base.sha, head).sha == head:
         error = NoClone if name in MAIN_NAMES and not uncommitted else NoBranch
         raise error(
-            f"HEAD has no commit that {name} lacks, so there is no branch to judge"
+            f"HEAD has no commit that {name} lacks, so there is no branch to check"
             f"{_uncommitted_text(uncommitted)}",
-            "commit the files of your model on a branch; in a clone of a fork, name the main that "
-            "you propose to: --base REF",
+            "commit the files of your model on a branch; in a clone of a fork, pass the main "
+            "branch of the board's repository: --base REF",
         )
     main = main_at(clone, of_base, further_places(layout))
     with layout_of_main(clone, root, main, say) as main_layout:

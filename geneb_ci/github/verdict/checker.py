@@ -1,4 +1,4 @@
-"""One pull request: what it changes, by git's own trees, its findings, and a verdict from them."""
+"""Checks one pull request: the change by git's trees, and the findings about it."""
 
 import dataclasses
 import hashlib
@@ -60,7 +60,7 @@ ADDED_ONLY = "audit files are added, never changed"
 def unsound_records(
     layout: Layout, main: Main, raws: Mapping[str, bytes], source: Source
 ) -> tuple[tuple[str, str], ...]:
-    """Return what does not verify of the records of a pull request, by path, with the reason.
+    """Return the reason for each record of a pull request that does not verify, by path.
 
     Keys, policy, benchmark and submissions are those of the base branch; `source` is asked when
     commitments were published.
@@ -104,9 +104,9 @@ def _reasons(
 def _why_of_another_board(
     repository: AuditRepository, name: str, changed: Collection[str]
 ) -> Iterator[str]:
-    """Yield why a statement may be of another board: it comes after none that main has.
+    """Yield why a statement may belong to another board: it links to no statement of main.
 
-    Two audits at once are no fault: what main got meanwhile need not be among what it comes after.
+    It need not link to statements that main got meanwhile, because audits may run at the same time.
     `changed` are the paths of the pull request.
     """
     history, audits = repository.history, places_of(repository.layout).audits
@@ -119,7 +119,7 @@ def _why_of_another_board(
 
 
 def _links(repository: AuditRepository, name: str, source: Source, main: Main) -> Iterator[str]:
-    """Yield what a statement lacks: what it names, and a server that dates its commitment."""
+    """Yield which linked statements are missing, and why the commitment's date is not proven."""
     history = repository.history
     file = history.files[name]
     if file.heads is None:
@@ -142,7 +142,7 @@ def _links(repository: AuditRepository, name: str, source: Source, main: Main) -
 def _undated(
     repository: AuditRepository, plan: AnyPlan, source: Source, main: Main
 ) -> Iterator[str]:
-    """Yield what GitHub does not show of a commitment, where it can be asked."""
+    """Yield why GitHub does not prove a commitment's date, where GitHub can be asked."""
     from geneb_ci.github.api import GitHub  # of the extra, which a clone does not need
     from geneb_ci.github.verdict.dating import undated
 
@@ -255,7 +255,7 @@ class PullChecker:
         return self._proposals[head]
 
     def has_read(self, head: str) -> bool:
-        """Whether it is known what a head changes."""
+        """Whether the change of a head was read."""
         return head in self._proposals
 
     def own_blobs(self, head: str) -> list[Blob]:
@@ -279,7 +279,7 @@ class PullChecker:
         return dataclasses.replace(judged, change=change, findings=findings)
 
     def judged(self, proposal: Proposal) -> CheckedPull:
-        """Check what changes, without regard to other open pull requests."""
+        """Check the change, without comparing it with other open pull requests."""
         proposal = dataclasses.replace(proposal, change=_with_replaced(proposal.change))
         first = change_findings(proposal.change)
         if {finding.rule for finding in first} & UNREAD or not proposal.change.model:
@@ -313,7 +313,7 @@ class PullChecker:
         )
 
     def _judge_records(self, proposal: Proposal) -> CheckedPull:
-        """Verify the audit records of a pull request that has nothing else."""
+        """Verify the audit records of a pull request that changes nothing else."""
         records, wrong = self._records(proposal.change, {})
         change = dataclasses.replace(
             proposal.change, invalid_records=(*proposal.change.invalid_records, *wrong)
@@ -330,7 +330,7 @@ class PullChecker:
     def _records(
         self, change: Change, raws: Mapping[str, bytes | Fault]
     ) -> tuple[dict[str, bytes | Fault], tuple[tuple[str, str], ...]]:
-        """Read the audit records of a change; return them, and what of them does not verify.
+        """Return the audit records of a change, and why those that do not verify do not.
 
         They are verified on the base branch with the files of the change, `raws`.
         """
@@ -355,7 +355,7 @@ class PullChecker:
 
     def _paths_to_read(self, change: Change, head: Mapping[str, Blob]) -> list[str]:
         row = f"{self.places.submissions}/{change.model}.json"
-        paths = [file.path for file in change.own if file.after is not None]
+        paths = [file.path for file in change.model_files if file.after is not None]
         if change.model and row in head and row not in paths:
             paths.append(row)
         return [path for path in paths if head[path].mode == REGULAR]

@@ -16,19 +16,19 @@ from geneb_ci.github.trees import Main
 from reference_harness.formats.files import blob_id
 
 COMMITS_PAGES_MAX = 30
-"""Pages of 100 commits of main among which the one of a commitment is looked for."""
+"""Maximum pages of 100 commits of main in which the commit of a commitment is searched."""
 
 
 def undated(
     repository: AuditRepository, plan: AnyPlan, audits: str, github: GitHub, main: Main
 ) -> Iterator[str]:
-    """Yield why it is not known that a commitment was public before the round of its draw.
+    """Yield why it is not proven that a commitment was public before the round of its draw.
 
     `audits` is the folder of audits, relative to the root of the repository.
 
-    GitHub has to show it as a status since then. And the draw must not be one of many that were
-    prepared: the commit of that status is the one that added the signed commitment to main, or our
-    comment on a pull request has the draw.
+    GitHub must show the commitment as a status of that time. To exclude that one of many prepared
+    draws was chosen, the commit with that status must be the one that added the signed commitment
+    to main, or our comment on a pull request must contain the draw.
     """
     history = repository.history
     starts = [event for _, event in history.events(StatementKind.START) if event.plan == plan]
@@ -82,7 +82,7 @@ class _Listed(ReplyModel):
 
 
 def _adds(commit: str, path: str, sha: str, github: GitHub, main: Main) -> bool:
-    """Whether a commit of main's first parents added a file: none before it has the path."""
+    """Whether a commit on main's first-parent line added a file: its first parent lacks it."""
     parent = _first_parent(commit, github, main)
     if parent is None or not _is_at(github.tree(commit).files, path, sha):
         return False

@@ -1,4 +1,4 @@
-"""A verdict from what was found: with the rank of the row, and the cost of its audit."""
+"""Decides a verdict from findings, with the rank of the row and the cost of its audit."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -170,7 +170,7 @@ def audit_estimate(benchmark: Benchmark, policy: AuditPolicy) -> AuditEstimate:
 
 
 class Decision(NamedTuple):
-    """The verdict on a pull request, with every finding that it follows from."""
+    """The verdict on a pull request, with all findings."""
 
     verdict: PullVerdict
     findings: tuple[Finding, ...]
@@ -188,10 +188,9 @@ def decide(
     """Check the head of a pull request, or of a branch that may become one, and decide.
 
     The server and `geneb-ci check` in a clone both call this. `others` are open pull requests that
-    pass. Without `ranks`, the row is not ranked among the others, which takes half a second and
-    nothing else follows from. A crash of geneb-ci is a verdict that does not pass. Raises
-    ForgeProblem where the head cannot be read, and Tampered for a verdict that `report` would
-    refuse.
+    pass. Without `ranks` the row is not ranked, which saves half a second and changes nothing else.
+    A crash of geneb-ci gives a verdict that does not pass. Raises ForgeProblem where the head
+    cannot be read, and Tampered for a verdict that `report` would refuse.
     """
     try:
         judged = judge.judge(pull.head_sha, others)

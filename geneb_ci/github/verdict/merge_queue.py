@@ -1,6 +1,6 @@
-"""Groups of a merge queue: those without a verdict, and the verdict on one.
+"""Finds the groups of a merge queue without a verdict, and checks one.
 
-A group is the commit that main is to become. Its files belong to open pull requests that pass.
+A group is a commit that would become main. Its files belong to open pull requests that pass.
 """
 
 from collections import Counter
@@ -29,8 +29,8 @@ from geneb_ci.github.verdict.model import GROUPS_MAX, GroupVerdict, PullVerdict
 def waiting_groups(github: GitHub, branch: str) -> tuple[list[str], list[GenebError]]:
     """Return the groups without a verdict, at most `GROUPS_MAX`, and the errors.
 
-    One whose verdict was not written, because main had changed, is found here. A request, and one
-    for each group; a group that cannot be read hides no other. Raises RateLimited.
+    A group whose verdict was not written, because main had changed, is among them. One request, and
+    one for each group. Raises RateLimited.
     """
     queued = result_or_error(github.branches, f"gh-readonly-queue/{branch}/")
     if isinstance(queued, GenebError):
@@ -47,10 +47,10 @@ def waiting_groups(github: GitHub, branch: str) -> tuple[list[str], list[GenebEr
 
 
 def judge_group(github: GitHub, judge: PullChecker, head: str) -> GroupVerdict:
-    """Check every row and record that a group changes, alone and beside the others of the group.
+    """Check every row and record that a group changes, alone and together with the others.
 
-    A file counts only if it belongs to an open pull request with a verdict that passes: those are
-    the parts of the group. Raises ForgeProblem.
+    Every file must belong to an open pull request with a verdict that passes. Raises ForgeProblem
+    where GitHub fails.
     """
     proposal = judge.proposal(head)
     judged: dict[str, CheckedPull] = {}
@@ -61,7 +61,7 @@ def judge_group(github: GitHub, judge: PullChecker, head: str) -> GroupVerdict:
     for model, paths in _parts(github, proposal.change, listed.pulls).items():
         judged[model] = judge.judged(_part(proposal, paths))
         change = judged[model].change
-        foreign_paths -= {file.path for file in (*change.own, *change.records)}
+        foreign_paths -= {file.path for file in (*change.model_files, *change.records)}
     for model, row in judged.items():
         places.update(finding.rule for finding in row.findings)
         places.update(_together(model, judged))
@@ -101,7 +101,7 @@ def _part(proposal: Proposal, paths: set[str]) -> Proposal:
 
 
 def _together(model: str, judged: dict[str, CheckedPull]) -> list[str]:
-    """Return the rules that a row breaks beside the others of the group."""
+    """Return the rules that a row breaks only together with the others of the group."""
     marks = {name: row.fingerprint for name, row in judged.items()}
     row_fingerprint = marks[model]
     if row_fingerprint is None:

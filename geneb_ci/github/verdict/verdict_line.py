@@ -1,4 +1,4 @@
-"""Verdicts as one line between two jobs: cut to fit, refused where they contradict themselves."""
+"""Writes verdicts as one line for another job, cut to fit, and reads and validates them."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -72,9 +72,9 @@ def decode(text: str, repository: str) -> Verdicts:
 
 
 def hold_together(pull: PullVerdict) -> None:
-    """Raise Tampered where a verdict contradicts itself, or names a rule that is not known.
+    """Raise Tampered where a verdict contradicts itself, or names an unknown rule.
 
-    The job that computes verdicts asks this of each: one that `report` would refuse costs no other.
+    The job that computes verdicts calls this for each, because `report` refuses all if one fails.
     """
     _require_known_rules(pull.places, str(pull.number))
     for finding in pull.findings:

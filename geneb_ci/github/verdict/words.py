@@ -1,4 +1,4 @@
-"""A verdict in words: the same in the comment of a pull request and on a contributor's machine."""
+"""Texts of a verdict, both for the comment on a pull request and for a contributor's terminal."""
 
 from geneb_ci.github.errors import WHEN
 from geneb_ci.github.verdict.model import PullOutcome, PullVerdict
@@ -40,7 +40,7 @@ author before merging."""
 
 
 def next_step(pull: PullVerdict) -> str:
-    """Return what the author does next, as Markdown."""
+    """Return the next step of the author, as Markdown."""
     if pull.outcome is PullOutcome.NEEDS_MAINTAINER and pull.model is None:
         return _NO_SUBMISSION
     return _EDIT if pull.outcome is PullOutcome.PASSED and pull.is_edit else _NEXT[pull.outcome]

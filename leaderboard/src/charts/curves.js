@@ -17,8 +17,8 @@ const APART = 9; // units between the models at one number of examples
 export function curveChart(state, places, tasks) {
   const { metric } = state;
   const regimes = byExamples(bench.regimes);
-  const shown = shownIn(state, places, tasks);
-  const means = regimes.map((name) => meansOf(name, metric, shown, tasks));
+  const models = shownIn(state, places, tasks);
+  const means = regimes.map((name) => meansOf(name, metric, models, tasks));
   const bars = hasIntervals(metric)
     ? " Bars are 95 % intervals, for other test sequences and other training draws."
     : "";
@@ -29,8 +29,8 @@ export function curveChart(state, places, tasks) {
       `A sign is the mean ${metricName(metric)} of a model ${overText(tasks.length, state)}, with so many ` +
       `training examples; between them nothing was measured.${bars} ` +
       `Shown: ${comparedIn(state).length ? "the compared models." : "the highest of those that the filters leave; compare models to choose others."}`,
-    draw: (box, title) => drawCurves(box, title, { metric, regimes, shown, means }),
-    figures: () => curveTable(regimes, shown, means),
+    draw: (box, title) => drawCurves(box, title, { metric, regimes, models, means }),
+    figures: () => curveTable(regimes, models, means),
   });
 }
 
@@ -44,14 +44,14 @@ function shownIn(state, places, tasks) {
   return order.slice(0, COMPARED_MAX);
 }
 
-function meansOf(regime, metric, shown, tasks) {
-  if (hasIntervals(metric)) return meansIn(regime, shown, tasks);
+function meansOf(regime, metric, models, tasks) {
+  if (hasIntervals(metric)) return meansIn(regime, models, tasks);
   const scores = scoresIn({ tasks }, regime, metric);
-  return shown.map((index) => ({ score: scores[index] }));
+  return models.map((index) => ({ score: scores[index] }));
 }
 
-function drawCurves(box, title, { metric, regimes, shown, means }) {
-  const top = 34 + legendHeight(shown);
+function drawCurves(box, title, { metric, regimes, models, means }) {
+  const top = 34 + legendHeight(models);
   const bottom = top + PLOT;
   const drawn = drawing(box, title, bottom + BELOW);
   const ends = means
@@ -62,8 +62,8 @@ function drawCurves(box, title, { metric, regimes, shown, means }) {
   const says = "training examples per class, not to scale";
   axisBelow(drawn, x, { top, bottom, says, format: examplesText });
   axisLeft(drawn, y, { left: LEFT, right: WIDTH - 12, says: `mean ${metricName(metric)}`, at: top - 14 });
-  shown.forEach((index, order) => {
-    const aside = (order - (shown.length - 1) / 2) * APART;
+  models.forEach((index, order) => {
+    const aside = (order - (models.length - 1) / 2) * APART;
     const points = regimes.map((name, k) => [x(name) + aside, y(means[k][order].score)]);
     drawn.append("path").attr("class", `curve s${order}`).attr("d", d3.line()(points));
     regimes.forEach((name, k) => {
@@ -73,7 +73,7 @@ function drawCurves(box, title, { metric, regimes, shown, means }) {
       symbol(drawn, at, height, order);
     });
   });
-  legend(drawn, shown, 0);
+  legend(drawn, models, 0);
 }
 
 /** Write how many examples a regime gives, for a tick. */
@@ -82,12 +82,12 @@ function examplesText(regime) {
   return shots ?? (regimeExamples(regime) ? "all" : regime);
 }
 
-function curveTable(regimes, shown, means) {
-  const rows = shown.map((index, order) =>
+function curveTable(regimes, models, means) {
+  const rows = models.map((index, order) =>
     row(
       modelLink(index),
-      ...means.map((own) => {
-        const { score, low, high } = own[order];
+      ...means.map((regimeMeans) => {
+        const { score, low, high } = regimeMeans[order];
         const interval = low === undefined ? "" : ` (${intervalText({ low, high })})`;
         return number(`${scoreText(score)}${interval}`);
       }),

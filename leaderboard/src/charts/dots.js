@@ -41,10 +41,10 @@ export function dotChart(state, places, column) {
 }
 
 function drawDots(box, title, { metric, order, chosen, scores, standing, baselines }) {
-  const known = chosen.map(standing);
+  const standings = chosen.map(standing);
   const ends = [
     ...order.map((index) => scores[index]),
-    ...known.flatMap((found) => (found ? [found.low, found.high] : [])),
+    ...standings.flatMap((range) => (range ? [range.low, range.high] : [])),
     ...baselines.map(({ score }) => score),
   ];
   const x = d3.scaleLinear(d3.extent(ends), [LEFT, WIDTH - LEFT]).nice();
@@ -55,23 +55,23 @@ function drawDots(box, title, { metric, order, chosen, scores, standing, baselin
   const bottom = middle + chosen.length * STEP + 4;
   const drawn = drawing(box, title, bottom + BELOW, { parts: true });
   axisBelow(drawn, x, { top, bottom, says: metricName(metric) });
-  baselines.forEach(({ name, score }, place) => {
+  baselines.forEach(({ name, score }, position) => {
     stroke(drawn, "baseline", [x(score), top - 4], [x(score), bottom]);
-    writeBeside(drawn, `${name} ${scoreText(score)}`, [x(score), x(score)], 12 + place * BASELINE_STEP);
+    writeBeside(drawn, `${name} ${scoreText(score)}`, [x(score), x(score)], 12 + position * BASELINE_STEP);
   });
-  const parts = order.map((index, place) => {
+  const parts = order.map((index, position) => {
     const dot = drawn.append("circle").attr("class", `part dot ${colourOf(chosen, index)}`);
-    const y = middle - 4 - (heights[place] + 0.5) * width;
-    return [dot.attr("cx", at[place]).attr("cy", y).attr("r", width / 2).node(), index];
+    const y = middle - 4 - (heights[position] + 0.5) * width;
+    return [dot.attr("cx", at[position]).attr("cy", y).attr("r", width / 2).node(), index];
   });
   chosen.forEach((index, order) => {
     const y = middle + (order + 0.5) * STEP;
-    const own = x(scores[index]);
-    const found = known[order];
-    const [low, high] = found ? [x(found.low), x(found.high)] : [own, own];
+    const middlePoint = x(scores[index]);
+    const interval = standings[order];
+    const [low, high] = interval ? [x(interval.low), x(interval.high)] : [middlePoint, middlePoint];
     stroke(drawn, `bar s${order}`, [low, y], [high, y]);
-    symbol(drawn, own, y, order);
-    const reach = [Math.min(low, own - 4), Math.max(high, own + 4)];
+    symbol(drawn, middlePoint, y, order);
+    const reach = [Math.min(low, middlePoint - 4), Math.max(high, middlePoint + 4)];
     writeBeside(drawn, shortened(models[index].name, NAME_MAX), reach, y + 4);
   });
   linked("task", parts, (index) => dotText(index, scores, standing));
@@ -84,17 +84,17 @@ function writeBeside(drawn, text, [low, high], y) {
 }
 
 function dotText(index, scores, standing) {
-  const found = standing(index);
-  const interval = found ? ` (${intervalText(found)})` : "";
+  const range = standing(index);
+  const interval = range ? ` (${intervalText(range)})` : "";
   return `${models[index].name}: ${scoreText(scores[index])}${interval}`;
 }
 
 function dotTable({ metric, order, scores, standing, baselines }) {
   const rows = order.map((index) => {
-    const found = standing(index);
-    return row(modelLink(index), number(scoreText(scores[index])), number(found ? intervalText(found) : ""));
+    const interval = standing(index);
+    return row(modelLink(index), number(scoreText(scores[index])), number(interval ? intervalText(interval) : ""));
   });
-  const others = baselines.map(({ name, score }) => row(`${name}, a baseline`, number(scoreText(score)), number()));
+  const baselineRows = baselines.map(({ name, score }) => row(`${name}, a baseline`, number(scoreText(score)), number()));
   const heads = ["Model", metricName(metric), "95 % interval"].map((text) => head(text));
-  return table({ id: "dots" }, "Scores of one task", heads, [...rows, ...others]);
+  return table({ id: "dots" }, "Scores of one task", heads, [...rows, ...baselineRows]);
 }

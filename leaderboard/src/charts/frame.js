@@ -42,7 +42,7 @@ function figuresOf(title, figures) {
   return h("details", { ontoggle: fill }, h("summary", {}, "The figures of this plot"));
 }
 
-/** Say below a chart what the pointer is on. */
+/** Write below a chart what the pointer is on. */
 function point(name, text) {
   byName(`pointed-${name}`).textContent = text;
 }
@@ -65,25 +65,25 @@ const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
  *
  * `parts` are pairs of an element and the index of its model, in the order of the arrow keys. */
 export function linked(name, parts, text) {
-  const places = new Map(parts.map(([element], place) => [element, place]));
+  const places = new Map(parts.map(([element], position) => [element, position]));
   let stop = 0;
-  parts.forEach(([element, index], place) => {
+  parts.forEach(([element, index], position) => {
     element.setAttribute("role", "link");
     element.setAttribute("aria-label", text(index));
-    element.setAttribute("tabindex", place === stop ? 0 : -1);
+    element.setAttribute("tabindex", position === stop ? 0 : -1);
   });
-  const open = (place) => change({ view: "model", model: models[parts[place][1]].id, task: "" });
-  const go = (place) => {
+  const open = (position) => change({ view: "model", model: models[parts[position][1]].id, task: "" });
+  const go = (position) => {
     parts[stop][0].setAttribute("tabindex", -1);
-    stop = place;
+    stop = position;
     parts[stop][0].setAttribute("tabindex", 0);
     parts[stop][0].focus();
   };
-  const tell = (place, element) => point(name, element.getAttribute("aria-label"));
-  const pressed = (place, _, event) => {
-    const next = place + (STEPS[event.key] ?? 0);
-    if (event.key === "Enter") open(place);
-    else if (next !== place && parts[next]) go(next);
+  const tell = (position, element) => point(name, element.getAttribute("aria-label"));
+  const pressed = (position, _, event) => {
+    const next = position + (STEPS[event.key] ?? 0);
+    if (event.key === "Enter") open(position);
+    else if (next !== position && parts[next]) go(next);
     else return;
     event.preventDefault();
   };
@@ -148,12 +148,12 @@ export function symbol(drawn, x, y, order, kind = "mark") {
 export const legendHeight = (places) => LEGEND_STEP * Math.ceil(places.length / LEGEND_COLUMNS);
 
 /** Name the models with a colour of their own; `told` is what else is said of each. */
-export function legend(drawn, places, left, told = () => "") {
+export function legend(drawn, places, left, noteOf = () => "") {
   const width = (WIDTH - left) / LEGEND_COLUMNS;
   places.forEach((index, order) => {
     const x = left + (order % LEGEND_COLUMNS) * width + 6;
     const y = 16 + LEGEND_STEP * Math.floor(order / LEGEND_COLUMNS);
-    const more = told(index, order);
+    const more = noteOf(index, order);
     symbol(drawn, x, y - 4, order);
     const room = Math.floor((width - 24) / LETTER) - more.length;
     label(drawn, `${shortened(models[index].name, room)}${more}`, x + 12, y, { kind: "name" });

@@ -22,7 +22,9 @@ export function likenessChart(state, places) {
     ? tasks.map((task) => taskColumns[task])
     : columnsOf("categories", tasks).filter(({ key }) => key.startsWith("category:"));
   const scores = columns.map((column) => scoresIn(column, regime, metric));
-  const likeness = rankCorrelations(scores.map((own) => places.map((index) => own[index])));
+  const likeness = rankCorrelations(
+    scores.map((columnScores) => places.map((index) => columnScores[index])),
+  );
   const order = alikeOrder(likeness);
   const what = isOfTasks ? "tasks" : "categories of task";
   const least = CHANCE / Math.sqrt(places.length - 1);
@@ -40,17 +42,17 @@ export function likenessChart(state, places) {
 
 /** Make the table; a column is named by the number that its row has. */
 function likenessTable(title, columns, likeness, order) {
-  const names = order.map((place, k) => `${k + 1} ${columns[place].label}`);
-  const rows = order.map((one, k) =>
+  const names = order.map((position, k) => `${k + 1} ${columns[position].label}`);
+  const rows = order.map((first, k) =>
     row(
       names[k],
-      ...order.map((other, m) =>
+      ...order.map((second, m) =>
         k === m
           ? h("td", {}, "")
           : h(
               "td",
-              { class: `heat ${heat(likeness[one][other], WHOLE)}`, title: `${names[k]}, ${names[m]}` },
-              likeness[one][other].toFixed(2).replace("-0.00", "0.00").replace("-", "−").replace("0.", "."),
+              { class: `heat ${heat(likeness[first][second], WHOLE)}`, title: `${names[k]}, ${names[m]}` },
+              likeness[first][second].toFixed(2).replace("-0.00", "0.00").replace("-", "−").replace("0.", "."),
             ),
       ),
     ),

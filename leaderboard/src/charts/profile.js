@@ -38,10 +38,10 @@ function drawProfile(box, title, { regime, metric }, places) {
     .flatMap(({ score, standing }) => (standing ? [standing.low, standing.high, score] : [score]));
   const x = d3.scaleLinear(d3.extent([...values, 0]), [LEFT, WIDTH - 24]).nice();
   axisBelow(drawn, x, { top, bottom, says: metricName(metric) });
-  meanColumns.forEach((column, place) => {
-    const y = top + (place + 0.5) * STEP;
+  meanColumns.forEach((column, position) => {
+    const y = top + (position + 0.5) * STEP;
     label(drawn, shortened(column.label, LABEL_MAX), LEFT - 10, y + 4, { anchor: "end" });
-    rows[place].forEach(({ score, standing }, order) => {
+    rows[position].forEach(({ score, standing }, order) => {
       const at = y + (order - (places.length - 1) / 2) * APART;
       if (standing) stroke(drawn, `bar s${order}`, [x(standing.low), at], [x(standing.high), at]);
       symbol(drawn, x(score), at, order);

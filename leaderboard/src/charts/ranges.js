@@ -22,12 +22,12 @@ export function rangePage({ regime, metric, page }, places, column) {
 }
 
 /** Draw the chart of one column for the models of a page. */
-export function rangeChart(state, { shown }, column) {
+export function rangeChart(state, { pageItems }, column) {
   const { regime, metric } = state;
   const regimes = byExamples(bench.regimes);
-  const ranks = regimes.map((name) => ranksIn(column, name, metric, shown));
+  const ranks = regimes.map((name) => ranksIn(column, name, metric, pageItems));
   const plot = {
-    shown,
+    pageItems,
     chosen: comparedIn(state),
     panels: regimes
       .map((name, k) => ({ name, ranks: ranks[k], count: rankedCount(name) }))
@@ -46,12 +46,12 @@ export function rangeChart(state, { shown }, column) {
       `whatever the filters leave; the order is that of ${regime}.`,
     hasParts: true,
     draw: (box, title) => drawRanges(box, title, plot),
-    figures: () => rangeTable(shown, regimes, ranks),
+    figures: () => rangeTable(pageItems, regimes, ranks),
   });
 }
 
-function drawRanges(box, title, { shown, chosen, panels }) {
-  const bottom = TOP + shown.length * STEP + 4;
+function drawRanges(box, title, { pageItems, chosen, panels }) {
+  const bottom = TOP + pageItems.length * STEP + 4;
   const drawn = drawing(box, title, bottom + BELOW, { parts: true });
   const width = (WIDTH - LEFT - GAP * panels.length) / panels.length;
   for (const [k, panel] of panels.entries()) {
@@ -60,9 +60,9 @@ function drawRanges(box, title, { shown, chosen, panels }) {
     label(drawn, panel.name, left, 14, { kind: "name" });
     axisBelow(drawn, panel.x, { top: TOP - 2, bottom, says: "rank", isTall: true });
   }
-  const parts = shown.map((index, place) => {
+  const parts = pageItems.map((index, position) => {
     const group = drawn.append("g").attr("class", `part ${colourOf(chosen, index)}`);
-    const y = TOP + (place + 0.5) * STEP;
+    const y = TOP + (position + 0.5) * STEP;
     group
       .append("rect")
       .attr("class", "reach")
@@ -72,15 +72,15 @@ function drawRanges(box, title, { shown, chosen, panels }) {
       .attr("height", STEP);
     const name = shortened(models[index].name, NAME_MAX);
     label(group, name, LEFT - 12, y + 4, { anchor: "end", kind: "name" });
-    for (const { x, ranks } of panels) drawRange(group, x, y, ranks[place]);
+    for (const { x, ranks } of panels) drawRange(group, x, y, ranks[position]);
     return [group.node(), index];
   });
-  linked("ranges", parts, (index) => rangeWords(index, panels, shown.indexOf(index)));
+  linked("ranges", parts, (index) => rangeWords(index, panels, pageItems.indexOf(index)));
 }
 
-function drawRange(group, x, y, found) {
-  if (!found) return;
-  const { rank, rankLow, rankHigh } = found;
+function drawRange(group, x, y, range) {
+  if (!range) return;
+  const { rank, rankLow, rankHigh } = range;
   const first = rankLow === 1 ? " first" : "";
   if (rankLow) stroke(group, `range${first}`, [x(rankLow) - 1, y], [x(rankHigh) + 1, y]);
   const dot = group.append("circle").attr("class", `spot${first}`);
@@ -88,20 +88,20 @@ function drawRange(group, x, y, found) {
 }
 
 /** Write a rank with its range; "none" where cells are missing. */
-function rankWords(found) {
-  if (!found) return "none";
-  const range = found.rankLow ? ` (${rangeText(found.rankLow, found.rankHigh)})` : "";
-  return `${found.rank}${range}`;
+function rankWords(ranks) {
+  if (!ranks) return "none";
+  const range = ranks.rankLow ? ` (${rangeText(ranks.rankLow, ranks.rankHigh)})` : "";
+  return `${ranks.rank}${range}`;
 }
 
-function rangeWords(index, panels, place) {
-  const told = panels.map(({ name, ranks }) => `${name} ${rankWords(ranks[place])}`);
-  return `${models[index].name}: rank ${told.join(", ")}`;
+function rangeWords(index, panels, position) {
+  const rankTexts = panels.map(({ name, ranks }) => `${name} ${rankWords(ranks[position])}`);
+  return `${models[index].name}: rank ${rankTexts.join(", ")}`;
 }
 
-function rangeTable(shown, regimes, ranks) {
-  const rows = shown.map((index, place) =>
-    row(modelLink(index), ...ranks.map((own) => number(rankWords(own[place])))),
+function rangeTable(pageItems, regimes, ranks) {
+  const rows = pageItems.map((index, position) =>
+    row(modelLink(index), ...ranks.map((regimeRanks) => number(rankWords(regimeRanks[position])))),
   );
   const heads = [head("Model"), ...regimes.map((name) => head(`Rank, ${regimeWords(name)}`))];
   return table({ id: "ranks" }, "Ranks and their ranges by regime", heads, rows);

@@ -21,13 +21,13 @@ export function sizeChart(state, places, column) {
   const scores = scoresIn(column, regime, metric);
   const sized = places.filter((index) => params[index] > 0);
   const standings = places.map((index) => standingOf(column, regime, metric, index));
-  const known = new Map(places.map((index, k) => [index, standings[k]]));
+  const standingByModel = new Map(places.map((index, k) => [index, standings[k]]));
   const hasIntervals = Boolean(standings[0]);
   const steps = frontOf(sized, params, scores);
   const front = hasIntervals
-    ? unbeatenOf(sized, params, (index) => known.get(index), criticalOf(regime))
+    ? unbeatenOf(sized, params, (index) => standingByModel.get(index), criticalOf(regime))
     : steps;
-  const plot = { state, column, scores, sized, known, steps, front: new Set(front) };
+  const plot = { state, column, scores, sized, standingByModel, steps, front: new Set(front) };
   plot.baselines = baselinesOf(regime, metric, column);
   plot.hasWhiskers = hasIntervals && sized.length <= WHISKERS_MAX;
   const lines = plot.baselines.length ? " Dotted lines are baselines without training, which have no rank." : "";
@@ -49,11 +49,11 @@ export function sizeChart(state, places, column) {
 }
 
 function drawSizes(box, title, plot) {
-  const { state, column, scores, sized, known, steps } = plot;
+  const { state, column, scores, sized, standingByModel, steps } = plot;
   const drawn = drawing(box, title, BOTTOM + BELOW, { parts: true });
   const ends = sized.flatMap((index) => {
-    const found = plot.hasWhiskers ? known.get(index) : null;
-    return found ? [found.low, found.high] : [scores[index]];
+    const standing = plot.hasWhiskers ? standingByModel.get(index) : null;
+    return standing ? [standing.low, standing.high] : [scores[index]];
   });
   ends.push(...plot.baselines.map(({ score }) => score));
   const sizes = d3.extent(sized, (index) => params[index]);
@@ -71,7 +71,7 @@ function drawSizes(box, title, plot) {
   if (plot.hasWhiskers) {
     const whiskers = drawn.append("g").attr("class", "whiskers");
     for (const index of sized) {
-      const [at, { low, high }] = [x(params[index]), known.get(index)];
+      const [at, { low, high }] = [x(params[index]), standingByModel.get(index)];
       stroke(whiskers, null, [at, y(low)], [at, y(high)]);
     }
   }
@@ -103,9 +103,9 @@ function pointsOn(corners) {
     .flatMap(([x, high], order) => d3.range(high, corners[order][1], LINE_STEP).map((y) => [x, y]));
 }
 
-function dotText({ scores, known }, index) {
-  const found = known.get(index);
-  const interval = found ? ` (${intervalText(found)})` : "";
+function dotText({ scores, standingByModel }, index) {
+  const standing = standingByModel.get(index);
+  const interval = standing ? ` (${intervalText(standing)})` : "";
   return `${models[index].name}: ${scoreText(scores[index])}${interval}, ${sizeText(params[index])}`;
 }
 
@@ -124,15 +124,15 @@ function drawNames(drawn, { state, sized, steps }, position) {
   }
 }
 
-function sizeTable({ column, scores, known, front }, places) {
+function sizeTable({ column, scores, standingByModel, front }, places) {
   const order = [...places].sort((a, b) => params[a] - params[b]);
   const rows = order.map((index) => {
-    const found = known.get(index);
+    const standing = standingByModel.get(index);
     return row(
       modelLink(index),
       number(sizeText(params[index])),
       number(scoreText(scores[index])),
-      number(found ? intervalText(found) : ""),
+      number(standing ? intervalText(standing) : ""),
       h("td", {}, front.has(index) ? "yes" : ""),
     );
   });

@@ -39,17 +39,17 @@ export function stripChart(state, places, tasks) {
 /** Return the scores of a task, and the differences of each model from the first. */
 function stripOf(column, regime, metric, places) {
   const scores = scoresIn(column, regime, metric);
-  const own = places.map(
+  const modelScores = places.map(
     (index) => standingOf(column, regime, metric, index) ?? { score: scores[index] },
   );
-  const [first, ...others] = own;
-  const apart = others.map((other) =>
+  const [first, ...otherScores] = modelScores;
+  const apart = otherScores.map((scores) =>
     first.error === undefined
-      ? { difference: other.score - first.score }
-      : compared(other, first, criticalOf(regime)),
+      ? { difference: scores.score - first.score }
+      : compared(scores, first, criticalOf(regime)),
   );
   const mean = apart.reduce((sum, { difference }) => sum + difference, 0) / apart.length;
-  return { column, scores: own.map(({ score }) => score), apart, mean };
+  return { column, scores: modelScores.map(({ score }) => score), apart, mean };
 }
 
 /** Draw the tasks in parts, each with its own axis: it stays in sight, and a sheet holds a part. */
@@ -62,8 +62,8 @@ function drawStrips(box, title, { metric, places, rows }) {
   const most = Math.floor(TALLEST / step);
   for (let first = 0; first < rows.length; first += most) {
     const part = rows.slice(first, first + most);
-    const which = part.length < rows.length ? `, ${first + 1} to ${first + part.length}` : "";
-    drawPart(box, `${title}${which}`, { metric, places, rows: part, x, step });
+    const positions = part.length < rows.length ? `, ${first + 1} to ${first + part.length}` : "";
+    drawPart(box, `${title}${positions}`, { metric, places, rows: part, x, step });
   }
 }
 
@@ -73,8 +73,8 @@ function drawPart(box, title, { metric, places, rows, x, step }) {
   const drawn = drawing(box, title, bottom + BELOW);
   axisBelow(drawn, x, { top, bottom, says: `difference of ${metricName(metric)}`, isTall: true });
   stroke(drawn, "rule", [x(0), top], [x(0), bottom]);
-  rows.forEach(({ column, apart }, place) => {
-    const middle = top + (place + 0.5) * step;
+  rows.forEach(({ column, apart }, position) => {
+    const middle = top + (position + 0.5) * step;
     const name = shortened(column.label, NAME_MAX);
     label(drawn, name, LEFT - 10, middle + 4, { anchor: "end", kind: "name" });
     apart.forEach(({ difference, low, high, isSignificant = true }, k) => {
@@ -87,14 +87,17 @@ function drawPart(box, title, { metric, places, rows, x, step }) {
 }
 
 function stripTable(metric, places, rows) {
-  const [first, ...others] = places;
+  const [first, ...otherModels] = places;
   const made = rows.map(({ column, scores, apart }) =>
     row(
       h("a", { href: `tasks/${encodeURIComponent(bench.tasks[column.task].id)}.html` }, column.label),
       h("td", {}, bench.categories[column.category]),
       ...scores.map((score) => number(scoreText(score))),
-      ...apart.map((one) =>
-        number(scoreText(one.difference), one.low === undefined ? null : h("small", {}, intervalText(one))),
+      ...apart.map((comparison) =>
+        number(
+          scoreText(comparison.difference),
+          comparison.low === undefined ? null : h("small", {}, intervalText(comparison)),
+        ),
       ),
     ),
   );
@@ -102,7 +105,7 @@ function stripTable(metric, places, rows) {
     head("Task"),
     head("Category"),
     ...places.map((index) => head(`${metricName(metric)}, `, modelLink(index))),
-    ...others.map((index) => head(`${models[index].name} less ${models[first].name}`)),
+    ...otherModels.map((index) => head(`${models[index].name} less ${models[first].name}`)),
   ];
   return table({ id: "strips" }, "Differences by task", heads, made);
 }

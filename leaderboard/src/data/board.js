@@ -35,8 +35,10 @@ export const models = (base?.models ?? []).map((row) => ({
 }));
 /** MCC of what needs no training, by name, of a regime and a column. */
 export function baselinesOf(regime, metric, { key }) {
-  const known = metric === "MCC" ? Object.entries(base?.baselines?.[regime] ?? {}) : [];
-  return known.filter(([, own]) => key in own).map(([name, own]) => ({ name, score: own[key] }));
+  const baselines = metric === "MCC" ? Object.entries(base?.baselines?.[regime] ?? {}) : [];
+  return baselines
+    .filter(([, scores]) => key in scores)
+    .map(([name, scores]) => ({ name, score: scores[key] }));
 }
 export const params = models.map((model) => model.params);
 export const byId = new Map(models.map((model, index) => [model.id, index]));
@@ -47,11 +49,11 @@ const MEANS = {
   [MACRO]: { label: "Macro", title: "Mean of the category means" },
   [MICRO]: { label: "Micro", title: "Mean over all tasks" },
 };
-const summaryColumns = means.map((key, place) => ({ key, place, ...MEANS[key] }));
+const summaryColumns = means.map((key, position) => ({ key, position, ...MEANS[key] }));
 export const categoryColumns = (bench?.categories ?? []).map((name, index) => ({
   key: categoryKey(name),
   label: name,
-  place: means.length + index,
+  position: means.length + index,
   title: `Mean of ${counted(bench.tasks.filter((task) => task.category === index).length, "task")}`,
 }));
 export const taskColumns = (bench?.tasks ?? []).map((task, index) => ({
@@ -84,9 +86,9 @@ export function columnsOf(choice, left = null) {
   if (choice === "categories") return meanColumns;
   if (choice === "tasks") return [...summaryColumns, ...taskColumns];
   const category = bench.categories.indexOf(choice.slice("tasks:".length));
-  const own = taskColumns.filter((column) => column.category === category);
+  const columns = taskColumns.filter((column) => column.category === category);
   // What was asked for comes first: on a narrow screen the rest is out of sight.
-  return [categoryColumns[category], ...own, ...summaryColumns];
+  return [categoryColumns[category], ...columns, ...summaryColumns];
 }
 
 function columnsLeft(choice, left) {
@@ -96,13 +98,13 @@ function columnsLeft(choice, left) {
     title: "Mean of the tasks that match, each counting alike",
     tasks: left,
   };
-  const own = taskColumns.filter(({ task }) => left.includes(task));
+  const columns = taskColumns.filter(({ task }) => left.includes(task));
   if (choice !== "categories") {
     const category = bench.categories.indexOf(choice.slice("tasks:".length));
-    return [whole, ...own.filter((column) => category < 0 || column.category === category)];
+    return [whole, ...columns.filter((column) => category < 0 || column.category === category)];
   }
   const categories = categoryColumns.map((column, category) => {
-    const tasks = own.filter((one) => one.category === category).map(({ task }) => task);
+    const tasks = columns.filter((column) => column.category === category).map(({ task }) => task);
     return { ...column, tasks, title: `Mean of ${counted(tasks.length, "task")}` };
   });
   return [whole, ...categories.filter(({ tasks }) => tasks.length)];

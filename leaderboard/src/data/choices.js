@@ -43,7 +43,7 @@ export function chosen(state) {
   const means = groups.map((group) =>
     isFirst ? places.map(overallOf) : meansOf(group.cells, tasks.length),
   );
-  const known = base.first && {
+  const firstClaims = base.first && {
     highest: base.first.highest.map((claim) => local(claim, places)),
     smallest: base.first.smallest && local(base.first.smallest, places),
   };
@@ -56,12 +56,12 @@ export function chosen(state) {
     orders: groups.map((group, k) => orderOf(means[k], group)),
     bounds: groups.map(({ critical }, k) => boundsOf(means[k], critical, accepted)),
     smaller: smallerOf(groups, means, accepted),
-    claims: isFirst ? known : claimsOf(groups, means, tasks.length, accepted),
+    claims: isFirst ? firstClaims : claimsOf(groups, means, tasks.length, accepted),
   };
 }
 
 const withIntervals = (means) =>
-  means.map((one) => ({ ...one, ...intervalOf(one, base.decisions.normal) }));
+  means.map((mean) => ({ ...mean, ...intervalOf(mean, base.decisions.normal) }));
 
 /** Return the means of some models over tasks, whose intervals cover other training draws. */
 export function meansIn(regime, places, tasks) {
@@ -71,12 +71,12 @@ export function meansIn(regime, places, tasks) {
 const local = (claim, places) => ({ ...claim, at: places.indexOf(claim.at) });
 
 function groupOf(regime, places, tasks) {
-  const place = regimePlace(regime);
+  const position = regimePlace(regime);
   return {
-    critical: base.decisions.critical[place],
+    critical: base.decisions.critical[position],
     params: places.map((index) => models[index].params),
     ids: places.map((index) => models[index].id),
-    cells: places.map((index) => cellsOf(place, index, tasks)),
+    cells: places.map((index) => cellsOf(position, index, tasks)),
   };
 }
 

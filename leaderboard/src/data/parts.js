@@ -28,7 +28,7 @@ export const UPDATED = "updated";
 export const UNANSWERED = "unanswered";
 
 function ownScript(name) {
-  if (!SCRIPTS.some((own) => own.test(name))) throw new TypeError(`${name} is no part of this page`);
+  if (!SCRIPTS.some((pattern) => pattern.test(name))) throw new TypeError(`${name} is no part of this page`);
   return name;
 }
 
@@ -90,8 +90,8 @@ async function loadedPart(part) {
 
 /** Return why the data that index.html names are not there, as an error of `load`. */
 export function missingData() {
-  const named = [...document.scripts].map((script) => script.getAttribute("src"));
-  const name = named.find((src) => DATA.test(src)) ?? "board-data.js";
+  const sources = [...document.scripts].map((script) => script.getAttribute("src"));
+  const name = sources.find((src) => DATA.test(src)) ?? "board-data.js";
   const text = `The data of the board, ${name}, could not be loaded`;
   return causeOf(DATA.exec(name)?.[1]).then((cause) => new Error(text, { cause }));
 }

@@ -7,11 +7,11 @@ import { intervalOf, rankRange } from "../pure/decide.js";
 import { factText } from "../pure/facts.js";
 import { rankOf } from "../pure/ranks.js";
 import { passes } from "../pure/rows.js";
-import { found, plain } from "../pure/search.js";
+import { matching, plain } from "../pure/search.js";
 
 // Numbers are whole multiples of a unit; what a place of a standing holds is said with the data.
 const { score: SCORE_UNIT, standing: PARTS = [] } = base?.encoding ?? {};
-const AT = Object.fromEntries(PARTS.map((name, place) => [name, place]));
+const AT = Object.fromEntries(PARTS.map((name, position) => [name, position]));
 
 const partOfMeans = (regime) => partOf(`scores-${regimePlace(regime)}`);
 const tasksOf = (regime) => partOf(`tasks-${regimePlace(regime)}`);
@@ -23,10 +23,10 @@ export function scoresIn(column, regime, metric) {
     return columnOf(column, regime).map((row) => (row ? row[AT.score] : undefined));
   }
   if (column.tasks) {
-    const own = column.tasks.map((task) => scoresIn({ task }, regime, metric));
+    const taskScores = column.tasks.map((task) => scoresIn({ task }, regime, metric));
     return models.map((_, index) =>
       isRanked(index, regime)
-        ? own.reduce((sum, scores) => sum + scores[index], 0) / own.length
+        ? taskScores.reduce((sum, scores) => sum + scores[index], 0) / taskScores.length
         : undefined,
     );
   }
@@ -34,27 +34,27 @@ export function scoresIn(column, regime, metric) {
   const rows = isTask ? tasksOf(regime).scores[metric] : partOfMeans(regime).scores[metric];
   // Scores of tasks that means are decided by are exact already.
   const unit = isTask && hasIntervals(metric) ? 1 : SCORE_UNIT;
-  return rows.map((row) => (row ? row[column.task ?? column.place] / unit : undefined));
+  return rows.map((row) => (row ? row[column.task ?? column.position] / unit : undefined));
 }
 
-const columnOf = (column, regime) => partOfMeans(regime).standings[column.place];
+const columnOf = (column, regime) => partOfMeans(regime).standings[column.position];
 
 /** Return score, error, interval and ranks of a model in a column, as far as they are known. */
 export function standingOf(column, regime, metric, model) {
   if (!hasIntervals(metric)) return null;
   if (!isDecided(metric, column)) {
     if (!isRanked(model, regime)) return null;
-    const known = meanOver(column.tasks ?? [column.task], regime, model);
-    return { ...known, ...intervalOf(known, base.decisions.normal) };
+    const mean = meanOver(column.tasks ?? [column.task], regime, model);
+    return { ...mean, ...intervalOf(mean, base.decisions.normal) };
   }
   const row = columnOf(column, regime)[model];
   if (!row) return null;
   const [score, error] = [row[AT.score], row[AT.error]];
   const shared = sharedBy(column, regime, model);
-  const known = { score, error, freedom: row[AT.freedom] ?? Infinity, model, shared };
+  const standing = { score, error, freedom: row[AT.freedom] ?? Infinity, model, shared };
   return {
-    ...known,
-    ...intervalOf(known, base.decisions.normal),
+    ...standing,
+    ...intervalOf(standing, base.decisions.normal),
     rank: row[AT.rank],
     rankLow: row[AT.rank_low],
     rankHigh: row[AT.rank_high],
@@ -70,12 +70,13 @@ export function ranksIn(column, regime, metric, places) {
   }
   if (!hasIntervals(metric)) {
     const scores = scoresIn(column, regime, metric);
-    const own = (index) => ({ score: scores[index], rank: rankOf(scores, index) });
-    return places.map((index) => (isRanked(index, regime) ? own(index) : undefined));
+    const ranked = (index) => ({ score: scores[index], rank: rankOf(scores, index) });
+    return places.map((index) => (isRanked(index, regime) ? ranked(index) : undefined));
   }
   const all = models.map((_, index) => standingOf(column, regime, metric, index));
   const ranked = all.filter(Boolean);
-  const ranksOf = (own) => own && { ...own, ...rankRange(ranked, own, criticalOf(regime)) };
+  const ranksOf = (standing) =>
+    standing && { ...standing, ...rankRange(ranked, standing, criticalOf(regime)) };
   return places.map((index) => ranksOf(all[index]) ?? undefined);
 }
 
@@ -94,13 +95,13 @@ function meanOver(tasks, regime, model) {
  * model without predictions. */
 function sharedBy(column, regime, model) {
   const { models: places = [], columns = [] } = partOfMeans(regime).shared ?? {};
-  const triangle = columns[column.place];
-  const own = triangle ? places.indexOf(model) : -1;
-  if (own < 0) return undefined;
-  return (other) => {
-    const place = places.indexOf(other);
-    if (place < 0 || place === own) return 0;
-    return triangle[Math.max(own, place)][Math.min(own, place)];
+  const triangle = columns[column.position];
+  const modelPosition = triangle ? places.indexOf(model) : -1;
+  if (modelPosition < 0) return undefined;
+  return (otherModel) => {
+    const position = places.indexOf(otherModel);
+    if (position < 0 || position === modelPosition) return 0;
+    return triangle[Math.max(modelPosition, position)][Math.min(modelPosition, position)];
   };
 }
 
@@ -116,13 +117,13 @@ export function isRanked(index, regime) {
 
 /** Return the places of the models that are ranked and pass the filters of a state. */
 export function filtered(state) {
-  const named = new Set(found(texts(), state.q));
+  const matches = new Set(matching(texts(), state.q));
   return models
     .map((_, index) => index)
     .filter(
       (index) =>
         isRanked(index, state.regime) &&
-        named.has(index) &&
+        matches.has(index) &&
         passes(models[index], state, facets),
     );
 }

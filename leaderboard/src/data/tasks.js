@@ -2,15 +2,16 @@
 
 import { bench, categoryKey, columnByKey, columnsOf } from "./board.js";
 
-const every = (bench?.tasks ?? []).map((_, place) => place);
+const every = (bench?.tasks ?? []).map((_, position) => position);
 const isOf = (task, species) => !species || [task.species, task.kingdom].includes(species);
 
 /** Return the places of the tasks that match; of what is not asked all. */
 export function matchingTasks({ species, kind }) {
   const category = bench.categories.indexOf(kind);
   return every.filter(
-    (place) =>
-      isOf(bench.tasks[place], species) && (!kind || bench.tasks[place].category === category),
+    (position) =>
+      isOf(bench.tasks[position], species) &&
+      (!kind || bench.tasks[position].category === category),
   );
 }
 
@@ -26,17 +27,18 @@ export function matchingColumn(state) {
 }
 
 const counts = (names) => {
-  const found = new Map();
-  for (const name of names) if (name) found.set(name, (found.get(name) ?? 0) + 1);
-  return found;
+  const counted = new Map();
+  for (const name of names) if (name) counted.set(name, (counted.get(name) ?? 0) + 1);
+  return counted;
 };
 
 /** Return the kingdoms, each with its species, both with how many tasks of a kind are of them. */
 export function speciesChoices({ kind }) {
-  const tasks = matchingTasks({ species: "", kind }).map((place) => bench.tasks[place]);
+  const tasks = matchingTasks({ species: "", kind }).map((position) => bench.tasks[position]);
   const groups = [...counts(tasks.map(({ kingdom }) => kingdom))].map(([kingdom, count]) => {
-    const own = counts(tasks.filter((t) => t.kingdom === kingdom).map(({ species }) => species));
-    const species = [...own].sort(([, a], [, b]) => b - a);
+    const ofKingdom = tasks.filter((t) => t.kingdom === kingdom);
+    const speciesCounts = counts(ofKingdom.map(({ species }) => species));
+    const species = [...speciesCounts].sort(([, a], [, b]) => b - a);
     const choices = species.map(([name, many]) => [name, `${name} (${many})`]);
     return [kingdom, [[kingdom, `all ${kingdom} (${count})`], ...choices]];
   });
@@ -45,10 +47,10 @@ export function speciesChoices({ kind }) {
 
 /** Return the kinds of task, each with how many tasks of a species are of it. */
 export function kindChoices({ species }) {
-  const tasks = matchingTasks({ species, kind: "" }).map((place) => bench.tasks[place]);
-  const own = counts(tasks.map(({ category }) => bench.categories[category]));
-  const kinds = bench.categories.filter((name) => own.has(name));
-  return [["", `any (${tasks.length})`], ...kinds.map((name) => [name, `${name} (${own.get(name)})`])];
+  const tasks = matchingTasks({ species, kind: "" }).map((position) => bench.tasks[position]);
+  const categoryCounts = counts(tasks.map(({ category }) => bench.categories[category]));
+  const kinds = bench.categories.filter((name) => categoryCounts.has(name));
+  return [["", `any (${tasks.length})`], ...kinds.map((name) => [name, `${name} (${categoryCounts.get(name)})`])];
 }
 
 /** Return every species and kingdom. */

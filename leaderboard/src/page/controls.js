@@ -79,8 +79,8 @@ const noFacets = () => Object.fromEntries(facets.map(({ key }) => [key, ANY]));
 
 /** Show a box for each column of the table but the name and the one that ranks: these stay. */
 function syncHidden(state) {
-  const own = columnsOf(state.columns, chosenTasks(state));
-  const ranking = own.some(({ key }) => key === state.sort) ? state.sort : MACRO;
+  const stateColumns = columnsOf(state.columns, chosenTasks(state));
+  const ranking = stateColumns.some(({ key }) => key === state.sort) ? state.sort : MACRO;
   const name = tableFacts.find(({ kind }) => kind === "name").table.sort;
   const columns = sortChoices(state).filter(([key]) => key !== ranking && key !== name);
   const list = byName("hide");
@@ -104,8 +104,9 @@ function hideUnchecked() {
 
 /** Return what a table without visible headings may be sorted by. */
 function sortChoices(state) {
-  const own = columnsOf(state.columns, chosenTasks(state)).map(({ key, label }) => [key, label]);
-  return [...own, ...tableFacts.map(({ table, label }) => [table.sort, label])];
+  const columns = columnsOf(state.columns, chosenTasks(state));
+  const choices = columns.map(({ key, label }) => [key, label]);
+  return [...choices, ...tableFacts.map(({ table, label }) => [table.sort, label])];
 }
 
 function sizeChoice(limit) {
@@ -138,9 +139,9 @@ let sortedIn = null; // the choice of columns and tasks whose names the list of 
 /** Fill the list of sort orders where other columns are shown: it may have a hundred entries. */
 function syncSort(state) {
   const list = byName("sort");
-  const shown = [state.columns, state.species, state.kind].join("\n");
-  if (sortedIn !== shown) options(list, sortChoices(state));
-  sortedIn = shown;
+  const columnsShown = [state.columns, state.species, state.kind].join("\n");
+  if (sortedIn !== columnsShown) options(list, sortChoices(state));
+  sortedIn = columnsShown;
   list.value = state.sort;
 }
 

@@ -79,7 +79,7 @@ export function hint(...text) {
   return h("p", { class: "hint" }, ...text);
 }
 
-/** Tell people and screen readers what is shown. */
+/** Announce to people and screen readers what is shown. */
 export function say(text) {
   const status = byName("status");
   if (status.textContent !== text) status.textContent = text;

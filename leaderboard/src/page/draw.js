@@ -25,7 +25,7 @@ const VIEWS = {
   about: { title: "Method and data", draw: aboutView },
 };
 
-let asked = 0; // so that a part that comes late does not draw over a newer state
+let requests = 0; // so that a part that comes late does not draw over a newer state
 let drawn = null;
 
 /** Show a state; where a part of the data cannot be had, say so. */
@@ -33,8 +33,8 @@ export function show(state) {
   // Asked before anything changes: afterwards the browser would lay out the whole page to answer.
   const scrolled = byName("main").querySelector(".scroller")?.scrollLeft ?? 0;
   syncControls(state);
-  asked += 1;
-  const mine = asked;
+  requests += 1;
+  const request = requests;
   const missing = missingParts(state);
   if (!missing.length) {
     draw(state, scrolled);
@@ -42,17 +42,17 @@ export function show(state) {
   }
   byName("main").setAttribute("aria-busy", "true");
   Promise.all(missing.map(load)).then(
-    () => mine === asked && draw(state, scrolled),
-    (error) => mine === asked && fail(error, () => show(state)),
+    () => request === requests && draw(state, scrolled),
+    (error) => request === requests && fail(error, () => show(state)),
   );
 }
 
 function draw(state, scrolled) {
   const main = byName("main");
   const focused = document.activeElement?.dataset?.focus ?? document.activeElement?.id;
-  const place = `${state.view}/${state.model}`;
-  const isNew = drawn !== null && drawn !== place;
-  drawn = place;
+  const address = `${state.view}/${state.model}`;
+  const isNew = drawn !== null && drawn !== address;
+  drawn = address;
   const { title, draw: view } = VIEWS[state.view];
   const content = document.createDocumentFragment();
   say("");
@@ -75,7 +75,7 @@ function draw(state, scrolled) {
   refocus(main, focused);
 }
 
-/** What had the focus was drawn anew: give the focus to its successor. */
+/** Give the focus to the successor of the element that had it and was drawn again. */
 function refocus(main, focused) {
   if (!focused || document.activeElement !== document.body) return;
   const successor = [...main.querySelectorAll("[data-focus], [id]")].find(
@@ -87,7 +87,7 @@ function refocus(main, focused) {
 const PERSISTENT =
   "If this stays, a maintainer has to publish or build the board again: the page needs all files that geneb-ci build wrote, side by side. ";
 
-/** Say in place of a view what is missing, by an error of `load`, and offer what helps. */
+/** Show in the place of a view what is missing, by an error of `load`, and offer what helps. */
 export function fail({ message, cause }, again = reload) {
   const main = byName("main");
   const [regime, metric] = bench ? [bench.regimes[0], bench.primary] : ["full", "MCC"];

@@ -15,7 +15,7 @@ export function factCell(column, model) {
 const SHOWN = {
   id: (id) => h("code", {}, id),
   size: sizeAndWeights,
-  evidence: (one, model) => h("span", { class: `trust ${one}` }, evidenceText(model)),
+  evidence: (evidence, model) => h("span", { class: `trust ${evidence}` }, evidenceText(model)),
   attested: (statements) => h("ul", { class: "why" }, ...statements.map(statementItem)),
   disputes: (disputes, { id }) => [
     h("ul", { class: "why" }, ...disputes.map((dispute) => h("li", {}, disputeText(dispute)))),
@@ -41,9 +41,9 @@ export function factList(columns, model) {
   const line = (column) => {
     const value = model[column.key];
     const text = () => SHOWN[column.kind]?.(value, model) ?? factText(column, model);
-    const shown = value === undefined ? (NONE[column.kind] ?? "not given") : text();
+    const valueText = value === undefined ? (NONE[column.kind] ?? "not given") : text();
     const source = value === undefined ? null : h("small", {}, column.source);
-    return h("div", {}, h("dt", {}, column.label), h("dd", { dir: "auto" }, shown, " ", source));
+    return h("div", {}, h("dt", {}, column.label), h("dd", { dir: "auto" }, valueText, " ", source));
   };
   return h("dl", { class: "facts long" }, ...listed.map(line));
 }

@@ -14,7 +14,7 @@ export function modelLink(index) {
   return h("a", { href, title: id, class: "model", dir: "auto" }, name);
 }
 
-/** Say what confirms the scores of a model, and what should be known before relying on them. */
+/** Write what confirms the scores of a model, and what should be known before relying on them. */
 export function evidenceMark(model) {
   return h(
     "span",
@@ -27,9 +27,9 @@ export function evidenceMark(model) {
 
 /** Mark published defects and warnings, each with a link to what it means; null without any. */
 export function cautionMark(model) {
-  const found = markTexts(model);
-  if (!found.length) return null;
-  const links = found.map(({ text, kind, ids, title }) =>
+  const marks = markTexts(model);
+  if (!marks.length) return null;
+  const links = marks.map(({ text, kind, ids, title }) =>
     h("a", { href: explained(kind, ids[0]), title }, text),
   );
   return h("small", { class: "doubt" }, ...links.flatMap((link, k) => (k ? [", ", link] : [link])));
@@ -43,24 +43,24 @@ export function markLinks({ defects = [], warnings = {} }) {
   ];
   if (!links.length) return null;
   const word = defects.length ? "defect: " : "warning: ";
-  return h("small", { class: "doubt" }, word, ...links.flatMap((one, k) => (k ? [", ", one] : [one])));
+  return h("small", { class: "doubt" }, word, ...links.flatMap((link, k) => (k ? [", ", link] : [link])));
 }
 
 /** Make the list that chooses one of some tasks. */
 export function taskSelect(id, places, value) {
-  const choices = places.map((place) => {
-    const task = bench.tasks[place];
+  const choices = places.map((position) => {
+    const task = bench.tasks[position];
     return [task.id, `${task.label} (${bench.categories[task.category]})`];
   });
   const select = h("select", { id, onchange: (event) => change({ task: event.target.value }) });
   return options(select, choices, value);
 }
 
-/** Say whose file a row is, and what others did to confirm it. */
+/** Write whose file a row is, and what others did to confirm it. */
 export function whoseMark(model) {
   const isOfficial = model.authorship === "official";
-  const done = auditText(model);
-  const text = [model.authorship, model.evidence, done].filter(Boolean);
+  const audits = auditText(model);
+  const text = [model.authorship, model.evidence, audits].filter(Boolean);
   return h("small", { class: isOfficial ? null : "doubt", title: evidenceText(model) }, text.join(", "));
 }
 
@@ -83,7 +83,7 @@ export function reason(sentence) {
 }
 
 function kindOf(id) {
-  const isDefect = ({ defects = [] }) => defects.some((one) => one.id === id);
+  const isDefect = ({ defects = [] }) => defects.some((defect) => defect.id === id);
   if (models.some(isDefect)) return "defect";
   const isRule = ({ warnings = {} }) => Object.hasOwn(warnings, id);
   return models.some(isRule) ? "rule" : null;

@@ -4,7 +4,7 @@ import { change } from "../state/store.js";
 import { h } from "./dom.js";
 
 /** Make the buttons for a list cut by `paged`, of so many in all; null where it is one page. */
-export function pager({ pages, page, first, shown }, count, of) {
+export function pager({ pages, page, first, pageItems }, count, of) {
   if (pages === 1) return null;
   const button = (text, to, name) =>
     h(
@@ -17,7 +17,7 @@ export function pager({ pages, page, first, shown }, count, of) {
       },
       text,
     );
-  const range = `${first + 1} to ${first + shown.length} of ${count.toLocaleString("en")}`;
+  const range = `${first + 1} to ${first + pageItems.length} of ${count.toLocaleString("en")}`;
   return h(
     "nav",
     { class: "pager", "aria-label": `Pages of the ${of}` },

@@ -23,23 +23,23 @@ export function written(state, usual) {
  * `known` has the values that every key may have (`choices`), the columns that may be hidden,
  * the ids of the models and how many of them may be compared.
  */
-export function read(address, usual, known) {
+export function read(address, usual, options) {
   const state = { ...usual };
   const [path, query = ""] = address.replace(/^#\/?/, "").split("?", 2);
-  const [view, ...rest] = path.split("/");
-  const given = new URLSearchParams(query);
-  if (known.choices.view.includes(view)) state.view = view;
-  for (const [key, choices] of Object.entries(known.choices)) {
-    if (key !== "view" && choices.includes(given.get(key))) state[key] = given.get(key);
+  const [view, ...furtherParts] = path.split("/");
+  const parameters = new URLSearchParams(query);
+  if (options.choices.view.includes(view)) state.view = view;
+  for (const [key, choices] of Object.entries(options.choices)) {
+    if (key !== "view" && choices.includes(parameters.get(key))) state[key] = parameters.get(key);
   }
-  state.q = (given.get("q") ?? "").slice(0, LONGEST_SEARCH);
-  const hidden = (given.get("hide") ?? "").split(HIDE_MARK);
-  state.hide = hidden.filter((key) => known.columns.includes(key)).join(HIDE_MARK);
-  state.page = Math.max(1, Number.parseInt(given.get("page") ?? "1", 10) || 1);
-  state.models = [...new Set(given.getAll("m"))]
-    .filter((id) => known.ids.has(id))
-    .slice(0, known.compared);
-  if (state.view === "model") state.model = decoded(rest.join("/"));
+  state.q = (parameters.get("q") ?? "").slice(0, LONGEST_SEARCH);
+  const hidden = (parameters.get("hide") ?? "").split(HIDE_MARK);
+  state.hide = hidden.filter((key) => options.columns.includes(key)).join(HIDE_MARK);
+  state.page = Math.max(1, Number.parseInt(parameters.get("page") ?? "1", 10) || 1);
+  state.models = [...new Set(parameters.getAll("m"))]
+    .filter((id) => options.ids.has(id))
+    .slice(0, options.compared);
+  if (state.view === "model") state.model = decoded(furtherParts.join("/"));
   return state;
 }
 

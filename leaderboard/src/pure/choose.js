@@ -29,9 +29,9 @@ function standing({ score, variance, uncertain }, count) {
 }
 
 /** Return the same without one of the tasks. */
-function meansWithout(means, cells, place, count) {
+function meansWithout(means, cells, position, count) {
   return means.map(({ sums, model }) => {
-    const task = cells[model][place];
+    const task = cells[model][position];
     const left = {
       score: sums.score - task.score,
       variance: sums.variance - task.variance,
@@ -44,7 +44,7 @@ function meansWithout(means, cells, place, count) {
 /** Return the models by their mean, the highest first; of equal ones the smallest, then by id. */
 export function orderOf(means, { params, ids }) {
   return means
-    .map((_, place) => place)
+    .map((_, position) => position)
     .sort(
       (a, b) =>
         means[b].score - means[a].score ||
@@ -53,20 +53,22 @@ export function orderOf(means, { params, ids }) {
     );
 }
 
-const limit = (one, other, constant) => {
-  const { error, freedom } = pairError(one, other);
+const limit = (first, second, constant) => {
+  const { error, freedom } = pairError(first, second);
   return stretched(constant, freedom) * error;
 };
 
 /** Return the models than which none scores significantly higher. */
 function couldBeBest(means, critical) {
-  const order = means.map((_, place) => place).sort((a, b) => means[b].score - means[a].score);
-  return order.filter((place) => {
-    const own = means[place];
-    for (const other of order) {
-      const apart = means[other].score - own.score;
+  const order = means
+    .map((_, position) => position)
+    .sort((a, b) => means[b].score - means[a].score);
+  return order.filter((position) => {
+    const mean = means[position];
+    for (const rival of order) {
+      const apart = means[rival].score - mean.score;
       if (apart <= 0) return true;
-      if (apart > limit(means[other], own, critical)) return false;
+      if (apart > limit(means[rival], mean, critical)) return false;
     }
     return true;
   });
@@ -96,13 +98,13 @@ export function boundsOf(means, critical, accepted) {
   const highest = Math.max(...means.map(({ score }) => score));
   if (means.length === 1) return [0];
   const single = singleConstant(means.length);
-  return means.map((own, place) => {
-    if (best.length === 1 && best[0] === place) return 0;
-    if (highest - own.score > accepted) return Infinity;
+  return means.map((mean, position) => {
+    if (best.length === 1 && best[0] === position) return 0;
+    if (highest - mean.score > accepted) return Infinity;
     let bound = 0;
-    for (const other of best) {
-      if (other === place) continue;
-      bound = Math.max(bound, means[other].score - own.score + limit(means[other], own, single));
+    for (const rival of best) {
+      if (rival === position) continue;
+      bound = Math.max(bound, means[rival].score - mean.score + limit(means[rival], mean, single));
     }
     return Math.max(Math.round(bound * DIGITS) / DIGITS, 1 / DIGITS);
   });
@@ -115,8 +117,12 @@ export function smallerOf(groups, means, accepted) {
   const bounds = groups.map(({ critical }, k) => boundsOf(means[k], critical, accepted));
   const largest = Math.max(...groups.map((group, k) => params[orderOf(means[k], group)[0]]));
   return params
-    .map((_, place) => place)
-    .filter((place) => params[place] < largest && bounds.every((own) => own[place] <= accepted))
+    .map((_, position) => position)
+    .filter(
+      (position) =>
+        params[position] < largest &&
+        bounds.every((groupBounds) => groupBounds[position] <= accepted),
+    )
     .sort(
       (a, b) =>
         params[a] - params[b] ||
@@ -127,21 +133,22 @@ export function smallerOf(groups, means, accepted) {
 
 /** Return on how many tasks no model scores higher than one. */
 function winsOf({ cells }, model) {
-  return cells[model].filter((task, place) => cells.every((own) => own[place].score <= task.score))
-    .length;
+  return cells[model].filter((task, position) =>
+    cells.every((tasks) => tasks[position].score <= task.score),
+  ).length;
 }
 
 /** Return the model that comes first in `orderOf`. */
 function highestOf(means, { params, ids }) {
   let first = 0;
-  for (let place = 1; place < means.length; place += 1) {
-    const above = means[place].score - means[first].score;
+  for (let position = 1; position < means.length; position += 1) {
+    const above = means[position].score - means[first].score;
     if (above < 0) continue;
     const isFirst =
       above > 0 ||
-      params[place] < params[first] ||
-      (params[place] === params[first] && ids[place] < ids[first]);
-    if (isFirst) first = place;
+      params[position] < params[first] ||
+      (params[position] === params[first] && ids[position] < ids[first]);
+    if (isFirst) first = position;
   }
   return first;
 }
@@ -153,25 +160,33 @@ function smallestOf(groups, means, accepted) {
   const tops = groups.map((group, k) => highestOf(means[k], group));
   const largest = Math.max(...tops.map((top) => params[top]));
   const single = singleConstant(params.length);
-  const known = groups.map(() => new Map());
-  const exceeds = (own, place, one) => {
-    const [low, high] = [own[place], own[one]];
+  const bestByModel = groups.map(() => new Map());
+  const exceeds = (groupMeans, position, rival) => {
+    const [low, high] = [groupMeans[position], groupMeans[rival]];
     if (high.score - low.score > accepted) return true;
     const bound = high.score - low.score + limit(high, low, single);
     return Math.round(bound * DIGITS) / DIGITS > accepted;
   };
-  const isBest = (k, place) => {
-    if (!known[k].has(place)) known[k].set(place, isAmongBest(means[k], place, groups[k].critical));
-    return known[k].get(place);
+  const isBest = (k, position) => {
+    const cache = bestByModel[k];
+    if (!cache.has(position)) {
+      cache.set(position, isAmongBest(means[k], position, groups[k].critical));
+    }
+    return cache.get(position);
   };
-  const fits = (place) =>
-    means.every((own, k) => tops[k] === place || !exceeds(own, place, tops[k])) &&
-    means.every((own, k) =>
-      own.every((_, one) => one === place || !exceeds(own, place, one) || !isBest(k, one)),
+  const fits = (position) =>
+    means.every(
+      (groupMeans, k) => tops[k] === position || !exceeds(groupMeans, position, tops[k]),
+    ) &&
+    means.every((groupMeans, k) =>
+      groupMeans.every(
+        (_, rival) =>
+          rival === position || !exceeds(groupMeans, position, rival) || !isBest(k, rival),
+      ),
     );
   return params
-    .map((_, place) => place)
-    .filter((place) => params[place] < largest)
+    .map((_, position) => position)
+    .filter((position) => params[position] < largest)
     .sort(
       (a, b) =>
         params[a] - params[b] ||
@@ -182,26 +197,28 @@ function smallestOf(groups, means, accepted) {
 }
 
 /** Whether no model scores significantly higher than one. */
-function isAmongBest(means, place, critical) {
-  const own = means[place];
-  return means.every((other) => {
-    const apart = other.score - own.score;
-    return apart <= 0 || apart <= limit(other, own, critical);
+function isAmongBest(means, position, critical) {
+  const mean = means[position];
+  return means.every((rival) => {
+    const apart = rival.score - mean.score;
+    return apart <= 0 || apart <= limit(rival, mean, critical);
   });
 }
 
 /** Return what can be said of a highest model and of the smallest that is accepted: on how many
  * tasks it wins, and in how many cases another is named when one task is left out. */
 export function claimsOf(groups, means, count, accepted) {
-  const named = [
+  const choices = [
     ...groups.map((group, k) => (all) => highestOf(all[k], group)),
     (all) => smallestOf(groups, all, accepted),
   ];
-  const whole = named.map((name) => name(means));
-  const changed = named.map(() => 0);
-  for (let place = 0; count > 1 && place < count; place += 1) {
-    const left = means.map((own, k) => meansWithout(own, groups[k].cells, place, count));
-    named.forEach((name, n) => {
+  const whole = choices.map((name) => name(means));
+  const changed = choices.map(() => 0);
+  for (let position = 0; count > 1 && position < count; position += 1) {
+    const left = means.map((groupMeans, k) =>
+      meansWithout(groupMeans, groups[k].cells, position, count),
+    );
+    choices.forEach((name, n) => {
       if (name(left) !== whole[n]) changed[n] += 1;
     });
   }

@@ -20,19 +20,19 @@ function asNormal(statistic, freedom) {
 
 /** Return standard error and degrees of freedom of the difference of two standings. Errors count
  * as independent unless `shared` of the first has the covariance with the second, by its model. */
-export function pairError(one, other) {
-  const [a, b] = [one.error * one.error, other.error * other.error];
-  const total = Math.max(a + b - 2 * (one.shared?.(other.model) ?? 0), 0);
-  const uncertain = (a * a) / one.freedom + (b * b) / other.freedom;
+export function pairError(first, second) {
+  const [a, b] = [first.error * first.error, second.error * second.error];
+  const total = Math.max(a + b - 2 * (first.shared?.(second.model) ?? 0), 0);
+  const uncertain = (a * a) / first.freedom + (b * b) / second.freedom;
   const freedom = uncertain > 0 ? (total * total) / uncertain : Infinity;
   return { error: Math.sqrt(total), freedom };
 }
 
 /** Compare two standings: difference, simultaneous interval, chance that the first is better. */
-export function compared(one, other, critical) {
-  const { error, freedom } = pairError(one, other);
+export function compared(first, second, critical) {
+  const { error, freedom } = pairError(first, second);
   const reach = stretched(critical, freedom) * error;
-  const difference = one.score - other.score;
+  const difference = first.score - second.score;
   const probability = error === 0 ? 0.5 : normalBelow(asNormal(difference / error, freedom));
   return {
     difference,
@@ -44,13 +44,13 @@ export function compared(one, other, critical) {
 }
 
 /** Return the rank of one of all ranked standings with its range, as `ranks` of decisions.py. */
-export function rankRange(standings, own, critical) {
+export function rankRange(standings, standing, critical) {
   let [higher, above, below] = [0, 0, 0];
-  for (const other of standings) {
-    const apart = other.score - own.score;
+  for (const rival of standings) {
+    const apart = rival.score - standing.score;
     if (apart === 0) continue;
     if (apart > 0) higher += 1;
-    const { error, freedom } = pairError(own, other);
+    const { error, freedom } = pairError(standing, rival);
     if (Math.abs(apart) <= stretched(critical, freedom) * error) continue;
     if (apart > 0) above += 1;
     else below += 1;

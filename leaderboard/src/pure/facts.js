@@ -59,8 +59,8 @@ function cellOf(kind, value, model) {
 
 /** Return the cells of a model for the download of a table, by heading. */
 export function factCells(columns, model) {
-  const shown = columns.filter(({ download }) => download);
+  const downloaded = columns.filter(({ download }) => download);
   return Object.fromEntries(
-    shown.map(({ download, key, kind }) => [download, cellOf(kind, model[key], model)]),
+    downloaded.map(({ download, key, kind }) => [download, cellOf(kind, model[key], model)]),
   );
 }

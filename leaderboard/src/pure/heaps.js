@@ -6,7 +6,7 @@ export function heaped(places, widest, narrowest, room) {
   const order = places.map((_, dot) => dot).sort((a, b) => places[a] - places[b]);
   for (let width = widest; ; width -= 0.5) {
     const heights = heightsOf(order, places, width);
-    const highest = heights.reduce((most, one) => Math.max(most, one), 0);
+    const highest = heights.reduce((most, height) => Math.max(most, height), 0);
     if ((highest + 1) * width <= room || width <= narrowest) return { width, heights, highest };
   }
 }

@@ -7,7 +7,7 @@ const MOST = 14;
 /** Return the places of names as triples of x, y and text. `names` are texts with their points, the
  * most wanted first; what is needed may cover one of `points`, another name is left out instead. */
 export function placed(names, points, { left, right, top }) {
-  const taken = [];
+  const spots = [];
   const covered = ([a, b, length]) =>
     points.filter(([x, y]) => x > a - 5 && x < a + length + 5 && y > b - 14 && y < b + 5).length;
   for (const { text, at, isNeeded } of names.slice(0, MOST)) {
@@ -24,13 +24,13 @@ export function placed(names, points, { left, right, top }) {
       [x - 4, y - 10],
     ]
       .filter(([a, b]) => a > left && a + length < right && b > top)
-      .filter(([a, b]) => !taken.some(([c, d, l]) => meets(a, length, c, l) && near(b, d)))
-      .sort((one, other) => covered([...one, length]) - covered([...other, length]));
+      .filter(([a, b]) => !spots.some(([c, d, l]) => meets(a, length, c, l) && near(b, d)))
+      .sort((first, second) => covered([...first, length]) - covered([...second, length]));
     if (!spot || (!isNeeded && covered([...spot, length]))) continue;
-    taken.push([...spot, length, text]);
+    spots.push([...spot, length, text]);
   }
-  return taken.map(([x, y, , text]) => [x, y, text]);
+  return spots.map(([x, y, , text]) => [x, y, text]);
 }
 
-const meets = (a, length, b, other) => a < b + other && b < a + length;
+const meets = (a, length, b, otherLength) => a < b + otherLength && b < a + length;
 const near = (a, b) => Math.abs(a - b) < LINE;

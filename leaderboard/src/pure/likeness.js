@@ -3,12 +3,12 @@
 /** Return Spearman's correlation of every two columns, each the scores of the same models. */
 export function rankCorrelations(columns) {
   const ranks = columns.map(unitRanks);
-  const product = (one, other) => {
+  const product = (first, second) => {
     let sum = 0;
-    for (let k = 0; k < one.length; k += 1) sum += one[k] * other[k];
+    for (let k = 0; k < first.length; k += 1) sum += first[k] * second[k];
     return sum;
   };
-  return ranks.map((one) => ranks.map((other) => product(one, other)));
+  return ranks.map((first) => ranks.map((second) => product(first, second)));
 }
 
 /** Return ranks moved to a mean of 0 and scaled to a length of 1; equal scores share their mean. */
@@ -29,11 +29,11 @@ function unitRanks(scores) {
 /** Order columns so that alike ones stand together: the two groups whose members are most alike on
  * average are joined, again and again, each turned so that the ends that meet are most alike. */
 export function alikeOrder(likeness) {
-  const groups = likeness.map((_, place) => [place]);
-  const between = (one, other) => {
+  const groups = likeness.map((_, position) => [position]);
+  const between = (first, second) => {
     let sum = 0;
-    for (const a of one) for (const b of other) sum += likeness[a][b];
-    return sum / (one.length * other.length);
+    for (const a of first) for (const b of second) sum += likeness[a][b];
+    return sum / (first.length * second.length);
   };
   while (groups.length > 1) {
     let best = { mean: -Infinity };
@@ -43,16 +43,16 @@ export function alikeOrder(likeness) {
         if (mean > best.mean) best = { mean, i, j };
       }
     }
-    const [one] = groups.splice(best.i, 1);
-    const [other] = groups.splice(best.j - 1, 1);
-    groups.splice(best.i, 0, joined(one, other, likeness));
+    const [first] = groups.splice(best.i, 1);
+    const [second] = groups.splice(best.j - 1, 1);
+    groups.splice(best.i, 0, joined(first, second, likeness));
   }
   return groups[0] ?? [];
 }
 
-function joined(one, other, likeness) {
+function joined(first, second, likeness) {
   const turned = (group) => [group, [...group].reverse()];
-  const ways = turned(one).flatMap((left) => turned(other).map((right) => [left, right]));
+  const ways = turned(first).flatMap((left) => turned(second).map((right) => [left, right]));
   const meeting = ([left, right]) => likeness[left.at(-1)][right[0]];
   return ways.reduce((a, b) => (meeting(b) > meeting(a) ? b : a)).flat();
 }

@@ -19,17 +19,18 @@ export function rankOf(scores, index) {
 
 /** Return the lowest and the highest score of each column among the places, or one pair for all. */
 export function rangesOf(columns, places, isByColumn) {
-  const own = columns.map((scores) => {
-    const found = [Infinity, -Infinity];
+  const ranges = columns.map((scores) => {
+    const range = [Infinity, -Infinity];
     for (const index of places) {
-      found[0] = Math.min(found[0], scores[index]);
-      found[1] = Math.max(found[1], scores[index]);
+      range[0] = Math.min(range[0], scores[index]);
+      range[1] = Math.max(range[1], scores[index]);
     }
-    return found;
+    return range;
   });
-  if (isByColumn) return own;
-  const whole = [Math.min(...own.map(([low]) => low)), Math.max(...own.map(([, high]) => high))];
-  return own.map(() => whole);
+  if (isByColumn) return ranges;
+  const lowest = Math.min(...ranges.map(([low]) => low));
+  const whole = [lowest, Math.max(...ranges.map(([, high]) => high))];
+  return ranges.map(() => whole);
 }
 
 /** Name the class of a score's colour. */
@@ -58,13 +59,13 @@ export function unbeatenOf(places, params, standing, critical) {
     .filter((index) => params[index] > 0)
     .map((index) => ({ ...standing(index), index, size: params[index] }));
   const byScore = sized.sort((a, b) => b.score - a.score);
-  const isBeaten = (own) => {
-    for (const other of byScore) {
-      if (other.score <= own.score) return false;
-      if (other.size <= own.size && compared(other, own, critical).isSignificant) return true;
+  const isBeaten = (model) => {
+    for (const rival of byScore) {
+      if (rival.score <= model.score) return false;
+      if (rival.size <= model.size && compared(rival, model, critical).isSignificant) return true;
     }
     return false;
   };
-  const front = byScore.filter((own) => !isBeaten(own));
+  const front = byScore.filter((model) => !isBeaten(model));
   return front.sort((a, b) => a.size - b.size).map(({ index }) => index);
 }

@@ -50,5 +50,5 @@ export function paged(places, perPage, wanted) {
   const pages = Math.max(1, Math.ceil(places.length / perPage));
   const page = Math.min(wanted, pages);
   const first = (page - 1) * perPage;
-  return { pages, page, first, shown: places.slice(first, first + perPage) };
+  return { pages, page, first, pageItems: places.slice(first, first + perPage) };
 }

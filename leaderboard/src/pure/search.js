@@ -16,32 +16,32 @@ export function plain(text) {
  *
  * Texts with the whole phrase; where there is none, those with every word of it; where there is
  * none, those with a word near each of its words. */
-export function found(texts, search) {
+export function matching(texts, search) {
   const phrase = plain(search);
-  const places = texts.map((_, place) => place);
-  const having = (test) => places.filter((place) => test(texts[place]));
+  const places = texts.map((_, position) => position);
+  const having = (test) => places.filter((position) => test(texts[position]));
   const whole = having((text) => text.includes(phrase));
   if (whole.length) return whole;
   const words = phrase.split(" ");
   const every = having((text) => words.every((word) => text.includes(word)));
   if (every.length) return every;
   return having((text) => {
-    const own = text.split(/[^\p{L}\p{N}]+/u);
-    return words.every((word) => own.some((other) => isNear(word, other)));
+    const textWords = text.split(/[^\p{L}\p{N}]+/u);
+    return words.every((word) => textWords.some((textWord) => isNear(word, textWord)));
   });
 }
 
-function isNear(word, other) {
+function isNear(word, textWord) {
   const [, most] = SLIPS.find(([length]) => word.length < length);
   // What is typed may be the beginning of a word, with a letter too many or too few.
-  const lengths = Array.from({ length: 2 * most + 1 }, (_, place) => word.length - most + place);
-  return lengths.some((length) => distance(word, other.slice(0, length)) <= most);
+  const lengths = Array.from({ length: 2 * most + 1 }, (_, k) => word.length - most + k);
+  return lengths.some((length) => distance(word, textWord.slice(0, length)) <= most);
 }
 
 /** Count the letters to put in, take out, change or swap. */
 function distance(a, b) {
   let before = [];
-  let row = Array.from({ length: b.length + 1 }, (_, place) => place);
+  let row = Array.from({ length: b.length + 1 }, (_, position) => position);
   for (let i = 1; i <= a.length; i += 1) {
     const next = [i];
     for (let j = 1; j <= b.length; j += 1) {

@@ -37,7 +37,7 @@ export function limitText(limit) {
 
 const BYTES_A_PARAMETER = 2; // half precision, in which most models are run on an accelerator
 
-/** Say how much memory the weights take; what a run needs on top depends on sequences and batch. */
+/** Write how much memory the weights take; a run needs more, by its sequences and batch. */
 export function weightText(params) {
   const bytes = params * BYTES_A_PARAMETER;
   const [unit, name] = bytes >= 1e9 ? [1e9, "GB"] : [1e6, "MB"];
@@ -55,19 +55,19 @@ export function byExamples(regimes) {
   return [...regimes].sort((a, b) => (shots(a) < shots(b) ? -1 : Number(shots(a) > shots(b))));
 }
 
-/** Say which tasks match a species and a kind. */
+/** Write which tasks match a species and a kind. */
 export function matchText({ species, kind }) {
   return [species, kind].filter(Boolean).join(", ");
 }
 
-/** Say over how many tasks, and which, a mean is. */
+/** Write over how many tasks, and which, a mean is. */
 export function overText(count, state) {
   return `over ${counted(count, "task")} (${matchText(state) || "all"}), each counting alike`;
 }
 
 const METRICS = { MCC: "MCC", Acc: "Accuracy", F1: "Macro-F1" };
 
-/** Say which training examples a regime gives; "" for one whose name does not tell. */
+/** Write which training examples a regime gives; "" for one whose name does not tell. */
 export function regimeExamples(regime) {
   const shots = shotsOf(regime);
   if (shots) return `${counted(Number(shots), "training example")} per class`;
@@ -89,14 +89,14 @@ export function metricName(metric) {
   return Object.hasOwn(METRICS, metric) ? METRICS[metric] : metric;
 }
 
-/** Say what audits did: tasks rerun, or cells and rows of a receipt that differs, or both. */
+/** Write what audits did: tasks rerun, or cells and rows of a receipt that differs, or both. */
 function auditedText({ tasks, of, cells, rows, unaudited }, what = " tasks") {
   const without = unaudited ? `, none in ${unaudited.join(", ")}` : "";
-  const done = tasks || !rows ? [`${tasks} of ${of}${what}${without}`] : [];
-  return [...done, ...(rows ? [`${cells} cells, ${rows} embeddings`] : [])].join(", ");
+  const rerunParts = tasks || !rows ? [`${tasks} of ${of}${what}${without}`] : [];
+  return [...rerunParts, ...(rows ? [`${cells} cells, ${rows} embeddings`] : [])].join(", ");
 }
 
-/** Say what others did to confirm the scores of a model, and what confirms none of them. */
+/** Write what others did to confirm the scores of a model, and what confirms none of them. */
 export function evidenceText({ audit, evidence, recomputed }) {
   return joined(rerunText(audit, evidence), recomputed);
 }
@@ -107,11 +107,11 @@ function rerunText(audit, evidence) {
   return `${evidence}: ${audit.verdict === "agrees" ? "rerun" : "rerun, with other scores,"} ${what}`;
 }
 
-/** Say the audits alone, where the evidence stands above them. */
+/** Write the audits alone, where the evidence stands above them. */
 export function auditText({ audit, evidence, recomputed }) {
-  const done = audit ? `${auditedText(audit, "")}, ${audit.date}` : "";
+  const audits = audit ? `${auditedText(audit, "")}, ${audit.date}` : "";
   // What was recomputed is a sentence whose first words say it in short.
-  return joined(done || (evidence === "checked" ? "not rerun" : ""), recomputed?.split(":")[0]);
+  return joined(audits || (evidence === "checked" ? "not rerun" : ""), recomputed?.split(":")[0]);
 }
 
 /** Write who stands for some fields of a row, one sentence each. */
@@ -126,8 +126,8 @@ export function disputeText({ record, signer, date, why, scores }) {
 }
 
 function differingText({ task, regime, metric, claimed, rerun, tolerance }) {
-  const [own, other, most] = [claimed, rerun, tolerance].map((score) => score.toFixed(4));
-  return `${metric} of ${task}, ${regime}: claimed ${own}, rerun ${other}, tolerance ${most}`;
+  const [claim, result, allowed] = [claimed, rerun, tolerance].map((score) => score.toFixed(4));
+  return `${metric} of ${task}, ${regime}: claimed ${claim}, rerun ${result}, tolerance ${allowed}`;
 }
 
 function joined(...parts) {
@@ -141,20 +141,20 @@ export function warningsText(warnings) {
     .join(", ");
 }
 
-/** Say how many published defects and warnings a row has, each kind with its ids. */
+/** Write how many published defects and warnings a row has, each kind with its ids. */
 export function markTexts({ defects = [], warnings = {} }) {
-  const said = [];
+  const marks = [];
   if (defects.length) {
     const title = defects.map(({ what }) => what).join(" ");
     const ids = defects.map(({ id }) => id);
-    said.push({ text: counted(defects.length, "published defect"), kind: "defect", ids, title });
+    marks.push({ text: counted(defects.length, "published defect"), kind: "defect", ids, title });
   }
   const rules = Object.keys(warnings);
   if (rules.length) {
     const text = `warnings of ${counted(rules.length, "rule")}`;
-    said.push({ text, kind: "rule", ids: rules, title: warningsText(warnings) });
+    marks.push({ text, kind: "rule", ids: rules, title: warningsText(warnings) });
   }
-  return said;
+  return marks;
 }
 
 /** Write an upper bound of a loss, rounded up: 0.000 only where nothing can be lost. */
@@ -171,19 +171,19 @@ export function probabilityText(probability) {
   return `at least ${(near <= probability ? near : near - 0.001).toFixed(3)}`;
 }
 
-/** Say how two models compare in one score, the higher one first. */
-export function comparedText(high, low, where, found) {
-  const by = scoreText(found.difference);
-  if (found.isSignificant) {
+/** Write how two models compare in one score, the higher one first. */
+export function comparedText(high, low, where, comparison) {
+  const by = scoreText(comparison.difference);
+  if (comparison.isSignificant) {
     return (
       `${high} is significantly better than ${low} on ${where}: ${by} higher (95 % interval ` +
-      `${intervalText(found)}, corrected for all pairs).`
+      `${intervalText(comparison)}, corrected for all pairs).`
     );
   }
   return (
     `${high} scores ${by} higher than ${low} on ${where}; the difference is not significant after ` +
     `correction for all pairs. Probability that ${high} is better: ` +
-    `${probabilityText(found.probability)}.`
+    `${probabilityText(comparison.probability)}.`
   );
 }
 

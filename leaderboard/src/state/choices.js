@@ -62,17 +62,17 @@ export function facetChoices(fact) {
   for (const model of models) {
     if (model[key] !== undefined) counts.set(model[key], (counts.get(model[key]) ?? 0) + 1);
   }
-  const found = [...counts].sort(([a, many], [b, few]) => few - many || (a < b ? -1 : 1));
+  const ordered = [...counts].sort(([a, many], [b, few]) => few - many || (a < b ? -1 : 1));
   const text = (value) => factText(fact, { [key]: value });
-  return [[ANY, ANY], ...found.map(([value, count]) => [value, `${text(value)}: ${count}`])];
+  return [[ANY, ANY], ...ordered.map(([value, count]) => [value, `${text(value)}: ${count}`])];
 }
 
 /** Return the filters by evidence; those that end in "+" have advice. */
 export function evidenceChoices() {
   return [
     ["any", "any evidence"],
-    ...ORDER.slice(2).map((one) => [`${one}+`, `${one} or more`]),
-    ...EVIDENCE.slice(1).map(([one]) => [one, `${one} only`]),
+    ...ORDER.slice(2).map((least) => [`${least}+`, `${least} or more`]),
+    ...EVIDENCE.slice(1).map(([level]) => [level, `${level} only`]),
   ];
 }
 
@@ -148,12 +148,12 @@ function choices() {
   };
 }
 
-let known = null;
+let addressOptions = null;
 
 /** Read a state from an address; it is always one that can be shown. */
 export function stateIn(address) {
-  known ??= { choices: choices(), columns: SORTS, ids: byId, compared: COMPARED_MAX };
-  const state = read(address, usual(), known);
+  addressOptions ??= { choices: choices(), columns: SORTS, ids: byId, compared: COMPARED_MAX };
+  const state = read(address, usual(), addressOptions);
   const columns = columnsOf(state.columns, chosenTasks(state));
   const isShown = columns.some((column) => column.key === state.sort);
   if (!isShown && !FACT_SORTS.includes(state.sort)) state.sort = MACRO;

@@ -9,7 +9,7 @@ const FRAME = "https://huggingface.co";
 const isFramed = window.parent !== window;
 
 let state = null;
-let shown = null; // the address of it
+let shownAddress = null; // the address of it
 let wasTyping = false;
 let listener = () => {};
 
@@ -20,13 +20,13 @@ export function addressOf(changes = {}) {
 
 /** Take the state from the address of the window, and tell the view. */
 function follow() {
-  shown = location.hash;
-  state = stateIn(shown);
+  shownAddress = location.hash;
+  state = stateIn(shownAddress);
   tellFrame();
   listener(state);
 }
 
-/** Tell the page around the board what its address has to hold, so that a reload comes back here.
+/** Send the page around the board the address that it needs, so that a reload comes back here.
  * What the Hub itself adds, such as the signature of a private Space, begins with two underscores
  * and stays out of it. */
 function tellFrame() {
@@ -61,7 +61,7 @@ export function watch(draw) {
   listener = draw;
   // Going back is told twice, as a new state and as a new address, and drawn once.
   const again = () => {
-    if (location.hash === shown) return;
+    if (location.hash === shownAddress) return;
     wasTyping = false;
     follow();
   };
@@ -72,8 +72,8 @@ export function watch(draw) {
 
 /** Put a model among the compared ones or take it out; false where there is no room. */
 export function pick(id, isWanted) {
-  const others = state.models.filter((other) => other !== id);
-  const isFull = isWanted && others.length === COMPARED_MAX;
-  change(isFull ? {} : { models: isWanted ? [...others, id] : others });
+  const otherModels = state.models.filter((model) => model !== id);
+  const isFull = isWanted && otherModels.length === COMPARED_MAX;
+  change(isFull ? {} : { models: isWanted ? [...otherModels, id] : otherModels });
   return !isFull;
 }

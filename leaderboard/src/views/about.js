@@ -65,14 +65,14 @@ function fact(name, text) {
 
 /** List the published defects of extractors, each with its rows. */
 function knownDefects() {
-  const found = new Map();
+  const defectsById = new Map();
   for (const { name, defects = [] } of models) {
     for (const { id, what } of defects) {
-      found.set(id, { what, names: [...(found.get(id)?.names ?? []), name] });
+      defectsById.set(id, { what, names: [...(defectsById.get(id)?.names ?? []), name] });
     }
   }
-  if (!found.size) return [];
-  const items = [...found.values()].map(({ what, names }) => fact(names.join(", "), what));
+  if (!defectsById.size) return [];
+  const items = [...defectsById.values()].map(({ what, names }) => fact(names.join(", "), what));
   return [
     h("h3", {}, "Known defects of published extractors"),
     hint(
@@ -84,8 +84,8 @@ function knownDefects() {
   ];
 }
 
-function categoryItem(name, place) {
-  const count = bench.tasks.filter((task) => task.category === place).length;
-  const link = h("a", { href: `categories/${bench.pages[place]}.html` }, name);
+function categoryItem(name, position) {
+  const count = bench.tasks.filter((task) => task.category === position).length;
+  const link = h("a", { href: `categories/${bench.pages[position]}.html` }, name);
   return h("li", {}, link, `: ${counted(count, "task")}`);
 }

@@ -17,7 +17,7 @@ export function compareNote({ metric }) {
   );
 }
 
-/** Say how the best of some models compares with each other one on the matching tasks. */
+/** Write how the best of some models compares with each other one on the matching tasks. */
 export function compareSentences(state, places) {
   const { regime, metric, species, kind } = state;
   const column = matchingColumn(state);
@@ -25,19 +25,19 @@ export function compareSentences(state, places) {
   const best = bestOf(scoresIn(column, regime, metric), places);
   const some = species && `${counted(column.tasks.length, "task")} (${matchText(state)})`;
   const where = some || kind || "the mean of all categories";
-  const said = places
+  const sentences = places
     .filter((index) => index !== best)
     .map((index) => {
-      const found = comparedIn(column, regime, metric, best, index);
-      return comparedText(models[best].name, models[index].name, where, found);
+      const comparison = comparedIn(column, regime, metric, best, index);
+      return comparedText(models[best].name, models[index].name, where, comparison);
     });
-  return h("ul", { class: "why compared-why", dir: "auto" }, ...said.map((text) => h("li", {}, text)));
+  return h("ul", { class: "why compared-why", dir: "auto" }, ...sentences.map((text) => h("li", {}, text)));
 }
 
 const bestOf = (scores, places) => places.reduce((a, b) => (scores[b] > scores[a] ? b : a));
 
-function comparedIn(column, regime, metric, one, other) {
-  const [high, low] = [one, other].map((index) => standingOf(column, regime, metric, index));
+function comparedIn(column, regime, metric, first, second) {
+  const [high, low] = [first, second].map((index) => standingOf(column, regime, metric, index));
   return compared(high, low, criticalOf(regime));
 }
 
@@ -66,8 +66,8 @@ function comparedCells({ regime, metric }, column, places) {
 }
 
 function verdict(column, regime, metric, best, index) {
-  const found = comparedIn(column, regime, metric, best, index);
-  const title = comparedText(models[best].name, models[index].name, column.label, found);
-  const text = found.isSignificant ? "significantly lower" : "not significant";
+  const comparison = comparedIn(column, regime, metric, best, index);
+  const title = comparedText(models[best].name, models[index].name, column.label, comparison);
+  const text = comparison.isSignificant ? "significantly lower" : "not significant";
   return h("small", { class: "verdict", title }, text);
 }

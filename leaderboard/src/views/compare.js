@@ -68,8 +68,8 @@ function addForm(count) {
   const add = (event) => {
     event.preventDefault();
     const wanted = input.value.trim();
-    const found = byId.get(wanted) ?? models.findIndex(({ name }) => name === wanted);
-    if (found >= 0) pickOrSay(models[found].id, true);
+    const position = byId.get(wanted) ?? models.findIndex(({ name }) => name === wanted);
+    if (position >= 0) pickOrSay(models[position].id, true);
     else say("No model has this name: choose one from the list.");
   };
   return h(

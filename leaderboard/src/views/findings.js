@@ -28,8 +28,8 @@ const TITLES = {
 function titleOf({ id, parameters }) {
   const { regime, first, second } = parameters;
   const title = Object.hasOwn(TITLES, id) ? TITLES[id] : id;
-  const [one, other] = [first, second].map((id) => models[byId.get(id)]?.name ?? id);
-  if (first) return `${title}: ${one} and ${other}`;
+  const [firstName, secondName] = [first, second].map((id) => models[byId.get(id)]?.name ?? id);
+  if (first) return `${title}: ${firstName} and ${secondName}`;
   return ["retention", "mean-macro"].includes(id) ? `${title}: ${regime}` : title;
 }
 
@@ -37,10 +37,10 @@ function titleOf({ id, parameters }) {
 export function findingsView(state) {
   const { scope, figure } = state;
   const title = h("h2", {}, "Findings");
-  const all = (base.facts?.findings ?? []).filter((one) => one.scope === scope);
+  const all = (base.facts?.findings ?? []).filter((finding) => finding.scope === scope);
   if (!all.length) return [title, h("p", {}, "This board was built without diagnostics.")];
-  const shown = figure ? all.filter(({ id }) => id === figure) : all;
-  say(`${counted(shown.length, "figure")}, scope ${scope}`);
+  const listed = figure ? all.filter(({ id }) => id === figure) : all;
+  say(`${counted(listed.length, "figure")}, scope ${scope}`);
   return [
     title,
     hint(
@@ -50,22 +50,24 @@ export function findingsView(state) {
     ),
     figure ? h("p", {}, h("a", { href: addressOf({ figure: "" }) }, "All figures")) : null,
     h("p", { class: "actions" }, csvButton("Download the figures as CSV", `findings-${scope}`, () => figureRows(scope))),
-    ...shown.flatMap((one) => section(state, one)),
+    ...listed.flatMap((finding) => section(state, finding)),
   ];
 }
 
-function section(state, one) {
-  const used = Object.entries(one.parameters)
+function section(state, finding) {
+  const used = Object.entries(finding.parameters)
     .filter(([, value]) => !Array.isArray(value) || value.length)
     .map(([name, value]) => `${name} ${Array.isArray(value) ? value.join(" ") : value}`);
-  const title = titleOf(one);
+  const title = titleOf(finding);
   return [
-    h("h3", {}, h("a", { href: addressOf({ figure: one.id }) }, title)),
-    h("p", { class: "value" }, valueText(one.value, one.unit), h("small", {}, ` ${one.id}`)),
-    h("p", {}, one.definition),
-    hint(`${counted(one.rows, "row")}; ${used.join(", ")}.`),
-    one.id === "size-correlation" ? sizes(state, one) : null,
-    one.parts.length || (one.unit === "MCC" && one.value !== null) ? scroller(`Figures: ${title}`, partTable(one)) : null,
+    h("h3", {}, h("a", { href: addressOf({ figure: finding.id }) }, title)),
+    h("p", { class: "value" }, valueText(finding.value, finding.unit), h("small", {}, ` ${finding.id}`)),
+    h("p", {}, finding.definition),
+    hint(`${counted(finding.rows, "row")}; ${used.join(", ")}.`),
+    finding.id === "size-correlation" ? sizes(state, finding) : null,
+    finding.parts.length || (finding.unit === "MCC" && finding.value !== null)
+      ? scroller(`Figures: ${title}`, partTable(finding))
+      : null,
   ];
 }
 
@@ -82,21 +84,21 @@ function sizes({ scope, models: compared }, { parameters }) {
     (scope === "board" || official) &&
     !(scope === "exclusions" && defects);
   const places = models.map((_, k) => k).filter((k) => isRanked(k, regime) && isIn(models[k]));
-  const seen = { regime, metric: bench.primary, models: compared };
-  return sizeChart(seen, places, columnByKey.get(MACRO));
+  const scoreView = { regime, metric: bench.primary, models: compared };
+  return sizeChart(scoreView, places, columnByKey.get(MACRO));
 }
 
-function partTable(one) {
-  const { id, unit, parts, count, value, parameters } = one;
+function partTable(finding) {
+  const { id, unit, parts, count, value, parameters } = finding;
   const isChange = id === "winner-changes";
-  const found = parts.length ? parts : [{ name: "value", value }];
-  const scale = scaleOf(one, found);
-  const rows = found.slice(0, PARTS_MAX).map((part) => {
+  const barParts = parts.length ? parts : [{ name: "value", value }];
+  const scale = scaleOf(finding, barParts);
+  const rows = barParts.slice(0, PARTS_MAX).map((part) => {
     if (isChange) return changeRow(part.name);
     const text = part.value === null ? "" : scoreText(part.value);
-    return row(named(part.name), h("td", { class: "bars" }, partBar(part.value, scale)), number(text));
+    return row(partLink(part.name), h("td", { class: "bars" }, partBar(part.value, scale)), number(text));
   });
-  const left = (count ?? found.length) - PARTS_MAX;
+  const left = (count ?? barParts.length) - PARTS_MAX;
   if (left > 0) rows.push(row(`and ${left.toLocaleString("en")} more, in diagnostics.json`));
   const measure = COUNTS.includes(unit) ? "MCC" : unit;
   const heads = isChange
@@ -106,8 +108,8 @@ function partTable(one) {
 }
 
 /** Return the ends of the bars of a figure, its threshold, and what the heading says of both. */
-function scaleOf({ unit, parameters }, found) {
-  const values = found.map((part) => part.value ?? 0);
+function scaleOf({ unit, parameters }, barParts) {
+  const values = barParts.map((part) => part.value ?? 0);
   const mark = parameters.threshold;
   const endsAtOne = ["rho", "ratio", "MCC"].includes(unit); // bars of several figures can be compared
   const high = Math.max(...values, mark ?? 0, endsAtOne ? 1 : 0);
@@ -135,16 +137,16 @@ function partBar(value, { low, high, mark }) {
 function changeRow(text) {
   const [, category, before, after] = /^(.*): (\S+), then (\S+)$/.exec(text) ?? [];
   if (category === undefined) return row(text);
-  return row(named(category), h("td", {}, named(before)), h("td", {}, named(after)));
+  return row(partLink(category), h("td", {}, partLink(before)), h("td", {}, partLink(after)));
 }
 
 /** Name a part: a task, a category or models, each with a link to its page. */
-function named(text) {
+function partLink(text) {
   const task = taskColumns.find(({ key }) => key === `task:${text}`);
   if (task) return h("a", { href: `tasks/${encodeURIComponent(text)}.html` }, task.label);
   const category = bench.categories.indexOf(text);
   if (category >= 0) return h("a", { href: `categories/${bench.pages[category]}.html` }, text);
-  const both = text.split(" over ").map((id) => byId.get(id));
-  if (both.includes(undefined)) return text;
-  return h("span", {}, ...both.flatMap((k, n) => (n ? [" over ", modelLink(k)] : [modelLink(k)])));
+  const pair = text.split(" over ").map((id) => byId.get(id));
+  if (pair.includes(undefined)) return text;
+  return h("span", {}, ...pair.flatMap((k, n) => (n ? [" over ", modelLink(k)] : [modelLink(k)])));
 }

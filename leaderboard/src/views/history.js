@@ -15,7 +15,7 @@ export function historySection(id) {
 
 function historyItem({ when, kind, level, former_level: former, why, who, commit }) {
   const pair = former && former !== level ? [former, level] : [level];
-  const levels = pair.map((one) => LEVEL_WORDS[one] ?? one).join(" to ");
+  const levels = pair.map((level) => LEVEL_WORDS[level] ?? level).join(" to ");
   return h(
     "li",
     {},

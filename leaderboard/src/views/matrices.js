@@ -33,12 +33,12 @@ export function matrixSection(state, index) {
 function matrix(regime, [count, small, large], task) {
   if (!count) return h("p", {}, `${regime}: no matrix gives these scores.`);
   const [n, m] = task.counts;
-  const found =
+  const matrixText =
     count === 1
       ? "the only matrix with these scores"
       : `the nearest of ${count.toLocaleString("en")} matrices with these scores`;
-  const cells = (...counts) => counts.map((one) => number(one.toLocaleString("en")));
-  const caption = `${task.label}, ${regime}: ${found}`;
+  const cells = (...counts) => counts.map((counted) => number(counted.toLocaleString("en")));
+  const caption = `${task.label}, ${regime}: ${matrixText}`;
   const rows = [
     row("minority class", ...cells(small, n - small), number(scoreText(small / n))),
     row("majority class", ...cells(m - large, large), number(scoreText(large / m))),

@@ -19,8 +19,8 @@ const SHOWN = 60; // a longer list helps nobody choose
 export function overview(state) {
   const title = h("h2", {}, "Models for your task");
   if (!base.first) return [title, withoutIntervals()];
-  const found = chosen(state);
-  const { tasks, places } = found;
+  const choices = chosen(state);
+  const { tasks, places } = choices;
   say(`${counted(places.length, "model")} on ${counted(tasks.length, "task")}`);
   if (!tasks.length) {
     return [title, h("p", {}, `No task is of ${matchText(state)}.`)];
@@ -28,7 +28,7 @@ export function overview(state) {
   return [
     title,
     taskList(tasks, state),
-    ...(places.length ? choicesOf(found, state) : [h("p", {}, "No model meets memory and evidence.")]),
+    ...(places.length ? choicesOf(choices, state) : [h("p", {}, "No model meets memory and evidence.")]),
   ];
 }
 
@@ -44,10 +44,11 @@ function withoutIntervals() {
 
 /** Name and count the tasks that the mean is over. */
 function taskList(tasks, { species, kind }) {
-  const own = tasks.map((place) => bench.tasks[place]);
-  const ids = new Set(own.map(({ id }) => id));
-  const twins = own.filter((task) => (task.near_duplicates ?? []).some((id) => ids.has(id))).length;
-  const items = own.map(({ id, label, category }) =>
+  const matchingTasks = tasks.map((position) => bench.tasks[position]);
+  const ids = new Set(matchingTasks.map(({ id }) => id));
+  const isTwin = (task) => (task.near_duplicates ?? []).some((id) => ids.has(id));
+  const twins = matchingTasks.filter(isTwin).length;
+  const items = matchingTasks.map(({ id, label, category }) =>
     h(
       "li",
       {},
@@ -68,49 +69,53 @@ function taskList(tasks, { species, kind }) {
   );
 }
 
-function choicesOf(found, state) {
-  const { places, orders, regimes } = found;
+function choicesOf(choices, state) {
+  const { places, orders, regimes } = choices;
   const order = orders[0].slice(0, SHOWN);
   const left = places.length - order.length;
   return [
-    sentenceList(claimTexts(found)),
-    scroller("Models by their mean", rangeTable(found, state, order)),
+    sentenceList(claimTexts(choices)),
+    scroller("Models by their mean", rangeTable(choices, state, order)),
     hint(READING),
     left > 0 ? hint(`And ${counted(left, "model")} more that score lower with ${regimes[0]}.`) : null,
-    sentenceList(doubts(found)),
-    links(found, state),
+    sentenceList(doubts(choices)),
+    links(choices, state),
   ];
 }
 
 const sentenceList = (texts) =>
   h("ul", { class: "why" }, ...texts.map((text) => h("li", {}, ...reason(text))));
 
-/** Say what should be known of the models that are named. */
+/** Write what should be known of the models that are named. */
 function doubts({ regimes, places, claims: { highest, smallest } }) {
-  const named = new Set([...highest, ...(smallest ? [smallest] : [])].map(({ at }) => at));
-  const texts = [...named].flatMap((at) => doubtTexts(models[places[at]]));
+  const positions = new Set([...highest, ...(smallest ? [smallest] : [])].map(({ at }) => at));
+  const texts = [...positions].flatMap((at) => doubtTexts(models[places[at]]));
   return regimes.some((name) => bench.few.includes(name)) ? [...texts, DRAWS] : texts;
 }
 
 function claimTexts({ tasks, regimes, places, means, bounds, smaller, claims, accepted }) {
   const count = tasks.length;
   const { highest, smallest } = claims;
-  const said = highest.map((claim, k) => {
+  const sentences = highest.map((claim, k) => {
     const standing = means[k][claim.at];
     const { id } = models[places[claim.at]];
     return highestText({ id, standing, claim, regime: regimes[k], count });
   });
-  if (regimes.length > 1) said.push(gapText(regimes, means));
+  if (regimes.length > 1) sentences.push(gapText(regimes, means));
   if (places.length > 1) {
     const at = smallest?.at;
     const isNamed = at !== undefined;
-    said.push(
+    sentences.push(
       smallerText({
         id: isNamed ? models[places[at]].id : "",
         params: isNamed ? models[places[at]].params : 0,
         claim: smallest,
-        below: isNamed ? means.map((own, k) => own[highest[k].at].score - own[at].score) : [],
-        bounds: isNamed ? bounds.map((own) => own[at]) : [],
+        below: isNamed
+          ? means.map(
+              (regimeMeans, k) => regimeMeans[highest[k].at].score - regimeMeans[at].score,
+            )
+          : [],
+        bounds: isNamed ? bounds.map((regimeBounds) => regimeBounds[at]) : [],
         smaller: smaller.length,
         regimes,
         count,
@@ -118,11 +123,11 @@ function claimTexts({ tasks, regimes, places, means, bounds, smaller, claims, ac
       }),
     );
   }
-  return said;
+  return sentences;
 }
 
-function rangeTable(found, state, order) {
-  const { regimes, places, means, bounds, smaller, accepted } = found;
+function rangeTable(choices, state, order) {
+  const { regimes, places, means, bounds, smaller, accepted } = choices;
   const ends = means.flat().flatMap(({ low, high }) => [low, high]);
   const range = [Math.min(...ends), Math.max(...ends)];
   const rows = order.map((at) => {
@@ -134,12 +139,13 @@ function rangeTable(found, state, order) {
       h("td", { class: "pick" }, pickBox(state, model)),
       h("th", { scope: "row", class: "name" }, modelLink(places[at]), whoseMark(model), markLinks(model)),
       number(sizeText(model.params), h("small", {}, model.params ? weightText(model.params) : "")),
-      ...means.flatMap((own, k) => {
-        const highest = Math.max(...own.map(({ score }) => score));
+      ...means.flatMap((regimeMeans, k) => {
+        const highest = Math.max(...regimeMeans.map(({ score }) => score));
+        const mean = regimeMeans[at];
         const isOfficial = model.authorship === "official";
         return [
-          h("td", { class: "bars" }, intervalBar(own[at].score, own[at], range, { isOfficial, band: [highest - accepted, highest] })),
-          number(scoreText(own[at].score), h("small", {}, shortInterval(own[at]))),
+          h("td", { class: "bars" }, intervalBar(mean.score, mean, range, { isOfficial, band: [highest - accepted, highest] })),
+          number(scoreText(mean.score), h("small", {}, shortInterval(mean))),
           number(lossText(bounds[k][at], accepted)),
         ];
       }),
@@ -169,8 +175,8 @@ function axis([low, high]) {
   return h("span", { class: "axis", "aria-hidden": "true" }, ...scores);
 }
 
-function links(found, state) {
-  const { places, orders, smaller, regimes } = found;
+function links(choices, state) {
+  const { places, orders, smaller, regimes } = choices;
   const { kind, species } = state;
   const first = [...orders.map(([highest]) => highest), ...smaller.slice(0, 1), ...orders[0]];
   const ids = [...new Set(first)]
@@ -186,6 +192,6 @@ function links(found, state) {
       : null,
     h("a", { href: addressOf({ view: "table", columns, regime, page: 1 }) }, "Every score on these tasks"),
     h("a", { href: addressOf({ view: "plots", plot: "ranges", regime, page: 1 }) }, "Ranges of ranks on these tasks"),
-    csvButton("Download these models as CSV", "choose", () => choiceRows(state, found)),
+    csvButton("Download these models as CSV", "choose", () => choiceRows(state, choices)),
   );
 }

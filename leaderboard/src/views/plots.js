@@ -62,12 +62,12 @@ function curves(state, places) {
 function oneTask(state, places) {
   const tasks = matchingTasks(state);
   const wanted = bench.tasks.findIndex(({ id }) => id === state.task);
-  const place = tasks.includes(wanted) ? wanted : tasks[0];
-  const { id } = bench.tasks[place];
+  const position = tasks.includes(wanted) ? wanted : tasks[0];
+  const { id } = bench.tasks[position];
   const about = h("a", { href: `tasks/${encodeURIComponent(id)}.html` }, "About this task");
   return [
     h("p", { class: "question" }, h("label", {}, "Task ", taskSelect("one-task", tasks, id)), " ", about),
-    dotChart(state, places, taskColumns[place]),
+    dotChart(state, places, taskColumns[position]),
   ];
 }
 

@@ -8,8 +8,8 @@ import { factCells } from "../pure/facts.js";
 import { rankOf } from "../pure/ranks.js";
 
 /** Return the rows of the first page: each model in each regime, beside what was asked. */
-export function choiceRows({ species, kind, examples, memory, evidence }, found) {
-  const { tasks, regimes, places, orders, means, bounds, smaller, accepted } = found;
+export function choiceRows({ species, kind, examples, memory, evidence }, choices) {
+  const { tasks, regimes, places, orders, means, bounds, smaller, accepted } = choices;
   return orders.flatMap((order, k) =>
     order.map((at) => {
       const { score, error, low, high } = means[k][at];
@@ -57,10 +57,10 @@ export function scoreRows({ regime, metric }, { columns, places, scores, ranks, 
         "could be best": couldBeBest(standing),
       });
     }
-    columns.forEach((column, place) => {
+    columns.forEach((column, position) => {
       const key = column.task === undefined ? column.label : bench.tasks[column.task].id;
       const ends = standingOf(column, regime, metric, index);
-      made[key] = roundedTo(scores[place][index], ends?.error);
+      made[key] = roundedTo(scores[position][index], ends?.error);
       if (!ends) return;
       made[`${key} low`] = roundedTo(ends.low, ends.error);
       made[`${key} high`] = roundedTo(ends.high, ends.error);
@@ -115,7 +115,7 @@ export function modelRows({ metric }, index) {
 
 /** Return the figures of the paper in a scope, a line for each part. */
 export function figureRows(scope) {
-  const figures = (base.facts?.findings ?? []).filter((one) => one.scope === scope);
+  const figures = (base.facts?.findings ?? []).filter((finding) => finding.scope === scope);
   return figures.flatMap(({ id, definition, unit, rows, value, parts }) =>
     [{ name: "", value }, ...parts].map((part) => ({
       figure: id,

@@ -19,7 +19,7 @@ const isName = ({ kind }) => kind === "name";
 
 /** Make the table of the rows that a page shows. */
 export function scoreTable(state, content) {
-  const { columns, places, first, shown } = content;
+  const { columns, places, first, pageItems } = content;
   const above = state.columns === "tasks" ? [categoryHeads(content)] : [];
   const before = first + 2 + above.length;
   const many = columns.length > MANY_COLUMNS ? "many" : "";
@@ -32,7 +32,7 @@ export function scoreTable(state, content) {
       `${metricName(state.metric)} by model, ${regimeWords(state.regime)}`,
     ),
     h("thead", {}, ...above, h("tr", {}, ...heads(state, content))),
-    h("tbody", {}, ...shown.map((_, order) => scoreRow(state, content, order, before))),
+    h("tbody", {}, ...pageItems.map((_, order) => scoreRow(state, content, order, before))),
   );
 }
 
@@ -53,14 +53,14 @@ function categoryHeads({ columns, facts, hasBadges, printed }) {
   const spans = [...fixed, ...means.map(() => null)].map((name) => h("td", { class: name }));
   bench.categories.forEach((name, index) => {
     const count = columns.filter((column) => column.category === index).length;
-    const place = columns.findIndex((column) => column.category === index);
+    const position = columns.findIndex((column) => column.category === index);
     if (!count) return;
     // A cell spans as many columns on paper as on a screen: what is not printed is one of its own.
-    const fits = Math.min(Math.max(printed - place, 0), count);
+    const fits = Math.min(Math.max(printed - position, 0), count);
     if (fits) spans.push(h("th", { scope: "colgroup", colspan: fits }, name));
     if (fits < count) {
-      const rest = fits ? h("span", { class: "unseen" }, name) : name;
-      spans.push(printedIf(false, h("th", { scope: "colgroup", colspan: count - fits }, rest)));
+      const remainder = fits ? h("span", { class: "unseen" }, name) : name;
+      spans.push(printedIf(false, h("th", { scope: "colgroup", colspan: count - fits }, remainder)));
     }
   });
   return h("tr", { class: "above" }, ...spans);
@@ -73,7 +73,7 @@ function heads(state, { columns, facts, hasBadges, printed, ranking }) {
     h("th", { scope: "col", class: "rank" }, "Rank", by),
     hasBadges ? h("th", { scope: "col", class: "badge", title: BADGE }, "Could be best") : null,
     ...facts.map((fact) => factHead(state, fact)),
-    ...columns.map((column, place) => printedIf(place < printed, scoreHead(state, column))),
+    ...columns.map((column, position) => printedIf(position < printed, scoreHead(state, column))),
   ];
 }
 
@@ -116,8 +116,8 @@ function sortHead({ sort, order }, key, label, title, usualOrder = "down") {
 }
 
 function scoreRow(state, content, order, before) {
-  const { columns, facts, shown, scores, ranges, standings, hasBadges, printed } = content;
-  const index = shown[order];
+  const { columns, facts, pageItems, scores, ranges, standings, hasBadges, printed } = content;
+  const index = pageItems[order];
   const isBest = couldBeBest(standings[order]);
   const model = models[index];
   return h(
@@ -134,10 +134,10 @@ function scoreRow(state, content, order, before) {
       h("span", { class: "narrow-mark" }, cautionMark(model)),
     ),
     ...facts.filter((fact) => !isName(fact)).map((fact) => factCell(fact, model)),
-    ...columns.map((column, place) =>
+    ...columns.map((column, position) =>
       printedIf(
-        place < printed,
-        scoreCell(state, column, index, scores[place][index], ranges[place]),
+        position < printed,
+        scoreCell(state, column, index, scores[position][index], ranges[position]),
       ),
     ),
   );
@@ -154,7 +154,7 @@ export function rankCell(standing, plain) {
   );
 }
 
-/** Say size, trust and so on below the name, where the screen has no room for their columns. */
+/** Write size, trust and so on below the name, where the screen has no room for their columns. */
 function narrowFacts(model, isBest) {
   const facts = tableFacts.filter((fact) => !isName(fact)).map((fact) => factText(fact, model));
   const badge = isBest ? "could be best" : "";

@@ -28,10 +28,10 @@ export function contentOf(state) {
   const hidden = new Set(state.hide.split(HIDE_MARK));
   const columns = every.filter((column) => column === ranking || !hidden.has(column.key));
   const scores = columns.map((column) => scoresIn(column, regime, metric));
-  const own = scores[columns.indexOf(ranking)];
-  const places = sorted(filtered(state), models, own, state.order, sortedFact);
+  const rankingScores = scores[columns.indexOf(ranking)];
+  const places = sorted(filtered(state), models, rankingScores, state.order, sortedFact);
   const page = paged(places, rowsOf(state, columns, places), state.page);
-  const standings = page.shown.map((index) => standingOf(ranking, regime, metric, index));
+  const standings = page.pageItems.map((index) => standingOf(ranking, regime, metric, index));
   return {
     columns,
     facts: tableFacts.filter(({ kind, table }) => kind === "name" || !hidden.has(table.sort)),
@@ -43,7 +43,7 @@ export function contentOf(state) {
     hasBadges: isDecided(metric, ranking),
     printed: printedOf(columns),
     ranges: rangesOf(scores, places, state.scale === "column"),
-    ranks: plainRanks(own),
+    ranks: plainRanks(rankingScores),
     ...page,
   };
 }

@@ -18,7 +18,7 @@ const FILTERED =
 export function tableView(state) {
   const content = contentOf(state);
   const { columns, places, printed } = content;
-  const rest =
+  const remainder =
     state.columns === "tasks"
       ? "For the others choose a category under Columns, and print again."
       : "The downloads have all.";
@@ -30,7 +30,7 @@ export function tableView(state) {
       ? h(
           "p",
           { class: "printed hint", "aria-hidden": "true" },
-          `A sheet has room for ${printed} of ${columns.length} columns. ${rest}`,
+          `A sheet has room for ${printed} of ${columns.length} columns. ${remainder}`,
         )
       : null,
     places.length

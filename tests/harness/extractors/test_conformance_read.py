@@ -36,6 +36,11 @@ class DropsFirst(Whole):
     def row(self, text):
         return super().row(text[len(text) % 8 :])
 
+class Codons(Whole):
+    def row(self, text):
+        words = [text[i : i + 3] for i in range(0, len(text) - 2, 3)]
+        return np.mean([super(Codons, self).row(word) for word in words], axis=0)
+
 class EverySecond(Whole):
     def row(self, text):
         return super().row(text[::2])
@@ -100,6 +105,7 @@ def module(tmp_path: Path) -> str:
         ("FirstLetter", Outcome.FAILS, "of 24 letters, changing letters 2 to 24 leaves"),
         ("Hole", Outcome.FAILS, "of 24 letters, changing letters 10 to 14 leaves"),
         ("DropsRemainder", Outcome.NOT_VERIFIED, "Of 25 letters, changing 25 leaves"),
+        ("Codons", Outcome.NOT_VERIFIED, "Of 25 letters, changing 25 leaves"),
         ("DropsFirst", Outcome.NOT_VERIFIED, "of 29 letters, changing letters 1 to 5 leaves"),
         ("Short", Outcome.NOT_VERIFIED, "max_length takes no sequence of 24 letters"),
         ("Maximum", Outcome.NOT_VERIFIED, "which a maximum over tokens may hide"),

@@ -9,7 +9,7 @@ import transformers
 
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
-from reference_harness.extractors.versions import known_of_versions
+from reference_harness.extractors.versions import version_advice
 
 IMPORTS = "import torch\nfrom transformers import BertModel\n"
 AS_IT_IS = "from transformers import BertModel as Own\n"
@@ -113,7 +113,7 @@ def test_an_architecture_that_is_too_new_is_said(copy):
 )
 def test_what_is_no_version_is_not_one(error, config, text, tmp_path):
     (tmp_path / "config.json").write_text(config)
-    known = known_of_versions(tmp_path, error, own_code=False)
+    known = version_advice(tmp_path, error, own_code=False)
     assert text in known
     assert bool(known) == bool(text)
     assert ("write an extractor" in known) == ("old" in known)

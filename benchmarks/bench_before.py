@@ -1,0 +1,165 @@
+"""Cost of an audit beside that of an earlier commit; `--write` puts the table in
+docs/research/receipt-audits.md.
+
+    git worktree add BEFORE 4ac96295
+    python -m benchmarks.bench_before BEFORE --write
+
+The earlier commit needs no installation of its own where its packages are those of today. Runs of
+both alternate.
+"""
+
+import argparse
+import os
+import platform
+import shutil
+import statistics
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.bench_receipts import GUE, TASKS
+from benchmarks.measured import Measured, measured
+from geneb_ci.audit.record.statement import record_files
+from tests.paths import REAL_TASKS, ROOT
+from tools import demo_audit
+from tools.demo_audit import COMMITTED_AT, MiniRepository
+
+PAGE = ROOT / "docs/research/receipt-audits.md"
+BEGIN, END = "<!-- bench before -->\n", "<!-- /bench before -->"
+RUNS = 3
+EMBEDDINGS = {True: ("--rows", "standard"), False: ("--sample", "embeddings")}
+"""How the earlier commit is told to audit by receipt, and how today's is."""
+PRACTICE = 13
+"""Tasks of GENEB-mini, all of which the policy draws."""
+
+
+class Case(NamedTuple):
+    """One audit that both commits make."""
+
+    name: str
+    k: int
+    tasks: Sequence[str]
+    """Real tasks; GENEB-mini where there are none."""
+    is_receipt: bool = False
+
+
+CASES = (
+    Case("13 tasks of GENEB-mini, 4-mers", 4, ()),
+    Case("2 real tasks, 4-mers", 4, ("mouse_0", "prom_core_tata")),
+    Case("1 real task, 6-mers", 6, ("mouse_0",)),
+    Case("receipt, 6 real tasks, 4-mers", 4, TASKS, is_receipt=True),
+)
+
+
+class Checkout:
+    """A row of one case, as one of both commits runs and audits it."""
+
+    def __init__(self, folder: Path, code: Path, case: Case) -> None:
+        """Lay out a repository beside an installation of a checkout's code, and run the row."""
+        folder.mkdir(parents=True)
+        demo_audit.ROOT = code
+        self.place = MiniRepository(folder, len(case.tasks) or PRACTICE)
+        self.is_before, self.case = code != ROOT, case
+        data = self._data() if case.tasks else ()
+        receipt = ("--receipt", "receipt") if case.is_receipt else ()
+        self.data = data[:2]
+        self.ran = self._measured(
+            *("reference_harness", "run", *data, "--extractor", "kmer", "--option", f"k={case.k}"),
+            *("--model-id", "row", "--quiet", "--output", "record.json", *receipt),
+            *("--submission", "submissions/row.json", "--submitted-by", "a bench"),
+        )
+
+    def _data(self) -> tuple[str, ...]:
+        root = self.place.root
+        (root / "data").mkdir()
+        for name in self.case.tasks:
+            shutil.copyfile(REAL_TASKS / f"{GUE}{name}.csv.gz", root / f"data/{GUE}{name}.csv.gz")
+        self._measured("reference_harness", "data", "define", "data")
+        shutil.copy(root / "data/benchmark.json", root / "schemas/benchmark.json")
+        return "--data", "data", "--benchmark", "data/benchmark.json"
+
+    def _measured(self, *words: str) -> Measured:
+        return measured(*words, folder=self.place.root, environment=self.place.environment)
+
+    def audit(self) -> Measured:
+        """Audit the row once more, from its commitment to the record."""
+        root = self.place.root
+        for name in ("leaderboard/audits", "work", "cache"):
+            shutil.rmtree(root / name, ignore_errors=True)
+        sample = (*EMBEDDINGS[self.is_before], "--receipt", "receipt")
+        took = self._measured(
+            *("geneb_ci", "audit", "submissions/row.json", *self.data),
+            *(sample if self.case.is_receipt else ()),
+            *("--key", "key.pem", "--work", "work", "--level", "2"),
+            *("--committed-at", COMMITTED_AT, "--beacon-file", "round.json"),
+        )
+        assert len([*record_files(root / "leaderboard/audits")]) == 1
+        return took
+
+    def verify(self) -> Measured:
+        """Verify the record."""
+        return self._measured("geneb_ci", "audit", "verify")
+
+
+def lines_of(case: Case, code: Mapping[str, Path], folder: Path, runs: int) -> list[str]:
+    """Return the lines of a case: to run it, to audit it and to verify the record."""
+    both = {name: Checkout(folder / name, path, case) for name, path in code.items()}
+    took: dict[str, dict[str, list[Measured]]] = {
+        "run": {name: [one.ran] for name, one in both.items()},
+        "audit": {name: [] for name in both},
+        "verify": {name: [] for name in both},
+    }
+    for _ in range(runs):
+        for name, one in both.items():
+            took["audit"][name].append(one.audit())
+            took["verify"][name].append(one.verify())
+    return [
+        f"| {case.name} | {step} | " + " | ".join(cells(*found.values())) + " |"
+        for step, found in took.items()
+    ]
+
+
+def cells(before: Sequence[Measured], now: Sequence[Measured]) -> list[str]:
+    """Return medians of both: CPU seconds, their ratio, and peak memory."""
+    cpu = [statistics.median(one.processor for one in some) for some in (before, now)]
+    peak = [statistics.median(one.mib for one in some) for some in (before, now)]
+    return [
+        *(f"{one:.1f} s" for one in cpu),
+        f"{cpu[1] / cpu[0]:.2f}",
+        *(f"{one:.0f} MiB" for one in peak),
+    ]
+
+
+def main() -> None:
+    """Measure, print, and with --write keep the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("before", type=Path, help="worktree of the earlier commit")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--only", action="append", help="part of the name of a case; repeatable")
+    options = parser.parse_args()
+    lines = [
+        "| audit | step | CPU before | CPU now | ratio | memory before | memory now |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    print("\n".join(lines), flush=True)
+    for case in CASES:
+        if options.only and not any(part in case.name for part in options.only):
+            continue
+        with tempfile.TemporaryDirectory(prefix="geneb-ci-bench-") as folder:
+            code = {"before": options.before.resolve(), "now": ROOT}
+            more = lines_of(case, code, Path(folder), options.runs)
+        lines += more
+        print("\n".join(more), flush=True)
+    text = "\n".join(lines) + (
+        f"\n\nMedians of {options.runs} audits, in turn, Python {platform.python_version()}, "
+        f"{os.cpu_count()} cores. Memory: of all processes together.\n"
+    )
+    if options.write:
+        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + text + END + rest.split(END)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Encoding in processes: what one thread gives, in any number of them, and errors the same."""
+
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reference_harness.extractors import encoding
+from reference_harness.extractors.base import ExtractorError
+from reference_harness.extractors.encoding import Encoders, Encoding, processes_beside
+from reference_harness.extractors.preparation import Preparation
+from reference_harness.extractors.tokenizer import Tokens
+from reference_harness.extractors.tokens import Encoder
+from reference_harness.extractors.words import WordTokenizer
+from reference_harness.formats.processes import WorkerProcesses
+from tests.harness.extractors.models import tokenizer
+
+SEQUENCES = ["ACGT"[n % 4] * (n % 40) + "ACGT" * (1 + n % 7) for n in range(701)]
+
+
+def encoding_of(**more: Any) -> Encoding:
+    """Return an encoding by our own letters, or by `inner`."""
+    letters = WordTokenizer(
+        vocabulary={x: n for n, x in enumerate("ACGT")},
+    )
+    given: dict[str, Any] = {"inner": letters, "max_length": 20, "truncation": "windows"} | more
+    tokens = Tokens(inner=given.pop("inner"))
+    made = Encoder(
+        tokens=tokens, stride=2, pad_id=4, padding="right", rows=None, frame=tokens.frame(), **given
+    )
+    return Encoding(made, Preparation())
+
+
+def shared(one: Encoding, pool: Any, count: int) -> Any:
+    """Return encoders whose processes are those of `pool`, and ready."""
+    made: Any = Encoders(one)
+    made._pool, made._count, made._ready = pool, count, Future()
+    made._ready.set_result(None)
+    return made
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Executor]:
+    """Stand in for processes: what is split and joined is the same."""
+    monkeypatch.setattr(encoding._Process, "encoding", encoding_of(), raising=False)
+    with ThreadPoolExecutor(3) as pool:
+        yield pool
+
+
+def equal(one: Any, other: Any) -> bool:
+    return one[0] == other[0] and np.array_equal(one[1], other[1])
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_shared_out_calls_give_what_one_thread_gives(threads, count):
+    alone, several = Encoders(encoding_of()), shared(encoding_of(), threads, count)
+    assert len(alone.encode(SEQUENCES)[0]) > len(SEQUENCES)  # windows
+    for sequences in (SEQUENCES, SEQUENCES[:256], SEQUENCES[:9], []):
+        assert equal(several.encode(sequences), alone.encode(sequences))
+        assert not sequences or several.read(sequences) == alone.read(sequences)
+
+
+def test_an_error_numbers_the_sequences_of_the_whole_call(threads):
+    said = []
+    for one in (Encoders(encoding_of()), shared(encoding_of(), threads, 3)):
+        with pytest.raises(ExtractorError) as caught:
+            one.encode([*SEQUENCES, "", *SEQUENCES])
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+    assert said[0].startswith("sequence 701 ('') gives no token")
+
+
+def test_processes_that_die_leave_the_work_to_this_one(threads, monkeypatch):
+    def died(*_: object) -> None:
+        raise BrokenProcessPool
+
+    monkeypatch.setattr(threads, "map", died)
+    one: Any = shared(encoding_of(), threads, 2)
+    one.processes_max = 2
+    assert equal(one.encode(SEQUENCES), Encoders(encoding_of()).encode(SEQUENCES))
+    assert (one._pool, one.processes_max) == (None, 0)
+
+
+def test_processes_are_started_once_a_thread_has_taken_as_long_as_they_take(monkeypatch):
+    clock = iter(range(0, 1000, 4))
+    monkeypatch.setattr(time, "thread_time", lambda: next(clock))
+    begun: list[int] = []
+    monkeypatch.setattr(Encoders, "start", lambda one: begun.append(one.processes_max))
+    never, later = Encoders(encoding_of()), Encoders(encoding_of())
+    later.processes_max = 3
+    for _ in range(3):
+        assert not begun
+        never.encode(SEQUENCES)
+        later.encode(SEQUENCES)
+    later.encode(SEQUENCES)
+    assert begun == [3]
+
+
+@pytest.mark.parametrize(
+    ("variable", "processors", "count"), [("", 16, 8), ("", 4, 3), ("1", 16, 0), ("5", 16, 4)]
+)
+def test_processes_are_as_many_as_the_threads_allow(monkeypatch, variable, processors, count):
+    monkeypatch.setenv("OMP_NUM_THREADS", variable)
+    monkeypatch.setattr(encoding, "processors", lambda: processors)
+    assert processes_beside() == count
+
+
+def test_a_tokenizer_that_cannot_be_sent_is_used_here():
+    one: Any = Encoders(Encoding(lambda: None, Preparation()))  # type: ignore[arg-type]
+    one.processes_max = 2
+    one.start()
+    assert (one._processes, one._pool, one._ready) == (None, None, None)
+
+
+def _started() -> Any:
+    one: Any = Encoders(encoding_of())
+    one.processes_max = 1
+    one.start()
+    one.wait()
+    return one
+
+
+_KEPT: list[Encoders] = []
+
+
+def nested(folder: Path) -> None:
+    """Start processes in a process of multiprocessing, and leave them."""
+    _KEPT.append(_started())
+    assert equal(_KEPT[0].encode(SEQUENCES), Encoders(encoding_of()).encode(SEQUENCES))
+    one: Any = _KEPT[0]
+    for process in one._processes._started:
+        (folder / str(process.pid)).touch()
+
+
+@pytest.mark.nightly  # processes that load torch
+@pytest.mark.parametrize("kind", ["own", "transformers"])
+def test_two_processes_give_what_one_thread_gives(kind):
+    inner = {} if kind == "own" else {"inner": tokenizer(limit=64)}
+    one = encoding_of(**inner)
+    several: Any = Encoders(one)
+    several.processes_max = 2
+    several.start()
+    several.wait()
+    assert equal(several.encode(SEQUENCES), Encoders(one).encode(SEQUENCES))
+    assert several.read(SEQUENCES) == Encoders(one).read(SEQUENCES)
+    assert several._spent == 0
+    several.close()
+
+
+@pytest.mark.nightly  # processes that load torch
+def test_a_process_that_ends_ends_those_that_encode_for_it(tmp_path):
+    with WorkerProcesses(1, "spawn", os.getpid) as pool:
+        pool.submit(nested, tmp_path).result()
+    (pid,) = (one.name for one in tmp_path.iterdir())
+    assert not Path(f"/proc/{pid}").exists()
