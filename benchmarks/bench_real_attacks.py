@@ -36,7 +36,7 @@ from tests.adversary.test_receipt_memory import KEYS, MODULE, MOVED_MODULE
 from tests.paths import ROOT
 from tests.receipt import attacks
 from tests.receipt.forged import Change, invented, rewrite
-from tools.demo_audit import COMMITTED_AT, Place
+from tools.demo_audit import COMMITTED_AT, MiniRepository
 
 PAGE = ROOT / "docs/research/adversary.md"
 BEGIN, END = "<!-- bench real attacks -->\n", "<!-- /bench real attacks -->"
@@ -117,7 +117,7 @@ class World:
     """A repository with the six real tasks, and their data."""
 
     def __init__(self, folder: Path) -> None:
-        self.place: Place = laid(folder)
+        self.place: MiniRepository = laid(folder)
         self.options = laid_out(self.place.root, TASKS)
         root = self.place.root
         shutil.copy(root / "data/benchmark.json", root / "schemas/benchmark.json")
