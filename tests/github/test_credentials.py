@@ -45,10 +45,10 @@ def refused(environment: dict[str, str]) -> str:
 def test_each_variable_and_each_file_is_named(tmp_path):
     home = {"HOME": str(tmp_path)}
     for name in VARIABLES:
-        assert refused(home | {name: "x"}).endswith(f" code: {name}")
+        assert refused(home | {name: "x"}).endswith(f" credential: {name}")
     for name in FILES:
         path = made(tmp_path, name)
-        assert refused(home).endswith(f" code: ~/{name}")
+        assert refused(home).endswith(f" credential: ~/{name}")
         path.unlink()
     for name in ("known_hosts", "known_hosts.old", "authorized_keys", "config", "id_rsa.pub"):
         made(tmp_path, f".ssh/{name}")
@@ -64,7 +64,7 @@ def test_a_folder_that_was_moved_is_looked_at(tmp_path):
     ):
         place = tmp_path / variable
         path = made(place, name)
-        assert refused(home | {variable: str(place)}).endswith(f" code: {path}")
+        assert refused(home | {variable: str(place)}).endswith(f" credential: {path}")
 
 
 @pytest.mark.parametrize(
