@@ -39,11 +39,14 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Traced]:
         *("reference_harness", "run", "--extractor", "kmer", "--option", "k=2", "--quiet"),
         *("--tasks", TASKS, "--output", "record.json", "--model-id", MODEL),
         *("--submission", f"submissions/{MODEL}.json", "--submitted-by", "a test"),
+        *("--receipt", "receipt"),
     )
     beacon = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
-    whole = ("--practice", "--unsigned", "--work", "work")
+    file = ("audit", f"submissions/{MODEL}.json", "--practice", "--unsigned")
+    receipt = ("--sample", "embeddings", "--size", "60", "--receipt", "receipt")
     commands = {
-        "file": ("audit", f"submissions/{MODEL}.json", *whole),
+        "file": (*file, "--work", "work"),
+        "file by receipt": (*file, *receipt, "--work", "work-by-receipt"),
         "commit": ("audit", "commit", f"submissions/{MODEL}.json", "--output", "c.json"),
         "plan": ("audit", "plan", "c.json", *beacon, "--targeted", "1", "--output", "p.json"),
         "run": ("audit", "run", "p.json", "--key", "key.pem"),
@@ -96,11 +99,24 @@ def test_each_file_is_read_once(journey, command):
     assert len(records) == {"run": 1, "verify": 2}.get(command, 0)
 
 
-def test_a_whole_audit_reads_the_submission_once(journey):
-    opened = journey["file"].opened
+@pytest.mark.parametrize("command", ["file", "file by receipt"])
+def test_a_whole_audit_reads_the_submission_once(journey, command):
+    opened = journey[command].opened
     assert {path: opened[path] for path in opened if "submissions/" in path} == {
         f"submissions/{MODEL}.json": 1
     }
+
+
+def test_an_audit_by_receipt_verifies_each_file_of_it_once(journey):
+    """A file may be larger than memory. It is digested, then mapped: for the cells, for the draw
+    and, of some tasks, for a refit; one that has changed since is digested again."""
+    traced = journey["file by receipt"]
+    files = {f"receipt/{task}.f16" for task in TASKS.split(",")}
+    opened = {path: n for path, n in traced.opened.items() if path.startswith("receipt/")}
+    assert opened.keys() == files
+    assert max(opened.values()) <= 4
+    verified = [callee for _, callee in traced.calls if callee.endswith("receipt/source.py:_read")]
+    assert len(verified) == len(files)
 
 
 @pytest.mark.parametrize(

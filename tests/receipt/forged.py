@@ -13,20 +13,33 @@ import numpy.typing as npt
 
 from reference_harness import benchmark, metrics, mini
 from reference_harness.data import MiniSource
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import EmbeddingReceipt, receipt_root
 from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.receipt.rounding import rounded, widened
 from reference_harness.receipt.scoring import CellsJob, receipt_in
 from reference_harness.receipt.task_file import write_task
+from reference_harness.tasks import TaskData
 
 Change = Callable[[npt.NDArray[np.float32], npt.NDArray[np.int64], int], npt.NDArray[np.float32]]
 
 
-def rewrite(submission: Path, folder: Path, task: str, change: Change) -> None:
-    """Change the embeddings of a task of GENEB-mini, and what the receipt says of them."""
+def rewrite(
+    submission: Path,
+    folder: Path,
+    task: str,
+    change: Change,
+    *,
+    bench: Benchmark | None = None,
+    data: TaskData | None = None,
+) -> None:
+    """Change the embeddings of a task, and what the receipt says of them.
+
+    It is one of GENEB-mini, unless `bench` and `data` are those of another benchmark.
+    """
     document = json.loads(submission.read_bytes())
-    receipt, bench = document["receipt"], benchmark.mini()
-    said, data = receipt["tasks"][task], mini.load(task)
+    receipt, bench = document["receipt"], bench or benchmark.mini()
+    said, data = receipt["tasks"][task], data or mini.load(task)
     half = np.fromfile(receipt_file(folder, task), "<f2").reshape(-1, receipt["dim"])
     labels = np.concatenate([data.train.labels, data.test.labels])
     rows = change(widened(half, said["scale_log2"]), labels, said["train"])
