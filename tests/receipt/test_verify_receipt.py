@@ -395,7 +395,7 @@ def test_scoring_has_limits(of_small: Written) -> None:
 USAGE = {
     "not published": ((), False, 2, "the receipt is not published: its location is null"),
     "no such task": (("--tasks", "mini_x"), True, 2, "--tasks mini_x: the receipt has no such"),
-    "two sources": (("--mirror", "a/b"), True, 2, "from which nothing is fetched"),
+    "two sources": (("--mirror", "a/b"), True, 2, "with a folder nothing is fetched"),
     "no mirror": (("--mirror", "a b"), False, 2, "is neither an https address nor OWNER/NAME"),
 }
 
