@@ -36,8 +36,8 @@ def subject(files: dict[str, bytes], environment: str = SHA256) -> AuditSubject:
     [
         ({}, SHA256, "words.lock.txt:1: the lock names no package"),
         ({"words.lock.txt": b"x==1"}, SHA256, 'words.lock.txt:1: the lock has no hash of "x==1"'),
-        ({"words.lock.txt": LOCK.encode()}, "0" * 64, "the lock of the packages in this checkout is"),
-        ({"words.lock.txt": LOCK.encode()}, "", "the lock of the packages in this checkout is"),
+        ({"words.lock.txt": LOCK.encode()}, "0" * 64, "the lock of the packages in this checkout"),
+        ({"words.lock.txt": LOCK.encode()}, "", "the lock of the packages in this checkout"),
     ],
 )
 def test_a_lock_that_is_not_that_of_the_run_is_refused(files, environment, message):
