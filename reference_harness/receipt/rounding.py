@@ -126,8 +126,10 @@ def rounded_at(parts: list[npt.NDArray[Any]], scale: int) -> Half:
     step, factor = max(1, SCALED_VALUES // max(1, columns)), 2.0**-scale
     at = 0
     for part in parts:
-        # Rounded once: from the values given, or from float64, in which a scaled one is exact.
-        buffer = np.empty((step, columns), dtype=np.float64 if scale else part.dtype)
+        # Each value is rounded once: from its own type, or from float64, which has scaled values
+        # exactly, and whole numbers.
+        is_wide = bool(scale) or part.dtype.kind != "f"
+        buffer = np.empty((step, columns), dtype=np.float64 if is_wide else part.dtype)
         for start in range(0, len(part), step):
             block = part[start : start + step]
             scaled, target = buffer[: len(block)], values[at : at + len(block)]
