@@ -135,12 +135,12 @@ DEFENCES: dict[Callable[[Path], None], Defence] = {
     deletes_the_newest: Defence("was deleted", _NO_PUBLISHED, _HELD),
     branches: Defence("was deleted", _NO_PUBLISHED, _HELD),
     dates_back: Defence(
-        "which has a round of the beacon of 2026-",
+        "whose beacon round is later: 2026-",
         (history, "_check_not_dated_back", lambda *_: None),
     ),
-    draws_again: Defence("this commitment was drawn for", _NO_EARLIER),
-    renames: Defence("is left out", _NO_EARLIER),
-    aborts: Defence("is left out", _NO_EARLIER),
+    draws_again: Defence("this commitment already has a draw", _NO_EARLIER),
+    renames: Defence("leaves out the earlier draw", _NO_EARLIER),
+    aborts: Defence("leaves out the earlier draw", _NO_EARLIER),
     aborts_and_deletes: Defence("was deleted: ", _NO_LINKS),
     passes_over: Defence("were never drawn", (History, "undrawn", lambda *_: iter(()))),
 }

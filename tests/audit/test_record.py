@@ -35,7 +35,7 @@ def test_a_record_can_go_into_a_folder_that_is_not_there_yet(tmp_path: Path) -> 
     folder = tmp_path / "leaderboard/audits/model"
     check_can_record(key(), find_layout(tmp_path), folder)
     assert list(folder.iterdir()) == []
-    with pytest.raises(UsageProblem, match="is not among the trusted ones"):
+    with pytest.raises(UsageProblem, match="is not trusted"):
         check_can_record(key("a stranger"), find_layout(tmp_path), folder)
     (tmp_path / "file").touch()
     with pytest.raises(UsageProblem, match="file: no record can be written here"):

@@ -20,10 +20,12 @@ from tests.loopback import loopback
 from tests.publish.command import environment, start
 from tests.publish.conftest import hub
 from tests.publish.hub import WRITER, Hub
+from tests.receipt import slow_scores
 from tests.receipt.test_push_pull import NAME, RESOURCE, files_of, served
 from tests.receipt.written import MODEL, SMALL, UNBOXED, Written, small_tasks
 
 __all__ = ["hub"]  # a fixture: pytest finds it by its name here
+SLOW = Path(slow_scores.__file__)
 PATIENCE = 60
 """Seconds for one command of a busy machine."""
 
@@ -159,8 +161,9 @@ def test_a_verification_that_is_killed_goes_on(
         )
         for stage in moments:
             # The harness is a process of its own by night, and where it is at work.
-            is_apart = moments == VERIFIED or stage is VERIFIED[-1]
-            before = None if is_apart else UNBOXED
+            before = None if moments == VERIFIED else UNBOXED
+            if stage is VERIFIED[-1]:
+                before = SLOW
             process = forked.start("geneb_ci", *words, cwd=tmp_path, env=env, before=before)
             for line in process.lines():
                 if stage in line:
