@@ -661,7 +661,7 @@ def test_an_audit_that_was_not_signed_is_signed(capsys):
     capsys.readouterr()
     found = step(role="maintainer")
     assert found.situation == "record-not-signed"
-    assert found.command == f"geneb-ci audit submissions/{PRACTISED}.json --key {PEM}"
+    assert found.command == f"geneb-ci audit submissions/{PRACTISED}.json --practice --key {PEM}"
     assert carry_out(found.command) == [0], capsys.readouterr().err
     assert step(role="maintainer").situation == "statement-not-committed"
 
