@@ -120,7 +120,7 @@ def test_what_stops_an_audit_is_what_it_prints(board: Path, sample: str) -> None
     audit = BEGIN[sample].replace("words", sample)
     assert f"\nnext: {audit} --practice\n" in typed(board, audit)
     again = typed(board, audit)
-    assert "--committed-at is missing, as in" in again
+    assert "this digest was shown before, and --committed-at" in again
     assert again.endswith(f"next: {LOOK}\n")
     without = typed(board, audit.replace(" --key keys/audit.pem", ""), code=2)
     assert "fix: pass --key keys/audit.pem, which is here" in without
@@ -130,8 +130,9 @@ def test_what_stops_an_audit_is_what_it_prints(board: Path, sample: str) -> None
     elsewhere = elsewhere.replace("../", "")
     assert "in a checkout of the board: cd board" in typed(board.parent, elsewhere, code=3)
 
-    killed = f"timeout --signal KILL 12 {audit} --practice"
-    typed(board, f"{killed}; test $? = 137")
+    started = f"ls leaderboard/audits/{sample}/*.started.json >/dev/null 2>&1"
+    until_started = f"until {started}; do sleep 0.05; done; kill -KILL $!; wait $!; test $? = 137"
+    typed(board, f"{audit} --practice & {until_started}")
     typed(board, "git add leaderboard/audits && git commit -m 'Begin' leaderboard/audits")
     found = typed(board, LOOK)
     assert found.endswith(f"\nnext: {audit} --practice\n"), found
