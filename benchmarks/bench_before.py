@@ -59,7 +59,7 @@ class Checkout:
         """Lay out a repository beside an installation of a checkout's code, and run the row."""
         folder.mkdir(parents=True)
         demo_audit.ROOT = code
-        self.place = MiniRepository(folder, len(case.tasks) or PRACTICE)
+        self.repository = MiniRepository(folder, len(case.tasks) or PRACTICE)
         self.is_before, self.case = code != ROOT, case
         data = self._data() if case.tasks else ()
         receipt = ("--receipt", "receipt") if case.is_receipt else ()
@@ -71,7 +71,7 @@ class Checkout:
         )
 
     def _data(self) -> tuple[str, ...]:
-        root = self.place.root
+        root = self.repository.root
         (root / "data").mkdir()
         for name in self.case.tasks:
             shutil.copyfile(REAL_TASKS / f"{GUE}{name}.csv.gz", root / f"data/{GUE}{name}.csv.gz")
@@ -80,11 +80,13 @@ class Checkout:
         return "--data", "data", "--benchmark", "data/benchmark.json"
 
     def _measured(self, *words: str) -> Measured:
-        return measured(*words, folder=self.place.root, environment=self.place.environment)
+        return measured(
+            *words, folder=self.repository.root, environment=self.repository.environment
+        )
 
     def audit(self) -> Measured:
         """Audit the row once more, from its commitment to the record."""
-        root = self.place.root
+        root = self.repository.root
         for name in ("leaderboard/audits", "work", "cache"):
             shutil.rmtree(root / name, ignore_errors=True)
         sample = (*EMBEDDINGS[self.is_before], "--receipt", "receipt")
@@ -106,28 +108,28 @@ def lines_of(case: Case, code: Mapping[str, Path], folder: Path, runs: int) -> l
     """Return the lines of a case: to run it, to audit it and to verify the record."""
     both = {name: Checkout(folder / name, path, case) for name, path in code.items()}
     took: dict[str, dict[str, list[Measured]]] = {
-        "run": {name: [one.ran] for name, one in both.items()},
+        "run": {name: [checkout.ran] for name, checkout in both.items()},
         "audit": {name: [] for name in both},
         "verify": {name: [] for name in both},
     }
     for _ in range(runs):
-        for name, one in both.items():
-            took["audit"][name].append(one.audit())
-            took["verify"][name].append(one.verify())
+        for name, checkout in both.items():
+            took["audit"][name].append(checkout.audit())
+            took["verify"][name].append(checkout.verify())
     return [
-        f"| {case.name} | {step} | " + " | ".join(cells(*found.values())) + " |"
-        for step, found in took.items()
+        f"| {case.name} | {step} | " + " | ".join(cells(*measurements.values())) + " |"
+        for step, measurements in took.items()
     ]
 
 
 def cells(before: Sequence[Measured], now: Sequence[Measured]) -> list[str]:
     """Return medians of both: CPU seconds, their ratio, and peak memory."""
-    cpu = [statistics.median(one.processor for one in some) for some in (before, now)]
-    peak = [statistics.median(one.mib for one in some) for some in (before, now)]
+    cpu = [statistics.median(run.processor for run in runs) for runs in (before, now)]
+    peak = [statistics.median(run.mib for run in runs) for runs in (before, now)]
     return [
-        *(f"{one:.1f} s" for one in cpu),
+        *(f"{seconds:.1f} s" for seconds in cpu),
         f"{cpu[1] / cpu[0]:.2f}",
-        *(f"{one:.0f} MiB" for one in peak),
+        *(f"{mib:.0f} MiB" for mib in peak),
     ]
 
 

@@ -189,7 +189,7 @@ def kernels_as_before() -> Iterator[None]:
 
 
 class Measured(NamedTuple):
-    """What a way to embed showed."""
+    """The measurements of one way to embed."""
 
     embedded: int
     """Sequences that were timed."""
@@ -290,18 +290,18 @@ def embedding_table(
                     if device != "cpu" and encode_in_processes is not None:
                         encode_in_processes(now=True)
                     embed.CALL_SEQUENCES = embed.CALL_SEQUENCES_MAX = calls
-                    before = found = measured_way(loaded, given, sequences, device, seconds)
-                first = first or found.rate
+                    before = result = measured_way(loaded, given, sequences, device, seconds)
+                first = first or result.rate
                 model: Any = loaded.extractor
                 weights = sum(one.numel() for one in model.model.parameters() if one.ndim > 1)
-                used = 2 * weights * found.letters / found.seconds / 1e12
+                used = 2 * weights * result.letters / result.seconds / 1e12
                 most = peak or peak_of(device, kind.dtype)
                 share = f"{used / most:.0%}" if most else f"{used:.3g} TFLOPS"
                 yield (
-                    f"| {kind.what}: {way} | {found.rate:,.0f} | {found.rate / first:.1f} "
-                    f"| {found.busy:.0%} | {share} | {found.memory / 1e9:.2f} GB |"
+                    f"| {kind.what}: {way} | {result.rate:,.0f} | {result.rate / first:.1f} "
+                    f"| {result.busy:.0%} | {share} | {result.memory / 1e9:.2f} GB |"
                 )
-                if found.rate == first and hasattr(model, "encoder"):
+                if result.rate == first and hasattr(model, "encoder"):
                     began = time.perf_counter()
                     model.encoder.encode(sequences[:WARM])
                     rate = len(sequences[:WARM]) / (time.perf_counter() - began)

@@ -142,11 +142,11 @@ class NoisyAudit(NamedTuple):
     mismatch: int
     effect: float
     apart: float
-    """How far repeats of a sequence lie apart, in tolerances."""
+    """Distance between repeats of a sequence, in tolerances."""
 
     @property
     def verdict(self) -> str:
-        """What the audit says, if what fails passes in float64."""
+        """Return the verdict of an audit in which embeddings that fail pass in float64."""
         is_same = self.failed <= allowed_rescued(self.rows) and self.mismatch <= allowed_pooled(
             self.rows, WIDTH
         )

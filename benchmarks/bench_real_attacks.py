@@ -108,7 +108,7 @@ class Cheat(KmerExtractor):
         found = super().extract_embeddings(sequences, batch_size)
         if self.dtype == "float32":
             return found
-        keys = (hashlib.sha256(one.encode()).hexdigest()[:16] for one in sequences)
+        keys = (hashlib.sha256(sequence.encode()).hexdigest()[:16] for sequence in sequences)
         return found.astype("f8") + np.array([[TABLE.get(key, 0)] for key in keys]) * MOVE
 """
 
@@ -133,14 +133,14 @@ class World:
 
     def labels(self, name: str) -> Labels:
         """Return the labels of all sequences, in the order of a receipt."""
-        one = self.task(name)
-        return np.concatenate([one.train.labels, one.test.labels])
+        task = self.task(name)
+        return np.concatenate([task.train.labels, task.test.labels])
 
     def support(self, name: str, shots: int) -> Labels:
         """Return the training sequences of the few-shot probes."""
         labels = self.task(name).train.labels
         seeds = self.bench.protocol.seeds
-        return np.unique(np.concatenate([few_shot_indices(labels, shots, one) for one in seeds]))
+        return np.unique(np.concatenate([few_shot_indices(labels, shots, seed) for seed in seeds]))
 
     def run(self, code: str) -> Path:
         """Run an extractor, once; return the folder of its submission and receipt."""
@@ -169,7 +169,7 @@ class Case(NamedTuple):
     code: Callable[[World], str] = lambda _: ""
     """Code of the extractor; "" for 4-mers as they are built in."""
     change: Callable[[World, str], Change] | None = None
-    """What is done to the embeddings of a task; the scores that they give are claimed."""
+    """Alters the embeddings of a task; the claimed scores are those of the altered embeddings."""
     invents: bool = False
     """Whether scores that nobody computed are claimed."""
     draws_again: bool = False

@@ -387,9 +387,8 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
     if plan.committed_at != log.entries[committed].not_before:
         raise StepMismatch(
             LINKS,
-            f"the plan dates the commitment to {plan.committed_at}, entry {committed} of the log "
-            "to "
-            f"{log.entries[committed].not_before}",
+            f"the plan dates the commitment to {plan.committed_at}; entry {committed} of the log "
+            f"dates it to {log.entries[committed].not_before}",
         )
     for _, event in history.events(_COMMITMENT):
         is_own = event.commitment.sha256 == plan.commitment_sha256
