@@ -114,7 +114,7 @@ def test_what_names_nothing_and_is_not_in_the_log_does_not_count(tmp_path):
     dated = put(root, outcome_of(plan_for(RAW, SECOND), RAW))
     state, message = step(read(root).verification(dated))
     assert state is StepState.DIFFERS
-    assert "entry 0 of the log to " in message
+    assert "entry 0 of the log dates it to " in message
     other = put(root, outcome_of(plan_for(submission_bytes(" x"), SECOND), RAW))
     assert step(read(root).verification(other))[1].startswith("its commitment is not in the log")
 
