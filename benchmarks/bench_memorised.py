@@ -22,10 +22,12 @@ from benchmarks.tolerance_sets import REAL
 from geneb_ci.audit.rerun.honesty import (
     ALARM,
     FreshResult,
+    VariantResult,
     accuracy_loss,
     difference,
     fresh_power,
     fresh_result,
+    task_decisions,
     variant_result,
 )
 from reference_harness import benchmark, mini
@@ -192,8 +194,14 @@ def _has_two_classes(data: TaskData) -> bool:
 
 def flagged(found: Sequence[Decisions]) -> bool:
     """Whether an audit of these tasks flags the extractor by its variants."""
-    result = variant_result(map(ours, found), "0" * 64, ROWS, reverse=False)
+    result = varied_in(found)
     return result.memorised
+
+
+def varied_in(found: Sequence[Decisions]) -> VariantResult:
+    """Return the result of the variants of some tasks."""
+    decided = {f"{i}": task_decisions(ours(one)) for i, one in enumerate(found)}
+    return variant_result(decided, "0" * 64, ROWS, reverse=False)
 
 
 def ours(one: Decisions) -> Decisions:
@@ -212,7 +220,7 @@ def rates(trial: Trial, drawn: int) -> float:
 
 def differences(found: Sequence[Decisions]) -> list[float]:
     """Return D of each kind of variant, the largest of any other probe, and that of training."""
-    result = variant_result(map(ours, found), "0" * 64, ROWS, reverse=False)
+    result = varied_in(found)
     others = max(
         difference(one) for probe in result.others.values() for one in probe.kinds.values()
     )
