@@ -111,7 +111,8 @@ def trial(sandbox: Sandbox) -> str | None:
                 process.kill()
                 return f"{inner[0]} did not end within {TRIAL_SECONDS} s inside it"
         if process.returncode != 0:
-            lines = printed.decode("utf-8", "backslashreplace").splitlines()
+            text = printed.decode("utf-8", "backslashreplace")
+            lines = [line for line in text.splitlines() if line.strip()]
             # Of a traceback only the last line says what is wrong.
             cause_lines = lines[-1:] if lines[:1] == [TRACEBACK] else lines
             words = " ".join(" ".join(cause_lines).split())

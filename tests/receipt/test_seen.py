@@ -146,7 +146,7 @@ def test_the_board_says_it(of_small: Written, tmp_path: Path, looked: int, state
     )  # fmt: skip
     (root / "leaderboard/policy/receipts.json").write_text(notes.model_dump_json())
     entries = list(read_entries(root, select(("structure",), ())).entries)
-    files = board_of(entries, find_layout(root), more=False).files
+    files = board_of(entries, find_layout(root), has_intervals=False).files
     board = json.loads(files["leaderboard.json"])
     (row,) = board["data"]["full"]
     assert row["receipt"] == state
