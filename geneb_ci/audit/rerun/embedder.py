@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.compare.outcome import Decoys
-from geneb_ci.audit.cost import DECOYS
+from geneb_ci.audit.cost import DECOYS, few_shot_sequences
 from geneb_ci.audit.rerun.decoys import with_decoys
 from geneb_ci.audit.rerun.honesty import sequences_varied
 from geneb_ci.audit.rerun.prepare import PreparedRerun
@@ -223,7 +223,7 @@ def rerun_cost(
         entry = receipt.tasks[task]
         classes = len(benchmark.by_id[task].test_class_counts or (1, 1))
         support = sorted(min(entry.train, k * seeds * classes) for k in shots_by_regime.values())
-        supports[task] = min(entry.train, sum(support))
+        supports[task] = min(entry.train, few_shot_sequences(benchmark, task))
         is_all_drawn = share.whole and entry.train < SMALL_TASK
         drawn = min(entry.test, len(benchmark.regimes) * share.test)
         drawn += entry.train if is_all_drawn else min(entry.train, share.training + 2 * STRONGEST)
