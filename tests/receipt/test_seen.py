@@ -85,7 +85,7 @@ def test_what_is_there_and_what_is_gone(hub: Hub, of_small: Written, tmp_path: P
     shutil.copy(written.file, root / "submissions")
     code, (line, _) = seen()
     assert code == 11
-    assert line.endswith(f"{SMALL[2]}.f16 has 51711 bytes; the receipt says 51712")
+    assert line.endswith(f"{SMALL[2]}.f16 has 51711 bytes; expected 51712, as in the receipt")
     del hub.shelf.repos[RESOURCE]
     (root / "submissions/broken.json").write_text("{")
     code, (unread, line, last) = seen("--write")
