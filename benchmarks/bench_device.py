@@ -272,11 +272,12 @@ def embedding_table(
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             loaded = kind.loaded(folder, device, "budget")
+            model: Any = loaded.extractor
             for way, batching, calls in ways(kind, sizes_of_calls):
                 share = (until - time.monotonic()) / left
                 if WITH_PROCESSES in way and device != "cpu":
                     began = time.monotonic()
-                    loaded.extractor.encode_in_processes(now=True)
+                    model.encode_in_processes(now=True)
                     share -= time.monotonic() - began
                 # Warming up and the profiler take about as long as what is timed, each.
                 seconds = min(SECONDS, max(0.2, share / 3))
@@ -291,13 +292,12 @@ def embedding_table(
                 with kernels_as_before():
                     if batching.mode == "exact":
                         environment.set_exact()
-                    loaded.extractor.batching = batching.mode
+                    model.batching = batching.mode
                     given = with_limits(loaded, batching, device)
                     embed.CALL_SEQUENCES = embed.CALL_SEQUENCES_MAX = calls
                     before = result = measured_way(loaded, given, sequences, device, seconds)
                 first = first or result.rate
                 yield row_of(kind, way, result, first, loaded, peak or peak_of(device, kind.dtype))
-                model: Any = loaded.extractor
                 if batching.mode == "exact":
                     limits = ", ".join(
                         f"{limit.rows} of {limit.tokens} tokens" for limit in given.exact_limits
@@ -357,8 +357,8 @@ def ways(kind: Kind, sizes: Sequence[int]) -> list[tuple[str, Batching, int]]:
     exact = ("exact", Batching("exact"), sizes[0])
     if not kind.is_hyena:
         # Once started, the processes go on encoding what follows.
-        way, *last = settings[2]
-        settings.append((f"{way}, {WITH_PROCESSES}", *last))
+        way, batching, size = settings[2]
+        settings.append((f"{way}, {WITH_PROCESSES}", batching, size))
     return [*settings, exact]
 
 
