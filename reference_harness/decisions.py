@@ -7,18 +7,31 @@ both predict the test sequences as published.
 
 Every probe whose scores a claim has decides: those of few-shot regimes see few sequences, so that
 each can use what the others ignore.
+
+Anybody knows the few sequences that a few-shot probe is fitted on. Its probes are therefore fitted
+on sequences that other seeds draw, and on variants of the published ones, as well.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from . import probe
-from .formats.rescored import ChangedDecisions, Decisions, LabelledDecisions, ProbeDecisions
+from .formats.rescored import (
+    OTHER_DRAWS,
+    ChangedDecisions,
+    Decisions,
+    FewShotScores,
+    LabelledDecisions,
+    ProbeDecisions,
+)
 from .metrics import confusion_matrix, scores
 from .tasks import Labels
+from .variants import SUPPORT
 
 RECORD = "record"
 """The name of the probes of record, after that of their regime."""
@@ -87,10 +100,12 @@ def decide(
     problem: probe.Problem,
     further_embeddings: FurtherEmbeddings,
     drawn: Mapping[str, Sequence[Drawn]] | None = None,
+    few_shot: "Mapping[str, FewShotDraws] | None" = None,
 ) -> Decisions:
     """Return the decisions on the sequences beside a task's; raises ProbeError.
 
-    `drawn` has the training sequences of each fit of every regime that is scored.
+    `drawn` has the training sequences of each fit of every regime that is scored, `few_shot` those
+    of the few-shot regimes that are fitted on other sequences, too.
     """
     embeddings = np.concatenate([problem.test, further_embeddings.values])
     labels = predictions(problem.train, problem.train_labels, embeddings)
@@ -107,6 +122,8 @@ def decide(
             for regime, fits in (drawn or {}).items()
             if fits[0] is not None
         },
+        few_shot=few_shot_scores(problem, few_shot or {}),
+        varied=varied_scores(problem, further_embeddings, few_shot or {}),
     )
 
 
@@ -173,3 +190,78 @@ def training_changes(
     before = predictions(problem.train[rows], labels, problem.test) == truth
     after = predictions(further_embeddings.values[places], labels, problem.test) == truth
     return count_changes(before, after)
+
+
+class FewShotDraws(NamedTuple):
+    """The training sequences of each fit of a few-shot regime."""
+
+    published: Sequence[npt.NDArray[np.int64]]
+    """By the seeds of the benchmark."""
+    others: Sequence[npt.NDArray[np.int64]]
+    """By other seeds."""
+
+
+def few_shot_draws(
+    labels: Labels, few_shot_k: Mapping[str, int], seeds: Sequence[int], other_draws: str
+) -> dict[str, FewShotDraws]:
+    """Return the draws of each few-shot regime; the text `other_draws` decides the other ones."""
+    others = [
+        int.from_bytes(hashlib.sha256(f"{other_draws}\n{number}".encode()).digest()[:4], "little")
+        for number in range(OTHER_DRAWS)
+    ]
+    return {
+        regime: FewShotDraws(
+            [probe.few_shot_indices(labels, shots, seed) for seed in seeds],
+            [probe.few_shot_indices(labels, shots, seed) for seed in others],
+        )
+        for regime, shots in few_shot_k.items()
+    }
+
+
+def support_of(draws: Mapping[str, FewShotDraws]) -> list[int]:
+    """Return the training sequences that any published few-shot probe is fitted on, ascending."""
+    return sorted({int(row) for each in draws.values() for rows in each.published for row in rows})
+
+
+def few_shot_scores(
+    problem: probe.Problem, draws: Mapping[str, FewShotDraws]
+) -> dict[str, FewShotScores]:
+    """Return the scores of the few-shot probes of each regime. Raises ProbeError."""
+
+    def scores_of(fits: Sequence[npt.NDArray[np.int64]]) -> list[float]:
+        return [_correlation(problem, *problem.training(rows)) for rows in fits]
+
+    return {
+        regime: FewShotScores(published=scores_of(each.published), others=scores_of(each.others))
+        for regime, each in draws.items()
+    }
+
+
+def varied_scores(
+    problem: probe.Problem,
+    further_embeddings: FurtherEmbeddings,
+    draws: Mapping[str, FewShotDraws],
+) -> dict[str, list[float]]:
+    """Return the scores of the published few-shot probes, fitted on variants of their sequences.
+
+    A sequence without a variant is its own. Raises ProbeError.
+    """
+    places = further_embeddings.of(SUPPORT)
+    place_of = dict(zip(further_embeddings.rows[places].tolist(), places.tolist(), strict=True))
+    varied: dict[str, list[float]] = {}
+    for regime, each in draws.items():
+        varied[regime] = []
+        for rows in each.published:
+            features, labels = problem.training(rows)
+            features = features.copy()
+            for index, row in enumerate(rows.tolist()):
+                if row in place_of:
+                    features[index] = further_embeddings.values[place_of[row]]
+            varied[regime].append(_correlation(problem, features, labels))
+    return varied
+
+
+def _correlation(problem: probe.Problem, features: Features, labels: Labels) -> float:
+    """Return the MCC on the test sequences of a probe that is fitted on (n, d) features."""
+    predicted = predictions(features, labels, problem.test)
+    return score_predictions(problem.test_labels, predicted).MCC

@@ -66,6 +66,8 @@ class RescoreRequest:
     claims of harnesses that did neither."""
     further: FurtherFiles | None = None
     """Sequences beside those of the one task that is asked for."""
+    other_draws: str | None = None
+    """Text that decides other draws of few-shot sequences of that task; None for none."""
     workers: int = field(default_factory=processors)
 
 
@@ -133,7 +135,14 @@ class _Rescoring:
         }
         with lend_workers(self.request.workers) as pool:
             for part in self.parts.values():
-                pool.submit(BaseJob(part, request.regimes or part.regimes, request.further))
+                pool.submit(
+                    BaseJob(
+                        part,
+                        request.regimes or part.regimes,
+                        request.further,
+                        request.other_draws,
+                    )
+                )
             while pool.waiting:
                 for result in pool.results(block=True):
                     if isinstance(result, BaseResult):

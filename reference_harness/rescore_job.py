@@ -114,6 +114,8 @@ class BaseJob:
     """Those that are scored; the probes of every regime decide on further sequences."""
     further: FurtherFiles | None = None
     """Sequences beside those of the task, and their embeddings."""
+    other_draws: str | None = None
+    """Text that decides other draws of few-shot sequences; None for none."""
 
     @property
     def task_id(self) -> str:
@@ -139,7 +141,7 @@ class BaseJob:
             if self.further is not None:
                 beside = read_further_embeddings(self.further, problem, scale)
                 drawn = {name: fit_indices_of(problem, name, part) for name in part.regimes}
-                decided = decisions.decide(problem, beside, drawn)
+                decided = decisions.decide(problem, beside, drawn, self._few_shot())
         halted = {
             name: [
                 [Scores(**scores._asdict()) for scores in score(problem, fit)[0]] if fit else []
@@ -149,6 +151,14 @@ class BaseJob:
         }
         return BaseResult(
             part.task_id, scored_regimes, halted, libraries(), SCORER.in_use(), scale, decided
+        )
+
+    def _few_shot(self) -> dict[str, decisions.FewShotDraws]:
+        part = self.part
+        if self.other_draws is None:
+            return {}
+        return decisions.few_shot_draws(
+            part.train_labels, part.few_shot_k, part.seeds, self.other_draws
         )
 
 

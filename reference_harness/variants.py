@@ -6,9 +6,9 @@ stream NumPy's policy keeps, so anybody who learns the seed makes the same varia
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -28,6 +28,8 @@ SHIFT = 3
 REVERSED = "reversed"
 KINDS = ("substituted", "cropped", "shifted")
 """Kinds of which every test sequence gets one each; `REVERSED` is added where strands are alike."""
+SUPPORT: Final = "support"
+"""Split of variants of the training sequences that few-shot probes are fitted on."""
 ATTEMPTS = 20
 """Attempts at a variant that is no published sequence; a sequence without one gets none."""
 
@@ -39,9 +41,10 @@ Uniform = Callable[[], float]
 class VariantSequence:
     """One variant of one sequence of a task."""
 
-    split: Literal["train", "test"]
+    split: Literal["train", "test", "support"]
     row: int
-    """Sequence of the split, from 0."""
+    """Sequence of the split, from 0; of "support", which few-shot probes are fitted on, in the
+    training split."""
     kind: str
     sequence: str
 
@@ -69,6 +72,25 @@ def variants_of(
         sequence = _variant(data.train.sequences[row], kind, real_sequences, uniform)
         if sequence is not None:
             variants.append(VariantSequence("train", row, kind, sequence))
+    return variants
+
+
+def support_variants(
+    data: TaskData, seed: str, rows: Sequence[int], *, reverse: bool = False
+) -> list[VariantSequence]:
+    """Return a variant of each of these training sequences, of a kind drawn for it.
+
+    A sequence that has no variant is left out.
+    """
+    real_sequences = {*data.train.sequences, *data.test.sequences}
+    kinds = (*KINDS, REVERSED) if reverse else KINDS
+    uniform = _stream(f"{seed}\n{data.id}\n{SUPPORT}")
+    variants = []
+    for row in rows:
+        kind = kinds[int(uniform() * len(kinds))]
+        sequence = _variant(data.train.sequences[row], kind, real_sequences, uniform)
+        if sequence is not None:
+            variants.append(VariantSequence(SUPPORT, row, kind, sequence))
     return variants
 
 

@@ -176,13 +176,15 @@ def recompute(
     say: Say = silent,
     strata: Path | None = None,
     labels: Path | None = None,
+    other_draws: str | None = None,
     on_file: Callable[[str, Path], None] = lambda _task, _file: None,
     keep: Collection[str] = (),
 ) -> ReceiptCells:
     """Compute every cell of these tasks, one task at a time, and compare equal sequences.
 
     Canonical cells are computed if the submission claims some. Files for the draw of embeddings are
-    written to the folder `strata`, labels to `labels`. `on_file` is called with each task and its
+    written to the folder `strata`, labels to `labels`. The text `other_draws` decides other draws
+    of few-shot sequences, whose probes are scored, too. `on_file` is called with each task and its
     file after its cells are computed; then the file is released, except for tasks in `keep`. Raises
     what `ReceiptFiles.file` raises; LimitExceeded or ResultRefused for embeddings that cannot be
     scored within the limits; NothingChecked, with the message of the harness, for other failures.
@@ -202,6 +204,7 @@ def recompute(
                 "--digests", str(digests), "--jobs", str(WORKERS),
                 *(["--strata", str(strata)] if strata is not None else []),
                 *(["--labels", str(labels)] if labels is not None else []),
+                *(["--other-draws", other_draws] if other_draws is not None else []),
                 "--output", str(output), "--quiet",
             ]  # fmt: skip
             harness.call(words, task, limits_of(receipt, task, benchmark, options))

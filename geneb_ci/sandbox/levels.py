@@ -38,6 +38,16 @@ TRUE = "/usr/bin/true"
 TRACEBACK = "Traceback (most recent call last):"
 IMPORTS = "import numpy, reference_harness.worker"
 """Code of the trial: the imports of every run."""
+CUDA = """\
+import ctypes, sys
+error = ctypes.CDLL("libcuda.so.1").cuInit(0)
+sys.exit(f"the driver's cuInit ended with error {error}" if error else 0)
+"""
+"""Code of the trial of a GPU: without it, a run would fail in the same way, after the draw."""
+CUDA_FIX = (
+    "pass --level 2, or --throw-away-machine: level 1 hides /proc, to which the driver writes; "
+    "where `nvidia-smi` fails, too, repair the driver; or audit on the CPU, without --gpu"
+)
 
 FIXES = (
     "allow bubblewrap to make user namespaces (an AppArmor profile for bwrap with the line "
@@ -91,11 +101,17 @@ def open_sandbox(
             raise SandboxUnavailable(
                 f"sandbox level {level} ({LEVELS[level]}) does not work here: {cause}", _fix(level)
             )
+        cause = trial(sandbox, CUDA) if devices else None
+        if cause is not None:
+            raise SandboxUnavailable(
+                f"the GPU does not work in sandbox level {level} ({LEVELS[level]}): {cause}",
+                CUDA_FIX,
+            )
         yield sandbox
 
 
-def trial(sandbox: Sandbox) -> str | None:
-    """Run `true`, then the imports of a run; return why one of them fails, None if both work."""
+def trial(sandbox: Sandbox, program: str = IMPORTS) -> str | None:
+    """Run `true`, then a Python program; return why one of them fails, None if both work."""
     missing = _missing(sandbox.kind)
     if missing is not None:
         return missing
@@ -103,7 +119,7 @@ def trial(sandbox: Sandbox) -> str | None:
     limits = Limits(seconds=TRIAL_SECONDS)
     if sandbox.kind == NONE:
         return None
-    for inner in ([TRUE], [view.python, *RUN_FLAGS, "-c", IMPORTS]):
+    for inner in ([TRUE], [view.python, *RUN_FLAGS, "-c", program]):
         with start_sandboxed(sandbox, view, limits, inner) as process:
             try:
                 _, printed = process.communicate(timeout=TRIAL_SECONDS)

@@ -13,6 +13,7 @@ level, an audit starts only if every attempt of the probe suite was refused.
 
 import importlib.util
 import json
+import os
 import shutil
 import site
 import sys
@@ -115,6 +116,16 @@ def system_paths() -> list[str]:
     return [name for name in SYSTEM_PATHS if Path(name).exists()]
 
 
+def kernel_paths(proc: Path = Path("/proc")) -> list[str]:
+    """Return what a sandbox with a GPU must not write in /proc: all but the processes' own folders.
+
+    `cuInit` of NVIDIA's driver fails with error 304 unless it can name its threads, by writing to
+    /proc/PID/task/TID/comm. Of files, those that this user cannot write are left out.
+    """
+    paths = [path for path in proc.iterdir() if not path.name.isdigit() and not path.is_symlink()]
+    return sorted(str(path) for path in paths if path.is_dir() or os.access(path, os.W_OK))
+
+
 def gpu_devices() -> tuple[str, ...]:
     """Return the device files of the NVIDIA GPUs of this machine, in order of name."""
     devices = {str(file) for pattern in GPU_PATTERNS for file in GPU_FOLDER.glob(pattern)}
@@ -170,14 +181,13 @@ def bubblewrap_options(
     for name, value in sorted(view.environment.items()):
         parts += ["--setenv", name, value]
     links, folders = system_links()
-    for folder in folders:
-        parts += ["--ro-bind", folder, folder]
+    parts += _read_only(folders)
     for path, target in links.items():
         parts += ["--symlink", target, path]
-    for bit in system_paths():
-        parts += ["--ro-bind", bit, bit]
+    parts += _read_only(system_paths())
     # Read-only even for root, who could otherwise write the host's /proc/sys/kernel/core_pattern.
-    parts += ["--proc", "/proc", "--remount-ro", "/proc"]
+    parts += ["--proc", "/proc"]
+    parts += _read_only(kernel_paths()) if view.devices else ["--remount-ro", "/proc"]
     parts += ["--dev", "/dev"]
     for device in view.devices:
         parts += ["--dev-bind-try", device, device]
@@ -191,6 +201,10 @@ def bubblewrap_options(
     # A writable file system would be memory without a limit.
     parts += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]  # noqa: S108
     return [*parts, "--seccomp", str(seccomp)]
+
+
+def _read_only(paths: Sequence[str]) -> list[str]:
+    return [word for path in paths for word in ("--ro-bind", path, path)]
 
 
 def bubblewrap_version(text: str) -> tuple[int, ...]:

@@ -10,9 +10,10 @@ from .base import Count, Name, StrictModel
 class FurtherSequence(StrictModel):
     """A sequence beside those of a task."""
 
-    split: Literal["train", "test", "fresh"]
+    split: Literal["train", "test", "support", "fresh"]
     row: Count
-    """Index in the split of the sequence that this is a variant of; of a fresh one its own."""
+    """Index in the split of the sequence that this is a variant of; of a fresh one its own. In the
+    split "support", that of a training sequence of a few-shot probe."""
     kind: Name
     sequence: Annotated[str, Field(min_length=1)]
     label: int | None = None

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .base import Count, Hex64, Name, Seconds, StrictModel
-from .rescored import ChangedDecisions
+from .rescored import ChangedDecisions, Correlation, FewShotScores
 from .run_record import Canonical, DatasetRef, HarnessRef, LibraryRef, Regime
 from .scorer import ScorerRef
 from .submission import BenchmarkRef
@@ -20,6 +20,8 @@ class TaskCells(StrictModel):
     files of older harnesses."""
     regimes: dict[str, Canonical]
     """Canonical cells, where the submission has some: those of earlier runs do."""
+    few_shot: dict[str, FewShotScores] | None = None
+    """Few-shot probes by other draws; null where none were asked for."""
     seconds: Seconds
 
 
@@ -59,3 +61,6 @@ class ReceiptRefit(StrictModel):
     training: ChangedDecisions | None
     """By a probe fitted on some training sequences of the receipt, and by one fitted on variants of
     these; null where a class has no such sequence."""
+    varied: dict[str, list[Correlation]]
+    """MCC of the few-shot probes of each regime, fitted on variants of their sequences; a sequence
+    without a variant is its own."""

@@ -83,6 +83,21 @@ class ProbeDecisions(StrictModel):
     fresh: LabelledDecisions | None
 
 
+Correlation = Annotated[float, Field(ge=-1, le=1)]
+OTHER_DRAWS = 20
+"""Number of other draws of a few-shot regime. The gain of five published fits above their mean has
+a standard error 12 % larger than above the mean of any number of draws."""
+
+
+class FewShotScores(StrictModel):
+    """MCC on the test sequences of the probes of a few-shot regime, one for each fit."""
+
+    published: Annotated[list[Correlation], Field(min_length=1)]
+    """Fitted on the sequences that the seeds of the benchmark draw."""
+    others: Annotated[list[Correlation], Field(min_length=1)]
+    """Fitted on sequences that other seeds draw."""
+
+
 class Decisions(StrictModel):
     """Decisions of the probe of the full regime on sequences beside those of a task."""
 
@@ -98,6 +113,10 @@ class Decisions(StrictModel):
     others: dict[str, ProbeDecisions]
     """The same by the other probes whose scores a claim has, such as `10shot, record`: what one of
     them ignores, another may live on."""
+    few_shot: dict[str, FewShotScores]
+    """By regime."""
+    varied: dict[str, list[Correlation]]
+    """MCC of the published few-shot probes, fitted on variants of their sequences."""
 
 
 class RescoredTask(StrictModel):
