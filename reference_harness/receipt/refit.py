@@ -1,7 +1,7 @@
-"""Decisions of a probe that is fitted on variants of a task's training sequences.
+"""Compare the decisions of a probe fitted on training sequences and one fitted on their variants.
 
-The other probe of the comparison is fitted on the embeddings of the receipt. Both predict the test
-sequences of the receipt, as in an audit of tasks.
+The first is fitted on the receipt's embeddings. Both predict the test sequences of the receipt, as
+in an audit of tasks.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from .scoring import values_of
 
 @dataclass(frozen=True)
 class RefitJob:
-    """Fits both probes of one task; small, for it is pickled."""
+    """Fits both probes of one task; small, as it is pickled."""
 
     task_id: str
     file: Path
@@ -34,12 +34,12 @@ class RefitJob:
     benchmark: Benchmark
     source: Source
     further: FurtherFiles
-    """Variants of training sequences, and their embeddings."""
+    """Files of variants of training sequences, and of their embeddings."""
 
     def execute(self) -> ChangedDecisions | None:
-        """Return the decisions that changed; None where a class has no varied sequence.
+        """Return the changed decisions; None if a class has no training variant.
 
-        Raises a HarnessError, which names task or file.
+        Raise a HarnessError, which names task or file.
         """
         data = load(self.benchmark, self.source, self.task_id)
         rows = RoundedEmbeddings(values_of(self.file, self.receipt, data), self.receipt.scale_log2)
@@ -61,9 +61,9 @@ def refit(
     further_files: FurtherFiles,
     lend_workers: WorkerLender | None = None,
 ) -> ReceiptRefit:
-    """Return the decisions that change in one task, by workers of `lend_workers` or a new one.
+    """Return the changed decisions of one task, computed by a worker, lent or new.
 
-    Raises DataError, EmbeddingError or ProbeError, which name the task or the file.
+    Raise DataError, EmbeddingError or ProbeError, which name the task or the file.
     """
     job = RefitJob(
         task_id, receipt_file(folder, task_id), receipt, benchmark, source, further_files

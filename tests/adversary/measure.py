@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference_harness import benchmark, probe
-from reference_harness.decisions import FRESH, Drawn, FurtherEmbeddings, decide
+from reference_harness.decisions import FRESH, FitRows, FurtherEmbeddings, decide
 from reference_harness.formats.rescored import Decisions
 from reference_harness.tasks import Split, TaskData
 from reference_harness.variants import variants_of
@@ -39,7 +39,7 @@ def decisions_of(extractor: Any, case: Case, seed: str, rows: int) -> Decisions:
     return decide(problem, further, _drawn(data))
 
 
-def _drawn(data: TaskData) -> dict[str, list[Drawn]]:
+def _drawn(data: TaskData) -> dict[str, list[FitRows]]:
     """Return the training rows of each fit of each regime; both benchmarks draw alike."""
     bench = benchmark.mini()
     seeds, shots = list(bench.protocol.seeds), bench.protocol.few_shot_k

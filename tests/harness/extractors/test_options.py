@@ -64,7 +64,7 @@ def test_the_words_of_a_command_line_become_options():
         ({"k": 3}, "k applies to tokenizer=kmers alone: leave it out, or declare that tokenizer"),
         ({"begin": "A"}, "begin applies to tokenizer=characters or kmers alone: leave it out"),
         ({**CHARACTERS, "input": "one_hot_letters"}, "has no tokens: leave tokenizer=characters"),
-        ({**KMERS, "letters": "spaced"}, "letters=spaced is for the tokenizer of the model"),
+        ({**KMERS, "letters": "spaced"}, "letters=spaced needs the model's own tokenizer"),
         ({"input": "one_hot_letters", "prefix": "A"}, "input=one_hot_letters has no prefix"),
         ({"pool_special": False, "pooling": "cls"}, "is for pooling mean or max, not for cls"),
         ({"padding": "both"}, "padding is 'both', which needs fixed_letters=N"),
@@ -72,7 +72,7 @@ def test_the_words_of_a_command_line_become_options():
         ({"fixed_letters": 8, "truncation": "none"}, "truncation is 'none', expected middle, rig"),
         ({"auto_class": "repository:code.Model"}, "repository:code.Model needs trust_remote_code"),
         ({"zeros": "bias"}, "zeros applies to weights=FILE alone: declare the file of tensors, or"),
-        ({"weights": "a.pth"}, "weights needs the class that its tensors are for, and auto_class"),
+        ({"weights": "a.pth"}, "weights needs the class of its tensors, but auto_class"),
         ({"rename": {"a": 1}}, r"rename is \{'a': 1\}, expected a JSON object of regular expressi"),
         (
             {"rename": '{"(": ""}'},
@@ -102,7 +102,7 @@ def test_what_cannot_be_is_refused_with_what_can(given, message):
         ({"tokenizer": "letters"}, "tokenizer is 'letters', expected "),
         (
             {"auto_class": "own:bert"},
-            "auto_class is 'own:bert', and the harness has: gated_bert, j",
+            "auto_class is 'own:bert', expected own: and one of gated_bert, j",
         ),
         (
             {"auto_class": "package:no_such_package.Model"},
