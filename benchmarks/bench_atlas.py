@@ -296,6 +296,7 @@ def table(atlas: dict[str, Any]) -> str:
     """Return the entries as a table for the docs: a row for what differs, a column for a dtype."""
     cells: dict[str, dict[str, str]] = {}
     missing: list[str] = []
+    machines: dict[str, list[str]] = {}
     for one in atlas["entries"]:
         pair = f"{one['claimed']}, {one['rerun']}"
         if one["row_max"] is None:
@@ -305,6 +306,7 @@ def table(atlas: dict[str, Any]) -> str:
             f"{one['rows_changed']}; {one['row_max']:.1e}; "
             f"{one['record_flips']}, {one['record_mcc']:.4f}"
         )
+        machines.setdefault(one["machine"], []).append(pair)
         row = one["differ_in"] if pair == "cpu, cpu" else f"{one['differ_in']} ({pair})"
         cells.setdefault(row, {})[one["dtype"]] = measured
     dtypes = list(dict.fromkeys(dtype for row in cells.values() for dtype in row))
@@ -319,7 +321,11 @@ def table(atlas: dict[str, Any]) -> str:
         *([f"Not measured: {'; '.join(missing)}."] if missing else []),
         (
             f"{atlas['rows']} rows of {len(TASKS)} practice tasks, {atlas['test_rows']} of them "
-            f"test rows; {atlas['model']}; {atlas['machine']}; {atlas['packages']}."
+            f"test rows; {atlas['model']}."
+        ),
+        *(
+            f"{'; '.join(dict.fromkeys(pairs))}: measured on {machine}."
+            for machine, pairs in machines.items()
         ),
     ]
     return "\n".join(lines) + "\n"
@@ -341,18 +347,20 @@ def main() -> None:
     from reference_harness import environment, mini
 
     here = devices_here()
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scikit-learn", "torch"))
+    machine = ", ".join([*map(environment.hardware, here), f"Python {platform.python_version()}"])
+    machine += f", {packages}"
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         new = [one for device in here for one in measured(scratch, device)]
         new += between(scratch, here)
+    for one in new:
+        one["machine"] = machine if one["row_max"] is not None else None
     old = json.loads(ATLAS.read_bytes())["entries"] if ATLAS.is_file() else []
     atlas: dict[str, Any] = {
         "schema_version": "1.0",
         "note": NOTE,
         "model": "a small BERT with random weights",
-        "machine": environment.hardware("cpu"),
-        "packages": f"Python {platform.python_version()}, "
-        + ", ".join(f"{name} {version(name)}" for name in ("numpy", "scikit-learn", "torch")),
         "rows": sum(map(len, sequences_of().values())),
         "test_rows": sum(len(mini.load(task).test.labels) for task in TASKS),
         "entries": merged(old, new),

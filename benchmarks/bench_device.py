@@ -262,7 +262,7 @@ def embedding_table(
     left = sum(len(ways(kind, sizes_of_calls)) for kind in kinds)
     yield "| model, batches | sequences a second | over the first | busy | share of peak | memory |"
     yield "|---|---:|---:|---:|---:|---:|"
-    tokenised = []
+    tokenised, exact = [], []
     for kind in kinds:
         first, before = 0.0, Measured(count, 0, 1.0, 0.0, 0)
         rng = np.random.RandomState(0)
@@ -301,6 +301,11 @@ def embedding_table(
                     f"| {kind.what}: {way} | {result.rate:,.0f} | {result.rate / first:.1f} "
                     f"| {result.busy:.0%} | {share} | {result.memory / 1e9:.2f} GB |"
                 )
+                if given.exact_limits:
+                    limits = ", ".join(
+                        f"{limit.rows} of {limit.tokens} tokens" for limit in given.exact_limits
+                    )
+                    exact.append(f"{kind.what}: {limits}")
                 if result.rate == first and hasattr(model, "encoder"):
                     began = time.perf_counter()
                     model.encoder.encode(sequences[:WARM])
@@ -310,6 +315,8 @@ def embedding_table(
     embed.CALL_SEQUENCES, embed.CALL_SEQUENCES_MAX = sizes
     yield ""
     yield f"Sequences a second of the tokenizer alone: {'; '.join(tokenised)}."
+    yield ""
+    yield f"Rows of an exact batch at most, by their length: {'; '.join(exact)}."
     yield ""
 
 

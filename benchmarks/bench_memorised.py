@@ -19,13 +19,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.tolerance_sets import REAL
+from geneb_ci.audit.rerun.few_shot import (
+    MARGIN,
+    OTHERS,
+    VARIANTS,
+    Gain,
+    few_shot_result,
+    gains,
+)
 from geneb_ci.audit.rerun.honesty import (
     ALARM,
     FreshResult,
+    VariantResult,
     accuracy_loss,
     difference,
     fresh_power,
     fresh_result,
+    task_decisions,
     variant_result,
 )
 from reference_harness import benchmark, mini
@@ -36,6 +46,7 @@ from tests.adversary.cheats import (
     KEYS,
     FewShotMemoriser,
     Memoriser,
+    MovedTraining,
     first_quarter,
 )
 from tests.adversary.measure import (
@@ -64,6 +75,10 @@ AUDITS, DRAWS = 2, 200
 """Audits of each memoriser, each with other variants, and draws of tasks from them."""
 DRAWN = (5, 13)
 TUNED = "trained on the test set"
+MOVER_KEYS = ("whole sequence", "first quarter", "one minhash")
+"""Keys of the sequences that an extractor moves."""
+FEW_TASKS = 2
+"""Tasks of those that move the training sequences of some."""
 FEW = "first quarter, few-shot regimes alone"
 """A column that the probe of the full regime ignores; tasks of two classes."""
 FALL = 0.02
@@ -75,7 +90,8 @@ LEGEND = """\
 *MCC* and *fresh MCC* (the change on fresh sequences): by the probe of the full regime, then the
 largest of the other probes. Of honest extractors, the largest D of any."""
 PAGE = ROOT / "docs/research/adversary.md"
-BEGIN, END = "<!-- bench memorised -->\n", "<!-- /bench memorised -->"
+BLOCK, FEW_SHOT_BLOCK = "bench memorised", "bench few-shot"
+"""Parts of the page for the tables."""
 
 
 class Trial(NamedTuple):
@@ -186,14 +202,87 @@ def cheat_trials(work: Path) -> Iterator[Trial]:
         yield Trial(name, tasks, found)
 
 
+def mover_trials(work: Path) -> Iterator[Trial]:
+    """Yield extractors that move training sequences towards what separates the test set."""
+    tasks, cases = f"mini {mini.SEED}", mini_cases(mini.SEED)
+    data = [case.data for case in cases]
+    movers: dict[str, Callable[[], Any]] = {}
+    for name in MOVER_KEYS:
+        keys = KEYS[name]
+        movers |= {
+            f"few-shot sequences, {name}": functools.partial(
+                MovedTraining, data, keys, few_shot_indices
+            ),
+            f"training sequences of {FEW_TASKS} tasks, {name}": functools.partial(
+                MovedTraining, data[:FEW_TASKS], keys
+            ),
+            f"all training sequences, {name}": functools.partial(MovedTraining, data, keys),
+        }
+    for name, make in movers.items():
+        yield Trial(name, tasks, [measured(work, f"moved {name}", tasks, make, cases)])
+
+
+def few_shot_of(found: Sequence[Decisions]) -> list[Gain]:
+    """Return the gains of few-shot probes over some tasks."""
+    parts = {f"{i}": ours(one) for i, one in enumerate(found)}
+    result = few_shot_result(
+        {name: one.few_shot for name, one in parts.items()},
+        {name: one.varied for name, one in parts.items()},
+    )
+    assert result is not None
+    return list(gains(result))
+
+
+def nearest_gain(found: Sequence[Sequence[Decisions]], beside: str, *, is_mean: bool) -> str:
+    """Return the gain that is nearest to its limit, or the farthest above it, and the limit."""
+    own = [
+        gain
+        for one in found
+        for gain in few_shot_of(one)
+        if gain.beside == beside and (not gain.task) == is_mean
+    ]
+    largest = max(own, key=lambda gain: (gain.gain - MARGIN) / (gain.limit - MARGIN))
+    return f"{largest.gain:+.3f} of {largest.limit:.3f}"
+
+
+def few_shot_row(name: str, found: Sequence[Sequence[Decisions]]) -> str:
+    """Return the line of one extractor, or of several."""
+    cells = " | ".join(
+        nearest_gain(found, beside, is_mean=is_mean)
+        for beside in (OTHERS, VARIANTS)
+        for is_mean in (True, False)
+    )
+    flagged_few = sum(any(gain.is_flagged for gain in few_shot_of(one)) for one in found)
+    others = sum(map(flagged, found))
+    return f"| {name} | {len(found)} | {cells} | {flagged_few} | {others} |"
+
+
+def few_shot_table(work: Path) -> Iterator[str]:
+    """Yield the gains of few-shot probes, of honest extractors and of those that move sequences."""
+    columns = "others, mean | others, a task | variants, mean | variants, a task"
+    yield f"| few-shot probes | extractors | {columns} | flagged | flagged by other variants |"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|"
+    sound = itertools.groupby(honest_trials(work), key=lambda trial: trial.tasks)
+    for tasks, group in sound:
+        yield few_shot_row(f"honest, {tasks}", [trial.audits[0] for trial in group])
+    for trial in mover_trials(work):
+        yield few_shot_row(f"moved: {trial.name}", trial.audits)
+
+
 def _has_two_classes(data: TaskData) -> bool:
     return bool(data.train.labels.max() == 1)
 
 
 def flagged(found: Sequence[Decisions]) -> bool:
     """Whether an audit of these tasks flags the extractor by its variants."""
-    result = variant_result(map(ours, found), "0" * 64, ROWS, reverse=False)
+    result = varied_in(found)
     return result.memorised
+
+
+def varied_in(found: Sequence[Decisions]) -> VariantResult:
+    """Return the result of the variants of some tasks."""
+    decided = {f"{i}": task_decisions(ours(one)) for i, one in enumerate(found)}
+    return variant_result(decided, "0" * 64, ROWS, reverse=False)
 
 
 def ours(one: Decisions) -> Decisions:
@@ -212,7 +301,7 @@ def rates(trial: Trial, drawn: int) -> float:
 
 def differences(found: Sequence[Decisions]) -> list[float]:
     """Return D of each kind of variant, the largest of any other probe, and that of training."""
-    result = variant_result(map(ours, found), "0" * 64, ROWS, reverse=False)
+    result = varied_in(found)
     others = max(
         difference(one) for probe in result.others.values() for one in probe.kinds.values()
     )
@@ -287,13 +376,17 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--work", type=Path, required=True, help="folder of what was computed")
     parser.add_argument("--write", action="store_true", help="put the tables into the docs")
+    parser.add_argument("--few-shot", action="store_true", help="only the table of few-shot probes")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
-    table = "\n".join(tables(options.work)) + "\n"
-    print(table)
-    if options.write:
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        PAGE.write_text(before + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
+    made = {FEW_SHOT_BLOCK: few_shot_table} | ({} if options.few_shot else {BLOCK: tables})
+    for block, make in made.items():
+        table = "\n".join(make(options.work)) + "\n"
+        print(table)
+        if options.write:
+            begin, end = f"<!-- {block} -->\n", f"<!-- /{block} -->"
+            before, rest = PAGE.read_text(encoding="utf-8").split(begin)
+            PAGE.write_text(before + begin + table + end + rest.split(end)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -195,18 +195,13 @@ def moved(world: World, keys: str, *, is_few: bool = False) -> str:
     own: dict[str, Any] = {}
     exec(MODULE.format(table={}, keys=KEYS[keys]), own)  # noqa: S102 (the code is there)
     tasks = world.names if is_few else world.known
-    cheat = cheats.MovedTraining(map(world.task, tasks), own["keys"])
-    moved_points = cheat.points
-    if is_few:
-        few = {
-            key
-            for name in tasks
-            for row in {*world.support(name, 1), *world.support(name, 10)}
-            for key in own["keys"](world.task(name).train.sequences[row])
-        }
-        moved_points = {key: point for key, point in moved_points.items() if key in few}
-    points, numbers = np.unique([*moved_points.values()], axis=0, return_inverse=True)
-    known = {own["hashed"](key): int(n) for key, n in zip(moved_points, numbers, strict=True)}
+
+    def support(task: TaskData) -> set[int]:
+        return {int(row) for shots in (1, 10) for row in world.support(task.id, shots)}
+
+    cheat = cheats.MovedTraining(map(world.task, tasks), own["keys"], support if is_few else None)
+    points, numbers = np.unique([*cheat.points.values()], axis=0, return_inverse=True)
+    known = {own["hashed"](key): int(n) for key, n in zip(cheat.points, numbers, strict=True)}
     text = base64.b85encode(points.astype("<f4").tobytes())
     return MOVED_MODULE.format(share=cheats.MOVED, points=text, table=known, keys=KEYS[keys])
 
@@ -294,6 +289,7 @@ CASES: dict[str, Case] = {
     "2: support of few-shot probes alone, all six tasks": Case(
         functools.partial(moved, keys="whole", is_few=True)
     ),
+    "2: the same, by a minhash": Case(functools.partial(moved, keys="minhash", is_few=True)),
     "2: by a minhash": Case(functools.partial(moved, keys="minhash")),
     "3: support altered beside a constant of 3e5": beside(3e5),
     "3: of 3e6": beside(3e6),

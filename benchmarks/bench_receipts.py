@@ -6,6 +6,7 @@ With `--keep DIR` a bench that was stopped goes on: a step that ended is not mea
 
 import argparse
 import functools
+import itertools
 import json
 import os
 import platform
@@ -15,6 +16,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from benchmarks.bench_embedding_honest import bert
 from benchmarks.bench_embedding_power import Kept
@@ -193,16 +196,28 @@ def words_part(folder: Path) -> str:
 
 
 def transformer_part(folder: Path) -> str:
-    """Return the table of a whole audit by receipt of a random transformer over GENEB-mini."""
-    hub = Hub()
-    tiny = laid(folder)
-    tiny.environment |= {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(folder / "hf")}
-    files = {one.name: one.read_bytes() for one in save("bert", folder / "model").iterdir()}
-    revision = hub.create("models/geneb/tiny", files).head.oid
-    model = ("--extractor", "huggingface", "--model", "geneb/tiny", "--option")
-    table = audited("BERT, random", "13 of GENEB-mini", tiny, (), *model, f"revision={revision}")
-    hub.close()
-    return table
+    """Return the table of whole audits by receipt of a random transformer over GENEB-mini.
+
+    Where there is a GPU, runs on each of both devices are audited on each.
+    """
+    devices = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+    lines: list[str] = []
+    for claimed, rerun in itertools.product(devices, repeat=2):
+        hub = Hub()
+        tiny = laid(folder)
+        tiny.environment |= {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(folder / "hf")}
+        files = {one.name: one.read_bytes() for one in save("bert", folder / "model").iterdir()}
+        revision = hub.create("models/geneb/tiny", files).head.oid
+        model = ("--extractor", "huggingface", "--model", "geneb/tiny", "--option")
+        name = f"BERT, random, run on {claimed}, audited on {rerun}"
+        table = audited(
+            name if devices[1:] else "BERT, random",
+            "13 of GENEB-mini", tiny, (), *model, f"revision={revision}", "--device", claimed,
+            on=() if rerun == "cpu" else ("--device", rerun, "--gpu"),
+        ).splitlines(keepends=True)  # fmt: skip
+        lines += table[2:3] if lines else table[:3]
+        hub.close()
+    return "".join([*lines, *table[3:]])
 
 
 def laid(folder: Path) -> MiniRepository:
@@ -213,9 +228,14 @@ def laid(folder: Path) -> MiniRepository:
 
 
 def audited(
-    name: str, tasks: str, place: MiniRepository, data: tuple[str, ...], *extractor: str
+    name: str,
+    tasks: str,
+    place: MiniRepository,
+    data: tuple[str, ...],
+    *extractor: str,
+    on: Sequence[str] = (),
 ) -> str:
-    """Return the table of one audit, from `run --receipt` to the level."""
+    """Return the table of one audit, from `run --receipt` to the level; `on` names its device."""
     ran = measured(
         *("reference_harness", "run", *data, *extractor, "--model-id", "row", "--quiet"),
         *("--output", "record.json", "--submission", "submissions/row.json"),
@@ -224,7 +244,7 @@ def audited(
         environment=place.environment,
     )
     took = measured(
-        *("geneb_ci", "audit", "submissions/row.json", "--sample", "embeddings", *data[:2]),
+        *("geneb_ci", "audit", "submissions/row.json", "--sample", "embeddings", *data[:2], *on),
         *("--receipt", "receipt", "--key", "key.pem", "--work", "work"),
         *("--committed-at", COMMITTED_AT, "--beacon-file", "round.json"),
         folder=place.root,

@@ -357,7 +357,7 @@ def build(
             jobs=jobs,
             cache=cache,
         )
-    board = boards.board_of(entries, layout, more=diagnostics, jobs=jobs)
+    board = boards.board_of(entries, layout, has_intervals=diagnostics, jobs=jobs)
     tables = parquet_of(entries, layout) if parquet else {}
     result = BuiltBoard(
         board.files.also(tables),

@@ -7,18 +7,31 @@ sequences.
 
 This is done with every probe whose scores a submission claims: few-shot probes see few sequences,
 so each may rely on other letters.
+
+Everyone knows the few sequences on which a few-shot probe is fitted. So these probes are also
+fitted on sequences drawn by other seeds, and on variants of the published ones.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from . import probe
-from .formats.rescored import ChangedDecisions, Decisions, LabelledDecisions, ProbeDecisions
+from .formats.rescored import (
+    OTHER_DRAWS,
+    ChangedDecisions,
+    Decisions,
+    FewShotScores,
+    LabelledDecisions,
+    ProbeDecisions,
+)
 from .metrics import confusion_matrix, scores
 from .tasks import Labels
+from .variants import SUPPORT
 
 RECORD = "record"
 """Name of the probe of record, which follows the regime in the keys of `Decisions.others`."""
@@ -86,10 +99,12 @@ def decide(
     problem: probe.Problem,
     further_embeddings: FurtherEmbeddings,
     fit_rows: Mapping[str, Sequence[FitRows]] | None = None,
+    few_shot: "Mapping[str, FewShotDraws] | None" = None,
 ) -> Decisions:
     """Return the decisions on the further sequences of a task. Raise ProbeError.
 
-    `fit_rows` has the indices of the training sequences of each fit, by scored regime.
+    `fit_rows` has the indices of the training sequences of each fit, by scored regime; `few_shot`
+    has those of the few-shot regimes that are also fitted on other sequences.
     """
     embeddings = np.concatenate([problem.test, further_embeddings.values])
     labels = predictions(problem.train, problem.train_labels, embeddings)
@@ -106,6 +121,8 @@ def decide(
             for regime, fits in (fit_rows or {}).items()
             if fits[0] is not None
         },
+        few_shot=few_shot_scores(problem, few_shot or {}),
+        varied=varied_scores(problem, further_embeddings, few_shot or {}),
     )
 
 
@@ -175,3 +192,87 @@ def training_changes(
     before = predictions(problem.train[rows], labels, problem.test) == truth
     after = predictions(further_embeddings.values[places], labels, problem.test) == truth
     return count_changes(before, after)
+
+
+class FewShotDraws(NamedTuple):
+    """Indices of the training sequences of each fit of a few-shot regime."""
+
+    published: Sequence[npt.NDArray[np.int64]]
+    """Draws of the benchmark's seeds."""
+    others: Sequence[npt.NDArray[np.int64]]
+    """Draws of other seeds."""
+
+
+def few_shot_draws(
+    labels: Labels, few_shot_k: Mapping[str, int], seeds: Sequence[int], other_draws: str
+) -> dict[str, FewShotDraws]:
+    """Return the draws of each few-shot regime; the text `other_draws` determines other seeds."""
+    others = [
+        int.from_bytes(hashlib.sha256(f"{other_draws}\n{number}".encode()).digest()[:4], "little")
+        for number in range(OTHER_DRAWS)
+    ]
+    return {
+        regime: FewShotDraws(
+            [probe.few_shot_indices(labels, shots, seed) for seed in seeds],
+            [probe.few_shot_indices(labels, shots, seed) for seed in others],
+        )
+        for regime, shots in few_shot_k.items()
+    }
+
+
+def support_of(draws: Mapping[str, FewShotDraws]) -> list[int]:
+    """Return the indices of all training sequences of published few-shot probes, ascending."""
+    return sorted(
+        {
+            int(row)
+            for draws_of_regime in draws.values()
+            for rows in draws_of_regime.published
+            for row in rows
+        }
+    )
+
+
+def few_shot_scores(
+    problem: probe.Problem, draws: Mapping[str, FewShotDraws]
+) -> dict[str, FewShotScores]:
+    """Return the scores of the few-shot probes of each regime. Raise ProbeError."""
+
+    def scores_of(fits: Sequence[npt.NDArray[np.int64]]) -> list[float]:
+        return [_correlation(problem, *problem.training(rows)) for rows in fits]
+
+    return {
+        regime: FewShotScores(
+            published=scores_of(draws_of_regime.published), others=scores_of(draws_of_regime.others)
+        )
+        for regime, draws_of_regime in draws.items()
+    }
+
+
+def varied_scores(
+    problem: probe.Problem,
+    further_embeddings: FurtherEmbeddings,
+    draws: Mapping[str, FewShotDraws],
+) -> dict[str, list[float]]:
+    """Return the scores of the published few-shot probes, fitted on variants of their sequences.
+
+    A sequence without a variant is used unchanged. Raise ProbeError.
+    """
+    places = further_embeddings.of(SUPPORT)
+    place_of = dict(zip(further_embeddings.rows[places].tolist(), places.tolist(), strict=True))
+    scores_by_regime: dict[str, list[float]] = {}
+    for regime, draws_of_regime in draws.items():
+        scores_by_regime[regime] = []
+        for rows in draws_of_regime.published:
+            features, labels = problem.training(rows)
+            features = features.copy()
+            for index, row in enumerate(rows.tolist()):
+                if row in place_of:
+                    features[index] = further_embeddings.values[place_of[row]]
+            scores_by_regime[regime].append(_correlation(problem, features, labels))
+    return scores_by_regime
+
+
+def _correlation(problem: probe.Problem, features: Features, labels: Labels) -> float:
+    """Return the MCC on the test sequences of a probe fitted on (n, d) features."""
+    predicted = predictions(features, labels, problem.test)
+    return score_predictions(problem.test_labels, predicted).MCC

@@ -16,7 +16,7 @@ from .formats.base import first_error
 from .formats.further import FurtherSequence, FurtherSequences
 from .matrix import open_matrix
 from .receipt.rounding import rounded_at, widened
-from .variants import VariantSequence
+from .variants import SUPPORT, VariantSequence
 
 
 class FurtherFiles(NamedTuple):
@@ -58,7 +58,8 @@ def read_further_embeddings(
             f"of {problem.train.shape[1]} columns"
         )
         raise EmbeddingError(msg)
-    sizes = {"train": len(problem.train_labels), "test": len(problem.test_labels)}
+    train = len(problem.train_labels)
+    sizes = {"train": train, SUPPORT: train, "test": len(problem.test_labels)}
     known_labels = set(problem.train_labels.tolist())
     for number, row in enumerate(rows):
         if row.split == FRESH and row.label not in known_labels:

@@ -14,6 +14,7 @@ from .rescore_cli import (
     BENCHMARK,
     DATA,
     FILE,
+    OTHER_DRAWS,
     OUTPUT,
     QUIET,
     TASKS,
@@ -65,6 +66,7 @@ _RECEIPT = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     help="Also write the labels of each task to this folder.",
 )
+@OTHER_DRAWS
 @OUTPUT
 @QUIET
 def receipt_cells(**options: Any) -> None:
@@ -94,6 +96,7 @@ def receipt_cells(**options: Any) -> None:
             strata=options["strata"],
             labels=options["labels"],
             digests=options["digests"],
+            other_draws=options["other_draws"],
             of_record=document.get("run", {}).get("scorer") is not None,
         ),
         shared.lent if isinstance(shared, Workers) else None,
@@ -142,7 +145,7 @@ def receipt_equal(**options: Any) -> None:
     "--further",
     type=FILE,
     required=True,
-    help="Variants of training sequences of the task, as `variants` writes them.",
+    help="Variants of training and support sequences of the task, as `variants` writes them.",
 )
 @click.option(
     "--further-embeddings",
@@ -157,6 +160,7 @@ def receipt_refit(**options: Any) -> None:
 
     Another probe is fitted on the receipt's embeddings of the same sequences. If their decisions on
     test sequences differ much, the embeddings of training sequences may have been chosen by a key.
+    Few-shot probes are fitted on variants of their sequences.
     """
     from reference_harness.formats.files import write_json
 

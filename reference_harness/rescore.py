@@ -68,6 +68,8 @@ class RescoreRequest:
     """
     further: FurtherFiles | None = None
     """Further sequences, if only one task is requested."""
+    other_draws: str | None = None
+    """Text that determines other draws of few-shot sequences of that task; None for none."""
     workers: int = field(default_factory=processors)
 
 
@@ -137,7 +139,14 @@ class _Rescoring:
         }
         with lend_workers(self.request.workers) as pool:
             for part in self.parts.values():
-                pool.submit(BaseJob(part, request.regimes or part.regimes, request.further))
+                pool.submit(
+                    BaseJob(
+                        part,
+                        request.regimes or part.regimes,
+                        request.further,
+                        request.other_draws,
+                    )
+                )
             while pool.waiting:
                 for result in pool.results(block=True):
                     if isinstance(result, BaseResult):

@@ -37,6 +37,11 @@ BENCHMARK = click.option(
 )
 OUTPUT = click.option("--output", type=FILE, required=True, help="File to write.")
 QUIET = click.option("--quiet", is_flag=True, help="Print only errors.")
+OTHER_DRAWS = click.option(
+    "--other-draws",
+    metavar="TEXT",
+    help="Also fit few-shot probes on other sequences, which this text decides.",
+)
 _COPIES, _COPIES_MAX = 16, 1000
 
 
@@ -146,6 +151,7 @@ def sequences(**options: Any) -> None:
 @click.option(
     "--further-embeddings", type=FILE, help="Embeddings of these sequences, in the same order."
 )
+@OTHER_DRAWS
 @jobs_option
 @OUTPUT
 @QUIET
@@ -172,6 +178,7 @@ def rescore(**options: Any) -> None:
         copies=options["copies"],
         is_rounded=options["is_rounded"],
         further=_further(options),
+        other_draws=options["other_draws"],
         workers=options["jobs"] or processors(),
     )
     shared = click.get_current_context().obj
@@ -208,6 +215,9 @@ def _further(options: dict[str, Any]) -> "FurtherFiles | None":
     help="Number of test sequences to vary, and as many training sequences; at most all.",
 )
 @click.option("--reverse", is_flag=True, help="Also write reverse complements.")
+@click.option(
+    "--support", is_flag=True, help="Also vary each sequence on which a few-shot probe is fitted."
+)
 @DATA
 @BENCHMARK
 @OUTPUT
@@ -217,13 +227,18 @@ def variants(**options: Any) -> None:
 
     The same seed gives the same variants. An audit embeds them together with the sequences.
     """
+    from .decisions import few_shot_draws, support_of
     from .further import write_variants  # NumPy: see cli.py
     from .rescore import load
-    from .variants import variants_of
+    from .variants import support_variants, variants_of
 
     bench, source = place_of(options)
     data = load(bench, source, options["task"])
-    rows = variants_of(data, options["seed"], options["rows"], reverse=options["reverse"])
+    seed, reverse, protocol = options["seed"], options["reverse"], bench.protocol
+    rows = variants_of(data, seed, options["rows"], reverse=reverse)
+    if options["support"]:
+        draws = few_shot_draws(data.train.labels, protocol.few_shot_k, protocol.seeds, seed)
+        rows += support_variants(data, seed, support_of(draws), reverse=reverse)
     write_variants(options["output"], rows)
     if not options["quiet"]:
         echo(f"wrote {options['output']}: {plural(len(rows), 'variant')}", err=True)

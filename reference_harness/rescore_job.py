@@ -118,6 +118,8 @@ class BaseJob:
     """Regimes to score; the probes of all regimes decide on further sequences."""
     further: FurtherFiles | None = None
     """Further sequences and their embeddings; None if there are none."""
+    other_draws: str | None = None
+    """Text that determines other draws of few-shot sequences; None for none."""
 
     @property
     def task_id(self) -> str:
@@ -143,7 +145,9 @@ class BaseJob:
             if self.further is not None:
                 further_embeddings = read_further_embeddings(self.further, problem, scale)
                 fit_rows = {name: fit_indices_of(problem, name, part) for name in part.regimes}
-                all_decisions = decisions.decide(problem, further_embeddings, fit_rows)
+                all_decisions = decisions.decide(
+                    problem, further_embeddings, fit_rows, self._few_shot()
+                )
         halt_scores = {
             name: [
                 [Scores(**scores._asdict()) for scores in score(problem, fit)[0]] if fit else []
@@ -159,6 +163,14 @@ class BaseJob:
             SCORER.in_use(),
             scale,
             all_decisions,
+        )
+
+    def _few_shot(self) -> dict[str, decisions.FewShotDraws]:
+        part = self.part
+        if self.other_draws is None:
+            return {}
+        return decisions.few_shot_draws(
+            part.train_labels, part.few_shot_k, part.seeds, self.other_draws
         )
 
 

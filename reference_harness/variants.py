@@ -6,9 +6,9 @@ NumPy's policy, so everyone with the seed makes the same variants.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -29,6 +29,8 @@ SHIFT = 3
 REVERSED = "reversed"
 KINDS = ("substituted", "cropped", "shifted")
 """Kinds of variants; `REVERSED` is added if both strands have the same meaning."""
+SUPPORT: Final = "support"
+"""Split of variants of the training sequences on which few-shot probes are fitted."""
 ATTEMPTS = 20
 """Attempts to make a variant that is no published sequence, before the variant is omitted."""
 
@@ -40,9 +42,9 @@ Uniform = Callable[[], float]
 class VariantSequence:
     """One variant of one sequence of a task."""
 
-    split: Literal["train", "test"]
+    split: Literal["train", "test", "support"]
     row: int
-    """Index of the original sequence in the split."""
+    """Index of the original sequence in the split; for "support", in the training split."""
     kind: str
     sequence: str
 
@@ -70,6 +72,25 @@ def variants_of(
         sequence = _variant(data.train.sequences[row], kind, real_sequences, random_number)
         if sequence is not None:
             variants.append(VariantSequence("train", row, kind, sequence))
+    return variants
+
+
+def support_variants(
+    data: TaskData, seed: str, rows: Sequence[int], *, reverse: bool = False
+) -> list[VariantSequence]:
+    """Return a variant of each of these training sequences, of a random kind.
+
+    A sequence for which no variant is found is omitted.
+    """
+    real_sequences = {*data.train.sequences, *data.test.sequences}
+    kinds = (*KINDS, REVERSED) if reverse else KINDS
+    random_number = _stream(f"{seed}\n{data.id}\n{SUPPORT}")
+    variants = []
+    for row in rows:
+        kind = kinds[int(random_number() * len(kinds))]
+        sequence = _variant(data.train.sequences[row], kind, real_sequences, random_number)
+        if sequence is not None:
+            variants.append(VariantSequence(SUPPORT, row, kind, sequence))
     return variants
 
 

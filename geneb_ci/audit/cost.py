@@ -28,6 +28,7 @@ from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
 from geneb_ci.sandbox.limits import MIB, advice
 from reference_harness.formats.base import Count, Positive, StrictModel
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.text import Say, plural
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class TaskSize(StrictModel):
     test: Positive | None = None
     """Number of test sequences; None where the benchmark does not say. Each has up to three
     variants."""
+    support: Count = 0
+    """Largest number of training sequences of few-shot probes, each of which has a variant."""
 
 
 class Measurements(StrictModel):
@@ -165,9 +168,23 @@ def _size_and_sample(prepared: PreparedRerun, task: str) -> tuple[TaskSize, list
     if not sequences:
         raise NothingChecked(f"task {task} has no sequence", "pull its data again")
     sample = random.Random(_SAMPLE_SEED).sample(sequences, min(SAMPLE, len(sequences)))  # noqa: S311
-    test_size = prepared.subject.benchmark.by_id[task].n_test
-    size = TaskSize(sequences=len(sequences), letters=sum(map(len, sequences)), test=test_size)
+    benchmark = prepared.subject.benchmark
+    size = TaskSize(
+        sequences=len(sequences),
+        letters=sum(map(len, sequences)),
+        test=benchmark.by_id[task].n_test,
+        support=few_shot_sequences(benchmark, task),
+    )
     return size, sample
+
+
+def few_shot_sequences(benchmark: Benchmark, task: str) -> int:
+    """Return how many sequences the few-shot probes of a task are fitted on at most.
+
+    A task whose classes the benchmark does not say counts as one of two classes.
+    """
+    protocol, counts = benchmark.protocol, benchmark.by_id[task].test_class_counts
+    return sum(protocol.few_shot_k.values()) * len(protocol.seeds) * len(counts or (1, 1))
 
 
 def _sampled_sequences(
@@ -330,9 +347,10 @@ def cost_of(
 def variant_count(size: TaskSize, tasks: int) -> int:
     """Return how many variants of a task's sequences an audit of `tasks` tasks embeds at most."""
     varied, variants = sequences_varied(tasks), VARIANTS_PER_TEST_SEQUENCE
+    support = min(size.support, size.sequences)
     if size.test is None:
-        return min(VARIANTS_PER_PAIR * varied, variants * size.sequences)
-    return variants * min(varied, size.test) + min(varied, size.sequences)
+        return min(VARIANTS_PER_PAIR * varied, variants * size.sequences) + support
+    return variants * min(varied, size.test) + min(varied, size.sequences) + support
 
 
 def _embedding_seconds(measurements: Measurements, task: str, tasks: int) -> float:

@@ -6,7 +6,16 @@ function and every attack named here exists.
 
 from dataclasses import dataclass
 
-from geneb_ci.audit.compare.outcome import DECOYS, FRESH, JOINT, ORDER, TOLERANCE, VARIANTS
+from geneb_ci.audit.compare.outcome import (
+    DECOYS,
+    FRESH,
+    JOINT,
+    ORDER,
+    OTHER_DRAWS,
+    SUPPORT,
+    TOLERANCE,
+    VARIANTS,
+)
 
 _ALL_SCORED = "every sequence is scored again"
 
@@ -175,6 +184,36 @@ DEFENCES = (
         ),
         embeddings=DefenceUse(
             "geneb_ci.audit.rerun.receipt_variants:refit",
+            f"{_MEMORY}"
+            "::test_moved_training_sequences_are_found_where_a_small_change_breaks_their_key",
+        ),
+    ),
+    Defence(
+        name=OTHER_DRAWS,
+        attack="embeddings of the sequences that few-shot probes are fitted on, moved by any key",
+        needs="the embeddings of all training sequences",
+        tasks=DefenceUse(
+            "geneb_ci.audit.rerun.few_shot:few_shot_result",
+            "tests/adversary/test_memorised.py"
+            "::test_moved_rows_of_few_shot_probes_are_found_by_other_draws_whatever_the_key",
+        ),
+        embeddings=DefenceUse(
+            "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot",
+            f"{_MEMORY}"
+            "::test_moved_sequences_of_few_shot_probes_are_found_by_other_draws_whatever_the_key",
+        ),
+    ),
+    Defence(
+        name=SUPPORT,
+        attack="training embeddings moved by a key, of few tasks or for few-shot probes alone",
+        needs="a refit of each few-shot probe with variants of its sequences",
+        tasks=DefenceUse(
+            "geneb_ci.audit.rerun.few_shot:few_shot_result",
+            "tests/adversary/test_memorised.py"
+            "::test_moved_training_rows_are_found_where_a_small_change_breaks_their_key",
+        ),
+        embeddings=DefenceUse(
+            "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot",
             f"{_MEMORY}"
             "::test_moved_training_sequences_are_found_where_a_small_change_breaks_their_key",
         ),

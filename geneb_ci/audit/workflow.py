@@ -37,7 +37,7 @@ from geneb_ci.audit.commit import (
 )
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
-from geneb_ci.audit.compare.outcome import JOINT, TOLERANCE, AuditOutcome, objections
+from geneb_ci.audit.compare.outcome import JOINT, TOLERANCE, AuditOutcome, objections_of
 from geneb_ci.audit.compare.tolerance import COPIES_MIN, tolerance_digest
 from geneb_ci.audit.cost import NO_COST, CostText
 from geneb_ci.audit.errors import AuditRefused, EntryIncomplete, EntryMissing
@@ -360,7 +360,7 @@ def refuse_unknown_run(result: RerunResult, layout: Layout) -> None:
     if not isinstance(outcome, AuditOutcome) or outcome.plan.commitment.entry is None:
         return
     read_entry = ModelRegistry(layout).entry(outcome.plan.commitment.model_id)
-    reasons = objections(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
+    reasons = objections_of(outcome)
     only_scores = {reason.defence for reason in reasons} <= {TOLERANCE, JOINT}
     if read_entry is None or read_entry.entry.run_unknown is None or not reasons or not only_scores:
         return

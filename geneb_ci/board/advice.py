@@ -1,4 +1,4 @@
-"""Typed models of a visitor's need, and of the models that meet it on the matching tasks."""
+"""A visitor's request for a model, and the advice: the models that meet it, as typed values."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
 
 
 MARGIN = 0.03
-"""Loss of MCC that is accepted for a smaller model, unless a visitor names another."""
+"""Default loss of MCC that is accepted for a smaller model."""
 HUNDREDS = "hundreds"
-"""Labelled examples between those of a few-shot regime and of all data: both are shown."""
+"""Request for hundreds of labelled examples: a few-shot regime and that of all data are shown."""
 BYTES_A_PARAMETER = 2
 """Half precision, in which most models are run on an accelerator."""
 MEMORY_SHARE = 2
-"""A model fits a GPU whose memory is so many times its weights: a run needs more than these."""
+"""Memory of a GPU that a model fits, as a multiple of its weights: a run needs more than these."""
 GIGABYTE = 10**9
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([KMBGT]?)", re.IGNORECASE)
 Model = Annotated[str, Field(min_length=1)]
 Loss = Annotated[float, Field(ge=0)]
 TaskRecord = Mapping[str, Any]
-"""A task as leaderboard_tasks.json has it."""
+"""A task, with the keys of leaderboard_tasks.json."""
 MEMORY_MAX = 1_000_000
-"""Gigabytes; no machine has as much."""
+"""Maximum memory in gigabytes, more than any machine has."""
 BYTES_MAX = 500_000_000
-"""A thousand models have 40 MB; what is larger is no board."""
+"""Maximum size of a board's file: that of a thousand models has 40 MB."""
 
 
 def parameters(text: str) -> int:
-    """Read a parameter count such as 500M, 1.2B or 86000000.
+    """Return the number in a text such as 500M, 1.2B or 86000000.
 
-    Raises UsageProblem when it is none.
+    Raises UsageProblem if the text has another form.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
@@ -56,22 +56,22 @@ def parameters(text: str) -> int:
 
 
 class ModelRequest(StrictModel):
-    """The reader's requirements."""
+    """The requirements of a visitor."""
 
     category: str | None
     """The kind of task; null for any."""
     species: str | None
     """A species or a kingdom; null for any."""
     regime: str
-    """The labelled examples: a regime, or `hundreds`."""
+    """The number of labelled examples: a regime, or `hundreds`."""
     max_params: Count | None
-    """The most parameters a model may have; null for any number."""
+    """Maximum number of parameters; null for any number."""
     evidence: str | None
-    """The least evidence; null for any but `disputed`."""
+    """Minimum evidence; null for any except `disputed`."""
 
 
 class Choice(StrictModel):
-    """One model, its mean over the tasks, and what is lost by taking it."""
+    """One model, its mean score over the tasks, and the possible loss of choosing it."""
 
     model: Model
     params: Count
@@ -80,12 +80,12 @@ class Choice(StrictModel):
     score: Signed
     low: Signed
     high: Signed
-    """95 % interval of the mean, for the model alone; between training draws, too."""
+    """95 % interval of the mean of this model, which covers other training draws as well."""
     below: Loss
-    """Below the highest."""
+    """Difference to the highest score."""
     loss_bound: Loss | None
-    """At most, with 95 % confidence, against the best of these models; 0 if it is the only one that
-    could be best. Null where the model scores further below than the margin."""
+    """Upper bound, with 95 % confidence, of the loss compared with the best of these models; 0 if
+    it is the only one that could be best. Null if `below` exceeds the margin."""
     warnings: list[str]
     """Rules of `geneb-ci check` that warn about the row."""
     defects: list[str]
@@ -93,13 +93,13 @@ class Choice(StrictModel):
 
 
 class Claim(StrictModel):
-    """A model that is named, and how much that rests on."""
+    """A model that the advice names, and the tasks on which that depends."""
 
     model: Model
     wins: dict[str, Count]
-    """Regime to the number of the tasks on which none of the models scores higher."""
+    """Regime to the number of tasks on which no other model scores higher."""
     without: list[str]
-    """The tasks without any one of which another model, or none, would be named."""
+    """Tasks such that leaving out any one of them changes which model is named."""
 
 
 class RegimeAdvice(StrictModel):
@@ -107,7 +107,7 @@ class RegimeAdvice(StrictModel):
 
     regime: str
     choices: list[Choice]
-    """Highest score first; of equal ones the smallest."""
+    """Ordered by descending score; the smallest of models with equal scores comes first."""
     highest: Claim
 
 
@@ -118,28 +118,29 @@ class Advice(StrictModel):
     margin: Loss
     """Loss of MCC that is accepted for a smaller model."""
     tasks: list[str]
-    """Ids of the tasks that match species and category, all of which count alike."""
+    """Ids of the tasks that match species and category; all have the same weight."""
     labels: list[str]
     """Names of these tasks."""
     considered: Count
-    """Models that meet size and evidence, and are ranked in each regime shown."""
+    """Number of models that meet size and evidence, and are ranked in each regime shown."""
     regimes: list[RegimeAdvice]
-    """Empty where no task matches, or no model."""
+    """Empty if no task matches, or no model."""
     smaller: list[Model]
-    """Models smaller than a highest one whose loss is within the margin with 95 % confidence in
-    each regime shown, smallest first."""
+    """Models smaller than a highest-scoring one whose loss is within the margin with 95 %
+    confidence in each regime shown, smallest first."""
     smallest: Claim | None
-    """The first of these."""
+    """The first of `smaller`; null if that is empty."""
     why: list[str]
-    """The same in sentences: ids of models in backticks, those of rules and defects in brackets."""
+    """The advice in sentences: ids of models in backticks, those of rules and defects in
+    brackets."""
 
 
 class AdviceFacts(NamedTuple):
-    """Rows, tasks and intervals of a board or of its published files, from which advice is made."""
+    """Rows, tasks and intervals of a board, from which advice is made."""
 
     boards: Mapping[str, "RegimeScores"]
     draw_variances: Mapping[str, float]
-    """Regime to the variance between training draws that is assumed; 0 without draws."""
+    """Regime to the assumed variance between training draws; 0 if it draws no examples."""
     tasks: Sequence[TaskRecord]
     """In board order."""
     rows: Mapping[str, Mapping[str, Any]]
@@ -155,36 +156,39 @@ def model_request(
     evidence: str | None,
     margin: float,
 ) -> ModelRequest:
-    """Return a need.
+    """Return a request; `memory` is that of a GPU in gigabytes, of which weights fill at most half.
 
-    `memory` is that of the GPU in gigabytes: the weights of a model take half of it or less.
-    Raises UsageProblem for a size, a memory, an evidence or a margin that is none.
+    Raises UsageProblem for an invalid size, memory, evidence or margin.
     """
-    most = parameters(max_params) if isinstance(max_params, str) else max_params
-    if most is not None and most < 0:
-        raise UsageProblem(f"max_params is {most}, expected 0 or more", "pass a larger number")
+    max_count = parameters(max_params) if isinstance(max_params, str) else max_params
+    if max_count is not None and max_count < 0:
+        raise UsageProblem(f"max_params is {max_count}, expected 0 or more", "pass a larger number")
     if memory is not None:
         if not 0 < memory <= MEMORY_MAX:
             raise UsageProblem(
-                f"memory is {memory:g} GB, expected more than 0", "pass that of the GPU, such as 16"
+                f"memory is {memory:g} GB, expected more than 0 and at most {MEMORY_MAX:,}",
+                "pass the memory of the GPU, such as 16",
             )
-        fitting = int(memory * GIGABYTE / MEMORY_SHARE / BYTES_A_PARAMETER)
-        most = fitting if most is None else min(most, fitting)
+        fitting_count = int(memory * GIGABYTE / MEMORY_SHARE / BYTES_A_PARAMETER)
+        max_count = fitting_count if max_count is None else min(max_count, fitting_count)
     if evidence not in {None, *EVIDENCE_ORDER}:
         raise UsageProblem(
-            f"{quoted(evidence)} is not an evidence", f"name one of {', '.join(EVIDENCE_ORDER[1:])}"
+            f"{quoted(evidence)} is not a level of evidence",
+            f"name one of {', '.join(EVIDENCE_ORDER[1:])}",
         )
     if not 0 <= margin <= 1:
-        raise UsageProblem(f"margin is {margin:g}, expected 0 to 1", "pass a loss of MCC")
+        raise UsageProblem(
+            f"margin is {margin:g}, expected 0 to 1", "pass the accepted loss of MCC, such as 0.03"
+        )
     return ModelRequest(
-        category=category, species=species, regime=regime, max_params=most, evidence=evidence
+        category=category, species=species, regime=regime, max_params=max_count, evidence=evidence
     )
 
 
 def exact_need(request: ModelRequest, facts: AdviceFacts) -> ModelRequest:
-    """Return a request with names as the board writes them; letter case does not matter.
+    """Return a request with names as the board spells them; the case of letters does not matter.
 
-    Raises UsageProblem when it has no such category, species or regime.
+    Raises UsageProblem if the board has no such category, species or regime.
     """
     categories = list(dict.fromkeys(task["cat"] for task in facts.tasks))
     groups = dict.fromkeys(
@@ -192,18 +196,20 @@ def exact_need(request: ModelRequest, facts: AdviceFacts) -> ModelRequest:
     )
     regimes = [*facts.draw_variances, *([HUNDREDS] if len(regimes_of(HUNDREDS, facts)) > 1 else [])]
     regime = exact_name(request.regime, regimes, "regime of the benchmark")
-    exact: dict[str, str | None] = {"regime": regime}
+    spellings: dict[str, str | None] = {"regime": regime}
     if request.category is not None:
-        exact["category"] = exact_name(request.category, categories, "category of the benchmark")
+        spellings["category"] = exact_name(
+            request.category, categories, "category of the benchmark"
+        )
     if request.species is not None:
-        fix = "" if groups else "ask for none: the policy's tasks.toml names none"
+        fix = "" if groups else "leave out the species: the policy's tasks.toml names none"
         meaning = "species or kingdom of the tasks"
-        exact["species"] = exact_name(request.species, list(groups), meaning, fix)
-    return request.model_copy(update=exact)
+        spellings["species"] = exact_name(request.species, list(groups), meaning, fix)
+    return request.model_copy(update=spellings)
 
 
 def regimes_of(regime: str, facts: AdviceFacts) -> list[str]:
-    """Return the regimes that are shown for some number of labelled examples, the fewest first."""
+    """Return the regimes shown for a requested number of labelled examples, fewest first."""
     if regime != HUNDREDS:
         return [regime]
     few = [name for name, variance in facts.draw_variances.items() if variance > 0]
@@ -212,7 +218,7 @@ def regimes_of(regime: str, facts: AdviceFacts) -> list[str]:
 
 
 def matching_tasks(request: ModelRequest, tasks: Sequence[TaskRecord]) -> list[TaskRecord]:
-    """Return the tasks of a species, or kingdom, and a category."""
+    """Return the tasks of the requested species or kingdom, and category."""
     return [
         task
         for task in tasks
@@ -222,16 +228,16 @@ def matching_tasks(request: ModelRequest, tasks: Sequence[TaskRecord]) -> list[T
 
 
 def is_built(folder: Path | None) -> bool:
-    """Whether a folder is one that `geneb-ci build` wrote."""
+    """Whether a folder has files that `geneb-ci build` writes."""
     return folder is not None and (
         lies_there(folder / DIAGNOSTICS) or lies_there(folder / LEADERBOARD)
     )
 
 
 def read_built(folder: Path, *names: str) -> dict[str, dict[str, Any]]:
-    """Return files of a built board as values, by name, each of the type that this version writes.
+    """Return the parsed values of files of a built board, by name.
 
-    Raises UsageProblem for files that are missing, damaged or of another version.
+    Raises UsageProblem for a file that is missing, damaged or of another version.
     """
     return {name: _read(folder / name, TYPES.get(name, Diagnostics)) for name in names}
 

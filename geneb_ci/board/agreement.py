@@ -1,4 +1,4 @@
-"""How far two rankings agree, and the normal distribution, for arrays."""
+"""The agreement of rankings as Kendall's tau, and the normal distribution, for arrays."""
 
 import math
 from collections.abc import Sequence
@@ -11,36 +11,36 @@ from geneb_ci.board.variance import Floats
 
 Positions = npt.NDArray[np.intp]
 COMPARED = 64
-"""Neighbours of which each pair is compared; at most 256, since they are counted in a byte."""
+"""Size of a block in which every pair is compared; at most 256, since a byte counts them."""
 REACH = 9.0
-"""Standard errors beyond which a normal has no weight: 1e-19."""
+"""Standard deviations beyond which the normal distribution is neglected: 1e-19 lie there."""
 _erfc = np.frompyfunc(math.erfc, 1, 1)
 
 
 def kendall_taus(columns: Sequence[Floats]) -> Floats:
     """Return Kendall's tau-b of each of K columns of M scores with each other: (K, K).
 
-    NaN where it is not defined: fewer than two models, or all of a column equal. The counts of
-    pairs are whole numbers, so the result does not depend on their order or on the machine.
+    A value is NaN for fewer than two models, or if a column is constant. The counts of pairs are
+    integers, so the result does not depend on their order or on the machine.
     """
     models = len(columns[0])
     ranks = np.array([np.unique(column, return_inverse=True)[1].reshape(-1) for column in columns])
     tied = np.array([_tied_pairs(np.sort(column)) for column in ranks])
-    agree = np.diag(models * (models - 1) // 2 - tied).astype(float)
+    concordance = np.diag(models * (models - 1) // 2 - tied).astype(float)
     for k, base in enumerate(ranks[:-1]):
-        # After Knight (1966): of the pairs that differ in both columns, those that one orders
-        # against the other are its inversions where the rows stand in the order of the other.
+        # After Knight (1966): with the rows sorted by one column, the discordant pairs are the
+        # inversions of the other column.
         later_columns = slice(k + 1, None)
         ordered = np.sort(base * np.intp(models) + ranks[later_columns], axis=1)
         tied_pairs = np.array([_tied_pairs(column) for column in ordered])
         differing = models * (models - 1) // 2 - tied[k] - tied[later_columns] + tied_pairs
-        agree[k, later_columns] = agree[later_columns, k] = differing - 2 * _inversions(
+        concordance[k, later_columns] = concordance[later_columns, k] = differing - 2 * _inversions(
             ordered % max(models, 1)
         )
-    untied = np.sqrt(np.diag(agree))
+    untied = np.sqrt(np.diag(concordance))
     defined_ = (untied[:, None] > 0) & (untied[None, :] > 0)
     left, right = (np.where(defined_, side, 1.0) for side in (untied[:, None], untied[None, :]))
-    return np.where(defined_, np.clip(agree / left / right, -1.0, 1.0), np.nan)
+    return np.where(defined_, np.clip(concordance / left / right, -1.0, 1.0), np.nan)
 
 
 def _tied_pairs(ordered: Positions) -> int:
@@ -51,37 +51,39 @@ def _tied_pairs(ordered: Positions) -> int:
 
 
 def _inversions(columns: Positions) -> Positions:
-    """Return how many pairs of each of K columns (K, M) fall, of values from 0 to M.
+    """Return the inversions of each of K columns (K, M) of values from 0 to M: pairs that descend.
 
-    Pairs of which neither places nor values are near are counted by blocks of both.
+    Pairs within a block of positions or of values are compared; all others are counted by blocks.
     """
     count, length = columns.shape
-    small = np.min_scalar_type(length)  # two bytes are sorted in a tenth of the time of eight
-    by_value = np.argsort(columns.astype(small), axis=1, kind="stable")
-    # Equal values ascend, so that none of their pairs falls.
-    value, places = np.empty((count, length), dtype=small), np.arange(length)
-    np.put_along_axis(value, by_value, places.astype(small)[None, :], axis=1)
-    falling = _near_inversions(value) + _near_inversions((by_value // COMPARED).astype(small))
+    dtype = np.min_scalar_type(length)  # two bytes are sorted in a tenth of the time of eight
+    by_value = np.argsort(columns.astype(dtype), axis=1, kind="stable")
+    # Replace values by ranks; equal values ascend by position, so none of their pairs descends.
+    value, places = np.empty((count, length), dtype=dtype), np.arange(length)
+    np.put_along_axis(value, by_value, places.astype(dtype)[None, :], axis=1)
+    inversions = _near_inversions(value) + _near_inversions((by_value // COMPARED).astype(dtype))
     blocks = -(-length // COMPARED)
-    at = places // COMPARED * blocks
+    position_blocks = places // COMPARED * blocks
     for k, block in enumerate(value // COMPARED):
-        inside = np.bincount(at + block, minlength=blocks * blocks).reshape(blocks, blocks)
-        # Of the blocks of places before, how many have a value of a block after.
+        inside = np.bincount(position_blocks + block, minlength=blocks * blocks).reshape(
+            blocks, blocks
+        )
+        # For each block: how many values in earlier positions belong to a later block of values.
         above = np.cumsum(np.cumsum(inside[:-1], axis=0)[:, :0:-1], axis=1)[:, ::-1]
-        falling[k] += (inside[1:, :-1] * above).sum()
-    return falling
+        inversions[k] += (inside[1:, :-1] * above).sum()
+    return inversions
 
 
 def _near_inversions(columns: npt.NDArray[np.unsignedinteger[Any]]) -> Positions:
-    """Return how many pairs of each column fall of those in the same block of `COMPARED` places."""
+    """Return the inversions of each column between positions of the same block of `COMPARED`."""
     count, length = columns.shape
     padded = np.full((count, -(-length // COMPARED) * COMPARED), length, dtype=columns.dtype)
     padded[:, :length] = columns
-    near = np.ascontiguousarray(np.moveaxis(padded.reshape(count, -1, COMPARED), 2, 0))
-    falling = np.zeros(near.shape, dtype=np.uint8)
-    for apart in range(1, COMPARED):
-        falling[:-apart] += near[:-apart] > near[apart:]
-    return np.asarray(falling.sum(axis=(0, 2), dtype=np.intp))
+    blocks = np.ascontiguousarray(np.moveaxis(padded.reshape(count, -1, COMPARED), 2, 0))
+    inversions = np.zeros(blocks.shape, dtype=np.uint8)
+    for distance in range(1, COMPARED):
+        inversions[:-distance] += blocks[:-distance] > blocks[distance:]
+    return np.asarray(inversions.sum(axis=(0, 2), dtype=np.intp))
 
 
 def normal_below(values: Floats) -> Floats:

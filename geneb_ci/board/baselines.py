@@ -1,7 +1,7 @@
-"""What needs no training: scores of k-mers and of random weights, beside the rows of a board.
+"""Baselines without training: scores of k-mers and of random weights, shown beside the rows.
 
-They have no rank and no page. `benchmarks/baselines.py` computes them with the harness; where the
-task data of a benchmark are not all here, only some tasks have them.
+They have no rank and no page. `benchmarks/baselines.py` computes them with the harness, on those
+tasks whose data it has.
 """
 
 import functools
@@ -25,14 +25,14 @@ def _by_benchmark() -> dict[str, Scores]:
 
 
 def baseline_scores(benchmark: Benchmark) -> Scores:
-    """Return the scores of the baselines; empty for a benchmark that has none."""
+    """Return the scores of the baselines; empty for a benchmark without baselines."""
     return _by_benchmark().get(benchmark.sha256, {})
 
 
 def baseline_lines(benchmark: Benchmark) -> dict[str, dict[str, dict[str, float]]]:
-    """Return regime, baseline and key of a column of the page to MCC.
+    """Return MCC by regime, baseline and key of a column of the page.
 
-    A mean is left out unless all of its tasks have scores.
+    A mean is left out unless the baseline has scores of all its tasks.
     """
     means = {"micro": benchmark.task_ids}
     means |= {f"category:{name}": tasks for name, tasks in benchmark.categories.items()}
@@ -54,7 +54,7 @@ def baseline_lines(benchmark: Benchmark) -> dict[str, dict[str, dict[str, float]
 
 
 class BesideBaselines(NamedTuple):
-    """A row and the baselines on the tasks that all of them have, in the full regime."""
+    """Mean MCC of a row and of the baselines on the tasks that all have, in the first regime."""
 
     tasks: int
     row: float
@@ -64,7 +64,7 @@ class BesideBaselines(NamedTuple):
 def beside_baselines(
     results: Mapping[str, Mapping[str, Any]], benchmark: Benchmark
 ) -> BesideBaselines | None:
-    """Return mean MCC of a row and of each baseline; None where they have no task in common."""
+    """Return mean MCC of a row and of each baseline; None if they have no task in common."""
     regime, scores = benchmark.regimes[0], baseline_scores(benchmark)
     cells = results.get(regime, {})
     tasks = [task for task in benchmark.task_ids if task in cells]

@@ -1,4 +1,4 @@
-"""From submissions to the files of the board: every one is checked first, or nothing is built."""
+"""Make the files of a board from submissions; nothing is built unless every check passes."""
 
 import dataclasses
 import functools
@@ -14,7 +14,7 @@ from geneb_ci.board.advice import MARGIN, Advice, ModelRequest, is_built, model_
 from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.marks import letters_read, marks_of, read_defects, row_judge
 from geneb_ci.board.means import ranked_regimes
-from geneb_ci.board.page import INDEX, drop_former, page_files, with_data, write_page
+from geneb_ci.board.page import INDEX, delete_former_scripts, page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.parts import (
     BoardRow,
@@ -61,7 +61,7 @@ from reference_harness.formats.benchmark import Benchmark
 
 Results = Iterable[Any]
 Watch = Callable[[Results, int], Results]
-"""Passes results on and may show progress; it is told how many there will be."""
+"""Returns the same results and may show progress meanwhile; the integer is their number."""
 EntryMaker = Callable[[BoardRow, Iterable[Finding]], Entry]
 
 
@@ -70,16 +70,16 @@ def entry_maker(layout: Layout) -> EntryMaker:
 
     Raises BadConfiguration, and BrokenRecordError where an audit record is broken.
     """
-    decided = row_judge(layout)
+    decide_row = row_judge(layout)
     registry, defects = ModelRegistry(layout), read_defects(layout)
     receipts_seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
     shared, benchmark = shared_errors(layout), benchmark_of(layout)
 
     def make_entry(row: BoardRow, findings: Iterable[Finding]) -> Entry:
         submission = row.submission
-        decision = decided(row.sha256, row.origin, row.scorer)
-        official = decision.is_official
-        marks = marks_of(submission.model_id, findings, defects, is_official=official)
+        decision = decide_row(row.sha256, row.origin, row.scorer)
+        is_official = decision.is_official
+        marks = marks_of(submission.model_id, findings, defects, is_official=is_official)
         receipt = published_state(submission, receipts_seen, days)
         letters = letters_read(submission, benchmark)
         entry = entry_of(submission, decision, registry, marks, receipt, letters)
@@ -91,17 +91,17 @@ def entry_maker(layout: Layout) -> EntryMaker:
 
 
 class RejectedSubmission(NamedTuple):
-    """A submission that no board takes."""
+    """A submission that fails a check, and therefore is no row of a board."""
 
     file: str
     errors: int
-    """Findings that are errors; 0 where the file could not be read as a submission at all."""
+    """Number of findings that are errors; 0 if the file could not be read as a submission."""
     rules: tuple[str, ...] = ()
-    """Those that found them, each once."""
+    """Ids of the rules that found these errors, without repetition."""
 
 
 class CheckedEntries(NamedTuple):
-    """The entries of a folder, checked."""
+    """The result of checking a folder: entries that passed, and submissions that did not."""
 
     entries: tuple[Entry, ...]
     refused: tuple[RejectedSubmission, ...]
@@ -110,8 +110,8 @@ class CheckedEntries(NamedTuple):
 def read_entries(root: Path, rules: tuple[Rule, ...]) -> CheckedEntries:
     """Read every submission of a repository, each checked by the rules.
 
-    Raises NothingChecked when there is none, BadConfiguration when the repository's benchmark or
-    policy cannot be used, BrokenRecordError when one of its audit records is broken.
+    Raises NothingChecked if there is no submission, BadConfiguration if the benchmark or the policy
+    cannot be used, BrokenRecordError if an audit record is broken.
     """
     entries: list[Entry] = []
     refused: list[RejectedSubmission] = []
@@ -119,10 +119,10 @@ def read_entries(root: Path, rules: tuple[Rule, ...]) -> CheckedEntries:
     make_entry = entry_maker(find_layout(root))
     for path, result in zip(files, Checker(rules).run(files), strict=True):
         findings = result.findings if isinstance(result, FileResult) else ()
-        errors = [finding.rule for finding in findings if finding.severity is Severity.ERROR]
-        if errors or not isinstance(result, FileResult) or result.submission is None:
-            found_by = tuple(dict.fromkeys(errors))
-            refused.append(RejectedSubmission(path.name, len(errors), found_by))
+        failed_rules = [finding.rule for finding in findings if finding.severity is Severity.ERROR]
+        if failed_rules or not isinstance(result, FileResult) or result.submission is None:
+            found_by = tuple(dict.fromkeys(failed_rules))
+            refused.append(RejectedSubmission(path.name, len(failed_rules), found_by))
         else:
             document = result.document
             row = BoardRow(document.sha256, document.origin, document.scorer, result.submission)
@@ -135,8 +135,8 @@ class Analyses(NamedTuple):
 
     diagnostics: dict[str, Any]
     """diagnostics.json as a value."""
-    first: Advice
-    """Advice for a visitor who has asked for nothing: all tasks, the first regime."""
+    first_advice: Advice
+    """Advice that the page shows at first: on all tasks, in the first regime, without limits."""
 
 
 def analyses_of(
@@ -148,7 +148,7 @@ def analyses_of(
 ) -> Analyses:
     """Return diagnostics.json and the advice that the page begins with.
 
-    `boards` is what `leaderboards` gave for these entries, where the caller has it.
+    `boards` is the result of `leaderboards` for these entries; by default it is computed.
     Raises UsageProblem when the extra `build` is not installed.
     """
     with _analyses():
@@ -158,15 +158,15 @@ def analyses_of(
     scores = uncertainty.all_scores(rows, benchmark)
     values = figure_values(rows, benchmark, boards)
     advice_facts = recommend.advice_facts_of(rows, scores, benchmark, notes)
-    need = model_request(None, None, benchmark.regimes[0], None, None, None, MARGIN)
+    request = model_request(None, None, benchmark.regimes[0], None, None, None, MARGIN)
     ranks: dict[str, Callable[[], Any]] = {
         f"ranks {regime}": functools.partial(uncertainty.all_ranks, board)
         for regime, board in scores.items()
     }
-    # Processes that are forked here have what steps need; results are small beside it.
+    # Forked processes inherit the inputs of the steps; only the results, which are small, are sent.
     steps = (
         whole.diagnostic_steps(scores, values, benchmark)
-        | {"first": lambda: recommend.advise(need, advice_facts, MARGIN).model_dump_json()}
+        | {"first": lambda: recommend.advise(request, advice_facts, MARGIN).model_dump_json()}
         | ranks
     )
     names = list(steps)
@@ -184,22 +184,22 @@ def analyses_of(
 
 @dataclass(frozen=True)
 class Board:
-    """The files of a board by name, and what to say of them."""
+    """The files of a board by name, and what a build reports about them."""
 
     files: Texts
     scripts: Callable[[], Texts]
-    """The same for the page, which may be opened from a disk, where nothing can be fetched."""
+    """Returns the data of the page as scripts: a page opened from a disk can fetch no JSON."""
     models: int
     unranked: tuple[str, ...]
-    """Model and regime of each row that missing cells keep off the board."""
+    """Model and regime of each row that is not ranked, since it has missing cells."""
     unsized: tuple[str, ...] = ()
-    """Tasks without a size, for which the files that need intervals are left out."""
+    """Tasks whose number of test sequences is unknown: with any, no intervals are computed."""
     values: Mapping[str, Any] = field(default_factory=dict)
-    """The files that are JSON, as values."""
+    """The parsed values of the JSON files, by name."""
 
 
 class Numbers(Enum):
-    """The numbers that are read of each row in place of its results."""
+    """The numbers that are kept of each row instead of its results."""
 
     SCORES = "scores, means and confusion matrices"
     ERRORS = "standard errors, too, which need the extra `build`"
@@ -214,12 +214,12 @@ def checked_entries(
     jobs: int | None = None,
     cache: bool = False,
 ) -> tuple[Report, list[Entry] | None]:
-    """Check every submission, and return an entry with its level for each, or none unless all pass.
+    """Return the report on all submissions, and their entries; no entries unless all pass.
 
-    With `numbers`, entries have these instead of results. `jobs` is the number of processes, None
-    as many as the files ask for; with `cache`, the findings of an unchanged check are not computed
-    again. Raises BadConfiguration, BrokenRecordError where an audit record is broken, and
-    UsageProblem where a file changed before it was read again.
+    With `numbers`, entries have these instead of results. `jobs` is the number of processes; None
+    chooses it by the number of files. With `cache`, findings saved by an earlier check of the same
+    bytes are used. Raises BadConfiguration, BrokenRecordError if an audit record is broken, and
+    UsageProblem if a file changed before it was read again.
     """
     errors: RowErrors | None = None
     if numbers is Numbers.ERRORS:
@@ -240,7 +240,7 @@ def checked_entries(
             findings.append(result.findings)
     report.benchmarks = checker.benchmarks
     report.findings.sort(key=Finding.sort_key)
-    if not _sound(report):
+    if not _is_sound(report):
         return report, None
     rows: Iterable[BoardRow | None] = (
         map(read_row, checked)
@@ -254,7 +254,7 @@ def checked_entries(
 
 
 class SubmissionsRefused(GenebError):  # noqa: N818 (named after what is wrong)
-    """A board has to be made of submissions that do not all pass; `report` has the findings."""
+    """Not every submission of a board passes the checks; `report` has the findings."""
 
     exit_code = Exit.ERRORS
 
@@ -267,7 +267,7 @@ class SubmissionsRefused(GenebError):  # noqa: N818 (named after what is wrong)
 
 
 def is_board(folder: Path | None) -> bool:
-    """Whether a folder is a built board, and not a repository that has one at its root."""
+    """Whether a folder is a built board, but not a repository with a built board at its root."""
     if folder is None or not is_built(folder):
         return False
     layout = find_layout(folder.resolve())
@@ -277,7 +277,7 @@ def is_board(folder: Path | None) -> bool:
 def layout_of(folder: Path | None, usage: str) -> Layout:
     """Return the layout of the repository of a folder, or of the current folder.
 
-    Raises UsageProblem for a built board, and where no folder is named and the current one has no
+    Raises UsageProblem for a built board, and if no folder is named and the current one has no
     submissions.
     """
     layout = find_layout((folder or Path.cwd()).resolve())
@@ -294,7 +294,7 @@ def layout_of(folder: Path | None, usage: str) -> Layout:
 def files_at(folder: Path | None, usage: str) -> tuple[Layout, list[Path]]:
     """Return the layout of a folder, or of the current one, and the files of its submissions.
 
-    Raises NothingChecked if there is none, and UsageProblem as `layout_of` does.
+    Raises NothingChecked if there is no submission, and UsageProblem as `layout_of` does.
     """
     layout = layout_of(folder, usage)
     if folder is None and layout.submissions is not None and not any(files_in(layout.submissions)):
@@ -307,7 +307,7 @@ def files_at(folder: Path | None, usage: str) -> tuple[Layout, list[Path]]:
 
 
 def require_apart(out: Path, layout: Layout, files: Iterable[Path] = ()) -> None:
-    """Raise UsageProblem where a board would be written among submissions, and be read as some."""
+    """Raise UsageProblem if the output folder is one that submissions are read from."""
     folders = {file.parent for file in files}
     if layout.submissions is not None:
         folders.add(layout.submissions)
@@ -330,7 +330,7 @@ def entries_of(
 ) -> list[Entry]:
     """Check submissions, all of which have to pass, and return them as rows.
 
-    Parameters as of `checked_entries`. Raises SubmissionsRefused.
+    The parameters are those of `checked_entries`. Raises SubmissionsRefused if one fails.
     """
     report, entries = checked_entries(layout, files, watch, numbers=numbers, jobs=jobs, cache=cache)
     if entries is None:
@@ -348,7 +348,7 @@ def advice_of(
 ) -> Advice:
     """Check the submissions of a folder and return advice.
 
-    Raises SubmissionsRefused, and UsageProblem for a folder, category or regime that is none.
+    Raises SubmissionsRefused, and UsageProblem for an unknown folder, category or regime.
     """
     with _analyses():
         from geneb_ci.board.recommend import advise_rows  # numpy: 0.2 s
@@ -358,42 +358,43 @@ def advice_of(
 
 
 def _analyses() -> AbstractContextManager[None]:
-    return extra_at_hand("; only `build --no-diagnostics` does without")
+    return extra_at_hand("; without it, only `build --no-diagnostics` works")
 
 
-def _sound(report: Report) -> bool:
-    failed = any(finding.severity is Severity.ERROR for finding in report.findings)
-    return bool(report.files) and not report.unreadable and not failed
+def _is_sound(report: Report) -> bool:
+    has_error = any(finding.severity is Severity.ERROR for finding in report.findings)
+    return bool(report.files) and not report.unreadable and not has_error
 
 
 def board_of(
     entries: list[Entry],
     layout: Layout,
     *,
-    more: bool = True,
+    has_intervals: bool = True,
     jobs: int | None = None,
     events: Sequence[Mapping[str, Any]] | None = None,
 ) -> Board:
-    """Return the files of a board; `more` is that of intervals, which needs the extra `build`.
+    """Return the files of a board.
 
-    `events` are those of the ledger, where there is one.
+    `events` are the events of the ledger; None if there is no ledger.
 
-    A benchmark that does not know how large its tasks are has no intervals. `jobs` is the number
-    of processes, None as many as the rows ask for.
+    `has_intervals` asks for intervals and advice, which need the extra `build`; they are left out
+    if the benchmark lacks the size of a task. `jobs` is the number of processes; None chooses it
+    by the number of rows.
 
-    Raises BadConfiguration, and UsageProblem where the extra is not installed. Files are made when
-    they are asked for or written, which raises InvalidBoard.
+    Raises BadConfiguration, and UsageProblem if the extra is not installed. A file is made when it
+    is first read or written, which raises InvalidBoard if the file does not fit its schema.
     """
     benchmark = benchmark_of(layout)
     jobs = jobs or jobs_for(len(entries))
     notes = task_notes(layout)
     categories, tasks = leaderboards(entries, benchmark, notes)
     values = {LEADERBOARD: categories, TASKS: tasks}
-    unsized, first = unknown_sizes(benchmark) if more else [], None
-    if more and not unsized:
+    unsized, first_advice = unknown_sizes(benchmark) if has_intervals else [], None
+    if has_intervals and not unsized:
         analyses = analyses_of(entries, benchmark, notes, (categories, tasks), jobs)
-        values[DIAGNOSTICS], first = analyses
-    table = values_table(entries, benchmark, has_errors=more and not unsized)
+        values[DIAGNOSTICS], first_advice = analyses
+    table = values_table(entries, benchmark, has_errors=has_intervals and not unsized)
     makers: dict[str, Text] = {n: functools.partial(text_of, n, v) for n, v in values.items()}
     makers[VALUES_CSV] = functools.partial(csv_text, table)
     makers[VALUES_PARQUET] = functools.partial(parquet_text, table)
@@ -401,7 +402,7 @@ def board_of(
     return Board(
         files=Texts(makers),
         scripts=functools.cache(
-            functools.partial(page_scripts, values, entries, benchmark, events, first)
+            functools.partial(page_scripts, values, entries, benchmark, events, first_advice)
         ),
         models=len(entries),
         unranked=tuple(_unranked(entries, benchmark)),
@@ -418,7 +419,7 @@ def _unranked(entries: list[Entry], benchmark: Benchmark) -> Iterator[str]:
 
 
 def page_of(entries: list[Entry], board: Board, layout: Layout) -> dict[str, bytes]:
-    """Return the files of the page of a board, beside its own files."""
+    """Return the files of the page of a board, without the files of the board itself."""
     from geneb_ci.board.site.render import site_files  # Jinja2
 
     site, page = _site_and_page(entries, board, layout)
@@ -428,9 +429,9 @@ def page_of(entries: list[Entry], board: Board, layout: Layout) -> dict[str, byt
 def write_board(
     entries: list[Entry], board: Board, layout: Layout, folder: Path, jobs: int | None = None
 ) -> None:
-    """Write the files of a board and of its page, by so many processes.
+    """Write the files of a board and of its page into a folder.
 
-    Raises what `write_files` raises.
+    `jobs` is the number of processes. Raises what `write_files` raises.
     """
     from geneb_ci.board.site.render import write_site  # Jinja2
 
@@ -439,7 +440,7 @@ def write_board(
     write_texts(folder, texts, jobs or jobs_for(len(entries)))
     site, page = _site_and_page(entries, board, layout)
     write_page(folder, page)
-    drop_former(folder, scripts)
+    delete_former_scripts(folder, scripts)
     write_site(folder, site, jobs)
 
 

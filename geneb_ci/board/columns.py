@@ -1,4 +1,4 @@
-"""The columns of the board: what it says of a model beside its scores, each defined once.
+"""The columns of the board: the facts about a model beside its scores, each defined once.
 
 Rows of leaderboard.json and leaderboard_tasks.json, their schemas, the facts that `geneb-ci diff`
 compares, the page's table, its page of a model, its downloads and the table in
@@ -26,7 +26,7 @@ from geneb_ci.board.marks import (
     ShownDefect,
     ShownDispute,
     ShownStatement,
-    letters_a_second,
+    letters_per_second,
     peak_memory,
     properties_seen,
     run_words,
@@ -44,16 +44,16 @@ Kind = Literal[
     "evidence", "audit", "attested", "disputes", "warnings", "defects",
 ]
 # fmt: on
-"""How the page writes, sorts and aligns a value; each has one entry in src/pure/facts.js."""
+"""How the page writes, sorts and aligns a value; src/pure/facts.js has an entry for each."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One submission that passed every check, and all that a column may show of it."""
+    """One submission that passed every check, with everything that columns show of it."""
 
     submission: Submission
     level: TrustLevel
-    """Authorship and evidence in one word, as upstream's page has it."""
+    """Authorship and evidence in one word, as upstream's page expects it."""
     evidence: Evidence = Evidence.CHECKED
     authorship: Authorship = Authorship.CONTRIBUTED
     audit: Summary | None = None
@@ -61,29 +61,29 @@ class Entry:
     recomputed: str | None = None
     """Text on the cells that an agreeing audit by receipt recomputed."""
     attestation: RowAttestation = NO_AUDIT
-    """Who stands for its scores."""
+    """Whose word the scores rest on: auditors' or only the submitter's."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    """The model registry's facts, whoever submitted the row; empty where it has no entry."""
+    """The model registry's facts about the model; empty if it has no entry."""
     marks: Marks = NO_MARKS
     """Warnings of its checks, and published defects of its extractor."""
     receipt: Published | None = None
-    """Whether its published receipt is there; None for a row that publishes none."""
+    """Whether its published receipt was found; None for a row that publishes no receipt."""
     records: tuple[str, ...] = ()
     """Ids of the audit records that the evidence rests on."""
     sha256: str = ""
-    """Digest of the submission's file; "" for one that is in no file."""
+    """Digest of the submission's file; "" for a submission that was not read from a file."""
     letters: str | None = None
-    """Text on the letters that its run read, as the harness measured them."""
+    """Text about the share of letters that its run read, as the harness measured it."""
     shared_errors: SharedErrors | None = None
-    """Shared errors of the rows with published predictions: the same for all entries."""
+    """Covariances of the rows with published predictions; the same object for all entries."""
     disputes: tuple[Mapping[str, Any], ...] = ()
-    """Why it is disputed, as `marks.ShownDispute`: an audit each."""
+    """Values of `marks.ShownDispute`, one for each audit that disputes the row."""
     numbers: RowNumbers | None = None
-    """Of a row without `results` and `evidence`: what a board needs of these."""
+    """Scores as arrays, for a row whose `results` and `evidence` were dropped."""
 
 
 def in_board_order(entries: Iterable[Entry]) -> list[Entry]:
-    """Return entries by the lower-case id of their models."""
+    """Return entries ordered by the lower-case ids of their models."""
     return sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
 
 
@@ -93,9 +93,9 @@ def entry_of(
     registry: Mapping[str, Mapping[str, Any]],
     marks: Marks = NO_MARKS,
     receipt: Published | None = None,
-    letters: str | None = None,
+    letters_text: str | None = None,
 ) -> Entry:
-    """Return the entry of a submission; `registry` maps ids of models to their entries' facts."""
+    """Return the entry of a submission; `registry` maps ids of models to their registered facts."""
     return Entry(
         submission,
         decision.level,
@@ -108,13 +108,13 @@ def entry_of(
         marks,
         receipt,
         tuple(record.audit_id for record in decision.basis),
-        letters=letters,
+        letters=letters_text,
         disputes=tuple(_disputes(decision)),
     )
 
 
 def _disputes(decision: Decision) -> Iterator[dict[str, Any]]:
-    """Yield the audits that dispute a row, or else what is said of its aborted runs."""
+    """Yield the audits that dispute a row; without one, the reason about its aborted runs."""
     if decision.evidence is not Evidence.DISPUTED:
         return
     for audit in decision.basis:
@@ -139,12 +139,12 @@ class TableDisplay(NamedTuple):
     title: str
     """The tooltip of its heading."""
     first: Literal["up", "down"] = "down"
-    """The order that the first click gives."""
+    """The direction in which the first click sorts."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One fact of a model."""
+    """One fact about a model, and how the files and the page present it."""
 
     key: str
     """Its key in the JSON files and in the page's data."""
@@ -153,22 +153,22 @@ class Column:
     about: str
     """Its meaning, with its unit: the schema's and the documentation's description."""
     value: Callable[[Entry], object]
-    """Its value; None where nothing is known, and then the row does not have the key."""
+    """Returns its value; None if it is unknown: the row then lacks the key."""
     kind: Kind
     label: str
-    """Its name on the page; "" where the page shows it only as part of another column."""
+    """Its name on the page; "" if the page shows it only as part of another column."""
     is_published: bool = True
     """Whether leaderboard.json has it; the page has every column."""
     is_by_task: bool = False
-    """Whether leaderboard_tasks.json has it, too."""
+    """Whether leaderboard_tasks.json also has it."""
     is_required: bool = True
     """Whether every row has it."""
     is_compared: bool = True
-    """Whether `geneb-ci diff` compares it: not what follows from the other rows."""
+    """Whether `geneb-ci diff` compares it; False if its value depends on other rows."""
     table: TableDisplay | None = None
-    """Its place in the table of scores; None for what only the page of a model shows."""
+    """Its display in the table of scores; None if only the page of a model shows it."""
     download: str = ""
-    """Its heading in the downloads of the table; "" for what they leave out."""
+    """Its heading in the downloads of the table; "" if they leave it out."""
     is_facet: bool = False
     """Whether the page filters models by its values."""
     words: tuple[str, str] = ("yes", "no")
@@ -197,7 +197,7 @@ def _attested(entry: Entry) -> list[dict[str, str]] | None:
 
 
 def _registered(key: str, about: str, label: str, *, is_count: bool = False) -> Column:
-    """Return the column of a fact that the model registry has; those that are words are facets."""
+    """Return the column of a fact in the model registry; a column of words is also a facet."""
     return Column(
         key=key,
         type=Count if is_count else str,
@@ -247,8 +247,8 @@ COLUMNS: tuple[Column, ...] = (
         key="params_trained",
         type=Count,
         about=(
-            "Trained weights of the encoder without tables of positions and filters, from the "
-            "registry, where that is another number than `params`; filters by size go by it."
+            "Number of trained weights of the encoder without tables of positions and filters, "
+            "from the registry, if it differs from `params`; filters by size use it."
         ),
         value=lambda entry: entry.attributes.get("params_trained"),
         kind="count",
@@ -298,9 +298,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="attested",
         type=list[ShownStatement],
-        about="Who stands for the scores: what audits compared of them, and what nobody did; only "
-        "where some audit counts. For what is not named, its author alone: "
-        "docs/maintainer/trust.md.",
+        about="Which scores audits compared, and which nobody did; only if some audit counts. All "
+        "other values rest on the word of their author: docs/maintainer/trust.md.",
         value=_attested,
         kind="attested",
         label="Scores attested by",
@@ -310,8 +309,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="disputes",
         type=list[ShownDispute],
-        about="Why the row is disputed: of each audit that differs its record, its signer, and the "
-        "scores outside their tolerance; only for a disputed row.",
+        about="Why the row is disputed: for each audit that differs, its record, its signer and "
+        "the scores outside their tolerance; only for a disputed row.",
         value=lambda entry: list(entry.disputes) or None,
         kind="disputes",
         label="Why disputed",
@@ -329,8 +328,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="submitted",
         type=_one_of(TrustLevel),
-        about="Trust level: authorship and evidence in one word of upstream's page; of a "
-        "contributed row self-reported is checked, and verified audited.",
+        about="Trust level: authorship and evidence in one word of upstream's page; for a "
+        "contributed row, self-reported means checked, and verified means audited.",
         value=lambda entry: str(entry.level),
         kind="level",
         label="",
@@ -339,7 +338,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="audit",
         type=Audited,
-        about="What audits of this very file found; only where there are some that count.",
+        about="What the audits of this very file found; only if some of them count.",
         value=_audit,
         kind="audit",
         label="",
@@ -349,8 +348,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="recomputed",
         type=str,
-        about="That an audit by receipt computed the cells again; only where one agrees and "
-        "counts, and whether the scores shown are what they give.",
+        about="That an audit by receipt computed the cells again, and whether the scores shown are "
+        "the recomputed ones; only if such an audit agrees and counts.",
         value=lambda entry: entry.recomputed,
         kind="text",
         label="",
@@ -360,7 +359,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="warnings",
         type=dict[str, Count],
-        about="Rule to the number of its warnings, where `geneb-ci check` warns about the row.",
+        about="Rule to the number of its warnings, if `geneb-ci check` warns about the row.",
         value=lambda entry: dict(entry.marks.warnings) or None,
         kind="warnings",
         label="Warnings",
@@ -381,25 +380,23 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="receipt",
         type=Published,
-        about="Whether the embeddings that the row commits to are where it says, by the last look "
-        "of the maintainers; only for a row that publishes them.",
+        about="Whether the embeddings that the row commits to are at the address that it names, "
+        "when the maintainers looked last; only for a row that publishes them.",
         value=lambda entry: entry.receipt,
         kind="text",
         label="Receipt",
         is_required=False,
     ),
-    # Columns of the registry stand here: docs/developer/developing.md, "A column of the board".
+    # Add columns of the registry here: docs/developer/developing.md, "A column of the board".
     _registered("architecture", "Architecture, in the paper's words.", "Architecture"),
     _registered("tokenization", "What a token is, in the paper's words.", "Tokenizer"),
     _registered("pretraining", "What it was pretrained on, in the paper's words.", "Pretraining"),
-    _registered("runs_on", "On what its published code runs: `CPU or GPU`, or `GPU`.", "Runs on"),
+    _registered("runs_on", "What its published code runs on: `CPU or GPU`, or `GPU`.", "Runs on"),
     _registered("licence", "Licence of the weights, as their publisher names it.", "Licence"),
     _registered(
-        "max_letters", "Most letters of a sequence.", "Longest input in letters", is_count=True
+        "max_letters", "Longest input in letters.", "Longest input in letters", is_count=True
     ),
-    _registered(
-        "max_tokens", "Most tokens of a sequence.", "Longest input in tokens", is_count=True
-    ),
+    _registered("max_tokens", "Longest input in tokens.", "Longest input in tokens", is_count=True),
     _registered("embedding_dim", "Width of the embeddings.", "Embedding width", is_count=True),
     Column(
         key="url",
@@ -414,7 +411,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="run",
         type=str,
-        about="Hardware of the run, and time from its start to its end, as submitted; not in 1.0.",
+        about="Hardware of the run, and time from its start to its end, as submitted; since "
+        "format 1.1.",
         value=lambda entry: run_words(entry.submission),
         kind="text",
         label="Run",
@@ -425,10 +423,10 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="letters_a_second",
         type=Count,
-        about="Letters that the run embedded a second on its hardware, as submitted; from 1.2 on.",
-        value=lambda entry: letters_a_second(entry.submission),
+        about="Letters embedded per second on the run's hardware, as submitted; since format 1.2.",
+        value=lambda entry: letters_per_second(entry.submission),
         kind="count",
-        label="Letters embedded a second",
+        label="Letters embedded per second",
         is_published=False,
         is_required=False,
         download="letters_a_second",
@@ -436,8 +434,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="peak_memory",
         type=Count,
-        about="Most bytes that the accelerator gave out while embedding, or that the process held "
-        "on a CPU, as submitted; from 1.2 on.",
+        about="Peak memory while embedding, in bytes, of the accelerator or, on a CPU, of the "
+        "process, as submitted; since format 1.2.",
         value=lambda entry: peak_memory(entry.submission),
         kind="count",
         label="Peak memory in bytes",
@@ -448,8 +446,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="letters_read",
         type=str,
-        about="Of which tasks the model read less than all letters, as the submitter's harness "
-        "measured it; from 1.2 on.",
+        about="Tasks of whose sequences the model did not read all letters, as the submitter's "
+        "harness measured it; since format 1.2.",
         value=lambda entry: entry.letters,
         kind="text",
         label="Letters read",
@@ -460,8 +458,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="properties",
         type=str,
-        about="Which declared properties the submitter's run verified, and which it only did not "
-        "contradict; from 1.2 on.",
+        about="Which declared properties the submitter's run verified, and which it did not "
+        "contradict; since format 1.2.",
         value=lambda entry: properties_seen(entry.submission),
         kind="text",
         label="Properties of the extractor",
@@ -495,7 +493,7 @@ BY_TASK = tuple(column for column in COLUMNS if column.is_by_task)
 
 
 def facts_of(entry: Entry, columns: Iterable[Column]) -> dict[str, Any]:
-    """Return the values of some columns by key, in their order, leaving out None."""
+    """Return the values of some columns by key, in their order, leaving out those equal to None."""
     values = ((column.key, column.value(entry)) for column in columns)
     return {key: value for key, value in values if value is not None}
 

@@ -1,4 +1,4 @@
-"""Confusion matrices that the scores of a row allow, where they allow but one."""
+"""Confusion matrices of two-class tasks, recovered from the scores of a row."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,7 +11,7 @@ from reference_harness.formats.submission import Submission
 
 
 def recovered_tables(context: Context, regime: str) -> Iterator[RecoveredCell]:
-    """Recover the tables of a regime's two-class cells; of a mean, those of its seeds if given."""
+    """Yield the recovered matrices of a regime's two-class tasks; few-shot, one for each seed."""
     for claim in context.claims:
         if claim.path[:2] == ("results", regime) and claim.classes and claim.fits == 1:
             yield recovered_cell(regime, claim.task.id, None, claim.classes, claim.reading)
@@ -25,18 +25,20 @@ def recovered_tables(context: Context, regime: str) -> Iterator[RecoveredCell]:
 
 
 def single_fits(benchmark: Benchmark) -> list[str]:
-    """Return the regimes in which one fit stands for all seeds."""
+    """Return the regimes whose scores are of a single fit: all except the few-shot ones."""
     return [r for r in benchmark.regimes if r not in benchmark.protocol.few_shot_k]
 
 
 def row_matrices(_: Submission, results: Results, benchmark: Benchmark) -> dict[str, list[int]]:
-    """Return a model's list of each regime of one fit, as `page_data.matrices` has it."""
+    """Return the numbers of `page_data.matrices` for one model, by regime of a single fit."""
     return {r: _row_matrices(results.get(r, {}), benchmark) for r in single_fits(benchmark)}
 
 
 def _row_matrices(cells: Mapping[str, Mapping[str, float]], benchmark: Benchmark) -> list[int]:
-    listed = ((task, cells.get(task)) for task in benchmark.task_ids)
-    reading_by_task = readings({t: Triple(c["MCC"], c["Acc"], c["F1"]) for t, c in listed if c}, 1)
+    cells_by_task = ((task, cells.get(task)) for task in benchmark.task_ids)
+    reading_by_task = readings(
+        {t: Triple(c["MCC"], c["Acc"], c["F1"]) for t, c in cells_by_task if c}, 1
+    )
     return [
         number
         for task, _, sizes in benchmark.test_sizes

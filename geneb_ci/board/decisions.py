@@ -1,11 +1,12 @@
-"""One relation between models, and the loss of choosing one: what every view decides by.
+"""Which models score significantly higher than others, and the possible loss of choosing one.
 
     scores = ScoreColumn(values, variance, freedom)   # (M,) each: one score of M models
     better(scores, c)[i, j]                         # whether i scores significantly higher than j
-    losses(scores, among, c).bound[i]               # at most, with 95 % confidence
+    losses(scores, among, c).bound[i]               # upper bound with 95 % confidence
 
-"Not significantly different" does not mean equal: a smaller model is recommended for a bounded
-loss. The formulas, their sources and what they assume: docs/research/uncertainty.md.
+Models that do not differ significantly are not therefore equal, so a smaller model is recommended
+only with a bound on its loss. docs/research/uncertainty.md has the formulas, their sources and
+assumptions.
 """
 
 import functools
@@ -26,35 +27,35 @@ CONFIDENCE = 0.95
 NORMAL = 1.96
 """Standard errors from a score to the ends of its 95 % interval."""
 STEPS = (1, 2, 5)
-"""Numbers of models are rounded up to 10, 20, 50, 100, ...: one more row then changes no pair."""
+"""Numbers of models are rounded up to 10, 20, 50, 100, ...: another row rarely changes M*."""
 FEWEST = 10
 DIGITS = 9
-"""Decimals of what comes from quantiles of the normal: libraries differ in the sixteenth."""
+"""Decimals of numbers computed from normal quantiles: libraries differ in the sixteenth."""
 GRID = 2001
-"""Points of the integral of a range: ten times as many change it by less than 1e-9."""
+"""Points at which the integral is evaluated: ten times as many change it by less than 1e-9."""
 DRAWS_MAX = 1e5
-"""Degrees of freedom from which a t distribution is the normal one."""
+"""Degrees of freedom from which Student's t counts as the normal distribution."""
 PAIRS_AT_ONCE = 1_000_000
-"""Pairs in memory together, 8 MB an array, where all are compared; of groups, a few times that."""
+"""Pairs of models that are compared at once: each array of them takes 8 MB."""
 GROUPED_MIN, GROUP, GROUPS, FEW = 200, 128, 20, 8
-"""Models from which pairs are counted by groups of nearly one variance, fewest models in a group,
-most groups, and the models that are first compared with all others."""
+"""Number of models from which pairs are counted by groups of similar variance, minimum size of a
+group, maximum number of groups, and number of models that are compared with all others first."""
 FREEDOM_MIN = 4.0
-"""Degrees of freedom from which a stretched constant falls when they grow."""
+"""Minimum degrees of freedom from which `student_quantile` decreases as they grow."""
 SLACK = 1e-12
-"""More than rounding moves a limit: a pair that is nearer to it is computed."""
+"""More than the rounding error of a limit: a pair that is closer to it is computed exactly."""
 
 
 class ScoreColumn(NamedTuple):
-    """One score of the models of a regime; arrays of one value a model."""
+    """One score of all models of a regime; each array has one value per model."""
 
     values: Floats
     variance: Floats
     freedom: Floats
-    """Degrees of freedom of the variance; infinite where no seed has a part in it."""
+    """Degrees of freedom of each variance; infinite if it does not depend on scores by seed."""
     shared: Floats | None = None
-    """(M, M) covariances of two models' errors, where the predictions of both are published; 0
-    elsewhere and on the diagonal. None: nowhere."""
+    """(M, M) covariances of two models' errors, 0 unless the predictions of both are published, and
+    on the diagonal. None if all are 0."""
 
 
 def rounded_up(models: int) -> int:
@@ -69,10 +70,10 @@ def rounded_up(models: int) -> int:
 
 @functools.cache
 def critical_value(models: int) -> float:
-    """Return how many standard errors of a difference make it significant, for M* models.
+    """Return the number of standard errors from which a difference is significant, for M* models.
 
-    Tukey and Kramer's constant: with 95 % probability no statement on any pair is wrong (Hayter
-    1984). It is the 95 % quantile of the range of M* standard normals, divided by sqrt(2).
+    This is Tukey and Kramer's constant: with 95 % probability no statement about any pair is wrong
+    (Hayter 1984). It is the 95 % quantile of the range of M* standard normals, divided by sqrt(2).
     """
     low, high = 1.0, 12.0
     while high - low > 10.0 ** -(DIGITS + 2):
@@ -82,29 +83,29 @@ def critical_value(models: int) -> float:
 
 
 def _range(width: float, models: int) -> float:
-    """Return the probability that standard normals lie within a width of each other."""
-    at = np.linspace(-REACH, REACH, GRID)
-    density = np.exp(-at * at / 2) / math.sqrt(2 * math.pi)
-    below = normal_below(at) - normal_below(at - width)
-    return float(models * np.sum(density * below ** (models - 1)) * (at[1] - at[0]))
+    """Return the probability that `models` standard normals all lie in an interval of `width`."""
+    points = np.linspace(-REACH, REACH, GRID)
+    density = np.exp(-points * points / 2) / math.sqrt(2 * math.pi)
+    probability = normal_below(points) - normal_below(points - width)
+    return float(models * np.sum(density * probability ** (models - 1)) * (points[1] - points[0]))
 
 
 def student_quantile(constant: float, freedom: Floats | np.float64) -> Floats:
-    """Return the quantile of Student's t at the probability at which the normal has `constant`.
+    """Return the quantile of Student's t at the probability whose normal quantile is `constant`.
 
-    Gaver and Kafadar's approximation (Am. Stat. 38:308, 1984), since the page has to compute the
-    same: up to 5 % too wide with 4 degrees of freedom, at most 1.5 % off from 8 on.
+    The approximation is Gaver and Kafadar's (Am. Stat. 38:308, 1984), which the page can compute
+    as well: it is up to 5 % too wide with 4 degrees of freedom, and at most 1.5 % off from 8 on.
     """
     if (freedom >= DRAWS_MAX).all():
         return np.broadcast_to(constant, np.shape(freedom))
     finite = np.minimum(freedom, DRAWS_MAX)
     growth = (finite - 1.5) / ((finite - 1) * (finite - 1))
-    wide = np.sqrt(finite * np.expm1(constant * constant * growth))
-    return np.where(freedom < DRAWS_MAX, wide, constant)
+    stretched = np.sqrt(finite * np.expm1(constant * constant * growth))
+    return np.where(freedom < DRAWS_MAX, stretched, constant)
 
 
 def _as_normal(statistic: Floats, freedom: Floats) -> Floats:
-    """Return the normal quantile at the probability of a quantile of Student's t."""
+    """Return the normal quantile at the probability whose Student's t quantile is `statistic`."""
     finite = np.minimum(freedom, DRAWS_MAX)
     growth = (finite - 1.5) / ((finite - 1) * (finite - 1))
     size = np.sqrt(np.log1p(statistic * statistic / finite) / growth)
@@ -114,16 +115,16 @@ def _as_normal(statistic: Floats, freedom: Floats) -> Floats:
 def difference_errors(
     scores: ScoreColumn, first: Positions, second: Positions
 ) -> tuple[Floats, Floats]:
-    """Return standard errors and degrees of freedom of differences: (first, second) each.
+    """Return standard errors and degrees of freedom of differences, as arrays (first, second).
 
-    Errors count as independent where no predictions show how alike they are. On one test set they
-    are alike, so differences are more certain than these errors say.
+    Errors of two models count as independent unless their covariance is known. On the same test
+    set they correlate positively, so true errors of differences are smaller than these.
     """
     return _pair_errors(scores, first[:, None], second[None, :])
 
 
 def _pair_errors(scores: ScoreColumn, first: Positions, second: Positions) -> tuple[Floats, Floats]:
-    """Return the same for places of any shapes that go together, as numpy has it."""
+    """Return the result of `difference_errors` for index arrays that numpy broadcasts."""
     left, right = scores.variance[first], scores.variance[second]
     total = left + right
     if scores.shared is not None:
@@ -143,7 +144,7 @@ def better(scores: ScoreColumn, c: float) -> Bools:
 
 
 def _better(scores: ScoreColumn, first: Positions, second: Positions, c: float) -> Bools:
-    """Return whether the first scores significantly higher, for places of any such shapes."""
+    """Return the result of `better` for index arrays that numpy broadcasts."""
     errors, freedom = _pair_errors(scores, first, second)
     return np.asarray(
         scores.values[first] - scores.values[second] > student_quantile(c, freedom) * errors
@@ -151,18 +152,18 @@ def _better(scores: ScoreColumn, first: Positions, second: Positions, c: float) 
 
 
 class RankRanges(NamedTuple):
-    """Ranks of all models by one score, with their ranges; arrays of one value a model."""
+    """Ranks of all models by one score, with their ranges; each array has one value per model."""
 
     rank: Positions
     """1 is best; equal scores share the better rank."""
     low: Positions
-    """One more than the models that score significantly higher; 1 for each that could be best."""
+    """One more than the number of models that score significantly higher; 1: could be best."""
     high: Positions
-    """The number of models less those that score significantly lower."""
+    """The number of models minus those that score significantly lower."""
 
 
 def ranks(scores: ScoreColumn, c: float) -> RankRanges:
-    """Return ranks with their ranges, which hold jointly with 95 % confidence."""
+    """Return ranks with their ranges; all ranges together hold with 95 % confidence."""
     count = len(scores.values)
     ordered = np.sort(scores.values)
     rank = 1 + count - np.searchsorted(ordered, scores.values, side="right")
@@ -171,10 +172,10 @@ def ranks(scores: ScoreColumn, c: float) -> RankRanges:
 
 
 def win_and_loss_counts(scores: ScoreColumn, c: float) -> tuple[Positions, Positions]:
-    """Return by how many models each is beaten significantly, and how many it beats: (M,) each.
+    """Return how many models score significantly higher than each, and how many lower: (M,) each.
 
-    The sums of `better`. Models of a group have nearly one variance, so nearly one difference
-    decides whether a model beats them: only those near that difference are compared.
+    These are the sums of `better` by column and row. Models are grouped by similar variance; in a
+    group almost the same difference is significant, so only pairs close to it are compared.
     """
     count = len(scores.values)
     if count < GROUPED_MIN or scores.shared is not None or scores.freedom.min() < FREEDOM_MIN:
@@ -185,30 +186,37 @@ def win_and_loss_counts(scores: ScoreColumn, c: float) -> tuple[Positions, Posit
             sums[0] += won.sum(axis=0)
             sums[1, first] = won.sum(axis=1)
         return sums[0], sums[1]
-    # Limits that nearly ascend are found several times as fast as others.
+    # numpy searches values that are almost sorted several times as fast.
     by_value = np.argsort(scores.values, kind="stable")
     scores = ScoreColumn(*(part[by_value] for part in scores[:3]))
     above, below = np.zeros(count, dtype=np.intp), np.zeros(count, dtype=np.intp)
     by_variance = np.argsort(scores.variance, kind="stable")
-    size = max(GROUP, -(-count // GROUPS))
-    for group in np.split(by_variance, range(size, count, size)):
+    group_size = max(GROUP, -(-count // GROUPS))
+    for group in np.split(by_variance, range(group_size, count, group_size)):
         group.sort()
         variance, scores_of_group = scores.variance[group], scores.values[group]
         freedom = np.minimum(scores.freedom, scores.freedom[group].min())
-        far = student_quantile(c, freedom) * np.sqrt(scores.variance + variance.max()) + SLACK
-        near = c * np.sqrt(scores.variance + variance.min()) - SLACK
-        # Each model beats those of the group before `sure`, and none from `unsure` on.
-        sure = np.searchsorted(scores_of_group, scores.values - far, side="left")
+        certain_limit = (
+            student_quantile(c, freedom) * np.sqrt(scores.variance + variance.max()) + SLACK
+        )
+        possible_limit = c * np.sqrt(scores.variance + variance.min()) - SLACK
+        # Each model beats the group's first `sure` ones; it is compared with those after them.
+        sure = np.searchsorted(scores_of_group, scores.values - certain_limit, side="left")
         below += sure
         above[group] += count - np.cumsum(np.bincount(sure, minlength=len(group) + 1))[:-1]
-        unsure = np.flatnonzero(np.append(scores_of_group, np.inf)[sure] <= scores.values - near)
-        sure = sure[unsure]
-        open_ = (
-            np.searchsorted(scores_of_group, (scores.values - near)[unsure], side="right") - sure
+        unsure = np.flatnonzero(
+            np.append(scores_of_group, np.inf)[sure] <= scores.values - possible_limit
         )
-        first = np.repeat(unsure, open_)
-        within = np.arange(len(first)) - np.repeat(np.cumsum(open_) - open_, open_)
-        second = group[np.repeat(sure, open_) + within]
+        sure = sure[unsure]
+        open_counts = (
+            np.searchsorted(scores_of_group, (scores.values - possible_limit)[unsure], side="right")
+            - sure
+        )
+        first = np.repeat(unsure, open_counts)
+        offset = np.arange(len(first)) - np.repeat(
+            np.cumsum(open_counts) - open_counts, open_counts
+        )
+        second = group[np.repeat(sure, open_counts) + offset]
         won = _better(scores, first, second, c)
         below += np.bincount(first[won], minlength=count)
         above += np.bincount(second[won], minlength=count)
@@ -218,25 +226,25 @@ def win_and_loss_counts(scores: ScoreColumn, c: float) -> tuple[Positions, Posit
 
 
 def could_be_best(scores: ScoreColumn, among: Positions, c: float) -> Positions:
-    """Return the models of a subset than which none of it scores significantly higher."""
+    """Return the models of a subset to which no other of the subset is significantly superior."""
     if not len(among):
         return among
-    # Only a model near the top can be without one above: all others need not be compared.
+    # Models that score significantly lower than the highest one are no contenders.
     errors, highest = np.sqrt(scores.variance[among]), among[np.argsort(-scores.values[among])]
     first = highest[0]
     reach = student_quantile(c, np.minimum(scores.freedom[among], scores.freedom[first]))
-    near = scores.values[among] + reach * (errors + math.sqrt(scores.variance[first]))
-    contenders = among[near >= scores.values[first]]
-    # Most are beaten by a model that has a smaller variance than each that scores higher: of
-    # constant freedom, nobody is beaten by others alone, since all that is computed is monotone.
+    highest_possible = scores.values[among] + reach * (errors + math.sqrt(scores.variance[first]))
+    contenders = among[highest_possible >= scores.values[first]]
+    # Most are beaten by a model of the front: one with a smaller variance than every higher model.
+    # If all degrees of freedom are infinite, comparing with the front is enough.
     least_variance = np.minimum.accumulate(scores.variance[highest])
-    front = highest[np.diff(least_variance, prepend=np.inf) < 0]
-    for ahead in (front[:FEW], front[:GROUP]):
+    lowest_variances = highest[np.diff(least_variance, prepend=np.inf) < 0]
+    for ahead in (lowest_variances[:FEW], lowest_variances[:GROUP]):
         contenders = contenders[~_better(scores, ahead[:, None], contenders, c).any(axis=0)]
-    # The others are beaten by no model that is too near the lowest left.
+    # Otherwise the remaining contenders are compared with all models that may be far enough above.
     ahead = among
     if scores.shared is None and np.isinf(scores.freedom).all():
-        ahead = front
+        ahead = lowest_variances
     elif scores.shared is None:
         least = scores.values[contenders].min(initial=1.0) + c * errors
         ahead = among[scores.values[among] > least - SLACK]
@@ -247,58 +255,62 @@ class ComparedPair(NamedTuple):
     """Comparison of two models by one score."""
 
     difference: float
-    """Score of the first less that of the second."""
+    """Score of the first model minus that of the second."""
     low: float
     high: float
-    """Simultaneous 95 % interval, corrected for all pairs."""
+    """Simultaneous 95 % interval of the difference, corrected for all pairs."""
     probability: float
-    """That the first is better; at least, since errors count as independent."""
+    """Lower bound of the probability that the better-scoring model is better."""
     is_significant: bool
     """Whether the first or the second scores significantly higher."""
 
 
 def compare_pair(scores: ScoreColumn, first: int, second: int, c: float) -> ComparedPair:
-    """Compare two models."""
+    """Return the comparison of two models, given by their indices."""
     errors, freedom = difference_errors(scores, np.array([first]), np.array([second]))
     error = float(errors[0, 0])
     reach = float(student_quantile(c, freedom)[0, 0]) * error
-    size = float(scores.values[first] - scores.values[second])
+    difference = float(scores.values[first] - scores.values[second])
     probability = (
-        0.5 if error == 0 else float(normal_below(_as_normal(size / errors, freedom))[0, 0])
+        0.5 if error == 0 else float(normal_below(_as_normal(difference / errors, freedom))[0, 0])
     )
     return ComparedPair(
-        size, size - reach, size + reach, round(probability, DIGITS), abs(size) > reach
+        difference,
+        difference - reach,
+        difference + reach,
+        round(probability, DIGITS),
+        abs(difference) > reach,
     )
 
 
 class Losses(NamedTuple):
-    """The loss of choosing each model of a subset instead of its best, in its order."""
+    """The possible loss of choosing each model of a subset instead of the subset's best."""
 
     best: Positions
     """The models that could be best."""
     bound: Floats
-    """At most, with 95 % confidence, for whichever rule selects by it; 0 for the only candidate,
-    infinite where it was not asked for."""
+    """Upper bound of the loss of each model, in the subset's order, with 95 % confidence for all
+    at once; 0 for the only model that could be best, infinite if it was not computed."""
 
 
 def losses(scores: ScoreColumn, among: Positions, c: float, accepted: float = math.inf) -> Losses:
-    """Return the loss in one score from choosing each model of a subset that is not empty.
+    """Return the possible loss in one score of choosing each model of a non-empty subset.
 
-    Bounds are for models that score at most `accepted` below the highest: no other has a bound as
-    low as that.
+    Bounds are computed for models that score at most `accepted` below the highest; those of all
+    others would exceed `accepted`.
     """
     best = could_be_best(scores, among, c)
-    accepted_models = scores.values[among].max() - scores.values[among] <= accepted
+    is_within = scores.values[among].max() - scores.values[among] <= accepted
     bound = np.full(len(among), np.inf)
-    bound[accepted_models] = _furthest(scores, among[accepted_models], best, len(among))
-    alone = (among == best[0]) & (len(best) == 1)
-    # Only where nothing can be lost is a bound 0.
+    bound[is_within] = _furthest(scores, among[is_within], best, len(among))
+    is_only_candidate = (among == best[0]) & (len(best) == 1)
+    # A bound is 0 only if nothing can be lost.
     displayed = np.maximum(np.round(bound, DIGITS), 10.0**-DIGITS)
-    return Losses(best, np.asarray(np.where(alone, 0.0, displayed), dtype=float))
+    return Losses(best, np.asarray(np.where(is_only_candidate, 0.0, displayed), dtype=float))
 
 
 def _furthest(scores: ScoreColumn, among: Positions, best: Positions, count: int) -> Floats:
-    """Return how far each may be below another of `count` that could be best (Hsu 1984)."""
+    """Return how far each model may be below the best of `count` models (Hsu 1984)."""
     if count == 1:
         return np.zeros(1)
     single = NormalDist().inv_cdf(CONFIDENCE ** (1 / (count - 1)))

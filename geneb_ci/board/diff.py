@@ -1,4 +1,4 @@
-"""Where rows stand in a regime, and what a change does to the rows and their places."""
+"""Compare two boards: the places of rows in each regime, and how a change moves them."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from geneb_ci.board.decisions import RankRanges, ScoreColumn
 
 SharedOf = Callable[[str, Sequence[str], "ScoreColumn"], "ScoreColumn"]
-"""Regime, models and their scores to the scores with what their errors share."""
+"""Maps a regime, its models and their scores to the scores with covariances of errors."""
 FACTS = tuple(column.key for column in PUBLISHED if column.key != "model" and column.is_compared)
-"""Facts of the board about a model, beside its scores."""
+"""Keys of the facts about a model that are compared, beside its scores."""
 OTHER_WORDS = frozenset({"official", "submitted"})
-"""Facts that say in other words what authorship and evidence say: no text for people lists them."""
+"""Keys that repeat authorship and evidence in other words: texts for people omit them."""
 
 
 class Estimate(NamedTuple):
-    """Macro MCC of one row, as sure as it is known."""
+    """Macro MCC of one row, with its variance and the degrees of freedom of that variance."""
 
     score: float
     variance: float
@@ -29,17 +29,17 @@ class Estimate(NamedTuple):
 
 
 EstimateOf = Callable[[str, str], Estimate]
-"""Model and regime to macro MCC."""
+"""Maps a model and a regime to the estimate of macro MCC."""
 
 
 class Estimates:
-    """Macro MCC of rows. One that stands on several boards is estimated once."""
+    """Macro MCC of rows; the same row on several boards is computed once."""
 
     def __init__(self) -> None:
         self._estimates: dict[tuple[str, str, str], Estimate] = {}
 
     def of(self, submission: Submission, regime: str, benchmark: Benchmark) -> Estimate:
-        """Return the estimate of a row, which is computed once."""
+        """Return the estimate of a row in a regime."""
         from geneb_ci.board.uncertainty import row_scores  # of the extra `build`
 
         key = (benchmark.sha256, regime, submission.model_dump_json())
@@ -50,7 +50,7 @@ class Estimates:
 
 
 class RegimePlace(NamedTuple):
-    """Where a row stands in one regime."""
+    """Score and rank of a row in one regime."""
 
     regime: str
     score: float
@@ -60,12 +60,12 @@ class RegimePlace(NamedTuple):
     rows: int
     rank_low: int
     rank_high: int
-    """Range of the rank, jointly for all rows with 95 % confidence."""
+    """Range of the rank; the ranges of all rows together hold with 95 % confidence."""
 
 
 @dataclass(frozen=True)
 class Regime:
-    """All rows of one regime: macro MCC of each. What is significant is found when asked for."""
+    """Macro MCC of all rows of one regime; ranges and significance are computed on demand."""
 
     name: str
     scores: Mapping[str, float]
@@ -97,7 +97,7 @@ class Regime:
         return scores, critical_value(rounded_up(len(estimates)))
 
     @functools.cached_property
-    def _stood(self) -> "RankRanges":
+    def _rank_ranges(self) -> "RankRanges":
         from geneb_ci.board.decisions import ranks
 
         return ranks(*self._scores_and_limit)
@@ -106,7 +106,7 @@ class Regime:
         """Return the rank of a row."""
         return self._ranks[model]
 
-    def apart(self, model: str, other_model: str) -> bool:
+    def is_significant(self, model: str, other_model: str) -> bool:
         """Whether one of two rows scores significantly higher than the other."""
         from geneb_ci.board.decisions import compare_pair
 
@@ -116,7 +116,7 @@ class Regime:
         ).is_significant
 
     def half_width(self, model: str) -> float:
-        """Return how far the ends of a row's interval are from its score."""
+        """Return half the width of the 95 % interval of a row's score."""
         from geneb_ci.board.decisions import intervals_of
 
         low, high = intervals_of(self._scores_and_limit[0])
@@ -124,9 +124,9 @@ class Regime:
         return float(high[k] - low[k]) / 2
 
     def place_of(self, model: str) -> RegimePlace:
-        """Return the rank of a row, and the range that its rank lies in."""
+        """Return the score, rank and rank range of a row."""
         k = self._index_by_model[model]
-        low, high = int(self._stood.low[k]), int(self._stood.high[k])
+        low, high = int(self._rank_ranges.low[k]), int(self._rank_ranges.high[k])
         return RegimePlace(
             self.name, self.scores[model], self.rank(model), len(self.scores), low, high
         )
@@ -135,7 +135,7 @@ class Regime:
 def regimes_of(
     data: dict[str, list[dict[str, Any]]], estimate: EstimateOf, shared: SharedOf | None = None
 ) -> dict[str, Regime]:
-    """Return the standings of each regime of a board, `leaderboard.json`'s member `data`."""
+    """Return regime to its rows, from the member `data` of leaderboard.json."""
     return {
         name: Regime(
             name, {row["model"]: float(row["macro_MCC"]) for row in rows}, estimate, shared
@@ -146,17 +146,17 @@ def regimes_of(
 
 @dataclass(frozen=True)
 class BoardSide:
-    """One of the two boards: both files as values, and how sure their scores are."""
+    """One of the two boards: the values of both files, and the uncertainty of their scores."""
 
     categories: dict[str, Any]
     tasks: dict[str, Any]
     estimate: EstimateOf
     shared: SharedOf | None = None
-    """None where all errors count as independent."""
+    """None if all errors count as independent."""
 
 
 class OneSidedRow(NamedTuple):
-    """A row that only one of the boards has: where it stands there."""
+    """A row that only one of the boards has, with its places there."""
 
     model: str
     places: tuple[RegimePlace, ...]
@@ -171,15 +171,15 @@ class ChangedFact(NamedTuple):
 
 
 class RankShift(NamedTuple):
-    """The change of a row in one regime; None where it was or is not ranked."""
+    """The change of a row in one regime; `before` or `after` is None if it is not ranked there."""
 
     regime: str
     before: RegimePlace | None
     after: RegimePlace | None
     scores: int
-    """Scores of tasks that differ."""
+    """Number of task scores that differ."""
     inside_noise: bool
-    """Whether macro MCC moved by less than the row's own interval is wide to one side."""
+    """Whether macro MCC moved by at most half the width of the row's interval."""
 
 
 class ChangedRow(NamedTuple):
@@ -191,7 +191,7 @@ class ChangedRow(NamedTuple):
 
 
 class RankMove(NamedTuple):
-    """A row that traded places with others that both boards have."""
+    """A row that passed others or was passed by others; both boards have all of them."""
 
     model: str
     before: RegimePlace
@@ -199,28 +199,28 @@ class RankMove(NamedTuple):
     passed: tuple[str, ...]
     passed_by: tuple[str, ...]
     inside_noise: bool
-    """Whether no pair of these differs significantly on the new board."""
+    """Whether the row differs significantly from none of them on the new board."""
 
 
 @dataclass(frozen=True)
 class BoardDiff:
-    """All that differs between two boards."""
+    """All differences between two boards."""
 
     added: tuple[OneSidedRow, ...]
     removed: tuple[OneSidedRow, ...]
     changed: tuple[ChangedRow, ...]
     moves: tuple[RankMove, ...]
     pushed: dict[str, int]
-    """Regime to rows whose rank differs only because other rows came or went."""
+    """Regime to the number of rows whose rank differs only since rows were added or removed."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether the two boards say the same."""
+        """Whether the boards do not differ."""
         return not (self.added or self.removed or self.changed)
 
 
 def board_diff(before: BoardSide, after: BoardSide) -> BoardDiff:
-    """Compare two boards; rows stand in the order of the boards, regimes in that of the new one."""
+    """Return the differences; rows and regimes are in the order of the new board."""
     old, new = _regimes(before), _regimes(after)
     models_old, models_new = _models(before), _models(after)
     kept_models = [model for model in models_new if model in models_old]
@@ -229,9 +229,9 @@ def board_diff(before: BoardSide, after: BoardSide) -> BoardDiff:
         for model in kept_models
         if (row := _changed(model, before, after, old, new)) is not None
     )
-    differ = {row.model for row in changed}
+    changed_models = {row.model for row in changed}
     moves = tuple(
-        move for name in new if name in old for move in _moves(old[name], new[name], differ)
+        move for name in new if name in old for move in _moves(old[name], new[name], changed_models)
     )
     return BoardDiff(
         added=tuple(_present(m, new) for m in models_new if m not in models_old),
@@ -278,11 +278,11 @@ def _changed(
         if scores:
             place_was = old[name].place_of(model) if row_before is not None else None
             place_now = new[name].place_of(model) if row_after is not None else None
-            small = place_was is not None and place_now is not None
+            is_inside_noise = place_was is not None and place_now is not None
             if place_was is not None and place_now is not None:
-                moved = abs(place_now.score - place_was.score)
-                small = moved <= new[name].half_width(model)
-            shifts.append(RankShift(name, place_was, place_now, scores, small))
+                change = abs(place_now.score - place_was.score)
+                is_inside_noise = change <= new[name].half_width(model)
+            shifts.append(RankShift(name, place_was, place_now, scores, is_inside_noise))
     return ChangedRow(model, tuple(facts.values()), tuple(shifts)) if facts or shifts else None
 
 
@@ -292,7 +292,7 @@ def _row(board: dict[str, Any], regime: str, model: str) -> dict[str, Any] | Non
 
 
 def _differing(before: dict[str, Any] | None, after: dict[str, Any] | None) -> int:
-    """Count scores of tasks that only one of two rows has, or that differ."""
+    """Return the number of task scores that differ, or that only one of two rows has."""
     scores_before, scores_after = _scores(before), _scores(after)
     return sum(
         scores_before.get(key) != scores_after.get(key)
@@ -310,19 +310,21 @@ def _scores(row: dict[str, Any] | None) -> dict[tuple[str, str], float]:
 
 
 def _moves(old: Regime, new: Regime, differing: set[str]) -> Iterable[RankMove]:
-    """Return the rows of both boards that passed another or were passed by one."""
+    """Yield the moves of rows that passed another or were passed, if both boards have both."""
     kept_models = [model for model in new.scores if model in old.scores]
     for model in kept_models:
-        # Two rows that are what they were stand to each other as they did.
+        # Two rows that did not change cannot have passed each other.
         compared_models = [
             other for other in kept_models if other != model and differing & {model, other}
         ]
         passed = tuple(o for o in compared_models if _passes(model, o, old, new))
         passed_by = tuple(o for o in compared_models if _passes(o, model, old, new))
         if passed or passed_by:
-            inside = not any(new.apart(model, other) for other in (*passed, *passed_by))
+            is_inside_noise = not any(
+                new.is_significant(model, other) for other in (*passed, *passed_by)
+            )
             yield RankMove(
-                model, old.place_of(model), new.place_of(model), passed, passed_by, inside
+                model, old.place_of(model), new.place_of(model), passed, passed_by, is_inside_noise
             )
 
 

@@ -13,17 +13,16 @@ from geneb_ci.board.score_list import SCORE_COLUMNS, score_lines
 from reference_harness.formats.benchmark import Benchmark
 
 KEYS, COLUMNS = SCORE_COLUMNS[:5], SCORE_COLUMNS[:7]
-"""The columns that distinguish a line from every other, and these with the value and its error."""
+"""The columns that identify a line, and these with the value and its standard error."""
 
 
 def score_frame(entries: Iterable[Entry], benchmark: Benchmark) -> pd.DataFrame:
-    """Return a line for each score of some rows, with COLUMNS.
+    """Return a DataFrame with COLUMNS and a line for each score of some rows.
 
-    Lines stand in the order of the lower-case model id, then of regimes, tasks and metrics as the
-    benchmark lists them. The columns of KEYS are categorical in that order, so that what is
-    grouped, pivoted or sorted by them keeps it. A standard error is known of MCC, in the unit of
-    the score, where the row has every task of the regime and every test set has a known size; it
-    is NaN elsewhere.
+    Lines are ordered by lower-case model id, then by regime, task and metric as in the benchmark.
+    The columns of KEYS are categorical in that order, which grouping, pivoting and sorting keep.
+    The standard error is known for MCC, in the unit of the score, if the row has every task of the
+    regime and every test set has a known size; otherwise it is NaN.
     """
     lines = list(score_lines(entries, benchmark, has_errors=not unknown_sizes(benchmark)))
     frame = pd.DataFrame([line[: len(COLUMNS)] for line in lines], columns=COLUMNS)

@@ -29,9 +29,9 @@ from reference_harness.formats.text import plural
 
 FILE = "defects.json"
 NAMED_MAX = 3
-"""Tasks that are named where many were not read whole."""
+"""Maximum number of tasks that the text names if many were not read completely."""
 BYTES_MAX = 200_000
-"""Ten defects have 4 kB; a defect of each of a thousand models would have 150 kB."""
+"""Maximum size of defects.json: ten defects need 4 kB, a thousand models' defects 150 kB."""
 
 
 class ShownDefect(StrictModel):
@@ -45,7 +45,7 @@ class ShownDefect(StrictModel):
 
 
 class ShownStatement(StrictModel):
-    """Who stands for some fields of a row."""
+    """Whose word some fields of a row rest on."""
 
     fields: str
     by: str
@@ -72,14 +72,14 @@ class ShownDispute(StrictModel):
     """Day on which the audit ended, UTC."""
     why: list[str]
     scores: list[ShownScore]
-    """Scores outside their tolerance; none where only something else than a score differs."""
+    """Scores outside their tolerance; empty if something other than a score differs."""
 
 
 class Audited(StrictModel):
-    """The audits of a row in words: "audited 13/100, sandbox level 2, 2026-11-20"."""
+    """The summary of a row's audits, as in "audited 13/100, sandbox level 2, 2026-11-20"."""
 
     tasks: Annotated[int, Field(ge=0)]
-    """Distinct tasks that were rerun; 0 where every one that failed was by receipt."""
+    """Number of distinct tasks that were rerun; 0 if every failed audit was by receipt."""
     of: Annotated[int, Field(ge=1)]
     """Tasks of the benchmark."""
     date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
@@ -88,11 +88,11 @@ class Audited(StrictModel):
     """Lowest sandbox level among them."""
     verdict: Literal["agrees", "differs"]
     cells: str = ""
-    """Cells of a receipt that are as claimed, "299/300"; where an audit by receipt failed."""
+    """Recomputed cells equal to the claimed ones, "299/300"; only if an audit by receipt failed."""
     rows: Annotated[int, Field(ge=0)] = 0
-    """Embeddings of the receipt that were computed again; left out with the cells."""
+    """Number of the receipt's embeddings that were computed again; left out if `cells` is."""
     unaudited: list[str] = []  # noqa: RUF012 (pydantic copies it)
-    """Regimes that audits left out; the key is missing where there are none."""
+    """Regimes that no audit covers; the key is missing if there are none."""
 
 
 class Defect(StrictModel):
@@ -103,9 +103,9 @@ class Defect(StrictModel):
     what: Annotated[str, Field(min_length=1, max_length=300)]
     """The defect, in one sentence."""
     found_by: Annotated[str, Field(min_length=1, max_length=300)]
-    """The property whose test finds it in any extractor."""
+    """The property whose test finds this defect in any extractor."""
     explained: Annotated[str, Field(pattern=r"^docs/[a-z/-]+\.md#[a-z0-9-]+$")]
-    """Where it is explained."""
+    """Page of the documentation that explains it, with its anchor."""
 
 
 class DefectFile(StrictModel):
@@ -119,7 +119,7 @@ class Marks(NamedTuple):
     """The marks of a row that a reader should see before relying on it."""
 
     warnings: tuple[tuple[str, int], ...] = ()
-    """Rule to the number of its warnings, by rule."""
+    """Pairs of a rule and the number of its warnings, ordered by rule."""
     defects: tuple[Defect, ...] = ()
 
 
@@ -127,9 +127,9 @@ NO_MARKS = Marks()
 
 
 def read_defects(layout: Layout) -> tuple[Defect, ...]:
-    """Return the published defects: those of the repository's policy, or else the shipped ones.
+    """Return the published defects of the repository's policy, or else of the shipped policy.
 
-    A policy without the file names none. Raises BadConfiguration where the file cannot be used.
+    A policy without the file has no defects. Raises BadConfiguration if the file is invalid.
     """
     path = layout.policy / FILE if layout.policy is not None else shipped("policy", FILE)
     if not lies_there(path):
@@ -145,41 +145,41 @@ def read_defects(layout: Layout) -> tuple[Defect, ...]:
 def marks_of(
     model_id: str, findings: Iterable[Finding], defects: Iterable[Defect], *, is_official: bool
 ) -> Marks:
-    """Return the marks of a row: `findings` are those of its checks."""
+    """Return the marks of a row; `findings` are the results of its checks."""
     counts = Counter(finding.rule for finding in findings if finding.severity is Severity.WARNING)
     own_defects = tuple(defect for defect in defects if is_official and model_id in defect.models)
     return Marks(tuple(sorted(counts.items())), own_defects)
 
 
 def run_words(submission: Submission) -> str | None:
-    """Return hardware and duration of a run, from start to end; None where format 1.0 says neither.
+    """Return hardware and duration of a run in words; None for format 1.0, which has neither.
 
-    No speed follows from it: downloads, probes and pauses are part of that time.
+    The duration includes downloads, probes and pauses, so it does not measure the model's speed.
     """
     if not isinstance(submission, SubmissionV11):
         return None
     run = submission.run
-    took = datetime.fromisoformat(run.finished_at) - datetime.fromisoformat(run.started_at)
-    hours, minutes = divmod(round(took / timedelta(minutes=1)), 60)
+    duration = datetime.fromisoformat(run.finished_at) - datetime.fromisoformat(run.started_at)
+    hours, minutes = divmod(round(duration / timedelta(minutes=1)), 60)
     return f"{run.hardware.name} ({run.hardware.device}), {hours} h {minutes} min from start to end"
 
 
-def letters_a_second(submission: Submission) -> int | None:
-    """Return how many letters the run embedded a second; None where it did not measure that."""
+def letters_per_second(submission: Submission) -> int | None:
+    """Return the letters that the run embedded per second; None if it did not measure that."""
     cost = submission.run.embedding_cost if isinstance(submission, SubmissionV12) else None
     return None if cost is None else round(cost.letters / cost.seconds)
 
 
 def peak_memory(submission: Submission) -> int | None:
-    """Return the most bytes that embedding took; None where the run did not measure that."""
+    """Return the peak memory of embedding in bytes; None if the run did not measure it."""
     cost = submission.run.embedding_cost if isinstance(submission, SubmissionV12) else None
     return None if cost is None else cost.peak_memory_bytes
 
 
 def letters_read(submission: Submission, benchmark: Benchmark) -> str | None:
-    """Return of which tasks a run did not read all letters, the least read first.
+    """Return in words the tasks of which a run did not read all letters, the least read first.
 
-    None where nothing was measured.
+    Return None if nothing was measured.
     """
     if not isinstance(submission, SubmissionV12):
         return None
@@ -190,17 +190,17 @@ def letters_read(submission: Submission, benchmark: Benchmark) -> str | None:
     }
     if not shares:
         return None
-    cut = sorted((share, task) for task, share in shares.items() if share < 1 - UNREAD)
-    if not cut:
+    incomplete = sorted((share, task) for task, share in shares.items() if share < 1 - UNREAD)
+    if not incomplete:
         least = min(shares.values())
         share_text = "all" if least == 1 else f"at least {percent(least)} of the"
         return f"reads {share_text} letters of {plural(len(shares), 'task')}"
-    (share, task), *other_cuts = cut[:NAMED_MAX]
+    (share, task), *other_cuts = incomplete[:NAMED_MAX]
     words = [f"{percent(share)} of the letters of {benchmark.by_id[task].label}"]
     words += [f"{percent(share)} of {benchmark.by_id[task].label}" for share, task in other_cuts]
-    unnamed = len(cut) - len(words)
-    more = f", and not all of {plural(unnamed, 'further task')}" if unnamed else ""
-    return f"reads {', '.join(words)}{more}"
+    unnamed = len(incomplete) - len(words)
+    suffix = f", and not all of {plural(unnamed, 'further task')}" if unnamed else ""
+    return f"reads {', '.join(words)}{suffix}"
 
 
 PROPERTY_WORDS = {
@@ -210,7 +210,7 @@ PROPERTY_WORDS = {
     "letters-read": "letters read",
     "no-drift": "no drift",
 }
-"""The properties that a run sees for itself, in words."""
+"""The properties that a run can verify itself, in words."""
 OUTCOME_WORDS: Mapping[str, str] = {
     "verified": "verified",
     "not verified": "not contradicted, not verified",
@@ -219,29 +219,30 @@ OUTCOME_WORDS: Mapping[str, str] = {
 
 
 def properties_seen(submission: Submission) -> str | None:
-    """Return which properties a run verified, did not contradict, and contradicted.
+    """Return in words which properties a run verified, did not contradict, and contradicted.
 
-    None where it says nothing of those that a run sees.
+    Return None if the submission has no outcome for any of PROPERTY_WORDS.
     """
     if not isinstance(submission, SubmissionV12):
         return None
     properties = submission.properties
     parts = []
     for outcome, words in OUTCOME_WORDS.items():
-        failed_properties = [
+        property_names = [
             PROPERTY_WORDS[n]
             for n in PROPERTY_WORDS
             if n in properties and properties[n].outcome == outcome
         ]
-        if failed_properties:
-            parts.append(f"{words}: {', '.join(failed_properties)}")
+        if property_names:
+            parts.append(f"{words}: {', '.join(property_names)}")
     return "; ".join(parts) or None
 
 
 def row_judge(layout: Layout) -> Callable[[str, str, str], Decision]:
-    """Return a function from digest, origin and scorer of a row to its decision, by all records.
+    """Return a function that maps a row's digest, origin and scorer to its decision.
 
-    Raises BadConfiguration, and BrokenRecordError where a record is broken.
+    The decision considers all audit records. Raises BadConfiguration, and BrokenRecordError if a
+    record is broken.
     """
     folder = layout.audits or layout.root / "leaderboard" / "audits"
     if log_keys(layout) is not None or folder.exists():

@@ -1,4 +1,4 @@
-"""Means of the scores of one row: macro, micro and by category."""
+"""Means of the scores of one row: macro, micro and of each category."""
 
 import array
 import math
@@ -11,18 +11,18 @@ from reference_harness.formats.submission import Submission, SubmissionV11
 
 
 def mean(values: Iterable[float]) -> float:
-    """Return the mean, from a sum that is rounded once (math.fsum): equal on every Python.
+    """Return the mean; the sum is rounded only once (math.fsum), so it is the same everywhere.
 
-    Raises ZeroDivisionError when there is no value: the mean of nothing is not a score.
+    Raises ZeroDivisionError if there is no value.
     """
     numbers = list(values)
     return math.fsum(numbers) / len(numbers)
 
 
 def numbers_of(submission: Submission, results: Results, benchmark: Benchmark) -> RowNumbers:
-    """Return scores and means of a row, of the regimes in which it has every task.
+    """Return scores and means of a row in the regimes in which it has every task.
 
-    `results` are those of the submission, which need not have them.
+    `results` are the results of the submission, which may have dropped its own.
     """
     score_arrays: dict[str, array.array[float]] = {}
     means: dict[str, array.array[float]] = {}
@@ -30,7 +30,7 @@ def numbers_of(submission: Submission, results: Results, benchmark: Benchmark) -
         cells = [results[regime][task] for task in benchmark.task_ids]
         score_arrays[regime], means[regime] = array.array("d"), array.array("d")
         for metric in benchmark.metrics:
-            # Adding 0.0 turns -0.0 into 0.0: a score has one way to be zero.
+            # Adding 0.0 turns -0.0 into 0.0.
             values = [cell[metric] + 0.0 for cell in cells]
             macro, micro, *categories = weighted_sums(values, benchmark)
             score_arrays[regime].extend(values)
@@ -39,10 +39,10 @@ def numbers_of(submission: Submission, results: Results, benchmark: Benchmark) -
 
 
 def weighted_sums(values: Sequence[float], benchmark: Benchmark, power: int = 1) -> list[float]:
-    """Return the weighted sums over tasks of macro, micro and each category, in board order.
+    """Return the sums over tasks, weighted for macro, micro and each category in board order.
 
-    Each value is multiplied with the weight of its task to a power: 1 gives means, 2 variances.
-    Sums are rounded once (math.fsum), so that no order of their parts changes a bit.
+    The weight of a task is raised to `power`: 1 gives means, 2 the variances of means. Sums are
+    rounded once (math.fsum), so that they do not depend on the order of tasks.
     """
     by_category = [
         math.fsum(map(values.__getitem__, places)) / len(places) ** power
@@ -53,7 +53,7 @@ def weighted_sums(values: Sequence[float], benchmark: Benchmark, power: int = 1)
 
 
 def ranked_regimes(submission: Submission, benchmark: Benchmark) -> list[str]:
-    """Name the regimes in which a submission has every task."""
+    """Return the regimes in which a submission has every task."""
     gaps = submission.gaps if isinstance(submission, SubmissionV11) else {}
     return [regime for regime in benchmark.regimes if not gaps.get(regime)]
 

@@ -1,4 +1,4 @@
-"""The page: its source joined into one script and one stylesheet, beside the board's data."""
+"""The page: its source files joined into one script and one stylesheet."""
 
 import hashlib
 import re
@@ -15,10 +15,10 @@ SOURCE = "src/"
 SCRIPT, MAIN_SCRIPT = "board.js", "src/main.js"
 STYLE, MAIN_STYLE = "board.css", "src/main.css"
 PAGES_STYLE = "src/pages.css"
-"""The style of the pages that stand alone, which are made with every board."""
+"""The style of the pages without JavaScript, which every build makes."""
 
 INDEX, BASE = "index.html", "data"
-"""The page, and the part of its data that it names, in its source without a digest."""
+"""The page, and the part of its data that index.html loads; the source names it without digest."""
 
 _NOTE = "Generated from leaderboard/src by geneb-ci: change the parts there, not this file."
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]+)";\n', re.MULTILINE)
@@ -33,19 +33,19 @@ FIXED = (
     "vendor/README.md",
 )
 NAMES = tuple(sorted((*FIXED, SCRIPT, STYLE)))
-"""Files that every page has, by path below its folder."""
+"""Paths of the files that every page has, relative to its folder."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types geneb"
 )
-"""The policy of what the page may load, also in its own head: its files, nothing else."""
+"""Content security policy of the page, also in its head: it may load only its own files."""
 
 
 def assembled_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files of the page as it is published, from those in the repository.
+    """Return the published files of the page, from its files in the repository.
 
-    Names are paths below the folder of the page. A folder without a source is given as it is.
-    Raises BrokenInstallation when the source does not fit together.
+    Names are paths relative to the folder of the page. Files are returned unchanged if there is no
+    source among them. Raises BrokenInstallation if a part is missing or an import does not resolve.
     """
     source = {name: raw for name, raw in files.items() if name.startswith(SOURCE)}
     page = {name: raw for name, raw in files.items() if name not in source}
@@ -63,15 +63,15 @@ def _script(source: Mapping[str, bytes]) -> str:
 
 
 def _module_function(name: str, text: str) -> str:
-    """Return a module as a function that is called once and gives what the module exports."""
+    """Return a module as a constant: the object of its exports, made by a function called once."""
     imports = "".join(
         f"const {{ {', '.join(_split(names))} }} = {_module_variable(_path(name, path))};\n"
         for names, path in _IMPORT.findall(text)
     )
     body = _EXPORT.sub("", _IMPORT.sub("", text)).strip()
-    if import_left := _IMPORT_LINE.search(body):
+    if unsupported := _IMPORT_LINE.search(body):
         raise _broken(
-            name, f"has an import or export that the bundler does not know: {import_left[0]}"
+            name, f"has an import or export that the bundler does not support: {unsupported[0]}"
         )
     exports = f"return {{ {', '.join(_exports(text))} }};"
     begin = f"/* {name} */\nconst {_module_variable(name)} = (() => {{\n"
@@ -96,7 +96,10 @@ def _ordered(
     importers: tuple[str, ...],
     imports: dict[str, list[str]],
 ) -> list[str]:
-    """Return a part after the parts that it imports, each once; `imports` keeps what was found."""
+    """Return the names of a part and of all parts that it imports, imported ones first.
+
+    `importers` are the parts being resolved; `imports` caches results.
+    """
     if name in importers:
         raise _broken(name, f"is imported in a circle: {' -> '.join([*importers, name])}")
     if name in imports:
@@ -120,8 +123,8 @@ def _exports(text: str) -> list[str]:
 
 def _style(main: str, source: Mapping[str, bytes]) -> str:
     text = _text(main, source)
-    parts = (_text(_path(main, path), source) for path in _STYLE_IMPORT.findall(text))
-    return "\n".join([f"/* {_NOTE} */\n", *(f"{part.strip()}\n" for part in parts)])
+    part_texts = (_text(_path(main, path), source) for path in _STYLE_IMPORT.findall(text))
+    return "\n".join([f"/* {_NOTE} */\n", *(f"{part.strip()}\n" for part in part_texts)])
 
 
 def _text(name: str, source: Mapping[str, bytes]) -> str:
@@ -139,16 +142,16 @@ def _broken(name: str, objection: str) -> BrokenInstallation:
 def page_files() -> dict[str, bytes]:
     """Return the files of the page that are the same on every board, by path below its folder.
 
-    Raises BrokenInstallation when one is missing.
+    Raises BrokenInstallation if one is missing.
     """
     files = {name: shipped("page", name).read_bytes() for name in FIXED}
     return assembled_files(files | _source())
 
 
 def pages_style() -> bytes:
-    """Return the style of the pages that stand alone.
+    """Return the style of the pages without JavaScript.
 
-    Raises BrokenInstallation when a part of it is missing.
+    Raises BrokenInstallation if a part of it is missing.
     """
     return _style(PAGES_STYLE, _source()).encode()
 
@@ -162,11 +165,10 @@ def _source() -> dict[str, bytes]:
 
 
 def with_data(page: Mapping[str, bytes], scripts: Iterable[str]) -> dict[str, bytes]:
-    """Return the files of a page whose index.html names the data among the scripts of a board.
+    """Return the files of a page, with an index.html that loads the data of a board.
 
-    It asks for its script and its style by their digests, too, so that no cache gives those of
-    another version. A page that has another way to its data, such as a maintainer's own, is
-    returned as it is.
+    Its addresses of data, script and style have digests, so that no cache returns those of another
+    version. An index.html without the expected addresses, such as a maintainer's, is not changed.
     """
     [data] = [name for name in scripts if script_part(name) == BASE]
     addresses = {f"board-{BASE}.js": data}
@@ -180,10 +182,10 @@ def with_data(page: Mapping[str, bytes], scripts: Iterable[str]) -> dict[str, by
     return {**page, INDEX: index}
 
 
-def drop_former(folder: Path, scripts: Iterable[str]) -> None:
+def delete_former_scripts(folder: Path, scripts: Iterable[str]) -> None:
     """Delete the scripts of other boards from the folder of a page.
 
-    Raises UsageProblem where that cannot be done.
+    Raises UsageProblem if the folder cannot be changed.
     """
     try:
         for path in folder.iterdir():
@@ -194,15 +196,15 @@ def drop_former(folder: Path, scripts: Iterable[str]) -> None:
 
 
 def write_page(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files of the page, some of them below folders of their own.
+    """Write files of the page into a folder and its subfolders.
 
     Raises what `write_files` raises.
     """
     parents = sorted({PurePosixPath(name).parent for name in files})
     for parent in parents:
-        inside = {
+        files_of_folder = {
             PurePosixPath(name).name: content
             for name, content in files.items()
             if PurePosixPath(name).parent == parent
         }
-        write_files(folder / parent, inside)
+        write_files(folder / parent, files_of_folder)

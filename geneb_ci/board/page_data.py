@@ -1,4 +1,4 @@
-"""The data of the page as scripts: scores, standings, advice and confusion matrices."""
+"""The data of the page as scripts: scores, ranks, advice and confusion matrices."""
 
 import array
 import functools
@@ -36,31 +36,32 @@ SCORE_UNIT = 10**6
 NORMAL = 1.96
 """Standard errors from a score to the ends of its 95 % interval, as `decisions.NORMAL`."""
 FIGURE_PARTS = 30
-"""Parts of a figure that the page has: a thousand models have a hundred thousand pairs."""
+"""Maximum number of parts of a figure on the page: some figures have 100,000 parts."""
 DECIMALS = 3
-"""Decimals on the page."""
+"""Decimals of scores on the page."""
 MODELS_AT_ONCE = 64
-"""Models whose numbers are written together."""
+"""Number of models whose scores are formatted at once."""
 CURRENT = "board-current.js"
-"""The script with the digest of the newest board."""
+"""Name of the script that holds the digest of the newest board."""
 _STANDING = ("score", "error", "freedom", "rank", "rank_low", "rank_high")
 _MEANS = ("macro", "micro")
 ENCODING = {"score": SCORE_UNIT, "standing": _STANDING, "means": _MEANS}
-"""The key to the page's numbers: units, and the order in which they stand."""
+"""How the page decodes numbers: the unit of scores, and the order of standings and means."""
 Values = Mapping[str, Mapping[str, Any]]
-"""Files of the board by name, each as a value."""
+"""Parsed values of the board's files, by name."""
 Ids = Sequence[str]
-"""Of models, in the order of the page."""
+"""Ids of models, in the order of the page."""
 Diagnosed = Mapping[str, Any] | None
-"""diagnostics.json as a value; None where it was not made."""
+"""The value of diagnostics.json; None if it was not made."""
 _STEP = SCORE_UNIT // 10**DECIMALS
 
 
 def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
-    """Return the two-class tasks of such regimes, and of every model what was recovered in each.
+    """Return the indices of the two-class tasks, and the recovered matrices of every model.
 
-    A model's list has three numbers a task: how many matrices give the scores as printed, then the
-    right predictions in the minority and in the majority class of the one that comes nearest.
+    `regimes` maps each regime of a single fit to a list per model, with three numbers per task: how
+    many matrices have the reported scores, then the right predictions in the minority and in the
+    majority class of the closest matrix.
     """
     regimes: dict[str, list[Sequence[int]]] = {regime: [] for regime in single_fits(benchmark)}
     for entry in entries:
@@ -80,34 +81,33 @@ def page_scripts(
     entries: Iterable[Entry],
     benchmark: Benchmark,
     events: Sequence[Mapping[str, Any]] | None = None,
-    first: Advice | None = None,
+    first_advice: Advice | None = None,
 ) -> Texts:
     """Return the generated scripts of the page by file name.
 
-    `values` are those of leaderboard.json and leaderboard_tasks.json and, where it was made, of
-    diagnostics.json, with `first`, the advice for a visitor who has asked for nothing: without
-    these there are neither intervals nor advice. `events` are those of ledger.json, None where
-    there is no history.
+    `values` are the parsed leaderboard.json, leaderboard_tasks.json and, if it was made,
+    diagnostics.json; without it and `first_advice`, the advice that the page shows at first, the
+    page has neither intervals nor advice. `events` are those of ledger.json; None without a ledger.
 
-    Rows stand by place in every part, so each has a digest of all of them in its name and under it
-    what it holds: parts of two boards are never read together. CURRENT alone keeps its name.
+    Parts refer to models by index. To keep parts of two boards from being combined, the digest of
+    all parts is in the name of each script and in its key. Only CURRENT has a fixed name.
     """
     ordered = in_board_order(entries)
     ids = [entry.submission.model_id for entry in ordered]
-    # Made once, for the digest and to be written.
+    # Text chunks, which are hashed first and then written.
     parts: dict[str, list[bytes]] = {}
     for index in range(len(benchmark.regimes)):
         parts[f"scores-{index}"] = [*_scores_text(values, index, ids, benchmark)]
         parts[f"tasks-{index}"] = [*_tasks_text(values, index, ids, benchmark)]
     parts["matrices"] = [ascii_text(matrices(ordered, benchmark))]
     parts["history"] = [ascii_text(events)]
-    base = _base(values, ordered, ids, benchmark, first)
+    base = _base(values, ordered, ids, benchmark, first_advice)
     digest = _digest(parts | {BASE: [ascii_text(base)]})
     base_text: list[bytes] = [ascii_text({"digest": digest} | base)]
-    keys = {name: f"{name}.{digest}" for name in parts}
+    keys_by_part = {name: f"{name}.{digest}" for name in parts}
     later = functools.partial
     scripts: dict[str, Text] = {
-        script_name(name, digest): later(script_of, keys[name], text)
+        script_name(name, digest): later(script_of, keys_by_part[name], text)
         for name, text in parts.items()
     }
     scripts[script_name(BASE, digest)] = later(script_of, "base", base_text)
@@ -116,7 +116,7 @@ def page_scripts(
 
 
 def _digest(parts: Mapping[str, list[bytes]]) -> str:
-    """Return the digest of texts by name, and of the version whose page reads them."""
+    """Return the digest of the texts, their names and the version of geneb-ci."""
     digest = hashlib.sha256(__version__.encode())
     for name, text in parts.items():
         digest.update(f"\0{name}\0".encode())
@@ -127,12 +127,12 @@ def _digest(parts: Mapping[str, list[bytes]]) -> str:
 
 def _base(
     values: Values,
-    ordered: Sequence[Entry],
+    entries: Sequence[Entry],
     ids: Ids,
     benchmark: Benchmark,
     advice: Advice | None,
 ) -> dict[str, Any]:
-    """Return the data of the first view; of standings, those by the mean of all tasks."""
+    """Return the data of the first view, which has only the standings by micro."""
     index_of = {model: index for index, model in enumerate(ids)}
     diagnostics, first = values.get(DIAGNOSTICS), benchmark.regimes[0]
     columns = _columns(diagnostics, first, benchmark)
@@ -142,9 +142,9 @@ def _base(
         "benchmark": _benchmark(benchmark, values[TASKS]["tasks"]),
         "encoding": ENCODING,
         "columns": page_columns(),
-        "models": [facts_of(entry, COLUMNS) for entry in ordered],
+        "models": [facts_of(entry, COLUMNS) for entry in entries],
         "decisions": _decisions(diagnostics, benchmark),
-        # What the first view shows; with a thousand models the rest is twenty times as much.
+        # The first view needs only these; with a thousand models the rest is 20 times as large.
         "ranked": [[int(model in models) for model in ids] for models in ranked],
         "overall": [_overall(columns[1], model) for model in ids] if columns else None,
         "facts": _facts(diagnostics, index_of, benchmark),
@@ -154,25 +154,25 @@ def _base(
 
 
 def millionths(score: float) -> int:
-    """Return a score as a whole number of millionths that rounds to the same three decimals."""
-    near = round(score * SCORE_UNIT)
-    # What ends in 500 could be rounded either way: it is moved to the side of the exact score.
-    if near % _STEP == _STEP // 2:
+    """Return a score as an integer number of millionths that rounds to the same three decimals."""
+    rounded = round(score * SCORE_UNIT)
+    # A number ending in 500 could be rounded either way, so it is moved towards the exact score.
+    if rounded % _STEP == _STEP // 2:
         thousandths = round(float(f"{score:.{DECIMALS}f}") * 10**DECIMALS)
-        near += 1 if near < thousandths * _STEP else -1
-    return near
+        rounded += 1 if rounded < thousandths * _STEP else -1
+    return rounded
 
 
 def all_millionths(scores: Sequence[float]) -> list[int]:
-    """Return `millionths` of each score; all at once where numpy is at work anyway."""
+    """Return `millionths` of each score; vectorised if numpy is already imported."""
     if sys.modules.get("numpy") is None:
         return list(map(millionths, scores))
     import numpy as np
 
-    near = np.rint(np.array(scores) * SCORE_UNIT).astype(np.int64)
-    for index in np.flatnonzero(near % _STEP == _STEP // 2):
-        near[index] = millionths(scores[int(index)])
-    numbers: list[int] = near.tolist()
+    rounded = np.rint(np.array(scores) * SCORE_UNIT).astype(np.int64)
+    for index in np.flatnonzero(rounded % _STEP == _STEP // 2):
+        rounded[index] = millionths(scores[int(index)])
+    numbers: list[int] = rounded.tolist()
     return numbers
 
 
@@ -203,9 +203,9 @@ def _benchmark(benchmark: Benchmark, published: Iterable[Mapping[str, Any]]) -> 
 
 
 def _scores_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> Iterator[bytes]:
-    """Yield the means of a regime: scores by metric and model, then standings.
+    """Yield the JSON text of the means of a regime: scores by metric and model, then standings.
 
-    A model has macro, micro, then the categories; null where cells are missing.
+    A model has macro, micro, then the categories; null if it has missing cells.
     """
     regime, diagnostics = benchmark.regimes[index], values.get(DIAGNOSTICS)
     rows = {row["model"]: row for row in values[LEADERBOARD]["data"][regime]}
@@ -229,21 +229,21 @@ def _scores_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> 
 
 
 def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> Iterator[bytes]:
-    """Yield the tasks of a regime: by metric and model, scores in board order.
+    """Yield the JSON text of the task scores of a regime, by metric and model in board order.
 
-    Where errors are known, scores of the primary metric and their standard errors are as computed,
-    since means of tasks are decided by; null where cells are missing.
+    With diagnostics, scores of the primary metric and their standard errors are not rounded, since
+    the page computes advice from them. A model with missing cells has null.
     """
     regime, diagnostics = benchmark.regimes[index], values.get(DIAGNOSTICS)
     rows = {row["model"]: row for row in values[TASKS]["data"][regime]}
-    of = {
+    numbers_by_metric = {
         metric: {m: row[f"task_{metric}"].numbers for m, row in rows.items()}
         for metric in benchmark.metrics
     }
-    exact = {benchmark.primary_metric} if diagnostics is not None else set()
+    exact_metrics = {benchmark.primary_metric} if diagnostics is not None else set()
     scores = (
-        (metric, (_exact_text if metric in exact else _numbers_text)(numbers_by_model, ids))
-        for metric, numbers_by_model in of.items()
+        (metric, (_exact_text if metric in exact_metrics else _numbers_text)(numbers_by_model, ids))
+        for metric, numbers_by_model in numbers_by_metric.items()
     )
     members: list[tuple[str, Iterable[bytes]]] = [("scores", object_text(scores))]
     if diagnostics is not None:
@@ -264,7 +264,7 @@ def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> I
 
 
 def _exact_text(rows: Mapping[str, "array.array[float]"], ids: Ids) -> Iterator[bytes]:
-    """Yield the text of the numbers of each model as computed; null for one without."""
+    """Yield the JSON text of the unrounded numbers of each model; null for a model without any."""
     for number, model in enumerate(ids):
         row_numbers = rows.get(model)
         yield (b"," if number else b"[") + (
@@ -274,7 +274,7 @@ def _exact_text(rows: Mapping[str, "array.array[float]"], ids: Ids) -> Iterator[
 
 
 def _numbers_text(rows: Mapping[str, "array.array[float]"], ids: Ids) -> Iterator[bytes]:
-    """Yield the text of the millionths of each model; null for one without."""
+    """Yield the JSON text of the millionths of each model; null for a model without any."""
     yield b"["
     for start in range(0, len(ids), MODELS_AT_ONCE):
         rows_of_group = [rows.get(model) for model in ids[start : start + MODELS_AT_ONCE]]
@@ -294,7 +294,7 @@ def _group_text(rows: Sequence["array.array[float] | None"]) -> bytes:
 
 
 def _columns(diagnostics: Diagnosed, regime: str, benchmark: Benchmark) -> list[Standings]:
-    """Return standings by macro, micro and each category; [] without intervals."""
+    """Return the standings by macro, micro and each category; [] without diagnostics."""
     if diagnostics is None:
         return []
     ranks = diagnostics["ranks"][regime]
@@ -302,22 +302,24 @@ def _columns(diagnostics: Diagnosed, regime: str, benchmark: Benchmark) -> list[
 
 
 def _standings_text(columns: Iterable[Standings], ids: Ids) -> Iterator[bytes]:
-    """Yield standings by column and model, as computed: no decision is made from rounded numbers.
+    """Yield the JSON text of standings by column and model, unrounded, since decisions use them.
 
-    null for a model that is not ranked, and without intervals.
+    A model that is not ranked has null; without columns the text is null.
     """
     before = b"["
     for column in columns:
         texts = zip(*(number_texts(column.columns[name]) for name in _STANDING), strict=True)
-        of = dict(zip(column.models, map(",".join, texts), strict=True))
-        listed = (f"[{of[model]}]" if model in of else "null" for model in ids)
-        yield before + f"[{','.join(listed)}]".encode()
+        text_by_model = dict(zip(column.models, map(",".join, texts), strict=True))
+        model_texts = (
+            f"[{text_by_model[model]}]" if model in text_by_model else "null" for model in ids
+        )
+        yield before + f"[{','.join(model_texts)}]".encode()
         before = b","
     yield b"]" if before == b"," else b"null"
 
 
 def _overall(standings: Standings, model: str) -> list[float | None] | None:
-    """Return score, error and degrees of freedom of a model."""
+    """Return score, error and degrees of freedom of a model; None if it is not ranked."""
     return (
         list(map(standings[model].__getitem__, _STANDING[:3]))
         if model in standings.places
@@ -326,7 +328,7 @@ def _overall(standings: Standings, model: str) -> list[float | None] | None:
 
 
 def _claims(advice: Advice, index_of: Mapping[str, int]) -> dict[str, Any]:
-    """Return the claims behind the sentences of the first view."""
+    """Return the claims from which the first view writes its sentences."""
 
     def claim(claim: Claim) -> dict[str, Any]:
         return {
@@ -347,7 +349,7 @@ def _shared(
     index_of: Mapping[str, int],
     columns: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the covariances of models by column, as `shared`; {} where errors are independent."""
+    """Return the member `shared`: covariances of models by column; {} if errors are independent."""
     shared = None if diagnostics is None else diagnostics["ranks"][regime].get("shared")
     if shared is None:
         return {}
@@ -356,7 +358,7 @@ def _shared(
 
 
 def _decisions(diagnostics: Diagnosed, benchmark: Benchmark) -> dict[str, Any] | None:
-    """Return the numbers that the page decides by: critical values of regimes, and the margin."""
+    """Return the constants of the page's decisions: critical values by regime, and the margin."""
     if diagnostics is None:
         return None
     ranks = diagnostics["ranks"]
@@ -371,7 +373,7 @@ def _decisions(diagnostics: Diagnosed, benchmark: Benchmark) -> dict[str, Any] |
 def _facts(
     diagnostics: Diagnosed, index_of: Mapping[str, int], benchmark: Benchmark
 ) -> dict[str, Any] | None:
-    """Return figures of how far ranks differ between regimes, for the overview."""
+    """Return the figures about differences between regimes, for the overview."""
     if diagnostics is None:
         return None
     stability = diagnostics["stability"]

@@ -1,4 +1,4 @@
-"""Submissions as a board takes them: read, and as numbers, by several processes."""
+"""Read submissions by several processes, with their results reduced to arrays of numbers."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ _SLIM: dict[str, Any] = {"results": {}, "evidence": {}}
 
 
 class BoardRow(NamedTuple):
-    """A submission as a board takes it."""
+    """A submission with what a board needs to know about its file."""
 
     sha256: str
     """Digest of the file."""
@@ -33,18 +33,18 @@ class BoardRow(NamedTuple):
     """Digest of the scorer that its run names, or ""."""
     submission: Submission
     numbers: RowNumbers | None = None
-    """With these, the submission has neither results nor evidence."""
+    """Its scores as arrays; if present, `submission` has empty results and evidence."""
 
 
 class CheckedFile(NamedTuple):
-    """A file with the SHA-256 that it had when it was checked."""
+    """A file, with its SHA-256 at the time of the check."""
 
     path: Path
     sha256: str
 
 
 def read_row(file: CheckedFile) -> BoardRow | None:
-    """Return the submission in a file, or None where the file is none.
+    """Return the submission in a file; None if the file has no valid submission.
 
     Raises UsageProblem if the file has changed since it was checked.
     """
@@ -62,10 +62,11 @@ def read_numbers(
     errors: RowErrors | None = None,
     jobs: int | None = None,
 ) -> Iterator[BoardRow | None]:
-    """Yield each submission with its numbers instead of its results; None for a file that is none.
+    """Yield each submission with its numbers instead of its results, in the order of the files.
 
-    `errors` computes the standard errors of a row, which need tasks whose sizes are known. `jobs`
-    is the number of processes, None as many as the files ask for.
+    The value is None for a file without a valid submission. `errors` computes the standard errors
+    of a row; it is not called if a task's size is unknown. `jobs` is the number of processes; None
+    chooses it by the number of files.
     Raises UsageProblem as `read_row` does.
     """
     errors = None if unknown_sizes(benchmark) else errors
@@ -74,7 +75,7 @@ def read_numbers(
 
 
 def unknown_sizes(benchmark: Benchmark) -> list[str]:
-    """Name the tasks of which the test split has no known size: with one, no interval is known."""
+    """Return the ids of the tasks whose number of test sequences is unknown."""
     return [task.id for task in benchmark.tasks if task.n_test is None]
 
 

@@ -1,4 +1,4 @@
-"""Advice as sentences, and numbers as text: each is rounded once, and the page writes the same."""
+"""Advice as sentences, and numbers as text; the page writes the same texts."""
 
 import math
 import re
@@ -13,7 +13,7 @@ from reference_harness.formats.text import plural
 UNIT = Decimal("0.001")
 """Scores, losses and probabilities are shown with three decimals."""
 NEARLY_SURE = 0.999
-"""Probabilities from here on are shown as more than this."""
+"""Probabilities from this one upwards are shown as "more than 0.999"."""
 _EVIDENCE = {
     Evidence.CHECKED: "nobody has rerun its scores",
     Evidence.STALE: "its audits are of another version of harness, benchmark or data",
@@ -21,25 +21,25 @@ _EVIDENCE = {
 
 
 def score_text(value: float, unit: Decimal = UNIT) -> str:
-    """Write a score, rounded half up in size; what rounds to zero has no sign."""
+    """Return the text of a score, rounded half away from zero; a rounded zero has no sign."""
     rounded = Decimal(value).quantize(unit, ROUND_HALF_UP)
     return str(rounded.copy_abs() if rounded.is_zero() else rounded)
 
 
 def bound_text(value: float) -> str:
-    """Write an upper bound of a loss, rounded up: "0.000" only where nothing can be lost."""
+    """Return the text of an upper bound of a loss, rounded up: "0.000" only for exactly 0."""
     return str(Decimal(repr(value)).quantize(UNIT, ROUND_CEILING)) if value > 0 else "0.000"
 
 
 def probability_text(value: float) -> str:
-    """Write a probability that is a lower bound, rounded down."""
+    """Return the text of a lower bound of a probability, rounded down."""
     if value >= NEARLY_SURE:
         return f"more than {NEARLY_SURE}"
     return f"at least {Decimal(repr(value)).quantize(UNIT, ROUND_FLOOR)}"
 
 
 def size_text(params: int) -> str:
-    """Write a parameter count for people: 500M, 1.2B, 19.7M."""
+    """Return a parameter count with three digits and a unit: 500M, 1.2B, 19.7M."""
     for unit, letter in ((10**9, "B"), (10**6, "M"), (10**3, "K")):
         if params >= unit:
             return f"{float(f'{params / unit:.3g}'):g}{letter}"
@@ -47,17 +47,17 @@ def size_text(params: int) -> str:
 
 
 def interval_text(low: float, high: float) -> str:
-    """Write an interval of scores."""
+    """Return the text of an interval of scores."""
     return f"{score_text(low)} to {score_text(high)}"
 
 
 def without_backticks(sentence: str) -> str:
-    """Write a reason for a terminal or a caption: ids of models without their backticks."""
+    """Return a sentence for a terminal or a caption: ids of models without backticks."""
     return sentence.replace("`", "")
 
 
 def examples_text(regime: str) -> str:
-    """Write a regime by its name, explained where the name tells."""
+    """Return the name of a regime, with its number of training examples if the name has it."""
     shots = re.fullmatch(r"(\d+)shot", regime)
     if shots:
         return f"{regime} ({plural(int(shots[1]), 'training example')} per class)"
@@ -65,11 +65,11 @@ def examples_text(regime: str) -> str:
 
 
 def reasons_of(advice: Advice, facts: AdviceFacts) -> list[str]:
-    """Return advice as sentences; ids of models are all of a contributor's text in it.
+    """Return advice as sentences; the only text of contributors in them is ids of models.
 
-    They stand in backticks, ids of rules and published defects in brackets: the page writes them
-    as links, a terminal as they are (`without_backticks`). No sentence says more of a model than
-    that it scores highest on the tasks, or loses so much on them.
+    Ids of models are in backticks, ids of rules and published defects in brackets: the page turns
+    them into links, and `without_backticks` prepares them for a terminal. Sentences state only how
+    models score on these tasks.
     """
     if not advice.tasks:
         return [f"No task matches {_request_text(advice.need)}."]
@@ -107,7 +107,7 @@ def _request_text(request: ModelRequest) -> str:
 
 
 def limits_text(request: ModelRequest) -> str:
-    """Write the limits of a need: "at most 500M parameters and evidence audited or more"."""
+    """Return the limits of a request: "at most 500M parameters and evidence audited or more"."""
     parts = []
     if request.max_params is not None:
         parts.append(f"at most {size_text(request.max_params)} parameters")
@@ -117,32 +117,32 @@ def limits_text(request: ModelRequest) -> str:
 
 
 def highest_sentence(choice: Choice, claim: Claim, regime: str, count: int) -> str:
-    """Return that a model scores highest on the tasks, and how much that rests on."""
+    """Return the sentence that a model scores highest, and on how many tasks that depends."""
     score = f"{score_text(choice.score)}, 95 % interval {interval_text(choice.low, choice.high)}"
     where = "this task" if count == 1 else f"these {count} tasks"
     sentence = f"Highest on {where} with {examples_text(regime)}: `{choice.model}`, {score}."
     return f"{sentence} {rest_text(claim, count, 'highest')}"
 
 
-def rest_text(claim: Claim, count: int, what: str) -> str:
-    """Return on how many tasks a claim rests, how many the model wins, and how it depends."""
+def rest_text(claim: Claim, count: int, role: str) -> str:
+    """Return on how many tasks a model wins, and in how many cases leaving one out changes that."""
     if count == 1:
         return "This rests on one task alone."
     wins = " and ".join(
         f"{number}{f' in {regime}' if len(claim.wins) > 1 else ''}"
         for regime, number in claim.wins.items()
     )
-    unlisted = len(claim.without)
-    steady = (
-        f"without any one of them it stays {what}"
-        if not unlisted
-        else f"without one of them another is {what} in {plural(unlisted, 'case')}"
+    case_count = len(claim.without)
+    stability = (
+        f"without any one of them it stays {role}"
+        if not case_count
+        else f"without one of them another is {role} in {plural(case_count, 'case')}"
     )
-    return f"It scores highest on {wins} of the {count} tasks; {steady}."
+    return f"It scores highest on {wins} of the {count} tasks; {stability}."
 
 
 def gap_sentence(regimes: Sequence[RegimeAdvice]) -> str:
-    """Return how far the mean score of all models lies apart in two regimes."""
+    """Return the sentence with the mean scores of all models in two regimes."""
     few, many = (
         math.fsum(choice.score for choice in regime_advice.choices) / len(regime_advice.choices)
         for regime_advice in regimes
@@ -163,7 +163,7 @@ def _smaller(advice: Advice) -> str:
         next(c for c in regime_advice.choices if c.model == first)
         for regime_advice in advice.regimes
     ]
-    lost = " and ".join(
+    losses_text = " and ".join(
         f"{score_text(choice.below)} below the highest and at most "
         f"{bound_text(choice.loss_bound or 0)}"
         f"{f' in {regime_advice.regime}' if len(first_choices) > 1 else ''}"
@@ -173,13 +173,13 @@ def _smaller(advice: Advice) -> str:
     verb = "loses" if count == 1 else "lose"
     return (
         f"{plural(count, 'smaller model')} {verb} {accepted}; the smallest is `{first}`, "
-        f"{size_text(first_choices[0].params)} parameters: {lost}. "
+        f"{size_text(first_choices[0].params)} parameters: {losses_text}. "
         f"{rest_text(advice.smallest, len(advice.tasks), 'the smallest')}"
     )
 
 
 def _doubts(model: str, row: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the doubts about a row that a reader should know."""
+    """Yield a sentence for each reason to doubt the scores of a row."""
     reason = _EVIDENCE.get(Evidence(row["evidence"]))
     if reason is not None:
         yield f"`{model}` is {row['authorship']}, and {reason}."

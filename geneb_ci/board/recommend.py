@@ -1,9 +1,9 @@
-"""Which models meet a need on the tasks that match it, from rows or from published files.
+"""Advice: the models that meet a request on the matching tasks, from rows or published files.
 
-    advise(ModelRequest(species="plants", ...), known, margin)
+    advise(ModelRequest(species="plants", ...), facts, margin)
 
-The mean over exactly the matching tasks decides, each task counting alike. Its interval covers
-other training draws, too. A smaller model is named for a bounded loss:
+Models are ordered by their mean over exactly the matching tasks, which all have the same weight.
+Intervals cover other training draws. A smaller model is named if its loss is bounded by the margin:
 docs/research/uncertainty.md. The page has the same arithmetic in leaderboard/src/pure/choose.js.
 """
 
@@ -48,7 +48,7 @@ def advice_facts_of(
     benchmark: Benchmark,
     notes: TaskNotes,
 ) -> AdviceFacts:
-    """Return the facts that advice is made from; `boards` has the regimes with known scores."""
+    """Return the inputs of advice; `boards` maps regimes to scores and may lack some regimes."""
     return AdviceFacts(
         boards,
         {regime: draw_variance(regime, benchmark) for regime in benchmark.regimes},
@@ -58,7 +58,7 @@ def advice_facts_of(
 
 
 def built_advice_facts(values: Mapping[str, Mapping[str, Any]]) -> AdviceFacts:
-    """Return the facts that advice is made from, of the files of a built board."""
+    """Return the inputs of advice from the parsed files of a built board."""
     tasks = [task["id"] for task in values[TASKS]["tasks"]]
     ranks = values[DIAGNOSTICS]["ranks"]
     boards = {}
@@ -108,7 +108,7 @@ def advise_rows(
     request: ModelRequest,
     margin: float,
 ) -> Advice:
-    """Return advice from rows. Raises UsageProblem for a name that the board does not have."""
+    """Return advice from rows. Raises UsageProblem for a name that the board lacks."""
     rows = list(entries)
     advice_facts = advice_facts_of(rows, {}, benchmark, notes)
     exact = exact_need(request, advice_facts)
@@ -117,14 +117,14 @@ def advise_rows(
 
 
 class Candidates(NamedTuple):
-    """The models that meet a need in one regime, in the order of their ids."""
+    """The models that meet a request in one regime, in the order of their ids."""
 
     models: Sequence[str]
     params: Sequence[int]
     critical: float
     tasks: Sequence[str]
     numbers: Floats
-    """Numbers by task, as `uncertainty.task_numbers` returns them."""
+    """(3, T, M): the result of `uncertainty.task_numbers`."""
 
     def mean(self, without: int | None = None) -> ScoreColumn:
         """Return the mean of each model over the tasks, or over all but one of them."""
@@ -134,29 +134,29 @@ class Candidates(NamedTuple):
         return mean_of(sums - self.numbers[:, without], count - 1)
 
     def best_first(self, scores: ScoreColumn) -> list[int]:
-        """Return the models by score, the highest first; of equal ones the smallest."""
+        """Return the models' indices by descending score; equal scores by size, then by id."""
         return sorted(
             range(len(self.models)),
             key=lambda k: (-scores.values[k], self.params[k], self.models[k]),
         )
 
     def wins(self, model: int) -> int:
-        """Return on how many of the tasks no model scores higher than one."""
+        """Return the number of tasks on which no model scores higher than the given one."""
         scores = self.numbers[0]
         return int((scores[:, model] == scores.max(axis=1)).sum())
 
 
 def advise(request: ModelRequest, facts: AdviceFacts, margin: float) -> Advice:
-    """Return the models that meet a need, whose names are those of the board."""
-    matched = matching_tasks(request, facts.tasks)
-    tasks = [task["id"] for task in matched]
+    """Return the advice for a request whose names are spelled as on the board."""
+    matching = matching_tasks(request, facts.tasks)
+    tasks = [task["id"] for task in matching]
     regimes = regimes_of(request.regime, facts)
     models = _qualifying(request, facts, regimes)
     advice = Advice(
         need=request,
         margin=margin,
         tasks=tasks,
-        labels=[task["label"] for task in matched],
+        labels=[task["label"] for task in matching],
         considered=len(models) if tasks else 0,
         regimes=[],
         smaller=[],
@@ -182,20 +182,20 @@ def advise(request: ModelRequest, facts: AdviceFacts, margin: float) -> Advice:
 
 
 def _qualifying(request: ModelRequest, facts: AdviceFacts, regimes: Sequence[str]) -> list[str]:
-    """Return the models that meet size and evidence and are ranked in some regimes."""
-    least = None if request.evidence is None else Evidence(request.evidence)
+    """Return the models that meet size and evidence and are ranked in all of some regimes."""
+    min_evidence = None if request.evidence is None else Evidence(request.evidence)
     ranked = [set(facts.boards[regime].models) for regime in regimes]
     return [
         model
         for model in facts.boards[regimes[0]].models
         if all(model in ranked_models for ranked_models in ranked)
         and (request.max_params is None or _size(facts.rows[model]) <= request.max_params)
-        and has_evidence(Evidence(facts.rows[model]["evidence"]), least)
+        and has_evidence(Evidence(facts.rows[model]["evidence"]), min_evidence)
     ]
 
 
 def _size(row: Mapping[str, Any]) -> int:
-    """Return the number that a limit of size is compared with: trained weights, without tables."""
+    """Return the size that limits apply to: trained weights without tables, or all parameters."""
     size: int = row.get("params_trained", row["params"])
     return size
 
@@ -214,15 +214,15 @@ def _candidates(
 def _smaller(
     groups: Sequence[Candidates], columns: Sequence[ScoreColumn], margin: float
 ) -> list[int]:
-    """Return the smaller models whose loss is within the margin in each regime, smallest first."""
+    """Return the indices of `Advice.smaller`: smaller models with bounded loss, smallest first."""
     params = groups[0].params
     candidates = np.arange(len(params))
-    within = np.ones(len(params), dtype=bool)
-    largest = 0
+    is_within = np.ones(len(params), dtype=bool)
+    max_params = 0
     for group, scores in zip(groups, columns, strict=True):
-        within &= losses(scores, candidates, group.critical, margin).bound <= margin
-        largest = max(largest, params[group.best_first(scores)[0]])
-    smaller = [k for k in np.flatnonzero(within).tolist() if params[k] < largest]
+        is_within &= losses(scores, candidates, group.critical, margin).bound <= margin
+        max_params = max(max_params, params[group.best_first(scores)[0]])
+    smaller = [k for k in np.flatnonzero(is_within).tolist() if params[k] < max_params]
     values = columns[0].values
     return sorted(smaller, key=lambda k: (params[k], -values[k], groups[0].models[k]))
 
@@ -230,13 +230,15 @@ def _smaller(
 def _without(
     groups: Sequence[Candidates], choice: Callable[[list[ScoreColumn]], object]
 ) -> list[str]:
-    """Return the tasks of which each changes the choice when it is left out."""
+    """Return the tasks such that leaving out any one of them changes the choice."""
     tasks = groups[0].tasks
-    whole = choice([group.mean() for group in groups])
+    choice_of_all = choice([group.mean() for group in groups])
     if len(tasks) == 1:
         return []
     return [
-        task for k, task in enumerate(tasks) if choice([group.mean(k) for group in groups]) != whole
+        task
+        for k, task in enumerate(tasks)
+        if choice([group.mean(k) for group in groups]) != choice_of_all
     ]
 
 

@@ -1,4 +1,4 @@
-"""From submissions to rows, and the two files of a board that upstream reads.
+"""Make rows from submissions, and the two files of a board that upstream's page reads.
 
 Numpy comes with the extra `build` alone, and is imported where it is needed.
 """
@@ -25,7 +25,7 @@ from reference_harness.formats.base import Signed, StrictModel, first_error
 from reference_harness.formats.benchmark import Benchmark
 
 EXTRAS = {"numpy": ("build", "analyses need"), "pandas": ("tables", "table needs")}
-"""Package to the extra that brings it, and what of the board needs it."""
+"""Package to the extra that installs it, and the part of the board that needs it."""
 LEADERBOARD, TASKS = "leaderboard.json", "leaderboard_tasks.json"
 DIAGNOSTICS = "diagnostics.json"
 METRICS = ("MCC", "Acc", "F1")
@@ -39,7 +39,7 @@ _PARTS = {
 def extra_at_hand(remedy: str = "") -> Iterator[None]:
     """Wrap imports of packages that only the extras `build` and `tables` install.
 
-    Raises UsageProblem, whose fix ends with the remedy, where it is not installed.
+    Raises UsageProblem if such a package is not installed; its fix ends with `remedy`.
     """
     try:
         yield
@@ -54,7 +54,7 @@ def extra_at_hand(remedy: str = "") -> Iterator[None]:
 
 
 def _row(name: str, about: str, columns: Iterable[Column], part: str) -> type[StrictModel]:
-    """Return the type of a row: its columns, then the scores of every metric."""
+    """Return the type of a row: a field for each column, then the scores by every metric."""
     fields: dict[str, Any] = {
         column.key: (column.type, Field(description=column.about))
         if column.is_required
@@ -82,13 +82,13 @@ TaskRow = _row("TaskRow", "One model in one regime, by task.", BY_TASK, "task")
 
 
 class PublishedTask(StrictModel):
-    """A task as the page shows it; a fact that nobody has established is left out."""
+    """A task as the page shows it; an unknown fact is left out."""
 
     id: str
     label: str
     cat: str
     kingdom: str = _fact("Group of species, such as plants.")
-    species: str = _fact("The species, where it is one.")
+    species: str = _fact("The species, if all sequences are of a single one.")
     assay: str = _fact("Method by which the labels were measured.")
     length: str = _fact("Length of the sequences, in words.")
     classes: int = _fact("Number of classes.")
@@ -114,13 +114,13 @@ TYPES: dict[str, type[StrictModel]] = {LEADERBOARD: Leaderboard, TASKS: TaskLead
 
 
 class InvalidBoard(GenebError):
-    """The built board does not fit its own schema: an error of ours, and nothing is written."""
+    """The built board does not fit its schema: an error of geneb-ci; nothing is written."""
 
 
 def encode(name: str, value: dict[str, Any]) -> bytes:
     """Return the bytes of a board file: compact, UTF-8, keys in order of the rows, no NaN.
 
-    Raises InvalidBoard when a row does not fit its type.
+    Raises InvalidBoard if a row does not fit its type.
     """
     return b"".join(text_of(name, value))
 
@@ -128,7 +128,7 @@ def encode(name: str, value: dict[str, Any]) -> bytes:
 def text_of(name: str, value: dict[str, Any]) -> Iterable[bytes]:
     """Return the text of `encode` in chunks, one for each row or column.
 
-    Iterating raises InvalidBoard when a row does not fit its type.
+    Iterating raises InvalidBoard if a row does not fit its type.
     """
     if name not in {DIAGNOSTICS, *TYPES}:
         return [json_text(value)]
@@ -173,14 +173,14 @@ def _ranks_text(ranks: Mapping[str, Mapping[str, Any]]) -> Iterator[bytes]:
 
 
 def _column_text(column: Mapping[str, Any]) -> Iterable[bytes]:
-    """Return the text of what is known of each model: intervals or standings."""
+    """Return the JSON text of a column of intervals or standings, which has a member per model."""
     if isinstance(column, PackedNumbers):
         return _packed_text(column)
     return [_standings_text(column) if isinstance(column, Standings) else json_text(column)]
 
 
 def _standings_text(standings: Standings) -> bytes:
-    """Return the text of standings: one row that changes moves ranks of most others."""
+    """Return the JSON text of standings: an object that maps each model to its numbers."""
     facts = (f'"{name}":%s' for name in standings.columns)
     models = (json_text(model).decode() for model in standings.models)
     lines = zip(models, *map(number_texts, standings.columns.values()), strict=True)
@@ -200,13 +200,13 @@ def _members_text(names: tuple[str, ...], numbers: bytes, width: int = 1) -> byt
 
 @functools.lru_cache(maxsize=1024)
 def _members_form(names: tuple[str, ...], width: int) -> bytes:
-    """Return members of an object with as many numbers each, which are to be filled in."""
+    """Return the members of an object, each with `width` places for numbers, to fill in by `%`."""
     numbers = b"%b" if width == 1 else b"[" + b",".join([b"%b"] * width) + b"]"
     return b",".join(json_text(name).replace(b"%", b"%%") + b":" + numbers for name in names)
 
 
 def _row_text(row: Mapping[str, Any], type_: type[StrictModel], position: str) -> bytes:
-    """Return the text of a row that fits its type. Raises InvalidBoard."""
+    """Return the JSON text of a row. Raises InvalidBoard if the row does not fit its type."""
     parts = {key: value for key, value in row.items() if key.startswith(("cat_", "task_"))}
     packed = {key: value for key, value in parts.items() if isinstance(value, PackedNumbers)}
     numbers = array.array("d", [value for value in row.values() if type(value) is float])
@@ -225,7 +225,7 @@ def _row_text(row: Mapping[str, Any], type_: type[StrictModel], position: str) -
     chunks = []
     text = to_json({**row, **{key: {} for key in packed}})
     for key, value in packed.items():
-        # No string of a JSON text has a bare quotation mark, so that this is the member itself.
+        # In a string a quotation mark is escaped, so the first match is the member itself.
         name = b'"%b":{' % key.encode()
         before, _, text = text.partition(name + b"}")
         chunks += [
@@ -242,19 +242,19 @@ def leaderboards(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return leaderboard.json and leaderboard_tasks.json as values.
 
-    `notes` is what the policy says of the tasks. A regime with missing cells has no row: its means
-    would not be comparable.
+    `notes` has the policy's facts about the tasks. A model has no row in a regime in which it has
+    missing cells, since its means would not be comparable.
     """
-    ordered = in_board_order(entries)
+    entries_in_order = in_board_order(entries)
     by_category: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     by_task: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     places = {task: index for index, task in enumerate(benchmark.task_ids)}
     categories, task_count = tuple(benchmark.categories), len(places)
-    keys = [
+    keys_by_metric = [
         [f"{part}_{metric}" for part in ("micro", "macro", "cat", "task")]
         for metric in benchmark.metrics
     ]
-    for entry in ordered:
+    for entry in entries_in_order:
         row = entry.submission
         numbers = entry.numbers or numbers_of(row, results_of(row), benchmark)
         facts = facts_of(entry, PUBLISHED)
@@ -262,7 +262,7 @@ def leaderboards(
         for regime, scores in numbers.scores.items():
             category_row, task_row = dict(facts), dict(task_facts)
             means = iter(numbers.means[regime])
-            for number, (micro, macro, category, task) in enumerate(keys):
+            for number, (micro, macro, category, task) in enumerate(keys_by_metric):
                 category_row[micro] = task_row[micro] = next(means)
                 category_row[macro] = task_row[macro] = next(means)
                 category_row[category] = dict(zip(categories, means, strict=False))
@@ -289,7 +289,7 @@ def figure_values(
 ) -> dict[str, dict[str, Any]]:
     """Return the inputs of figures: files of the board as values, by name.
 
-    `boards` is what `leaderboards` gave for these entries, where the caller has it.
+    `boards` is the result of `leaderboards` for these entries; by default it is computed.
     """
     rows = list(entries)
     categories, tasks = leaderboards(rows, benchmark) if boards is None else boards
@@ -301,7 +301,7 @@ def figure_values(
 
 
 def params_in_paper(entry: Entry) -> int | None:
-    """Return the parameter count of the paper; None for a row that is not the authors' own."""
+    """Return the parameter count in the paper; None for a row that the authors did not submit."""
     attributes = entry.attributes if entry.authorship is Authorship.OFFICIAL else {}
     count: int | None = attributes.get("params_in_paper", attributes.get("params"))
     return count

@@ -1,7 +1,7 @@
-"""The scores of a board as one long list, which every table and export of single scores is from.
+"""The scores of a board as one long list, from which every table and export of scores is made.
 
-It is no DataFrame, since a build writes the list and does without pandas, whose import alone takes
-a fifth of the time of a build. Nothing is rounded here: a table rounds what it shows.
+It is no DataFrame, since importing pandas would take a fifth of the time of a build. Scores are not
+rounded here.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ SCORE_COLUMNS = (
     *("value", "standard_error", "attested", "evidence", "level"),
 )
 ScoreLine = tuple[str, str, str, str, str, float, float | None, str, str, str]
-"""A score, as SCORE_COLUMNS: the error is in the unit of the value, None where it is not known."""
+"""Values of SCORE_COLUMNS; the standard error, in the unit of the value, is None if unknown."""
 
 
 class ScoredCell(NamedTuple):
@@ -27,7 +27,7 @@ class ScoredCell(NamedTuple):
     regime: str
     task: Task
     values: tuple[float, ...]
-    """By metric, as the benchmark lists them."""
+    """One value for each metric, in the benchmark's order."""
     standing: Standing
     """Whether audits compared the values, and what they found."""
 
@@ -35,11 +35,11 @@ class ScoredCell(NamedTuple):
 def score_lines(
     entries: Iterable[Entry], benchmark: Benchmark, *, has_errors: bool, ranked_only: bool = False
 ) -> Iterator[ScoreLine]:
-    """Yield every score of a board, in the order of models, then of the benchmark.
+    """Yield every score of a board, ordered by model, then as in the benchmark.
 
-    `has_errors` asks for standard errors, which need numpy, and known sizes of all test sets: that
-    of MCC is known in each regime in which a model has every task. `ranked_only` leaves out the
-    other regimes. Raises UsageProblem where numpy is not installed.
+    `has_errors` asks for standard errors of MCC, which need numpy and known sizes of all test sets;
+    they are None in a regime in which the model lacks a task. `ranked_only` leaves out the scores
+    of such a regime. Raises UsageProblem if numpy is needed and not installed.
     """
     metrics = benchmark.metrics
     for entry in in_board_order(entries):
@@ -57,9 +57,9 @@ def score_lines(
 
 
 def scored_cells(entry: Entry, benchmark: Benchmark) -> Iterator[ScoredCell]:
-    """Yield the scores of each task in each regime that a row has, in the benchmark's order.
+    """Yield the scores that a row has, by regime and task in the benchmark's order.
 
-    An entry with numbers in place of its results has the regimes in which it has every task.
+    An entry with `numbers` only has the regimes in which the row has every task.
     """
     standing = entry.attestation.standing
     if entry.numbers is not None:

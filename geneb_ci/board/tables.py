@@ -1,4 +1,4 @@
-"""Tables of a board as files: CSV, Parquet, and the codebook that says what is in them."""
+"""Tables of a board as CSV and Parquet files, and the codebook that describes their columns."""
 
 import itertools
 import json
@@ -13,19 +13,19 @@ from geneb_ci.common.parquet import ColumnKind, ParquetColumn, parquet_bytes
 from reference_harness.formats.benchmark import Benchmark
 
 FORMULA = re.compile(r"['=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-"""First letters with which a spreadsheet reads a cell as a formula, also in wide forms."""
+"""First characters by which a spreadsheet takes a cell for a formula, with full-width forms."""
 MARK = "'"
-"""The prefix that marks a text; a text that begins with it gets a second one."""
+"""Prefix that keeps a text from being a formula; a text that begins with it is prefixed too."""
 CODEBOOK = "codebook.json"
 VALUES = "values"
 VALUES_CSV, VALUES_PARQUET = f"{VALUES}.csv", f"{VALUES}.parquet"
 UNKNOWN = '""'
 ROWS_AT_ONCE = 1000
-"""Lines that are written at once."""
+"""Number of lines that are formatted at once."""
 UNKNOWN_DECIMALS = 6
-"""Decimals of a score whose error is not known: as many as the page has of it."""
+"""Decimals of a score whose standard error is unknown, as in the page's data."""
 ALL_DECIMALS = 400
-"""Decimals of a score without error: `round` leaves a number as it is."""
+"""Decimals of a score whose standard error is 0: `round` then changes nothing."""
 
 
 class TableColumn(NamedTuple):
@@ -37,13 +37,13 @@ class TableColumn(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table with what each of its columns means."""
+    """A table with a description of itself and of each column."""
 
     name: str
     about: str
     columns: tuple[TableColumn, ...]
     rows: Callable[[], Iterable[tuple[Any, ...]]]
-    """Makes the lines, each with a value or None for every column."""
+    """Returns the lines; a line has a value or None for each column."""
 
 
 _VALUE_COLUMNS = (
@@ -61,22 +61,22 @@ _VALUE_COLUMNS = (
     TableColumn(
         "standard_error",
         "number",
-        "Standard error of the value, in its unit, with two digits: how far it would move on other "
-        "test sequences, and for few examples on other training draws where the submission has "
-        "scores by seed. Known of MCC, where every test set has a known size.",
+        "Standard error, in the value's unit, two digits: expected variation over other test "
+        "sequences and, few-shot with scores by seed, over other training draws. Only for MCC, "
+        "if every test size is known.",
     ),
     TableColumn(
         "attested",
         "text",
-        "Whether the value is claimed or was rerun: what audits show of it, as in the table "
+        "Whether the value is only claimed or was compared by audits, in the words of the table "
         "`scores` of an export.",
     ),
     TableColumn("evidence", "text", "What others did to confirm the scores of the model."),
     TableColumn(
         "level",
         "text",
-        "Trust level: authorship and evidence in one word; self-reported is checked, and verified "
-        "audited, of a contributed row.",
+        "Trust level: authorship and evidence in one word; for a contributed row, self-reported "
+        "means checked, and verified means audited.",
     ),
 )
 
@@ -90,44 +90,46 @@ _PAGE_COLUMNS = {
     "choose": (
         "Saved by the view Choose: one line for each model and regime, the highest first.",
         (
-            TableColumn("species", "text", "What was asked: a species or kingdom, or `any`."),
-            TableColumn("kind", "text", "What was asked: a category of tasks, or `any`."),
-            TableColumn("tasks", "count", "How many tasks match, and the mean is over."),
-            TableColumn("labelled_examples", "text", "What was asked: a regime, or `hundreds`."),
-            TableColumn("gpu_memory", "text", "What was asked, in GB: half of it is for weights."),
-            TableColumn("evidence_asked", "text", "What was asked: `any`, or an evidence."),
-            TableColumn("accepted_loss", "number", "What was asked: the MCC that may be lost."),
-            TableColumn("regime", "text", "The regime of the numbers of the line."),
+            TableColumn("species", "text", "Requested species or kingdom, or `any`."),
+            TableColumn("kind", "text", "Requested category of tasks, or `any`."),
+            TableColumn("tasks", "count", "Number of matching tasks, which the mean is over."),
+            TableColumn("labelled_examples", "text", "Requested regime, or `hundreds`."),
+            TableColumn("gpu_memory", "text", "Memory in GB; weights may fill half of it."),
+            TableColumn("evidence_asked", "text", "Requested minimum evidence, or `any`."),
+            TableColumn("accepted_loss", "number", "Accepted loss of MCC."),
+            TableColumn("regime", "text", "Regime of the line's numbers."),
             _VALUE_COLUMNS[0],
             _DISPLAYED,
             TableColumn("params", "count", "Number of parameters of the encoder."),
             TableColumn("authorship", "text", "Whose file the row is."),
             TableColumn("evidence", "text", "What others did to confirm the scores."),
             TableColumn("defects", "text", "Ids of published defects, separated by spaces."),
-            TableColumn("warnings", "text", "Rules that warn about it, separated by spaces."),
-            TableColumn("mean", "number", "Mean MCC over the tasks, each counting alike."),
+            TableColumn("warnings", "text", "Rules that warn about the row, separated by spaces."),
+            TableColumn("mean", "number", "Mean MCC over the tasks, with equal weights."),
             *_ENDS,
             TableColumn(
                 "loses_at_most",
                 "number",
-                "What it loses at most against the best, with 95 % confidence; empty where it "
-                "scores further below the highest than is accepted.",
+                "Upper bound of its loss compared with the best model, with 95 % confidence; empty "
+                "if it scores further below the highest than `accepted_loss`.",
             ),
-            TableColumn("qualifies", "flag", "Whether it is smaller and loses no more than that."),
+            TableColumn(
+                "qualifies", "flag", "Whether it is smaller and loses at most `accepted_loss`."
+            ),
         ),
     ),
     "scores": (
         (
-            "Saved by the view Scores: one line for each model that is shown. Before these columns "
-            "stand the facts of the model, as in the table `models` of an export; COLUMN is a "
-            "column that is shown, a task by its id."
+            "Saved by the view Scores: one line for each model that is shown. The first columns "
+            "are the facts of the model, as in the table `models` of an export; COLUMN is the name "
+            "of a column that is shown, or the id of a task."
         ),
         (
             TableColumn("rank by COLUMN", "count", "Rank among all ranked models of the board."),
-            TableColumn("ranked models", "count", "How many models are ranked."),
-            TableColumn("rank from", "count", "Best rank that the errors allow."),
-            TableColumn("rank to", "count", "Worst rank that the errors allow."),
-            TableColumn("could be best", "flag", "Whether none scores significantly higher."),
+            TableColumn("ranked models", "count", "Number of ranked models."),
+            TableColumn("rank from", "count", "Best rank in the rank range."),
+            TableColumn("rank to", "count", "Worst rank in the rank range."),
+            TableColumn("could be best", "flag", "Whether no model scores significantly higher."),
             TableColumn("COLUMN", "number", "Score, rounded to two digits of its error."),
             TableColumn("COLUMN low", "number", "Lower end of the 95 % interval."),
             TableColumn("COLUMN high", "number", "Upper end of the 95 % interval."),
@@ -153,19 +155,19 @@ _PAGE_COLUMNS = {
             _VALUE_COLUMNS[5],
             *_ENDS,
             TableColumn("rank", "count", "Rank among all ranked models of the board."),
-            TableColumn("rank_from", "count", "Best rank that the errors allow, of a mean."),
-            TableColumn("rank_to", "count", "Worst rank that the errors allow, of a mean."),
+            TableColumn("rank_from", "count", "Best rank in the rank range; only for a mean."),
+            TableColumn("rank_to", "count", "Worst rank in the rank range; only for a mean."),
         ),
     ),
     "findings": (
         (
-            "Saved by the view Findings: one line for each figure, and one for each of its parts "
-            "that the page has; diagnostics.json has all."
+            "Saved by the view Findings: one line for each figure, and one for each part of it "
+            "that the page shows; diagnostics.json has all parts."
         ),
         (
             TableColumn("figure", "text", "Id of the figure."),
             TableColumn("scope", "text", "`paper`, `board` or `exclusions`."),
-            TableColumn("definition", "text", "What the figure is."),
+            TableColumn("definition", "text", "Definition of the figure."),
             TableColumn("unit", "text", "Unit of the value."),
             TableColumn("rows", "count", "Number of models that it is computed from."),
             TableColumn("part", "text", "Name of the part; empty for the figure itself."),
@@ -174,14 +176,14 @@ _PAGE_COLUMNS = {
     ),
 }
 PAGE_TABLES = tuple(Table(name, *columns, tuple) for name, columns in _PAGE_COLUMNS.items())
-"""The tables that a visitor saves from a view; the page makes their lines."""
+"""The tables that a visitor can save from a view; the page itself makes their lines."""
 
 
 def values_table(entries: Iterable[Entry], benchmark: Benchmark, *, has_errors: bool) -> Table:
     """Return the long table of every score on the board, a line for each.
 
-    `has_errors` is that of standard errors, which need the extra `build` and known sizes of all
-    test sets. A regime in which a model lacks a task has no line, as on the board.
+    `has_errors` asks for standard errors, which need the extra `build` and known sizes of all test
+    sets. A model has no lines in a regime in which it lacks a task, as on the board.
     """
     ordered = in_board_order(entries)
 
@@ -198,37 +200,39 @@ def values_table(entries: Iterable[Entry], benchmark: Benchmark, *, has_errors: 
 
 
 def decimals_of(error: float | None) -> int:
-    """Return the decimals of a value: those that two digits of its standard error have."""
+    """Return the number of decimals of a value that shows two digits of its standard error."""
     if error is None:
         return UNKNOWN_DECIMALS
     return max(0, 1 - math.floor(math.log10(error))) if error > 0 else ALL_DECIMALS
 
 
 def codebook(tables: Iterable[Table]) -> bytes:
-    """Return as JSON what one line of each table is, and the type and meaning of each column."""
-    book = {
+    """Return as JSON the description of each table, and the type and meaning of each column."""
+    tables_by_name = {
         table.name: {
             "about": table.about,
             "columns": [column._asdict() for column in table.columns],
         }
         for table in tables
     }
-    return (json.dumps(book, ensure_ascii=False, indent=2) + "\n").encode()
+    return (json.dumps(tables_by_name, ensure_ascii=False, indent=2) + "\n").encode()
 
 
 def csv_text(table: Table) -> Iterator[bytes]:
-    """Yield a table as CSV (RFC 4180, UTF-8): text is quoted, what is unknown is empty.
+    """Yield a table as CSV (RFC 4180, UTF-8): text is quoted, an unknown value is empty.
 
-    A text that a spreadsheet would take for a formula has an apostrophe before it, and so has one
-    that begins with an apostrophe: taking one away gives the text back.
+    A text that a spreadsheet would take for a formula, or that begins with an apostrophe, gets an
+    apostrophe before it: removing one from such a cell restores the text.
     """
-    quoted = _Quoted()
-    yield _csv_lines([[quoted[column.name] for column in table.columns]])
+    quoted_texts = _Quoted()
+    yield _csv_lines([[quoted_texts[column.name] for column in table.columns]])
     lines = iter(table.rows())
     while rows := list(itertools.islice(lines, ROWS_AT_ONCE)):
         columns = zip(table.columns, zip(*rows, strict=True), strict=True)
         cells = [
-            map(quoted.__getitem__, values) if column.type == "text" else map(_csv_cell, values)
+            map(quoted_texts.__getitem__, values)
+            if column.type == "text"
+            else map(_csv_cell, values)
             for column, values in columns
         ]
         yield _csv_lines(zip(*cells, strict=True))
@@ -239,7 +243,7 @@ def _csv_lines(rows: Iterable[Iterable[str]]) -> bytes:
 
 
 class _Quoted(dict[str | None, str]):
-    """Texts as cells: most stand in many lines."""
+    """Cache of quoted texts, since most texts occur in many lines."""
 
     def __missing__(self, text: str | None) -> str:
         if text is None:
@@ -260,7 +264,7 @@ def _csv_cell(value: object) -> str:
 
 
 def parquet_text(table: Table) -> list[bytes]:
-    """Return a table as a Parquet file, whose footer has the codebook: the same bytes always."""
+    """Return a table as a reproducible Parquet file, whose footer has the codebook."""
     columns = [ParquetColumn(column.name, column.type) for column in table.columns]
     notes = {"about": table.about} | {
         f"about {column.name}": column.about for column in table.columns

@@ -1,4 +1,4 @@
-"""Large files of a board, made chunk by chunk and written without being in memory whole."""
+"""Large files of a board, made and written chunk by chunk, so that they need little memory."""
 
 import contextlib
 import filecmp
@@ -16,28 +16,29 @@ from geneb_ci.common.json_text import numbers_text
 from geneb_ci.common.parallel import in_processes
 
 Text = Callable[[], Iterable[bytes]]
-"""Makes the chunks of a text, in order."""
+"""Returns the chunks of a text, in order."""
 DIGEST_DIGITS = 16
-"""Of the digest in the name of a script: a reader's caches hold few boards."""
+"""Hexadecimal digits of the digest in a script's name, enough to distinguish cached boards."""
 _SCRIPT = re.compile(rf"board-(?P<part>[a-z]+(?:-[0-9]+)?)\.[0-9a-f]{{{DIGEST_DIGITS}}}\.js")
 _HEAD, _TAIL = '(globalThis.geneb??={{}})["{}"]=JSON.parse(', b");\n"
 
 
 def number_texts(values: list[Any]) -> list[str]:
-    """Return the JSON text of each number, truth value or None of a list, which is made at once."""
+    """Return the JSON text of each number, truth value or None in a list."""
     return numbers_text(values)[1:-1].decode().split(",") if values else []
 
 
 def ascii_text(value: object) -> bytes:
-    """Return a value as compact JSON in ASCII, without NaN; halves of surrogate pairs are kept."""
+    """Return a value as compact ASCII JSON. Lone surrogates are kept; NaN raises ValueError."""
     return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
 def script_of(name: str, text: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield a script that holds the value of a JSON text; no chunk ends within a character.
+    """Yield the chunks of a script that defines the value of a JSON text.
 
-    It is ASCII, and a text for JSON.parse, so nothing in it runs. Parsing a text is also faster
-    than reading a literal, and `__proto__` is a key like any other.
+    The chunks of `text` must not split a character. The script is ASCII and passes a string to
+    JSON.parse, so no data are executed; that is also faster than a literal, and `__proto__` is an
+    ordinary key.
     """
     yield _HEAD.format(name).encode() + b'"'
     for chunk in text:
@@ -46,18 +47,18 @@ def script_of(name: str, text: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def script_name(part: str, digest: str) -> str:
-    """Name the script of a part of the page's data, on the board of a digest."""
+    """Return the file name of a part of the page's data, for the board with a digest."""
     return f"board-{part}.{digest}.js"
 
 
 def script_part(name: str) -> str | None:
-    """Return the part of the page's data that a script has, of whichever board; None for others."""
+    """Return the part of the page's data in a script, of any board; None for another file."""
     match = _SCRIPT.fullmatch(name)
     return match["part"] if match else None
 
 
 class Texts(Mapping[str, bytes]):
-    """Files by name, each made whole when it is asked for, or written chunk by chunk."""
+    """Files by name; reading one makes it, `write_texts` writes it chunk by chunk."""
 
     def __init__(self, makers: Mapping[str, Text]) -> None:
         self.makers = dict(makers)
@@ -78,7 +79,7 @@ class Texts(Mapping[str, bytes]):
         return len(self.makers)
 
     def also(self, others: Mapping[str, bytes]) -> "Texts":
-        """Return these files and others, which are made already."""
+        """Return these files with others whose content is given."""
         return Texts(self.makers | {name: [content].copy for name, content in others.items()})
 
     def __or__(self, others: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -89,16 +90,16 @@ class Texts(Mapping[str, bytes]):
 
 
 def write_texts(folder: Path, texts: Texts, jobs: int) -> None:
-    """Write files by so many processes, each whole or not at all, and none before all are made.
+    """Write files with `jobs` processes; each is replaced atomically after all have been made.
 
-    A file that has the same bytes is left as it is.
+    A file that already has the same bytes is not touched.
     Raises UsageProblem for a folder that cannot be written, MachineFault for a full or broken disk.
     """
     names, token = list(texts), secrets.token_hex(4)
     staged = [folder / f".{name}.{token}" for name in names]
 
     def write(number: int) -> None:
-        staged[number].unlink(missing_ok=True)  # of a process that was killed
+        staged[number].unlink(missing_ok=True)  # left by a killed process
         with staged[number].open("xb") as stream:
             stream.writelines(texts.makers[names[number]]())
             stream.flush()
@@ -121,7 +122,7 @@ def write_texts(folder: Path, texts: Texts, jobs: int) -> None:
 
 
 def _is_there(path: Path, temporary: Path) -> bool:
-    """Whether a regular file, no link, has the bytes and the mode of the new one."""
+    """Whether a regular file, not a link, has the bytes and the mode of the new file."""
     return (
         path.is_file()
         and not path.is_symlink()

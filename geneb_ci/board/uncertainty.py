@@ -1,10 +1,10 @@
-"""How sure the board is: standard errors of MCC, ranks with their ranges, how far ranks agree.
+"""How certain the board is: standard errors of MCC, intervals, ranks and ranges of ranks.
 
     intervals(entries, benchmark).regimes["full"].macro["space"]
     {"score": 0.558, "error": 0.0041, "low": 0.55, "high": 0.566, "rank": 8, "rank_low": 6, ...}
 
-Scores are MCC. Variances of cells come from `variance`, what follows from them from `decisions`.
-The method, what it assumes and what it cannot know: docs/research/uncertainty.md.
+Scores are MCC. `variance` computes the variances of cells, `decisions` intervals and ranks.
+docs/research/uncertainty.md describes the method, its assumptions and its limits.
 """
 
 import array
@@ -35,42 +35,42 @@ from reference_harness.formats.submission import Submission
 
 SUMMARIES = ("macro", "micro")
 SHARED_DIGITS = 6
-"""Significant digits of a covariance, as published: every view decides by the same number."""
+"""Significant digits of a published covariance; decisions use the rounded number as well."""
 
 
 class RowScores(NamedTuple):
-    """One row in one regime, whatever other rows there are."""
+    """The scores of one row in one regime; they do not depend on other rows."""
 
     names: tuple[str, ...]
     """"macro", "micro", then the categories."""
     values: tuple[float, ...]
     variance: tuple[float, ...]
     freedom: tuple[float, ...]
-    """Degrees of freedom of the variance; infinite where no seed has a part in it."""
+    """Degrees of freedom of each variance; infinite if it does not depend on scores by seed."""
     tasks: ScoreColumn
     """The tasks in board order."""
     has_seeds: bool
-    """Whether scores by seed are known for every task: other training draws are then covered."""
+    """Whether scores by seed are known for every task; then errors cover other training draws."""
 
 
 class RegimeScores(NamedTuple):
-    """All models that are ranked in one regime: what every decision is made from."""
+    """The scores of all models that are ranked in one regime, from which decisions are made."""
 
     models: tuple[str, ...]
-    """In the order of their ids; arrays of scores have one value for each."""
+    """Ids in lower-case order; arrays of scores have one value for each model."""
     params: tuple[int, ...]
     scores: dict[str, ScoreColumn]
-    """By "macro", "micro" or category."""
+    """"macro", "micro" or category to the scores of all models."""
     tasks: dict[str, ScoreColumn]
     rounded: int
     """M*: the number of models rounded up."""
     critical: float
-    """Standard errors of a difference that make it significant; one for the whole board."""
+    """Standard errors from which a difference is significant; the same for all pairs."""
     draws_covered: tuple[str, ...]
     """Models whose errors cover other training draws, too, since they give scores by seed."""
 
     def best_first(self, name: str) -> Positions:
-        """Return the places of the models by one score; the smaller of equals first, then by id."""
+        """Return the models' indices by descending score; equal scores by size, then by id."""
         smallest = _smallest_first(self.models, self.params)
         order = np.argsort(-self.scores[name].values[smallest], kind="stable")
         return np.asarray(smallest[order])
@@ -78,24 +78,23 @@ class RegimeScores(NamedTuple):
 
 @functools.lru_cache(maxsize=4)
 def _smallest_first(models: tuple[str, ...], params: tuple[int, ...]) -> Positions:
-    """Return the places of models by their parameters, of equals by id."""
+    """Return the models' indices by ascending number of parameters, equal ones by id."""
     by_id = np.array(sorted(range(len(models)), key=models.__getitem__), dtype=np.intp)
     return np.asarray(by_id[np.argsort(np.array(params, dtype=float)[by_id], kind="stable")])
 
 
 class RegimeIntervals(NamedTuple):
-    """All scores of one regime, each by model id, best first."""
+    """Intervals and ranks of all scores of one regime."""
 
     board: RegimeScores
     macro: Standings
     micro: Standings
     categories: dict[str, Standings]
     tasks: dict[str, PackedNumbers]
-    """Task to model to both ends of the interval, the standard error and `spread_of`, models in the
-    order of their ids."""
+    """Task to model to four numbers: both ends of the interval, standard error and `spread_of`."""
     draw_variance: float
-    """Variance of a task's score between training draws, assumed of a model without scores by
-    seed; 0 where none are drawn."""
+    """Assumed variance of a task's score between training draws, for models without scores by
+    seed; 0 if the regime draws no training examples."""
 
 
 class Intervals(NamedTuple):
@@ -112,10 +111,10 @@ def intervals(
 ) -> Intervals:
     """Return errors, intervals and ranks of all models that are ranked, in some or all regimes.
 
-    The order of the entries changes no number. One more entry changes no interval of
-    another model's score, and no statement about two others unless M* grows.
+    The order of the entries changes no number. Another entry changes no interval of the others;
+    it changes which of these differ significantly only if M*, the rounded number of models, grows.
 
-    Raises BadConfiguration when the benchmark does not know the size of a task's test split.
+    Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
     boards = all_scores(entries, benchmark, regimes)
     return ranked_intervals(
@@ -126,20 +125,22 @@ def intervals(
 def all_scores(
     entries: Iterable[Entry], benchmark: Benchmark, regimes: Iterable[str] | None = None
 ) -> dict[str, RegimeScores]:
-    """Return scores and variances for decisions, by regime. Raises BadConfiguration."""
-    listed = list(entries)
-    numbers = {id(entry.submission): entry.numbers for entry in listed}
-    rows = [entry.submission for entry in listed]
-    noted = next((entry.shared_errors for entry in listed if entry.shared_errors is not None), None)
+    """Return the scores of ranked models, with variances, by regime. Raises BadConfiguration."""
+    all_entries = list(entries)
+    numbers = {id(entry.submission): entry.numbers for entry in all_entries}
+    rows = [entry.submission for entry in all_entries]
+    shared_errors = next(
+        (entry.shared_errors for entry in all_entries if entry.shared_errors is not None), None
+    )
     packed = functools.partial(_kept_scores, numbers)
     return {
-        regime: regime_scores(rows, regime, benchmark, noted, packed)
+        regime: regime_scores(rows, regime, benchmark, shared_errors, packed)
         for regime in (benchmark.regimes if regimes is None else regimes)
     }
 
 
 def all_ranks(board: RegimeScores) -> dict[str, RankRanges]:
-    """Return the ranks of a regime by every score: of all that `intervals` gives, most work."""
+    """Return the ranks of a regime by every score; this takes most of the time of `intervals`."""
     return {name: ranks(scores, board.critical) for name, scores in board.scores.items()}
 
 
@@ -183,20 +184,20 @@ def draw_variance(regime: str, benchmark: Benchmark) -> float:
 
 
 def spread_of(scores: ScoreColumn) -> Floats:
-    """Return the uncertainty of each variance: its square over its degrees of freedom."""
+    """Return the square of each variance divided by its degrees of freedom."""
     return np.asarray(scores.variance * scores.variance / scores.freedom)
 
 
 def task_numbers(
-    board: RegimeScores, tasks: Sequence[str], positions: Positions, drawn: float = 0.0
+    board: RegimeScores, tasks: Sequence[str], positions: Positions, draw_variance: float = 0.0
 ) -> Floats:
     """Return score, variance and `spread_of` of some models in some tasks: (3, T, M).
 
-    `drawn` is the variance between training draws that is added for a model whose errors do not
-    cover them. Variances are squares of errors, which are what is published.
+    `draw_variance` is added to the variances of models whose errors do not cover other training
+    draws. Variances are squares of the standard errors, as the page computes them.
     """
     covered = [board.models[k] in board.draws_covered for k in positions.tolist()]
-    added = np.where(covered, 0.0, drawn)
+    added = np.where(covered, 0.0, draw_variance)
     parts = [board.tasks[task] for task in tasks]
     return np.array(
         [
@@ -208,9 +209,10 @@ def task_numbers(
 
 
 def mean_of(sums: Floats, count: int) -> ScoreColumn:
-    """Return the mean of a number of tasks from the sums (3, M) of their numbers.
+    """Return the mean score of M models over `count` tasks.
 
-    One weight for each task. Errors of two models count as independent.
+    `sums` (3, M) are the sums of `task_numbers` over the tasks, which weigh the same. The errors of
+    two models count as independent.
     """
     values, variance, uncertain = sums / [[count], [count**2], [count**4]]
     variance, uncertain = np.maximum(variance, 0.0), np.maximum(uncertain, 0.0)
@@ -228,18 +230,20 @@ def regime_scores(
     shared_errors: SharedErrors | None = None,
     packed: Callable[[Submission, str, Benchmark], bytes] | None = None,
 ) -> RegimeScores:
-    """Return the scores that decisions in a regime are made from: rows with every task of it.
+    """Return the scores of the rows that have every task of a regime.
 
-    `shared_errors` is what errors of rows with published predictions share, `packed` gives the
-    scores of a row as bytes where that is not `_packed_scores`.
-    Raises BadConfiguration when the benchmark does not know the size of a task's test split.
+    `shared_errors` has the covariances of rows with published predictions; `packed` returns the
+    scores of a row as bytes, by default `_packed_scores`.
+    Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
     ranked = [row for row in rows if regime in ranked_regimes(row, benchmark)]
     ranked.sort(key=lambda row: (row.model_id.lower(), row.model_id))
     names, tasks = names_of(benchmark), benchmark.task_ids
-    raw = b"".join((packed or _packed_scores)(row, regime, benchmark) for row in ranked)
-    whole = np.frombuffer(raw, dtype=float).reshape(len(ranked), _width(benchmark)).T.copy()
-    by_name, (has_seeds,), by_task = np.split(whole, [3 * len(names), 3 * len(names) + 1])
+    packed_rows = b"".join((packed or _packed_scores)(row, regime, benchmark) for row in ranked)
+    columns = (
+        np.frombuffer(packed_rows, dtype=float).reshape(len(ranked), _width(benchmark)).T.copy()
+    )
+    by_name, (has_seeds,), by_task = np.split(columns, [3 * len(names), 3 * len(names) + 1])
     places = (
         shared_errors.triangle_positions(ranked)
         if shared_errors is not None
@@ -265,32 +269,38 @@ def regime_scores(
 
 
 def names_of(benchmark: Benchmark) -> tuple[str, ...]:
-    """Name the scores of a regime: macro, micro, categories."""
+    """Return the names of the scores of a regime: macro, micro, then the categories."""
     return (*SUMMARIES, *benchmark.category_order)
 
 
 def with_shared(
     scores: ScoreColumn, triangle: Triangle, positions: Sequence[int | None]
 ) -> ScoreColumn:
-    """Return scores with the covariances of the models that have a place in a triangle.
+    """Return scores with the covariances of those models that have a position in a triangle.
 
-    Errors correlate as the predictions say, as far as the variance that these show is part of the
-    score's: what comes from training draws is shared by nobody, so an error is never too small.
+    The triangle covers errors from test sequences only. A score's variance may be larger, since
+    training draws add to it; the part of the draws is taken as independent.
     """
     known_rows = [k for k, index in enumerate(positions) if index is not None]
     if len(known_rows) < 2 or not triangle:  # noqa: PLR2004 (a pair)
         return scores
     covariances = [triangle[index] for index in positions if index is not None]
-    size = {
+    error = {
         k: math.sqrt(min(covariances[n][-1], scores.variance[k])) for n, k in enumerate(known_rows)
     }
     shared = np.zeros((len(positions), len(positions)))
     for n, i in enumerate(known_rows):
         for m, j in enumerate(known_rows[:n]):
             low, high = sorted((int(positions[i] or 0), int(positions[j] or 0)))
-            spread = math.sqrt(covariances[n][-1] * covariances[m][-1])
-            like = max(-1.0, min(1.0, triangle[high][low] / spread)) if spread > 0 else 0.0
-            shared[i, j] = shared[j, i] = float(f"{like * size[i] * size[j]:.{SHARED_DIGITS}g}")
+            triangle_error = math.sqrt(covariances[n][-1] * covariances[m][-1])
+            correlation = (
+                max(-1.0, min(1.0, triangle[high][low] / triangle_error))
+                if triangle_error > 0
+                else 0.0
+            )
+            shared[i, j] = shared[j, i] = float(
+                f"{correlation * error[i] * error[j]:.{SHARED_DIGITS}g}"
+            )
     return scores._replace(shared=shared)
 
 
@@ -302,26 +312,29 @@ def row_scores(
     `results` are those of the submission where it does not have them itself.
     Sums are exact (math.fsum), so that neither other rows nor the machine change a bit of them.
 
-    Raises BadConfiguration when the benchmark does not know the size of a task's test split.
+    `results` replace those of the submission, if its own were dropped. Sums are exact (math.fsum),
+    so that they are the same bytes on every machine.
+
+    Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
     cells = cells_of(submission, regime, benchmark, results)
     values = weighted_sums(cells.scores.tolist(), benchmark)
     variance = [
         _squared_error(part) for part in weighted_sums(cells.variance.tolist(), benchmark, 2)
     ]
-    freedom, alone = [math.inf] * len(values), np.full(len(cells.seeds), np.inf)
+    freedom, task_freedom = [math.inf] * len(values), np.full(len(cells.seeds), np.inf)
     if cells.seeds.any():
-        # Satterthwaite: what is uncertain of a variance adds up with the squares of its parts.
+        # Satterthwaite: V * V / f of a weighted sum is the sum of its parts' with weights ** 4.
         spread = cells.seeds * cells.seeds / max(cells.freedom, 1)
         uncertain = zip(variance, weighted_sums(spread.tolist(), benchmark, 4), strict=True)
         freedom = [v * v / u if u > 0 else math.inf for v, u in uncertain]
-        np.divide(cells.variance * cells.variance, spread, out=alone, where=spread > 0)
+        np.divide(cells.variance * cells.variance, spread, out=task_freedom, where=spread > 0)
     return RowScores(
         names_of(benchmark),
         tuple(values),
         tuple(variance),
         tuple(freedom),
-        ScoreColumn(cells.scores, cells.variance, alone),
+        ScoreColumn(cells.scores, cells.variance, task_freedom),
         cells.has_seeds,
     )
 
@@ -332,7 +345,7 @@ def _kept_scores(
     regime: str,
     benchmark: Benchmark,
 ) -> bytes:
-    """Return the result of `_packed_scores` for a row, from its numbers if they have it."""
+    """Return the result of `_packed_scores` for a row, which its numbers may already contain."""
     row_numbers = numbers[id(submission)]
     if row_numbers is not None and regime in row_numbers.errors:
         return row_numbers.errors[regime]
@@ -342,7 +355,7 @@ def _kept_scores(
 def task_errors(entry: Entry, regime: str, benchmark: Benchmark) -> list[float]:
     """Return the standard error of a row in each task of a regime in which it is ranked.
 
-    Raises BadConfiguration when the benchmark does not know the size of a task's test split.
+    Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
     row = entry.submission
     raw = np.frombuffer(_kept_scores({id(row): entry.numbers}, row, regime, benchmark))
@@ -352,7 +365,7 @@ def task_errors(entry: Entry, regime: str, benchmark: Benchmark) -> list[float]:
 
 
 def row_errors(submission: Submission, results: Results, benchmark: Benchmark) -> dict[str, bytes]:
-    """Return the result of `row_scores` in every regime in which a row is ranked, as numbers."""
+    """Return regime to the packed `row_scores`, for each regime in which a row is ranked."""
     regimes = ranked_regimes(submission, benchmark)
     return {regime: _packed_scores(submission, regime, benchmark, results) for regime in regimes}
 
@@ -366,20 +379,20 @@ def _packed_scores(
 
 
 def _width(benchmark: Benchmark) -> int:
-    """Return how many numbers `_packed_scores` writes of scores, of seeds, and of tasks."""
+    """Return how many numbers `_packed_scores` writes: of scores, `has_seeds`, and of tasks."""
     return 3 * len(names_of(benchmark)) + 1 + 3 * len(benchmark.tasks)
 
 
 def _squared_error(variance: float) -> float:
-    """Return a variance as the square of the standard error, which is what is published."""
+    """Return a variance as the square of its root, as readers of published errors compute it."""
     error = math.sqrt(variance)
     return error * error
 
 
-def standings(board: RegimeScores, name: str, stood: RankRanges | None = None) -> Standings:
-    """Rank the models of a regime by one score, best first; `stood` are the ranks, if known."""
+def standings(board: RegimeScores, name: str, known_ranks: RankRanges | None = None) -> Standings:
+    """Return the standings of a regime by one score, best first; `known_ranks` saves work."""
     scores, order = board.scores[name], board.best_first(name)
-    (low, high), stood = intervals_of(scores), stood or ranks(scores, board.critical)
+    (low, high), known_ranks = intervals_of(scores), known_ranks or ranks(scores, board.critical)
     freedom = scores.freedom[order]
     finite = freedom.astype(object)
     finite[np.isinf(freedom)] = None
@@ -390,10 +403,10 @@ def standings(board: RegimeScores, name: str, stood: RankRanges | None = None) -
         freedom=finite.tolist(),
         low=low[order].tolist(),
         high=high[order].tolist(),
-        rank=stood.rank[order].tolist(),
-        rank_low=stood.low[order].tolist(),
-        rank_high=stood.high[order].tolist(),
-        could_be_best=(stood.low[order] == 1).tolist(),
+        rank=known_ranks.rank[order].tolist(),
+        rank_low=known_ranks.low[order].tolist(),
+        rank_high=known_ranks.high[order].tolist(),
+        could_be_best=(known_ranks.low[order] == 1).tolist(),
     )
 
 

@@ -1,10 +1,10 @@
-"""How far MCC would move on other test sequences, in closed form: one variance for each cell.
+"""Variance of MCC over other test sequences, in closed form: one value for each cell.
 
     cells_of(submission, "full", benchmark).variance      (tasks,), in squared MCC
 
-The formulas, what they assume and what they cannot know: docs/research/uncertainty.md. Only the
-four operations and the square root of IEEE 754 are used, and sums are exact: the same bytes
-everywhere.
+docs/research/uncertainty.md has the formulas, their assumptions and their limits. Only the four
+operations and the square root of IEEE 754 are used, and sums are exact, so results have the same
+bytes on every machine.
 """
 
 import functools
@@ -27,34 +27,33 @@ Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.intp]
 FloatOrMore = Floats | np.float64
 
-# How alike the right and wrong predictions of two few-shot fits of one model are, as a correlation:
-# 1 would be the same predictions, 0 unrelated ones. With k-mers on six real tasks it is 0.11 on
-# average and 0.49 at most in 10shot, and about 0 in 1shot (benchmarks/bench_overlap.py). The
-# greatest is taken, since better models agree more with themselves; with less of it, intervals are
-# too wide.
+# Assumed correlation of the correctness of predictions between two few-shot fits of one model. With
+# k-mers on six real tasks it is 0.11 on average and 0.49 at most in 10shot, and about 0 in 1shot
+# (benchmarks/bench_overlap.py). The maximum is used, since better models agree more with
+# themselves; if the true value is lower, intervals are too wide.
 OVERLAP = 0.5
-# Standard deviation of one fit's MCC between training draws, assumed of a model that gives no
-# scores by seed: with k-mers on six real tasks it is 0.085 in 10shot and 0.097 in 1shot, as a root
-# mean square (benchmarks/bench_overlap.py).
+# Assumed standard deviation of one fit's MCC between training draws, for a model without scores by
+# seed. With k-mers on six real tasks it is 0.085 in 10shot and 0.097 in 1shot, as a root mean
+# square (benchmarks/bench_overlap.py).
 DRAW_SPREAD = 0.1
-# MCC per unit of accuracy of two even classes: taken where every prediction is right.
+# Change of MCC per unit of accuracy for two equal classes, used if every prediction is right.
 SLOPE_EVEN = 2.0
 EXACT = 1e-12
-"""Scores this near to those of an integer matrix were computed from it: 16 digits leave 1e-16."""
+"""Scores differing less than this from those of an integer matrix were computed from it."""
 _SCORES = operator.itemgetter("MCC", "Acc", "F1")
 
 
 class Cells(NamedTuple):
-    """One row in one regime, task by task in board order; each array has one value a task."""
+    """One row in one regime; each array has one value for each task, in board order."""
 
     scores: Floats
     """MCC as claimed; -0.0 is 0.0."""
     variance: Floats
     """Variance of the score, in squared MCC."""
     seeds: Floats
-    """The part of the variance that the spread of the seeds tells; 0 where they are not known."""
+    """The part of the variance estimated from scores by seed; 0 if these are unknown."""
     freedom: int
-    """Degrees of freedom of that part: seeds less one."""
+    """Degrees of freedom of that part: the number of seeds minus one."""
     has_seeds: bool
     """Whether scores by seed are known for every task."""
 
@@ -63,14 +62,14 @@ class _Sizes(NamedTuple):
     """Test sets of a benchmark as arrays."""
 
     two_class: npt.NDArray[np.intp]
-    """Positions of the tasks of two classes whose sizes are known."""
+    """Indices of the two-class tasks whose class sizes are known."""
     small: Floats
     large: Floats
-    """Sizes of the larger class; `small` has those of the smaller one."""
+    """Numbers of sequences of these tasks in the larger class; `small`: in the smaller one."""
     multi_class: npt.NDArray[np.intp]
-    """Positions of the others."""
+    """Indices of all other tasks."""
     total: Floats
-    """Numbers of sequences of the other tasks."""
+    """Numbers of sequences of the tasks of `multi_class`."""
 
 
 @functools.lru_cache(maxsize=4)
@@ -78,15 +77,17 @@ def _sizes_of(sizes: tuple[tuple[str, int | None, tuple[int, int] | None], ...])
     for task, total, classes in sizes:
         if classes is None and total is None:
             raise BadConfiguration(
-                f"the benchmark does not know how many test sequences {task} has",
+                f"the benchmark lacks the number of test sequences of {task}",
                 "add n_test to the task in the benchmark definition",
             )
-    two = [k for k, (_, _, classes) in enumerate(sizes) if classes is not None]
-    more = [k for k, (_, _, classes) in enumerate(sizes) if classes is None]
-    class_sizes = np.array([sizes[k][2] for k in two], dtype=float).reshape(-1, 2)
-    totals = np.array([sizes[k][1] for k in more], dtype=float)
+    two_class = [k for k, (_, _, classes) in enumerate(sizes) if classes is not None]
+    multi_class = [k for k, (_, _, classes) in enumerate(sizes) if classes is None]
+    class_sizes = np.array([sizes[k][2] for k in two_class], dtype=float).reshape(-1, 2)
+    totals = np.array([sizes[k][1] for k in multi_class], dtype=float)
     small, large = class_sizes.T
-    return _Sizes(np.array(two, dtype=int), small, large, np.array(more, dtype=int), totals)
+    return _Sizes(
+        np.array(two_class, dtype=int), small, large, np.array(multi_class, dtype=int), totals
+    )
 
 
 def cells_of(
@@ -94,8 +95,8 @@ def cells_of(
 ) -> Cells:
     """Return the scores of a row that has every task of a regime, and their variances.
 
-    `results` are those of the submission where it does not have them itself.
-    Raises BadConfiguration when the benchmark does not know the size of a task's test split.
+    `results` replace those of the submission, if its own were dropped.
+    Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
     sizes = _sizes_of(benchmark.test_sizes)
     cells = (results or results_of(submission))[regime]
@@ -104,62 +105,69 @@ def cells_of(
     fits = fits_of(benchmark, regime)
     variance = np.zeros(len(mcc))
     means = Triple(*columns[:, sizes.two_class])
-    rights = near_mean(sizes.small, sizes.large, means)
+    correct_counts = near_mean(sizes.small, sizes.large, means)
     if fits == 1:
-        rights = _whole(cells, benchmark, sizes, means, rights)
-    variance[sizes.two_class] = variance_of_two(sizes.small, sizes.large, *rights)
+        correct_counts = _integer_counts(cells, benchmark, sizes, means, correct_counts)
+    variance[sizes.two_class] = variance_of_two(sizes.small, sizes.large, *correct_counts)
     variance[sizes.multi_class] = _variance_of_more(
         sizes.total, mcc[sizes.multi_class], acc[sizes.multi_class]
     )
-    seeds, degrees = _spread(submission, regime, benchmark)
+    seeds, known_count = _spread(submission, regime, benchmark)
     if fits > 1:
-        # Of a mean of fits whose errors correlate, over that of one fit. What the fits do not share
-        # is part of the spread of the seeds, where that is known.
+        # The factor is the variance of a mean of correlated fits divided by that of one fit. If
+        # scores by seed are known, their spread already has the part that fits do not share.
         variance = variance * np.where(seeds > 0, OVERLAP, OVERLAP + (1 - OVERLAP) / fits) + seeds
-    return Cells(mcc + 0.0, variance, seeds, fits - 1, degrees == len(mcc))
+    return Cells(mcc + 0.0, variance, seeds, fits - 1, known_count == len(mcc))
 
 
 def near_mean(small: FloatOrMore, large: FloatOrMore, mean: Triple) -> tuple[Floats, Floats]:
-    """Return how many of each class are right, as fractions, in the table that fits a mean best.
+    """Return the numbers of right predictions in both classes that fit mean scores best.
 
-    Sizes, means (MCC, accuracy, macro-F1) and results are arrays of one shape. Accuracy and
-    macro-F1 leave two tables (inverted from the formula in `statistics.binary`), of which MCC
-    chooses the nearer one; the result is cut to what the sizes of the classes allow.
+    They need not be integers. All arguments and results are arrays of one shape. Accuracy and
+    macro-F1 allow two tables (the formula in `statistics.binary` solved for rho), of which the one
+    with the closer MCC is chosen; results are limited by the sizes of the classes.
     """
     mcc, acc, f1 = (np.asarray(part, dtype=float) for part in mean)
     n = small + large
     right = acc * n
-    below = np.where(f1 < 1, 1 - f1, 1.0)
-    square = np.where(f1 < 1, n * (right - f1 * n) / below, 0.0)
-    size = np.sqrt(np.maximum(square, 0.0))
+    one_minus_f1 = np.where(f1 < 1, 1 - f1, 1.0)
+    square = np.where(f1 < 1, n * (right - f1 * n) / one_minus_f1, 0.0)
+    rho_size = np.sqrt(np.maximum(square, 0.0))
     # The limits of statistics.binary.rho_limits, for means as well.
-    least = np.maximum(-right, right - 2 * small)
-    most = np.minimum(right, 2 * large - right)
+    rho_min = np.maximum(-right, right - 2 * small)
+    rho_max = np.minimum(right, 2 * large - right)
     candidates = []
-    for rho in (size, -size):
-        placed = np.minimum(np.maximum(rho, least), most)
-        candidates.append((placed, np.abs(_mcc(small, large, right, placed) - mcc)))
-    (first, far), (second, near) = candidates
-    rho = np.where(far <= near, first, second)
+    for rho in (rho_size, -rho_size):
+        limited_rho = np.minimum(np.maximum(rho, rho_min), rho_max)
+        candidates.append((limited_rho, np.abs(_mcc(small, large, right, limited_rho) - mcc)))
+    (first, first_distance), (second, second_distance) = candidates
+    rho = np.where(first_distance <= second_distance, first, second)
     return np.maximum((right - rho) / 2, 0.0), np.maximum((right + rho) / 2, 0.0)
 
 
 def _mcc(small: FloatOrMore, large: FloatOrMore, correct: Floats, rho: Floats) -> Floats:
-    """Return MCC of tables as `statistics.binary.scores` does, 0 where it is not defined."""
+    """Return MCC of tables as `statistics.binary.scores` does; 0 if it is undefined."""
     n = small + large
-    spread = small * large * (small + rho) * (large - rho)
-    top = n * correct - 2 * small * large - rho * (large - small)
-    return np.where(spread > 0, top / (2 * np.sqrt(np.where(spread > 0, spread, 1.0))), 0.0)
+    squared_denominator = small * large * (small + rho) * (large - rho)
+    numerator = n * correct - 2 * small * large - rho * (large - small)
+    return np.where(
+        squared_denominator > 0,
+        numerator / (2 * np.sqrt(np.where(squared_denominator > 0, squared_denominator, 1.0))),
+        0.0,
+    )
 
 
-def _whole(
+def _integer_counts(
     cells: Mapping[str, Mapping[str, float]],
     benchmark: Benchmark,
     sizes: _Sizes,
     means: Triple,
     correct_counts: tuple[Floats, Floats],
 ) -> tuple[Floats, Floats]:
-    """Return the integer tables of one fit: those with its scores, or else the likeliest ones."""
+    """Return the right predictions in both classes of one fit, as integers.
+
+    If rounding `correct_counts` does not reproduce a score, `recovered_table` finds the table.
+    """
     small, large = (np.rint(part) for part in correct_counts)
     reached = _mcc(sizes.small, sizes.large, small + large, large - small)
     n = sizes.small + sizes.large
@@ -175,34 +183,36 @@ def _whole(
 
 
 def recovered_table(classes: Classes, reported: ReportedTriple) -> BinaryTable:
-    """Return the likeliest table that may have been printed so, or one near it where there is none.
+    """Return a table with the reported scores, or a close one if there is none.
 
-    Where rounding leaves several, they differ by less than the rounding, which is far below the
-    standard error.
+    If rounding allows several tables, they differ by less than the rounding, which is far below
+    the standard error; the middle one is returned.
     """
     first = next(fitting_runs(classes, reported), None)
     if first is not None:
         return table(classes, first.right, first.first + (len(first) // 2) * 2)
-    near = near_mean(np.float64(classes.small), np.float64(classes.large), reported.value)
-    small, large = (round(float(count)) for count in near)
+    closest = near_mean(np.float64(classes.small), np.float64(classes.large), reported.value)
+    small, large = (round(float(count)) for count in closest)
     return BinaryTable(small, classes.small - small, large, classes.large - large)
 
 
 def rate(right: FloatOrMore, total: FloatOrMore) -> Floats:
-    """Return shares of right predictions; none or all of them need not be so on other sequences.
+    """Return the shares of right predictions.
 
-    Then it is Jeffreys' estimate, which adds half a sequence to either side.
+    If none or all are right, Jeffreys' estimate is used, which adds half a sequence to either side,
+    since other sequences may have other results.
     """
-    inside = (right > 0) & (right < total)
-    return np.where(inside, right / total, (np.minimum(right, total) + 0.5) / (total + 1))
+    is_mixed = (right > 0) & (right < total)
+    return np.where(is_mixed, right / total, (np.minimum(right, total) + 0.5) / (total + 1))
 
 
 def variance_of_two(
     n1: FloatOrMore, n0: FloatOrMore, right1: FloatOrMore, right0: FloatOrMore
 ) -> Floats:
-    """Return the variance of MCC of two classes by the delta method; arrays of one shape.
+    """Return the variance of MCC of two classes by the delta method.
 
-    MCC moves with the recall of either class; each recall is a binomial share of its class.
+    All arrays have one shape. MCC is a function of the recalls of both classes, which are
+    independent binomial shares.
     """
     a, b = rate(right1, n1), rate(right0, n0)
     n = n1 + n0
@@ -216,31 +226,31 @@ def variance_of_two(
 
 
 def _variance_of_more(total: Floats, mcc: Floats, acc: Floats) -> Floats:
-    """Return the variance of MCC where no matrix is known.
+    """Return the variance of MCC of tasks whose confusion matrix is unknown.
 
-    Where a class is predicted as often as it occurs, MCC = (A - e) / (1 - e) with e the accuracy of
-    chance (Gorodkin 2004), so MCC moves with accuracy by 1 / (1 - e) = (1 - MCC) / (1 - A).
+    If every class is predicted as often as it occurs, MCC = (A - e) / (1 - e), where e is the
+    accuracy of chance (Gorodkin 2004); so dMCC/dA = 1 / (1 - e) = (1 - MCC) / (1 - A).
     """
-    right = np.rint(acc * total)
-    below = right < total
-    slope = np.where(below, (1 - mcc) / np.where(below, 1 - acc, 1.0), SLOPE_EVEN)
-    share = rate(right, total)
+    correct = np.rint(acc * total)
+    is_imperfect = correct < total
+    slope = np.where(is_imperfect, (1 - mcc) / np.where(is_imperfect, 1 - acc, 1.0), SLOPE_EVEN)
+    share = rate(correct, total)
     return np.asarray(slope * slope * share * (1 - share) / total)
 
 
 def _spread(submission: Submission, regime: str, benchmark: Benchmark) -> tuple[Floats, int]:
-    """Return the variance of each task's mean over seeds, 0 where not known, and of how many."""
+    """Return the variance of each task's mean over seeds, 0 if unknown, and the number known."""
     evidence = submission.evidence if isinstance(submission, SubmissionV11) else {}
-    variances, degrees = np.zeros(len(benchmark.tasks)), 0
+    variances, known_count = np.zeros(len(benchmark.tasks)), 0
     seeds = fits_of(benchmark, regime)
     if seeds == 1:
-        return variances, degrees
+        return variances, known_count
     for index, task in enumerate(benchmark.task_ids):
         cell = evidence.get(regime, {}).get(task)
         values = cell.per_seed.MCC if cell else []
         if len(values) == seeds:
-            degrees += 1
-            middle = math.fsum(values) / seeds
-            squares = math.fsum((value - middle) * (value - middle) for value in values)
+            known_count += 1
+            mean_score = math.fsum(values) / seeds
+            squares = math.fsum((value - mean_score) * (value - mean_score) for value in values)
             variances[index] = squares / (seeds - 1) / seeds
-    return variances, degrees
+    return variances, known_count

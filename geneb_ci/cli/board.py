@@ -13,7 +13,7 @@ import click
 from geneb_ci.api import build, trust
 from geneb_ci.board.board import SubmissionsRefused, is_board, layout_of, require_apart
 from geneb_ci.board.confusion import recovered_tables
-from geneb_ci.board.page import INDEX, POLICY, drop_former, write_page
+from geneb_ci.board.page import INDEX, POLICY, delete_former_scripts, write_page
 from geneb_ci.check.runner import Checker
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import (
@@ -227,7 +227,7 @@ def _build_commit(commit: str, out: Path) -> int:
     if generation is None:
         return code
     write_page(out, generation.published)
-    drop_former(out, generation.published)
+    delete_former_scripts(out, generation.published)
     for name, value in generation.outputs.items():
         set_output(name, value)
     echo(

@@ -25,8 +25,8 @@ from geneb_ci.models.scaffold import (
     FORMATS,
     TOKENIZER_CONFIG,
     TOKENIZER_FILES,
+    AuthorFacts,
     HubModel,
-    OwnFacts,
     Pooling,
     card_text,
     entry_text,
@@ -325,7 +325,7 @@ def _from_hub(repository: str) -> Iterator[None]:
         ) from error
 
 
-def _answers(model: HubModel, options: Mapping[str, object]) -> OwnFacts:
+def _answers(model: HubModel, options: Mapping[str, object]) -> AuthorFacts:
     """Return the facts from options, and from answers of the user to questions.
 
     Raises UsageProblem that names all missing options where there is no terminal.
@@ -361,7 +361,7 @@ def _answers(model: HubModel, options: Mapping[str, object]) -> OwnFacts:
         facts["max_length"] = None
     if facts["licence"] == UNKNOWN:
         facts["licence"] = None
-    return OwnFacts(**facts)
+    return AuthorFacts(**facts)
 
 
 QUESTIONS = (
@@ -393,7 +393,7 @@ COMMAND_COLUMNS = 80
 
 
 def _report(
-    model: HubModel, own_facts: OwnFacts, extractor: str, layout: Layout, written: list[Path]
+    model: HubModel, own_facts: AuthorFacts, extractor: str, layout: Layout, written: list[Path]
 ) -> str:
     """Return the report: facts of the model, written files, and the next steps."""
     input_length = (

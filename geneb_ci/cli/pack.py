@@ -109,7 +109,7 @@ def pack_command(
     cells = sum(len(tasks) for tasks in packed.results.values())
     echo(f"wrote {path}: {cells} of {len(benchmark.regimes) * len(benchmark.tasks)} cells")
     echo(next_line(shlex.join(["geneb-ci", "check", str(path)])))
-    return Exit.CLEAN if packed.is_whole else Exit.ERRORS
+    return Exit.CLEAN if packed.is_complete else Exit.ERRORS
 
 
 def _refuse_disguised(folder: Path) -> None:

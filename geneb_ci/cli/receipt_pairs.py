@@ -222,7 +222,7 @@ def _collect(
         with receipt_files(receipt, folder) as files:
             path = files.predictions()
             if path is None:
-                return "its receipt names no predictions"
+                return "its receipt has no predictions"
             predictions = read_predictions(path, benchmark, receipt.predictions)
     except GenebError as error:
         return error.message

@@ -1,4 +1,4 @@
-"""Shared by all packages: errors, findings, settings, the benchmark definition.
+"""Modules that all packages share: errors, findings, settings, the benchmark definition.
 
 Internal: programs use `geneb_ci` itself.
 """

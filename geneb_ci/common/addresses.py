@@ -1,12 +1,12 @@
-"""Which servers a download may reach: for an address from a submission, only public ones.
+"""Restrict the servers that a download may reach: for an address in a submission, to public ones.
 
-Its host is resolved once, every IP address is checked, and the connection is made to a checked one,
-so that a name which resolves differently a moment later gains nothing (DNS rebinding). An address
-from the user of this machine may be in his own network; after a redirect to a public server, the
-rules for a submission apply.
+Its host is resolved once, every IP address is checked, and the connection is made to a checked
+address, so that a name that resolves differently a moment later (DNS rebinding) has no effect. An
+address that the user of this machine named may be in the user's network; after a redirect to a
+public server, the rules for a submission apply.
 
-Where a proxy is set (HTTPS_PROXY), the proxy resolves and connects. Hosts that are IP addresses are
-still refused; which names it resolves is the proxy's decision.
+If a proxy is set (HTTPS_PROXY), the proxy resolves and connects. Hosts that are IP addresses are
+still refused, but the proxy decides which names it resolves.
 """
 
 import ipaddress
@@ -16,24 +16,24 @@ from urllib.parse import urlsplit
 from geneb_ci.common.hosts import LOOPBACK, is_public
 
 ALLOWED: frozenset[str] = frozenset()
-"""IP addresses that may be reached beside the public ones: tests add those of their servers."""
+"""Further IP addresses that may be reached: tests add those of their servers."""
 PORT_MAX = (1 << 16) - 1
 _UNICAST = ipaddress.ip_network("2000::/3")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _PLATFORM = tuple(map(ipaddress.ip_network, ("168.63.129.16/32", "192.0.0.0/24")))
-"""Metadata services of Azure, where Actions run, and of Oracle's cloud: public by their IP address,
-or for older versions of Python."""
+"""Metadata services of Azure, where Actions run, and of Oracle's cloud. Their IP addresses count as
+public, at least in older versions of Python."""
 
 
 class NotPublicError(OSError):
-    """A host has no public IP address, or has others as well."""
+    """A host has no public IP address, or has other IP addresses as well."""
 
 
 def is_global(number: str) -> bool:
     """Whether an IP address is on the public internet.
 
-    An IPv6 address that maps an IPv4 address is judged by the latter. Those of tunnels (6to4,
-    Teredo) lead to any machine and are not public.
+    For an IPv6 address that maps an IPv4 address, the latter decides. Addresses of tunnels (6to4,
+    Teredo) can lead to any machine and are not public.
     """
     try:
         address = ipaddress.ip_address(number)
@@ -53,19 +53,19 @@ def is_global(number: str) -> bool:
 def public_numbers(host: str, port: int) -> list[str]:
     """Return the IP addresses of a host, all of which are public.
 
-    Raises NotPublicError, with the same message for every other host, so that nobody learns from
-    it which names and ports a private network has.
+    Raises NotPublicError for any other host, always with the same message, so that nobody learns
+    from it which names and ports a private network has.
     """
-    refused = NotPublicError(f"{host} is not a public server that can be found from here")
+    refusal = NotPublicError(f"{host} is not a public server that can be found from here")
     if not 0 < port <= PORT_MAX:
-        raise refused
+        raise refusal
     try:
         answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, ValueError) as error:  # ValueError: not a name, for instance too long
-        raise refused from error
+        raise refusal from error
     numbers = list(dict.fromkeys(str(address[0]) for *_, address in answers))
     if not numbers or not all(is_global(number) or number in ALLOWED for number in numbers):
-        raise refused
+        raise refusal
     return numbers
 
 

@@ -1,4 +1,4 @@
-"""The answers to `geneb-ci init` from which a board was made, in a file of its repository."""
+"""Read the answers to `geneb-ci init`, which are saved in the repository of a board."""
 
 import tomllib
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from geneb_ci.common.errors import UsageProblem
 
 ANSWERS_FILE, ALONE = ".github/geneb-ci.toml", "is_alone"
-"""The file of the answers, and the key for a board of one maintainer in it."""
+"""The file of the answers, and its key for a board with a single maintainer."""
 
 
 def earlier_answers(root: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Benchmark definitions read from files: any, the shipped ones, and upstream's."""
+"""Read benchmark definitions: from any file, the shipped ones, and in upstream's format."""
 
 import functools
 import json
@@ -14,7 +14,7 @@ from reference_harness.formats.files import NotReadable, read_json, read_text
 def parse_benchmark(raw: bytes, name: str) -> Benchmark:
     """Return the benchmark definition in `raw`; `name` is the file name for messages.
 
-    Raises BadConfiguration, which names the file and each wrong key, when it cannot be used.
+    Raises BadConfiguration, with the file and each wrong key, if it is invalid.
     """
     try:
         return parse(raw, valid=known_files().benchmarks, example=_geneb)
@@ -33,7 +33,7 @@ def _geneb() -> bytes:
 def load_benchmark(path: Path) -> Benchmark:
     """Return the benchmark definition in a file.
 
-    Raises BadConfiguration when it is missing, too large or wrong.
+    Raises BadConfiguration if it is missing, too large or invalid.
     """
     return parse_benchmark(_read(path), str(path))
 
@@ -53,9 +53,10 @@ _RESTORE = "restore the file from upstream's main branch"
 
 @functools.cache
 def upstream_benchmark(path: Path) -> Benchmark:
-    """Return upstream's benchmark_spec.json with test sizes and protocol of the shipped definition.
+    """Return upstream's benchmark_spec.json, completed by the shipped definition.
 
-    Raises BadConfiguration, which names the file and the key, when it cannot be used.
+    The latter has test sizes and the protocol. Raises BadConfiguration, with the file and the key,
+    if the file is invalid.
     """
     shipped = shipped_benchmark()
     try:
@@ -73,17 +74,18 @@ def upstream_benchmark(path: Path) -> Benchmark:
                 raise BadConfiguration(f"{path}: {name}: missing", _RESTORE) from None
         return value
 
-    whole = shipped.document()
-    sized = {task["id"]: task for task in whole["tasks"]}
+    shipped_document = shipped.document()
+    shipped_tasks = {task["id"]: task for task in shipped_document["tasks"]}
     tasks = []
     for index in range(len(at("tasks")) if isinstance(at("tasks"), list) else 0):
         task_members = {key: at("tasks", index, key) for key in ("id", "label", "category")}
-        tasks.append(sized.get(str(task_members["id"]), {}) | task_members)
-    merged = whole | {
+        tasks.append(shipped_tasks.get(str(task_members["id"]), {}) | task_members)
+    merged = shipped_document | {
         **{key: at(key) for key in ("harness_version", "regimes", "metrics", "category_order")},
         "tasks": tasks,
-        "protocol": whole["protocol"] | {"seeds": at("protocol", "seeds")},
-        "dataset": whole["dataset"] | {key: at("dataset", key) for key in ("repo_id", "revision")},
+        "protocol": shipped_document["protocol"] | {"seeds": at("protocol", "seeds")},
+        "dataset": shipped_document["dataset"]
+        | {key: at("dataset", key) for key in ("repo_id", "revision")},
     }
     return parse_benchmark(json.dumps(merged).encode(), str(path))
 

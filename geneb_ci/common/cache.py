@@ -1,8 +1,8 @@
-"""A folder of results that can be computed again, by the digest of all that each follows from.
+"""A folder that caches results; the key of a result is a digest of everything that it depends on.
 
-What cannot be read, was cut, changed or renamed is as if it were not there; what cannot be written
-is not kept. The oldest entries go first. Whoever can write to the folder can change results, as he
-can change the installed packages: nothing is kept or read in GitHub Actions.
+An entry that cannot be read, or was cut, changed or renamed, counts as missing; an entry that
+cannot be written is not kept. The entries that were not used for longest are deleted first. Whoever
+can write to the folder can change results, so the cache is not used in GitHub Actions.
 """
 
 import contextlib
@@ -15,18 +15,18 @@ from geneb_ci.common.errors import UsageProblem
 from reference_harness.formats.files import NotReadable, read_regular, write_whole
 
 BYTES_MAX = 64_000_000
-"""Of all entries together; the findings of 10,000 submissions take 15 MB."""
+"""Maximum size of all entries together; the findings of 10,000 submissions take 15 MB."""
 _HEAD = b"geneb-ci cache 2\n"
 
 
 class Cache:
-    """Entries of one folder; without a folder, nothing is kept."""
+    """The entries of one folder; without a folder, nothing is kept."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
 
     def load(self, key: str) -> bytes | None:
-        """Return the content that was saved under a key, hex digits; None if there is none."""
+        """Return the content saved under a key, which consists of hex digits; None if missing."""
         if self.folder is None:
             return None
         path = self.folder / key
@@ -38,11 +38,11 @@ class Cache:
         if seal != _seal(key, body):
             return None
         with contextlib.suppress(OSError):
-            os.utime(path)  # what is used stays longest
+            os.utime(path)  # so that it is deleted later
         return body
 
     def save(self, key: str, body: bytes) -> None:
-        """Keep a content under a key, or do nothing if it cannot be written."""
+        """Save content under a key; do nothing if it cannot be written."""
         if self.folder is None or len(body) > BYTES_MAX // 4:
             return
         content = _seal(key, body) + body
@@ -67,17 +67,17 @@ NO_CACHE = Cache(None)
 
 
 def user_cache(name: str) -> Cache:
-    """Return the user's cache of this name; none in GitHub Actions, where others may write."""
+    """Return the user's cache of this name; in GitHub Actions, one that keeps nothing."""
     if os.environ.get("GITHUB_ACTIONS") == "true":
         return NO_CACHE
     try:
         return Cache(cache_folder(name))
-    except UsageProblem:  # no home: what is not kept is computed
+    except UsageProblem:  # the user has no home folder
         return NO_CACHE
 
 
 def _seal(key: str, body: bytes) -> bytes:
-    """Return the header of a content, by which a mix-up or damage is noticed, not a forgery."""
+    """Return the header of a content, which detects a mix-up or damage, but not a forgery."""
     return _HEAD + hashlib.sha256(key.encode() + b"\0" + body).digest()
 
 

@@ -21,10 +21,10 @@ from reference_harness.formats.text import quoted
 
 FILE = "pyproject.toml"
 TABLE = "[tool.geneb-ci]"
-# The largest in common use have about 30 kB; parsing takes 5 s per MB.
+# Maximum size of a pyproject.toml: the largest in use have about 30 kB; parsing takes 5 s per MB.
 BYTES_MAX = 100_000
-# Real keys have four parts. tomllib stores every prefix of a dotted key, so that a key of 50,000
-# parts exhausts the memory.
+# Maximum parts of a dotted key; real keys have four. tomllib stores every prefix of such a key, so
+# that 50,000 parts exhaust the memory.
 KEY_PARTS_MAX = 16
 _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.){0,64}+"|'[^'\n]*+')"""
 _LONG_KEY = rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*+\.[ \t]*+){{{KEY_PARTS_MAX}}}".encode()
@@ -72,7 +72,7 @@ def read_settings(path: Path) -> Settings | None:
             raise BadConfiguration(
                 f"{path}: {TABLE} {_key(key)} = {_value(value)} is not a setting",
                 f"settings are {names}; select and ignore are lists of strings, repository, "
-                "site and space https addresses, the others paths",
+                "site and space are https addresses, and all others are paths",
             )
     return Settings(path, paths, lists, links)
 
@@ -84,7 +84,7 @@ def _table(path: Path) -> dict[str, Any] | None:
         if error.missing:
             return None
         raise BadConfiguration(
-            f"{path}: {error.reason}: its {TABLE} cannot be read",
+            f"{path}: {error.reason}, so its table {TABLE} cannot be read",
             f"make it a readable file, {_ISOLATED}",
         ) from error
     if b"geneb-ci" not in raw:
@@ -121,7 +121,7 @@ def _key(key: str) -> str:
 
 
 def _value(value: object) -> str:
-    """Return a value of a setting as text; its type if it cannot be printed."""
+    """Return a value of a setting as text; a value that cannot be printed by its type."""
     try:
         return quoted(value)
     except (ValueError, RecursionError):  # a number of too many digits, too many brackets
@@ -129,7 +129,7 @@ def _value(value: object) -> str:
 
 
 PRACTICE_BENCHMARK = "benchmark-mini.json"
-# The list of 40 files has 4 kB: room for 20,000.
+# Maximum size of a policy file: a list of 40 files has 4 kB, so there is room for 20,000.
 POLICY_BYTES_MAX = 2_000_000
 
 
@@ -148,7 +148,7 @@ class LayoutKind(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Layout:
-    """Folders and files of a repository; None for those that it does not have."""
+    """Folders and files of a repository; None for those that it lacks."""
 
     kind: LayoutKind
     root: Path
@@ -193,9 +193,9 @@ _FOLDERS = {
 
 
 def default_folder(kind: LayoutKind, name: str) -> str:
-    """Return the default of a folder in a kind of repository, relative to its root.
+    """Return the default path of a folder in a kind of repository, relative to its root.
 
-    A folder that upstream does not have is where a repository of this project has it.
+    If the kind has no such folder, the path is that in a repository of this project.
     """
     return _FOLDERS.get(kind, {}).get(name, _FOLDERS[LayoutKind.GENEB_CI][name])
 
@@ -230,7 +230,9 @@ def find_layout(folder: Path, *, isolated: bool = False) -> Layout:
 
 
 def layout_finder(*, isolated: bool = False, config_from: Path | None = None) -> Finder:
-    """Return a function that finds layouts, with settings from the tree, nowhere or `config_from`.
+    """Return a function that finds layouts, with settings from the tree or from `config_from`.
+
+    With `isolated`, no settings are used.
 
     Raises UsageProblem if `config_from` does not exist, or if both are given.
     """
@@ -385,7 +387,7 @@ def cache_folder(name: str) -> Path:
 
 
 def policy_bytes(path: Path, limit: int) -> bytes:
-    """Return a file of the policy folder, of at most `limit` bytes. Raises BadConfiguration."""
+    """Return the content of a policy file. Raises BadConfiguration above `limit` bytes."""
     try:
         return read_text(path, limit)
     except NotReadable as error:

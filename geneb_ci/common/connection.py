@@ -11,12 +11,12 @@ from typing import IO, Any
 from geneb_ci.common.addresses import AllowedServers
 
 BYTES_PER_SECOND_MIN, PACE_SECONDS = 1000, 60
-"""A connection that is slower than this over so many seconds is given up. A modem was seven times
-as fast."""
+"""Minimum pace over a period of PACE_SECONDS; a slower connection is closed. A modem was seven
+times as fast."""
 OVERHEAD_MAX = 1 << 20
-"""Most bytes of headers, chunk lengths and the like beyond the bytes of the file so far; servers
-send a few kB."""
-ADDRESS_MAX = 200  # most characters of an address in a message
+"""Maximum bytes of headers, chunk lengths and the like, minus the bytes of the file received so
+far; servers send a few kB."""
+ADDRESS_MAX = 200  # maximum characters of an address in a message
 
 
 class _PacedStream(io.RawIOBase):
@@ -103,7 +103,7 @@ class _Https(http.client.HTTPSConnection):
 
 
 class _Proxies(urllib.request.ProxyHandler):
-    """The proxies of the environment; marks a request that goes through one."""
+    """Handler for the proxies of the environment, which marks requests that go through one."""
 
     def proxy_open(self, req: urllib.request.Request, proxy: str, type: str) -> Any:  # noqa: A002
         """Send a request through a proxy, unless its host is exempt."""
@@ -115,7 +115,7 @@ class _Proxies(urllib.request.ProxyHandler):
 
 
 class _CheckedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
-    """Connects to the allowed servers, and to the proxy that the user set."""
+    """Handler that connects to the allowed servers, and to the proxy that the user set."""
 
     def __init__(self, reach: AllowedServers) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ def opener(reach: AllowedServers) -> urllib.request.OpenerDirector:
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects to https only, and from this machine also to this machine."""
+    """Handler that follows redirects only to https, or from this machine to this machine."""
 
     def __init__(self, reach: AllowedServers) -> None:
         self._reach = reach

@@ -1,4 +1,4 @@
-"""Downloads over https of files whose digests are given."""
+"""Download files with known digests over https."""
 
 import contextlib
 import fcntl
@@ -17,12 +17,12 @@ from geneb_ci.common.errors import GenebError, unwritable
 from reference_harness.formats.files import file_sha256
 
 REASON_MAX = 200
-"""Most characters of a server's reason in a message."""
+"""Maximum characters of a server's reason in a message."""
 SILENCE_MAX = 60
-"""Seconds without a byte after which a connection is given up."""
+"""Seconds without a byte after which a connection is closed."""
 CHUNK = 1 << 20
 BYTES_MAX = 1 << 38
-"""Most bytes of one file or archive: ten times the largest model of the board in float32."""
+"""Maximum bytes of one file or archive: ten times the largest model of the board in float32."""
 PARTIAL = ".part"
 """Ending of a file whose download has not finished."""
 
@@ -31,7 +31,7 @@ Refusal = Callable[[str, str], GenebError]
 
 
 class Purpose(NamedTuple):
-    """Which errors a download raises, and the words in them."""
+    """The errors that a download raises, and their texts."""
 
     not_served: Refusal
     """Makes the error for a file that the server does not deliver."""
@@ -42,7 +42,7 @@ class Purpose(NamedTuple):
     changed_fix: str
     """The fix that the error for another digest shows."""
     is_user_named: bool = False
-    """Whether the user named the server, which may then be in his own network."""
+    """Whether the user named the server, which may then be in the user's own network."""
 
 
 def download(
@@ -56,7 +56,7 @@ def download(
     unfinished = partial_path(path, purpose)
     with _only_writer(unfinished, path, purpose):
         size = unfinished.stat().st_size
-        # The unfinished file may be of another one, or the server may send other bytes.
+        # The unfinished bytes may be those of another file, or the server may send other bytes.
         if not (
             0 < size <= bytes_max
             and _is_continued(address, unfinished, size, purpose, sha256, bytes_max)
@@ -103,7 +103,7 @@ def _only_writer(partial_file: Path, path: Path, purpose: Purpose) -> Iterator[N
 def _is_continued(
     address: str, partial_file: Path, size: int, purpose: Purpose, sha256: str, bytes_max: int
 ) -> bool:
-    """Continue a download. Return whether the whole file then has the digest."""
+    """Continue a download, and return whether the complete file has the digest."""
     try:
         _receive(address, partial_file, size, purpose, bytes_max)
     except _TooLong:
@@ -166,7 +166,7 @@ def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "
             raise _NothingLeft from error
         raise purpose.not_served(
             f"{address}: the server answered {error.code} {_reason_line(error.reason)}",
-            f"check that the file is public; if it is, fetch it by hand into {purpose.folder}",
+            f"check that the file is public; if it is, download it by hand into {purpose.folder}",
         ) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise delivery_error(address, error, purpose) from error
@@ -175,7 +175,8 @@ def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "
             raise purpose.not_served(
                 f"{address}: the server sent a web page instead of the file; it may limit "
                 "downloads or require a login",
-                f"run the command again tomorrow, or fetch the file by hand into {purpose.folder}",
+                "run the command again tomorrow, or download the file by hand into "
+                f"{purpose.folder}",
             )
         yield response
 
@@ -227,7 +228,7 @@ def named_write_errors(path: Path, purpose: Purpose) -> Iterator[None]:
 
 
 def _reason_line(reason: object) -> str:
-    """Return a server's reason, which may be any text, as a short part of one line."""
+    """Return a server's reason, which may be any text, as a single line of limited length."""
     words = " ".join(str(reason).split())
     return words[:REASON_MAX]
 

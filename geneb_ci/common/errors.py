@@ -1,4 +1,4 @@
-"""Errors of geneb-ci, its caller or the machine. Errors of a submission are findings instead.
+"""Exceptions: errors of geneb-ci, its caller or the machine. Those of submissions are findings.
 
 GenebError
 ├── BrokenInstallation   exit 1   a file of the package is missing or damaged
@@ -32,7 +32,7 @@ class Exit(IntEnum):
     USAGE = 2
     """The command line is wrong: an option, a rule, a folder or a commit that does not exist."""
     NOT_CHECKED = 3
-    """Nothing to work on: no file, a file that is no submission, no model that meets a request."""
+    """There is no input: no file, a file that is not a submission, or no model for a request."""
     MOVED = 4
     WARNINGS = 10
     ERRORS = 11

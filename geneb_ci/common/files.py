@@ -1,4 +1,4 @@
-"""Writes files of a folder atomically."""
+"""Write files of a folder atomically."""
 
 import os
 import stat
@@ -10,15 +10,15 @@ from geneb_ci.common.errors import unwritable
 from reference_harness.formats.files import NotReadable, read_regular
 
 WRITERS = 8
-"""Files flushed at the same time: eight take a disk little more time than one."""
+"""Number of files written at the same time: eight take a disk little more time than one."""
 MODE = 0o644
 """Mode of published files."""
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files, each whole or not at all: under a temporary name, then renamed.
+    """Write files under temporary names, then rename them, so that each is replaced atomically.
 
-    A file that has these bytes already is not written.
+    A file that already has these bytes is not written.
     Raises UsageProblem for a folder that cannot be written, MachineFault for a full or broken disk.
     """
     staged: dict[str, str] = {}
@@ -54,7 +54,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _has(path: str, content: bytes) -> bool:
-    """Whether a regular file, no link, has these bytes and may be read by everybody."""
+    """Whether a regular file, not a link, has these bytes and the mode of published files."""
     try:
         status = os.lstat(path)
         is_published_file = stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) == MODE

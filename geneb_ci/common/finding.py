@@ -1,4 +1,4 @@
-"""Faults that rules find, findings that reports show, and what rules need.
+"""Faults that rules find, findings that reports show, and the needs of rules.
 
 A finding adds position, severity and fix to a fault.
 """
@@ -102,7 +102,7 @@ HIDING = re.compile(
     "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"  # letters that are blank
     "]"
 )
-"""Characters that hide or reorder text: refused in a submission, escaped in what is printed."""
+"""Characters that hide or reorder text: refused in a submission, escaped in output."""
 
 
 def first_and_more(items: list[str], limit: int = 5) -> str:
@@ -123,11 +123,11 @@ def percent(share: float) -> str:
 
 
 NEAR = 0.6
-"""Similarity (difflib ratio) from which a known name is suggested; below, it would mislead."""
+"""Minimum similarity (difflib ratio) of a suggested name; less similar ones would mislead."""
 
 
 def near(name: str, known_names: list[str]) -> str:
-    """Return a suggestion of the most similar known name, or ""; letter case does not matter."""
+    """Return a question that suggests the most similar known name; "" without one."""
     nearest_name = nearest(name, known_names)
     return "" if nearest_name is None else f'; did you mean "{nearest_name}"?'
 
@@ -154,14 +154,13 @@ def near_member(name: str, known_names: Iterable[str], present: Container[str]) 
 
 
 RENAMED_MAX = 3
-"""Most misspelt names that one fix lists."""
+"""Maximum number of misspelt names in one fix."""
 HINTS_MAX = 20
-"""Most searches for a similar name in one file. Each takes up to a millisecond, so a file with
-hundreds of unknown names would be slow."""
+"""Maximum number of searches for a similar name in one file; each takes up to a millisecond."""
 
 
 def renaming(unknown: Iterable[str], missing: Iterable[str], fix: str) -> str:
-    """Return the fix that renames unknown names to similar missing ones; "" if none is similar.
+    """Return the fix that renames unknown names to similar missing names; "" if none is similar.
 
     It ends with `fix` if further names are missing.
     """
@@ -187,8 +186,8 @@ def known_name(name: str, known_names: Iterable[str]) -> str | None:
 def exact_name(name: str, known_names: Sequence[str], what: str, fix: str = "") -> str:
     """Return the known name that `known_name` finds.
 
-    Raises UsageProblem if there is none: `name` is not a `what`, with a suggestion, and `fix`, or
-    the list of the known names.
+    Raises UsageProblem if there is none. Its message is that `name` is not a `what`, with a
+    suggestion; its fix is `fix`, by default the list of the known names.
     """
     match = known_name(name, known_names)
     if match is None:
@@ -200,7 +199,7 @@ def exact_name(name: str, known_names: Sequence[str], what: str, fix: str = "") 
 
 
 ROWS_MIN = 8
-"""Fewest rows for robust quantiles."""
+"""Minimum number of rows for robust quantiles."""
 
 
 class Need(enum.StrEnum):
@@ -227,7 +226,7 @@ class Need(enum.StrEnum):
 
     @property
     def of_main(self) -> str:
-        """How to provide it for a pull request, compared with the rows of main; "" if as `fix`."""
+        """How to provide it for a pull request; "" if `fix` applies."""
         return _FEWER if _TEXTS[self][1] == _ROWS else ""
 
     @property
@@ -237,7 +236,7 @@ class Need(enum.StrEnum):
 
 
 _ROWS = "run inside the repository or pass --against DIR"
-_FEWER = "main has fewer rows: these rules run once it has them"
+_FEWER = "main has fewer rows: these rules run as soon as it has enough"
 _INSIDE = "put the file in a repository of submissions"
 _IN_FOLDER = (
     f"{_INSIDE}: in submissions/ beside schemas/benchmark.json, or in the folder of the setting "
@@ -263,7 +262,7 @@ _TEXTS = {
     ),
 }
 _NO_ROWS = "has no rows to compare with"
-_NEVER = "is for practice: its files are in no repository"
+_NEVER = "is for practice, and its files are not in a repository"
 _IN_PRACTICE = {
     Need.OTHER_ROWS: _NO_ROWS,
     Need.MANY_ROWS: _NO_ROWS,

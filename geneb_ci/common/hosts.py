@@ -1,10 +1,10 @@
-"""Which addresses a submission may name, by their text; `addresses` checks their servers."""
+"""Restrict the text of addresses in a submission; `addresses` checks the servers."""
 
 import re
 from urllib.parse import urlsplit
 
 LOOPBACK = ("http://127.0.0.1:", "http://localhost:")
-"""This machine, which only its own user may name."""
+"""Beginnings of addresses of this machine, which only its user may name."""
 PUBLIC_ADDRESS = re.compile(
     r"https://(?!([^/:]*\.)?(?i:localhost)[:/])(?![^/:]*\.([0-9]+|0[xX][0-9A-Fa-f]*)[:/])"
     r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:[0-9]{1,5})?/[^?#\s@\\]*"
@@ -15,7 +15,7 @@ meaning for the program that downloads it."""
 
 
 def is_public(address: str) -> bool:
-    """Whether the host of an address is a name; path and query may be any."""
+    """Whether the host of an https address is a name; path and query are not checked."""
     try:
         parts = urlsplit(address)
     except ValueError:  # an unclosed bracket, or characters that normalise to others

@@ -1,4 +1,4 @@
-"""Compact JSON text of boards, piece by piece, and of many numbers quickly."""
+"""Write compact JSON of boards piece by piece, and lists of numbers fast."""
 
 import array
 import bisect
@@ -18,15 +18,15 @@ _JSON = json.JSONEncoder(
 
 
 def json_text(value: Any) -> bytes:
-    """Return a value as compact JSON in UTF-8, without NaN.
+    """Return a value as compact JSON in UTF-8. Raises ValueError for NaN.
 
-    What has a method `plain` is written as the value that it gives. Raises ValueError.
+    An object with a method `plain` is written as the value that the method returns.
     """
     return _JSON.encode(value).encode()
 
 
 def object_text(members: Iterable[tuple[str, Iterable[Any]]]) -> Iterator[Any]:
-    """Yield the text of an object piece by piece: the whole is joined once."""
+    """Yield the text of an object piece by piece, so that the caller joins only once."""
     comma = b"{"
     for key, pieces in members:
         yield comma + json_text(key) + b":"
@@ -36,32 +36,35 @@ def object_text(members: Iterable[tuple[str, Iterable[Any]]]) -> Iterator[Any]:
 
 
 SMALL, LARGE = 1e-4, 1e15
-"""Nearer to 0, numbers are written otherwise by Python and by pydantic, which is far quicker; from
-the other on, both write exponents."""
+"""Magnitudes between which Python and pydantic, which is much faster, write numbers in the same
+way; from the larger one on, both write exponents."""
 
 
 def is_simple(numbers: Iterable[float], maximum: float = 1.0) -> bool:
-    """Whether Python and pydantic write each number alike, none farther from 0 than `maximum`.
+    """Whether Python and pydantic write each number in the same way, and none exceeds `maximum`.
 
-    `maximum` is at most `LARGE`. An array is looked at as a whole where numpy is at work anyway.
+    Magnitudes are compared, and `maximum` is at most `LARGE`. If numpy is already imported, an
+    array is checked in one step.
     """
     if isinstance(numbers, array.array) and sys.modules.get("numpy") is not None:
         import numpy as np
 
-        sizes = np.abs(np.array(numbers))
-        return bool(((sizes <= maximum) & ((sizes >= SMALL) | (sizes == 0))).all())
+        magnitudes = np.abs(np.array(numbers))
+        return bool(((magnitudes <= maximum) & ((magnitudes >= SMALL) | (magnitudes == 0))).all())
     ordered = sorted(numbers)
     if not ordered:
         return True
-    near = ordered[bisect.bisect_right(ordered, -SMALL) : bisect.bisect_left(ordered, SMALL)]
+    close_to_zero = ordered[
+        bisect.bisect_right(ordered, -SMALL) : bisect.bisect_left(ordered, SMALL)
+    ]
     is_within = ordered[0] >= -maximum and ordered[-1] <= maximum and math.isfinite(sum(ordered))
-    return is_within and not any(near)
+    return is_within and not any(close_to_zero)
 
 
 def numbers_text(values: Sequence[float | None]) -> bytes:
-    """Return the text of a list of numbers, truth values or None, as `json_text` does.
+    """Return the result of `json_text` for a list of numbers, truth values or None.
 
-    It takes a tenth of the time where all are simple. Raises ValueError.
+    It takes a tenth of the time if all numbers are simple. Raises ValueError for NaN.
     """
     if not is_simple(filter(None, values), LARGE):
         return json_text(values)

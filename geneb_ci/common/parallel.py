@@ -1,4 +1,4 @@
-"""Divides work among processes, in the order of its items."""
+"""Divide work among processes, and return results in the order of the items."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -8,16 +8,16 @@ from reference_harness.formats.processes import WorkerProcesses, processors
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _forked: list[Callable[[Any], Any]] = []
-"""The function of a forked process: the last one, if a forked process forked again."""
+"""The function of a forked process is the last one, since forked processes may fork again."""
 
 
 def in_processes(
     function: Callable[[Item], Result], items: Sequence[Item], jobs: int, chunk: int
 ) -> Iterator[Result]:
-    """Yield the result of `function` for each item, in their order, by `jobs` processes.
+    """Yield the result of `function` for each item, in their order, computed by `jobs` processes.
 
     Items and results are pickled, `chunk` at a time; `function` is not. With one job, without fork
-    or after a process was killed, this process does the rest.
+    or after a process was killed, this process computes the remaining results.
     """
     finished = 0
     if jobs > 1:
@@ -36,7 +36,7 @@ def in_processes(
 
 
 MANY_FILES = 100
-"""Number of files from which several processes are faster than one: a second of work."""
+"""Minimum number of files, a second of work, for which several processes are faster than one."""
 JOBS_MAX = 16
 
 

@@ -1,8 +1,7 @@
-"""Tables as Parquet files (Apache Parquet format 2.4), whose bytes follow from the table alone.
+"""Write tables as Parquet files (Apache Parquet format 2.4), whose bytes depend only on the table.
 
-A library writes its own version into a file, and other bytes in each version, while a published
-board follows from a commit. Pages are not compressed: numbers of distinct values and runs of
-them are small already.
+The bytes that a library writes depend on its version, but a published board must depend only on a
+commit. Pages are not compressed, since indices of distinct values, written as runs, are short.
 """
 
 import itertools
@@ -15,35 +14,35 @@ from typing import Any, Literal, NamedTuple
 MAGIC = b"PAR1"
 WRITER = "geneb-ci"
 RLE, PLAIN, RLE_DICTIONARY = 3, 0, 8
-"""Encodings, by their numbers in the format."""
+"""Numbers of the encodings in the format."""
 DATA_PAGE, DICTIONARY_PAGE = 0, 2
 OPTIONAL, REPEATED = 1, 2
 UTF8, LIST = 0, 3
-"""Numbers of the format for the meaning of a stored value."""
+"""Numbers of the logical types in the format."""
 GROUP = 8
-"""Numbers that are packed at once, each with the same number of bits."""
+"""Count of numbers in a group of bit-packed numbers."""
 _SHORT_LIST = 15
-"""Members from which on the head of a list has their number apart."""
+"""Number of members from which the length of a list is written after its head."""
 
 ColumnKind = Literal["text", "number", "count", "flag", "numbers"]
 
 
 class ParquetColumn(NamedTuple):
-    """A column of a table: its values are those of its kind, or None."""
+    """A column of a table, whose values are of its kind or None."""
 
     name: str
     kind: ColumnKind
-    """"numbers" are lists of numbers."""
+    """Kind of the values; "numbers" means lists of numbers."""
 
 
 class _Physical(IntEnum):
-    """Types of stored values, by their numbers in the format."""
+    """Numbers of the physical types in the format."""
 
     BOOLEAN, INT64, DOUBLE, BYTE_ARRAY = 0, 2, 5, 6
 
 
 class _Compact(IntEnum):
-    """Types of Thrift's compact protocol, in which heads and the footer are written."""
+    """Types of Thrift's compact protocol, in which page heads and the footer are written."""
 
     I32, I64, BINARY, LIST, STRUCT = 5, 6, 8, 9, 12
 
@@ -58,33 +57,33 @@ _PHYSICAL: Mapping[ColumnKind, _Physical] = {
 
 
 class _Chunk(NamedTuple):
-    """The pages of a column, and what the footer says of them."""
+    """The pages of a column, and their facts for the footer."""
 
     content: bytes
     values: int
     data_at: int
-    """Where the page of data begins, after that of the distinct values."""
+    """Offset of the data page, which follows the page of the distinct values."""
     encodings: tuple[int, ...]
 
 
 def parquet_bytes(
     columns: Sequence[ParquetColumn], rows: Iterable[Sequence[Any]], notes: Mapping[str, str]
 ) -> bytes:
-    """Return a table as a file; `notes` stand in its footer, by their names."""
-    listed = list(rows)
-    by_column = list(zip(*listed, strict=True)) or [()] * len(columns)
-    parts, described, at = [MAGIC], [], len(MAGIC)
+    """Return a table as a file; its footer has `notes` as key-value metadata."""
+    all_rows = list(rows)
+    by_column = list(zip(*all_rows, strict=True)) or [()] * len(columns)
+    parts, chunk_facts, offset = [MAGIC], [], len(MAGIC)
     for column, values in zip(columns, by_column, strict=True):
         chunk = _chunk(column, values)
-        described.append(_described_chunk(column, chunk, at))
+        chunk_facts.append(_described_chunk(column, chunk, offset))
         parts.append(chunk.content)
-        at += len(chunk.content)
-    group = [(1, described), (2, _Long(at - len(MAGIC))), (3, _Long(len(listed)))]
+        offset += len(chunk.content)
+    group = [(1, chunk_facts), (2, _Long(offset - len(MAGIC))), (3, _Long(len(all_rows)))]
     footer = _struct(
         [
             (1, 1),
             (2, [_root(columns), *(part for column in columns for part in _schema(column))]),
-            (3, _Long(len(listed))),
+            (3, _Long(len(all_rows))),
             (4, [_Struct(group)]),
             (5, [_Struct([(1, name), (2, text)]) for name, text in notes.items()]),
             (6, WRITER),
@@ -119,7 +118,7 @@ def _schema(column: ParquetColumn) -> list[_Struct]:
     return [_Struct([(1, int(physical)), *head, *text])]
 
 
-def _described_chunk(column: ParquetColumn, chunk: _Chunk, at: int) -> _Struct:
+def _described_chunk(column: ParquetColumn, chunk: _Chunk, offset: int) -> _Struct:
     path = [column.name, "list", "element"] if column.kind == "numbers" else [column.name]
     size = _Long(len(chunk.content))
     fields: list[tuple[int, Any]] = [
@@ -130,20 +129,20 @@ def _described_chunk(column: ParquetColumn, chunk: _Chunk, at: int) -> _Struct:
         (5, _Long(chunk.values)),
         (6, size),
         (7, size),
-        (9, _Long(at + chunk.data_at)),
+        (9, _Long(offset + chunk.data_at)),
     ]
     if chunk.data_at:
-        fields.append((11, _Long(at)))
-    return _Struct([(2, _Long(at)), (3, _Struct(fields))])
+        fields.append((11, _Long(offset)))
+    return _Struct([(2, _Long(offset)), (3, _Struct(fields))])
 
 
 def _chunk(column: ParquetColumn, values: Sequence[Any]) -> _Chunk:
-    """Return the pages of a column: its distinct values, and where each of them stands."""
+    """Return the pages of a column: its distinct values, then the index of each value."""
     levels = b""
     if column.kind == "numbers":
-        again, depth, present_values = _flattened(values)
-        levels = _levels(again, 1) + _levels(depth, 3)
-        count = len(depth)
+        repetition_levels, definition_levels, present_values = _flattened(values)
+        levels = _levels(repetition_levels, 1) + _levels(definition_levels, 3)
+        count = len(definition_levels)
     else:
         is_known = list(map(operator.is_not, values, itertools.repeat(None)))
         present_values = list(values if all(is_known) else itertools.compress(values, is_known))
@@ -168,27 +167,28 @@ def _chunk(column: ParquetColumn, values: Sequence[Any]) -> _Chunk:
 
 
 def _flattened(values: Iterable[Sequence[float] | None]) -> tuple[list[int], list[int], list[Any]]:
-    """Return the numbers of lists, for each whether it goes on a list, and how much of it is there.
+    """Return the repetition levels, the definition levels and the numbers of lists.
 
-    Nothing is there of None (0), of a list without numbers the list (1), else a number (3).
+    The repetition level is 1 for a number that continues a list. The definition level is 0 for
+    None, 1 for an empty list and 3 for a number.
     """
-    again: list[int] = []
-    depth: list[int] = []
+    repetition_levels: list[int] = []
+    definition_levels: list[int] = []
     known_values: list[Any] = []
     for value in values:
-        again += [0, *[1] * (len(value) - 1)] if value else [0]
-        depth += [3] * len(value) if value else [0 if value is None else 1]
+        repetition_levels += [0, *[1] * (len(value) - 1)] if value else [0]
+        definition_levels += [3] * len(value) if value else [0 if value is None else 1]
         known_values += value or ()
-    return again, depth, known_values
+    return repetition_levels, definition_levels, known_values
 
 
 def _stored(kind: ColumnKind, values: Iterable[Any]) -> bytes:
-    """Return values one after another, as the format stores those of a kind."""
+    """Return values of a kind in the PLAIN encoding of the format."""
     if kind == "text":
         texts = [value.encode("utf-8", "replace") for value in values]
         return b"".join(part for text in texts for part in (struct.pack("<I", len(text)), text))
-    listed = list(values)
-    return struct.pack(f"<{len(listed)}{'q' if kind == 'count' else 'd'}", *listed)
+    numbers = list(values)
+    return struct.pack(f"<{len(numbers)}{'q' if kind == 'count' else 'd'}", *numbers)
 
 
 def _page(kind: int, member: int, head: list[tuple[int, Any]], body: bytes) -> bytes:
@@ -202,7 +202,7 @@ def _levels(levels: Sequence[int], maximum: int) -> bytes:
 
 
 def _hybrid(numbers: Sequence[int], width: int) -> bytes:
-    """Return numbers of so many bits, as runs of equal ones or packed, whichever is shorter."""
+    """Encode numbers of `width` bits as Parquet RLE or bit-packed, whichever is shorter."""
     size = (width + 7) // 8
     groups = -(-len(numbers) // GROUP)
     if numbers and min(numbers) == max(numbers):
@@ -221,14 +221,14 @@ def _hybrid(numbers: Sequence[int], width: int) -> bytes:
 
 
 def _packed(numbers: Sequence[int], width: int) -> bytes:
-    """Return numbers of so many bits side by side, the lowest bits first, in whole groups."""
+    """Return numbers bit-packed with `width` bits each, lowest bits first, in complete groups."""
     digits = [f"{number:0{width}b}" for number in range(max(numbers, default=0) + 1)]
-    whole = "".join(map(digits.__getitem__, reversed(numbers)))
-    return int(whole or "0", 2).to_bytes(-(-len(numbers) // GROUP) * width, "little")
+    bits = "".join(map(digits.__getitem__, reversed(numbers)))
+    return int(bits or "0", 2).to_bytes(-(-len(numbers) // GROUP) * width, "little")
 
 
 def _varint(number: int) -> bytes:
-    """Return a number seven bits at a time, the lowest first."""
+    """Return a number as a variable-length integer: seven bits per byte, lowest bits first."""
     encoded = bytearray()
     while number >> 7:
         encoded.append(number & 0x7F | 0x80)
@@ -259,5 +259,5 @@ def _encoded(value: Any) -> tuple[_Compact, bytes]:
     if isinstance(value, str):
         raw = value.encode("utf-8", "replace")
         return _Compact.BINARY, _varint(len(raw)) + raw
-    # Numbers are written so that small negative ones are short; none here is negative.
+    # Zigzag encoding; no number here is negative.
     return (_Compact.I64 if isinstance(value, _Long) else _Compact.I32), _varint(value << 1)

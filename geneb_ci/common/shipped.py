@@ -1,6 +1,6 @@
-"""Files that ship with the package, and what `make generate` found in them, by their digests.
+"""Files that ship with the package, and results about them that `make generate` precomputed.
 
-A file of other bytes is none of them, and is read in full.
+The results are stored by digest of a file; a file with another digest is read and checked in full.
 """
 
 import binascii
@@ -28,9 +28,9 @@ _PLACES = {
 def shipped(folder: str, name: str) -> Path:
     """Return the path of a shipped file; `folder` is "schemas", "page", "policy" or "repository".
 
-    In "repository" are files of a new repository of a board, by their path in it.
+    "repository" has the files of a new repository of a board, by their path in it.
 
-    Raises BrokenInstallation if it does not exist.
+    Raises BrokenInstallation if the file does not exist.
     """
     for parent in _PLACES[folder]:
         if (parent / name).is_file():
@@ -79,7 +79,7 @@ class KnownFiles(NamedTuple):
     benchmarks: frozenset[str]
     """SHA-256 of each benchmark definition."""
     models: dict[str, dict[str, Any]]
-    """SHA-256 of each entry of the model registry to its facts, as `ModelEntry.attributes`."""
+    """SHA-256 of each entry of the model registry to its `ModelEntry.attributes`."""
 
 
 @functools.cache
@@ -96,9 +96,9 @@ T = TypeVar("T")
 
 
 def read_shipped(name: str, bytes_max: int, parse: Callable[[Any], T]) -> T:
-    """Return a shipped file of `schemas`, parsed from its value of JSON.
+    """Return the result of `parse` for the JSON value of a shipped file of `schemas`.
 
-    Raises BrokenInstallation if it is missing, too large, or not what was written.
+    Raises BrokenInstallation if the file is missing, too large or damaged.
     """
     path = shipped("schemas", name)
     try:
@@ -131,9 +131,9 @@ def fit_text(identity: str, doubles: bytes) -> str:
 
 
 def known_fit(identity: str, shapes: Sequence[tuple[int, int]]) -> list[list[list[float]]] | None:
-    """Return the tables of these shapes of a fit that is known; None where it has to be computed.
+    """Return the tables of a precomputed fit, which have these shapes; None if it is not stored.
 
-    `identity` is a digest of all that the fit depends on.
+    `identity` is a digest of everything that the fit depends on.
     """
     name, raw = read_shipped(
         FIT_FILE, FIT_BYTES_MAX, lambda it: (it["rows"], binascii.a2b_base64(it["doubles"]))

@@ -1,13 +1,13 @@
 """Authorship, evidence and trust levels of rows.
 
-`tools/generate.py` has benchmark.schema.json and all lists of levels from here.
+`tools/generate.py` writes benchmark.schema.json and all lists of levels from these values.
 """
 
 import enum
 
 
 class TrustLevel(enum.StrEnum):
-    """Authorship and evidence in one word, as files and upstream's page have it."""
+    """Authorship and evidence in one word, as used in files and by upstream's page."""
 
     SELF_REPORTED = "self-reported"
     VERIFIED = "verified"
@@ -18,14 +18,14 @@ class TrustLevel(enum.StrEnum):
 
 
 class Authorship(enum.StrEnum):
-    """Whose file a row is; it says nothing of whether the scores were confirmed."""
+    """Whose file a row is; this does not depend on whether its scores were confirmed."""
 
     OFFICIAL = "official"
     CONTRIBUTED = "contributed"
 
 
 class Evidence(enum.StrEnum):
-    """The evidence by others that confirms the scores of a row, whoever its author is."""
+    """What others did to confirm the scores of a row, whoever its author is."""
 
     NONE = "none"
     CHECKED = "checked"
@@ -39,11 +39,11 @@ LEVEL_WORDS = {
     TrustLevel.SELF_REPORTED.value: Evidence.CHECKED.value,
     TrustLevel.VERIFIED.value: Evidence.AUDITED.value,
 }
-"""Trust levels that people read by another word, which is that of the evidence."""
+"""Trust levels for which texts use another word, that of the evidence."""
 
 
 def level_word(level: str) -> str:
-    """Return the word for a trust level that people read: `official`, or the evidence."""
+    """Return the word for a trust level in texts, such as `audited` for `verified`."""
     return LEVEL_WORDS.get(level, level)
 
 
@@ -64,17 +64,17 @@ EVIDENCE_MEANING = {
 }
 """One line for readers of the board, in the order in which the page explains them."""
 EVIDENCE_ORDER = (Evidence.NONE, Evidence.CHECKED, Evidence.AUDITED, Evidence.REPRODUCED)
-"""From least to most; `disputed` and `stale` meet none of them."""
+"""Evidence in ascending order; `disputed` and `stale` are below all of these."""
 
 
 def level_meaning(level: str) -> str:
-    """Return what a trust level, evidence or authorship says of a row; "" for another word."""
+    """Return the meaning of a trust level, evidence or authorship; "" for another word."""
     meanings = (*AUTHORSHIP_MEANING.items(), *EVIDENCE_MEANING.items())
     return next((meaning for word, meaning in meanings if word == level_word(level)), "")
 
 
 def has_evidence(evidence: Evidence, minimum: Evidence | None) -> bool:
-    """Whether evidence is at least the one that is asked for; None asks for any but `disputed`."""
+    """Whether evidence is at least `minimum`; for None, whether it is not `disputed`."""
     if minimum is None:
         return evidence is not Evidence.DISPUTED
     return evidence in EVIDENCE_ORDER[EVIDENCE_ORDER.index(minimum) :]

@@ -1,4 +1,4 @@
-"""A new board: its files, its key and first row, its settings and App on GitHub.
+"""Make a new board: its files, its key and first row, and its settings and App on GitHub.
 
 Internal: programs use `geneb_ci` itself.
 """

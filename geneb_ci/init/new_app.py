@@ -1,4 +1,4 @@
-"""Makes a GitHub App for a board, with two clicks; it sets verdicts and proposes audits.
+"""Make a GitHub App for a board with two clicks; the App sets verdicts and proposes audits.
 
 GitHub makes an App from a manifest: a page sends it from the maintainer's browser, GitHub asks for
 confirmation, and redirects the browser with a code that is valid for an hour and returns the App's
@@ -41,8 +41,8 @@ from reference_harness.formats.text import Say
 
 SITE = "https://github.com"
 WAIT_S, POLL_S, ASK_S, LINE_S = 600.0, 1.0, 5.0, 60.0
-"""Seconds: time limit for the person, between two looks at the clock, between two requests to
-GitHub, and between two printed lines."""
+"""Seconds: time limit for the maintainer, interval of polling, interval of requests to GitHub, and
+interval of printed lines."""
 NAME_MAX = 34  # letters of an App's name
 RIGHTS = {
     "contents": "write",
@@ -52,7 +52,7 @@ RIGHTS = {
 }
 """Permissions of the App, for pull requests with records and for statuses of verdicts."""
 KEY_NAMES = {ENVIRONMENT: APP_KEY, VERDICT_ENVIRONMENT: VERDICT_KEY}
-"""Name of the secret with the key in each environment that keeps it."""
+"""Name of an environment to the name of its secret with the key."""
 _PAGE = """<!doctype html>
 <meta charset="utf-8"><title>geneb-ci: {name}</title>
 <form method="post" action="{action}">
@@ -94,10 +94,10 @@ def manifest(repository: str, redirect: str) -> dict[str, Any]:
 
 
 def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
-    """Make an App with a maintainer's clicks, store its id and key, and return it.
+    """Make an App by a maintainer's clicks, store its id and key, and return the App.
 
-    Return None after a dry run. Raises UsageProblem where the key cannot be stored, the ruleset
-    cannot be set, or nobody clicks in time, and ForgeProblem where GitHub fails.
+    Return None after a dry run. Raises UsageProblem if the key cannot be stored, the ruleset cannot
+    be set, or nobody clicks in time; ForgeProblem if GitHub fails.
     """
     with connect(repository) as github:
         client = SettingsClient(github.wire)
@@ -108,13 +108,13 @@ def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
             say(json.dumps(manifest(repository, "http://127.0.0.1/made"), indent=1))
             say("nothing was made: this was a dry run")
             return None
-        app = bought(client, wait_for_code(visit, say))
+        app = app_of_code(client, wait_for_code(visit, say))
         try:
             store(client, app)
         except GenebError as error:
             raise UsageProblem(
-                f"the App {app.slug} was made, and its key not stored: {error.message}",
-                f"delete the App at {app.html_url}, {error.fix}, and run this again",
+                f"the App {app.slug} was made, but its key was not stored: {error.message}",
+                f"delete the App at {app.html_url}, {error.fix}, and run this command again",
             ) from error
         say(f"made the App {app.slug}; stored its key in {' and '.join(KEY_NAMES)}")
         pin(client, app, say)
@@ -122,7 +122,7 @@ def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
 
 
 def require_environments(client: SettingsClient) -> None:
-    """Raise UsageProblem where an environment for the key is missing or has a key already."""
+    """Raise UsageProblem if an environment for the key is missing or already has a key."""
     for environment, name in KEY_NAMES.items():
         path = f"/environments/{environment}"
         if client.get(path, "Actions: read") is None:
@@ -132,8 +132,9 @@ def require_environments(client: SettingsClient) -> None:
             )
         if client.get(f"{path}/secrets/{name}", "Environments: read") is not None:
             raise UsageProblem(
-                f"the environment {environment} has the key of an App already",
-                f"to make another, first: gh secret delete {name} --env {environment}",
+                f"the environment {environment} already has the key of an App",
+                f"to make another App, first delete it: gh secret delete {name} "
+                f"--env {environment}",
             )
         _public_key(client, path)
 
@@ -151,11 +152,11 @@ def store(client: SettingsClient, app: NewApp) -> None:
 
 
 def pin(client: SettingsClient, app: NewApp, say: Say) -> None:
-    """Wait until the App is installed, then make main accept verdicts only from it.
+    """Wait until the App is installed, then make main accept verdicts only from the App.
 
-    Before the App is installed, nothing could set the status. After ten minutes the commands for
-    the remaining steps are printed instead. Raises UsageProblem, with the same commands, where
-    GitHub refuses a step.
+    If main accepted only the App before it is installed, no verdict could be set. After ten
+    minutes the commands for the remaining steps are printed instead. Raises UsageProblem, with the
+    same commands, if GitHub refuses a step.
     """
     account = f"users/{app.slug}[bot]"
     commands = (
@@ -163,10 +164,11 @@ def pin(client: SettingsClient, app: NewApp, say: Say) -> None:
         f'gh variable set {VERDICT_BOT} --body "$(gh api {account} --jq .id)"; '
         "geneb-ci init --apply"
     )
-    say(f"install it on {client.wire.repository} alone: {app.html_url}/installations/new")
+    say(f"install it only on {client.wire.repository}: {app.html_url}/installations/new")
     if not _is_installed(client, app, say):
         say(
-            f"it is not installed yet; when it is, main takes verdicts from it alone by: {commands}"
+            "the App is not installed yet; as soon as it is, make main accept verdicts only from "
+            f"it: {commands}"
         )
         return
     try:
@@ -176,15 +178,15 @@ def pin(client: SettingsClient, app: NewApp, say: Say) -> None:
         verdict(client, [setting for setting in SETTINGS if setting.apply == verdict.__name__])
     except GenebError as error:
         raise UsageProblem(
-            f"the App {app.slug} is installed, and its status does not count alone: "
+            f"the App {app.slug} is installed, but main still accepts verdicts from others: "
             f"{error.message}",
             commands,
         ) from error
-    say(f"main takes the status geneb/verdict from the App {app.slug} alone")
+    say(f"main accepts the status geneb/verdict only from the App {app.slug}")
 
 
 def _is_installed(client: SettingsClient, app: NewApp, say: Say) -> bool:
-    """Whether the App is installed on the repository, asked as the App for ten minutes."""
+    """Whether the App is installed on the repository; as the App, ask GitHub for ten minutes."""
     import github
 
     identity = github.Auth.AppAuth(app.id, app.pem)
@@ -199,38 +201,38 @@ def _is_installed(client: SettingsClient, app: NewApp, say: Say) -> bool:
 
 
 def _waiting(what: str, say: Say) -> Iterator[None]:
-    """Yield until ten minutes have passed, and print a line a minute."""
-    begun, printed_at = monotonic(), 0.0
-    while (waited := monotonic() - begun) < WAIT_S:
+    """Yield again and again until ten minutes have passed, and print a line per minute."""
+    started, printed_at = monotonic(), 0.0
+    while (waited := monotonic() - started) < WAIT_S:
         if waited - printed_at > LINE_S:
             printed_at = waited
-            say(f"waiting for {what} since {waited / 60:.0f} minutes")
+            say(f"waiting for {what}, {waited / 60:.0f} minutes so far")
         yield
 
 
 def _public_key(client: SettingsClient, path: str) -> dict[str, str]:
     key = client.get(f"{path}/secrets/public-key", "Environments: read")
     if not isinstance(key, dict) or not {"key", "key_id"} <= set(key):
-        raise UnexpectedReply(f"GitHub names no key to encrypt secrets of {path} by", RETRY_FIX)
+        raise UnexpectedReply(f"GitHub returned no key to encrypt secrets of {path}", RETRY_FIX)
     return key
 
 
-def bought(client: SettingsClient, code: str) -> NewApp:
+def app_of_code(client: SettingsClient, code: str) -> NewApp:
     """Return the App for a code, with its key.
 
-    Raises ForgeProblem where GitHub fails, and UsageProblem for an invalid code or one of another
-    App, because another account of this machine can send a code, too.
+    Raises ForgeProblem if GitHub fails, and UsageProblem for an invalid code or the code of another
+    owner's App, since another account of this machine could send such a code.
     """
     try:
         answer = client.wire.send_at("POST", f"/app-manifests/{code}/conversions")
     except NotFound as error:
-        what = "GitHub knows no App of this code: it was used, or an hour has passed"
-        raise UsageProblem(what, "geneb-ci init --app") from error
+        message = "GitHub has no App for this code: it was used before, or an hour has passed"
+        raise UsageProblem(message, "geneb-ci init --app") from error
     try:
         app = NewApp.model_validate(answer)
     except ValidationError:
-        how = "delete the App on GitHub, then: geneb-ci init --app"
-        raise UnexpectedReply("GitHub made an App and did not give its key", how) from None
+        fix = "delete the App on GitHub, then run: geneb-ci init --app"
+        raise UnexpectedReply("GitHub made an App, but did not return its key", fix) from None
     owner, _ = client.wire.repository.split("/")
     if app.owner.login.casefold() != owner.casefold():
         raise UsageProblem(
@@ -242,7 +244,7 @@ def bought(client: SettingsClient, code: str) -> NewApp:
 
 @dataclass
 class Visit:
-    """The page that sends a manifest to GitHub, and the code that comes back."""
+    """The page that sends a manifest to GitHub, and the code that GitHub returns."""
 
     repository: str
     is_organisation: bool
@@ -263,7 +265,7 @@ class Visit:
         )
 
     def take(self, query: str) -> bool:
-        """Store the code of an answer of GitHub; return whether it belongs to this visit."""
+        """Store the code of an answer of GitHub; return whether the answer is for this visit."""
         values = {name: texts[-1] for name, texts in parse_qs(query).items()}
         code = values.get("code", "")
         belongs = secrets.compare_digest(values.get("state", "").encode(), self.state.encode())
@@ -274,12 +276,12 @@ class Visit:
 
 
 def wait_for_code(visit: Visit, say: Say) -> str:
-    """Serve the page until GitHub sends a code, and return that.
+    """Serve the page until GitHub sends a code, and return the code.
 
     Raises UsageProblem after ten minutes.
     """
     with _serving(visit) as server:
-        say(f"open {visit.address} in a browser on this machine, and create the App")
+        say(f"open {visit.address} in a browser on this machine and create the App")
         for _ in _waiting("the App", say):
             server.handle_request()
             if visit.code:

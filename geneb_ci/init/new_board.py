@@ -1,4 +1,4 @@
-"""Writes the repository of a new board, with a key and a first row, and sets up GitHub and Hub."""
+"""Write the repository of a new board with a key and a first row; set up GitHub and the Hub."""
 
 import errno
 import json
@@ -39,7 +39,7 @@ from geneb_ci.init.new_repository import (
     files_of,
     git,
     has_commit,
-    left_over,
+    outdated_files,
     path_inside,
     plan_lines,
     plan_of,
@@ -52,27 +52,28 @@ from geneb_ci.init.new_repository import (
 from reference_harness.formats.text import Say
 
 AFTER_PUSH = "main-"
-"""Beginning of the ids of settings that would refuse the first push."""
+"""Beginning of the ids of settings that are set after the first push, which they would refuse."""
 KEYS = f"leaderboard/policy/{KEYS_FILE}"
 AUDIT_KEY, KEYS_IGNORED = "keys/audit.pem", "keys/.gitignore"
 ROW, CARD = f"submissions/{PRACTICE_ROW}.json", f"submissions/cards/{PRACTICE_ROW}.md"
 MEASURING = ("numpy", "scipy", "sklearn", "threadpoolctl")
-"""Modules of the extra `mini`, by which the practice row is measured."""
+"""Modules of the extra `mini`, which measuring the practice row needs."""
 NO_ROW_FIX = (
-    "pip install 'geneb-ci[mini]', then run this again; or put a row of your own into submissions/"
+    "pip install 'geneb-ci[mini]', then run this command again; or put your own row into "
+    "submissions/"
 )
 HARNESS_SECONDS = 600  # the practice benchmark takes 5
 
 
 @dataclass(frozen=True)
 class NewBoard:
-    """The plan of a new board: files, key and first row that are written into a folder."""
+    """The plan of a new board: the files, the key and the first row to write into a folder."""
 
     folder: Path
     answers: BoardAnswers
     plan: list[Planned]
     outdated_files: list[str]
-    """Files of another version of the toolkit."""
+    """Files that only another version of the toolkit has."""
     needs_key: bool
     needs_row: bool
 
@@ -82,22 +83,22 @@ class NewBoard:
             self.answers.space
         )
         yield from plan_lines(self.plan, force=force)
-        yield from (f"  not of this version, delete it  {name}" for name in self.outdated_files)
+        yield from (f"  delete, not of this version  {name}" for name in self.outdated_files)
         if self.needs_key:
             yield f"  write  {KEYS}; private key in keys/, which git ignores"
         if self.needs_row:
-            yield f"  write  {ROW}, measured here by the harness"
+            yield f"  write  {ROW}, which the harness measures on this machine"
 
     @property
     def differs(self) -> bool:
-        """Whether a file that is there differs from the one of the plan."""
+        """Whether an existing file differs from the file of the plan."""
         return any(planned.placing is Placing.DIFFERS for planned in self.plan)
 
     def refuse_early(self) -> None:
-        """Raise the errors that would stop `write` after the first file was written.
+        """Raise the errors that would otherwise stop `write` after the first file.
 
         Raises UsageProblem without git or an author's name for commits, for a folder that cannot be
-        written, and where the practice row cannot be measured.
+        written, and if the practice row cannot be measured.
         """
         resolved = self.folder.resolve()
         existing = next(path for path in (resolved, *resolved.parents) if path.exists())
@@ -108,13 +109,15 @@ class NewBoard:
         if not has_commit(self.folder):
             for identity in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
                 git(existing, "var", identity)
-        lacking = [name for name in MEASURING if find_spec(name) is None]
-        if self.needs_row and lacking:
-            what = f"{lacking[0]} is not installed, and the practice row is measured with it"
-            raise UsageProblem(what, NO_ROW_FIX)
+        missing_modules = [name for name in MEASURING if find_spec(name) is None]
+        if self.needs_row and missing_modules:
+            message = (
+                f"{missing_modules[0]} is not installed, but measuring the practice row needs it"
+            )
+            raise UsageProblem(message, NO_ROW_FIX)
 
     def write(self, *, force: bool) -> None:
-        """Write the files; those that differ only with `force`. Raises UsageProblem."""
+        """Write the missing files, with `force` also those that differ. Raises UsageProblem."""
         write_planned(self.folder, self.plan, force=force)
         if self.needs_key:
             _write_key(self.folder, self.answers)
@@ -123,10 +126,10 @@ class NewBoard:
 
 
 def new_board(folder: Path, answers: BoardAnswers, benchmark: Path | None = None) -> NewBoard:
-    """Return the board to be written into a folder; `benchmark` is its definition.
+    """Return the board to be written into a folder; `benchmark` is the file of its definition.
 
-    Without one it is the folder's own, or the practice benchmark, which comes with a row. Raises
-    UsageProblem for a folder or a definition that cannot be used.
+    By default it is the folder's own definition, or the practice benchmark, which comes with a row.
+    Raises UsageProblem for a folder or a definition that cannot be used.
     """
     definition_file = folder / "schemas/benchmark.json"
     definition = benchmark_bytes(
@@ -137,7 +140,7 @@ def new_board(folder: Path, answers: BoardAnswers, benchmark: Path | None = None
         folder,
         answers,
         plan_of(folder, files),
-        left_over(folder, files),
+        outdated_files(folder, files),
         needs_key=not (folder / KEYS).exists(),
         needs_row=definition == benchmark_bytes(None) and not has_rows(folder),
     )
@@ -154,11 +157,13 @@ def apply_settings(
 ) -> tuple[list[Diagnosis], list[Feature]]:
     """Push the first commit and set the settings that the tokens allow.
 
-    Return the settings and the features; both are empty after a dry run. Raises UsageProblem where
+    Return the settings and the features; both are empty after a dry run. Raises UsageProblem if
     there is nothing to push.
     """
     if not has_commit(folder):
-        raise UsageProblem(f"{folder.resolve()}: there is no commit", "run geneb-ci init first")
+        raise UsageProblem(
+            f"{folder.resolve()}: there is no commit to push", "run geneb-ci init first"
+        )
     with connect(answers.repository) as github:
         client = SettingsClient(github.wire, answers.space, dry_run=dry_run)
         _refuse_apply(client, folder, answers)
@@ -174,20 +179,20 @@ def apply_settings(
             say(f"would push the first commit to {answers.repository}")
         else:
             say(f"pushed the first commit to {push_first(folder, answers.repository)}")
-        later = SettingsClient(github.wire, answers.space, dry_run=dry_run)
+        client_after_push = SettingsClient(github.wire, answers.space, dry_run=dry_run)
         _apply(
-            later,
+            client_after_push,
             [setting for setting in SETTINGS if setting.id.startswith(AFTER_PUSH)],
             say_setting,
         )
         if dry_run:
             say("nothing was changed: this was a dry run")
             return [], []
-        after = SettingsClient(github.wire, answers.space)
-        diagnoses, able = diagnosis.diagnoses_of(after), list(features_of(after))
-    if not client.sent and not later.sent:
+        fresh_client = SettingsClient(github.wire, answers.space)
+        diagnoses, features = diagnosis.diagnoses_of(fresh_client), list(features_of(fresh_client))
+    if not client.sent and not client_after_push.sent:
         say("no setting had to be changed")
-    return diagnoses, able
+    return diagnoses, features
 
 
 def _apply(client: SettingsClient, settings: list[Setting], say: Say) -> None:
@@ -203,13 +208,13 @@ def _line(client: SettingsClient, applied: AppliedSettings) -> str:
 
 
 def _create_space(client: SettingsClient, say: Say, say_error: Say) -> None:
-    """Create the Space where it is missing and there is a token of the Hub."""
+    """Create the Space if it is missing and there is a token of the Hub."""
     token = os.environ.get("HF_TOKEN")
     try:
         if not token or hub.space_fault(client) is None:
             return
     except Unseen:
-        return  # the report at the end says so
+        return  # the final report has it
     if client.dry:
         say(f"would create the Space {client.space}")
         return
@@ -222,10 +227,10 @@ def _create_space(client: SettingsClient, say: Say, say_error: Say) -> None:
 
 
 def _refuse_apply(client: SettingsClient, folder: Path, answers: BoardAnswers) -> None:
-    """Raise the errors that GitHub, the Hub or git would cause later, before anything is sent.
+    """Raise the errors of GitHub, the Hub or git that can be foreseen before anything is sent.
 
     Raises NotFound without the repository, and UsageProblem for another remote or a token that
-    lacks a right. Some missing rights show only when the token is used.
+    lacks a right. Some missing rights appear only when the token is used.
     """
     name = client.wire.repository
     refuse_organisation(answers, client.repository.get("owner") or {})
@@ -244,7 +249,7 @@ def _refuse_apply(client: SettingsClient, folder: Path, answers: BoardAnswers) -
 
 
 def require_path(folder: Path) -> None:
-    """Raise UsageProblem for a path that leads to no folder: symbolic links in a loop."""
+    """Raise UsageProblem for a path whose symbolic links form a loop."""
     try:
         folder.stat()
     except OSError as error:
@@ -260,8 +265,8 @@ def has_rows(folder: Path) -> bool:
 
 
 def _write_key(folder: Path, answers: BoardAnswers) -> None:
-    """Write a key of audits, and the list that names it."""
-    ignored = path_inside(folder, KEYS_IGNORED)  # whatever the .gitignore of the folder says
+    """Write a key for audits, and the list of trusted keys with its entry."""
+    ignored = path_inside(folder, KEYS_IGNORED)  # independent of the .gitignore of the folder
     ignored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     ignored.write_text("*\n", encoding="utf-8")
     now = datetime.now(UTC).strftime(TIME_FORMAT)
@@ -282,9 +287,9 @@ def _key(folder: Path, path: str, owner: str, now: str) -> TrustedKey:
 
 
 def _write_row(folder: Path) -> None:
-    """Write the first row, measured here on the practice benchmark, and its card.
+    """Measure the first row on the practice benchmark, and write it with its card.
 
-    Raises UsageProblem where the harness is not installed or fails.
+    Raises UsageProblem if the harness is not installed or fails.
     """
     row, card = path_inside(folder, ROW), path_inside(folder, CARD)
     card.parent.mkdir(parents=True, exist_ok=True)
@@ -294,7 +299,7 @@ def _write_row(folder: Path) -> None:
 
 
 def _measure(row: Path, record: Path) -> None:
-    """Run the harness in the folder of the record, because in another board's folder it refuses."""
+    """Run the harness in the folder of the record, since it refuses to run in another board's."""
     command = [sys.executable, "-P", "-m", "reference_harness", "run", "--extractor", "kmer"]
     command += ["--quiet", "--model-id", PRACTICE_ROW, "--display", "k-mer baseline", "--zero-shot"]
     command += ["--training-data", "none", "--submitted-by", "geneb-ci init"]

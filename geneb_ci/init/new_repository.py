@@ -1,4 +1,4 @@
-"""Writes the files of a new board's repository into a folder, and makes the first commit."""
+"""Write the files of a new board's repository into a folder, and make the first commit."""
 
 import enum
 import json
@@ -35,10 +35,10 @@ from geneb_ci.render.plain import visible
 from reference_harness.formats.benchmark import Benchmark
 
 PAIR = 2
-"""Accounts of which one can approve what the other changes."""
+"""Minimum number of accounts, so that one can approve the changes of another."""
 TWO = (
-    "write --maintainers @ORG/TEAM, or --maintainers @ONE --maintainers @TWO; one person: "
-    "--maintainers @ME --alone, which is weaker: he merges his own pull requests unread"
+    "write --maintainers @ORG/TEAM, or --maintainers @ONE --maintainers @TWO; for one person: "
+    "--maintainers @ME --alone, which is weaker, since nobody else reviews the changes"
 )
 TOOLKIT = ("geneb_ci", "reference_harness")
 """Folders of code that jobs run."""
@@ -48,20 +48,20 @@ YOURS = frozenset(
     | {"leaderboard/policy/policy.toml", "leaderboard/policy/official.json"}
     | {"leaderboard/policy/trusted_root.json"}
 )
-"""Files that are written once: maintainers change them."""
+"""Files that are written only once, since maintainers change them."""
 NAMES_MARK = "x-names"
-"""Mark of the parts of a schema whose names are those of tasks or regimes."""
+"""Key of the parts of a schema whose property names are tasks or regimes."""
 LICENSE = "geneb_ci/LICENSE"
 """Licence of the toolkit, whose code goes into the repository."""
 PRACTICE_ROW = "kmer-baseline"
 SHEBANG = b"#!"
 VERBATIM = (".github/PULL_REQUEST_TEMPLATE.md", ".github/dependabot.yml", "RULES.md")
 _TOOLKIT_FILE = re.compile(r"\b((?:tools|requirements)/[\w-]+(?:\.\w+)?)")
-"""A file of the toolkit that a job runs or installs."""
+"""Path of a file of the toolkit that a job runs or installs."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}/[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 _OWNER = re.compile(r"@[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:/[\w.-]{1,100})?", re.ASCII)
 _PLAIN_SPACE = re.compile(r"[A-Za-z0-9-]{1,40}/[A-Za-z0-9-]{1,22}")
-"""Names whose address as a site the Hub makes of nothing but these letters."""
+"""Names of Spaces whose address as a site consists of the same letters."""
 FIRST_MESSAGE = "Set up the board"
 SECONDS_MAX = 600  # a push of 3 MB over a slow line
 _MESSAGE_MAX = 300  # characters of git's own words in a message of ours
@@ -86,7 +86,7 @@ class BoardAnswers(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The answers as they are kept in the repository."""
+        """The text of the file that keeps the answers in the repository."""
         values = {name: f'"{value}"' for name, value in self._asdict().items() if name != ALONE}
         lines = (f"{name} = {value}\n" for name, value in values.items())
         return (
@@ -106,18 +106,18 @@ def answers(
 ) -> BoardAnswers:
     """Return the options of the caller, completed by those of an earlier call.
 
-    Raises UsageProblem for a name that GitHub or the Hub would not take, without a repository, and
-    where nobody could approve what the only maintainer changes.
+    Raises UsageProblem without a repository, for a name that GitHub or the Hub would refuse, and if
+    nobody could approve the changes of a maintainer.
     """
-    earlier = earlier_answers(root)
-    name = repository or earlier.get("repository", "")
+    earlier_values = earlier_answers(root)
+    name = repository or earlier_values.get("repository", "")
     if not name:
         raise UsageProblem(
             "no repository is named", "pass --repo OWNER/NAME, its name on GitHub; it may be empty"
         )
-    owners = " ".join(maintainers) or earlier.get("maintainers", "")
-    is_alone = is_alone or (not maintainers and ALONE in earlier)
-    completed = BoardAnswers(name, space or earlier.get("space", name), owners, is_alone)
+    owners = " ".join(maintainers) or earlier_values.get("maintainers", "")
+    is_alone = is_alone or (not maintainers and ALONE in earlier_values)
+    completed = BoardAnswers(name, space or earlier_values.get("space", name), owners, is_alone)
     if not _NAME.fullmatch(name):
         raise UsageProblem(
             f"--repo {name!r}: expected the form OWNER/NAME", "write --repo OWNER/NAME"
@@ -137,30 +137,31 @@ def _require_approval(answers: BoardAnswers) -> None:
         return
     if answers.is_alone:
         raise UsageProblem(
-            f"--alone with {answers.maintainers or 'nobody'}: it takes one account", TWO
+            f"--alone with {answers.maintainers or 'nobody'}: expected one account", TWO
         )
     if len({owner.casefold() for owner in owners}) < PAIR and not any("/" in o for o in owners):
         maintainer = f"{owners[0]} alone" if owners else "nobody"
         raise UsageProblem(
-            f"{maintainer} is named as maintainer, and nobody approves his own pull request", TWO
+            f"{maintainer} is named as maintainer, but nobody can approve their own pull request",
+            TWO,
         )
 
 
 def refuse_organisation(answers: BoardAnswers, owner: Mapping[str, Any]) -> None:
-    """Raise UsageProblem where the organisation of the repository itself is named as code owner."""
+    """Raise UsageProblem if the organisation that owns the repository is named as code owner."""
     if owner.get("type") != "Organization":
         return
     name = f"@{owner.get('login', '')}".casefold()
     if name in answers.maintainers.casefold().split():
         raise UsageProblem(
-            f"{name} is an organisation, which GitHub takes for no code owner",
+            f"{name} is an organisation, which cannot be a code owner on GitHub",
             f"geneb-ci init --force --maintainers {name}/TEAM, with a team that may write; then "
             "commit .github/CODEOWNERS, which names it",
         )
 
 
 def benchmark_bytes(path: Path | None) -> bytes:
-    """Return a benchmark definition, checked; the practice benchmark if none is named.
+    """Return a valid benchmark definition, by default that of the practice benchmark.
 
     Raises UsageProblem for a missing or invalid file, and BadConfiguration for an invalid key.
     """
@@ -179,7 +180,7 @@ def benchmark_bytes(path: Path | None) -> bytes:
 
 
 def submission_schema(raw: bytes, benchmark: Benchmark) -> bytes:
-    """Return the schema of a submission, with the tasks and regimes of a benchmark for GENEB's."""
+    """Return the schema of a submission with the tasks and regimes of a benchmark, not GENEB's."""
     schema = json.loads(raw)
 
     def rename(part: dict[str, Any], texts: Mapping[str, str]) -> None:
@@ -200,7 +201,7 @@ def submission_schema(raw: bytes, benchmark: Benchmark) -> bytes:
 
 
 def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
-    """Return every file by its path, apart from keys and rows."""
+    """Return path to content of every file, except keys and rows."""
     definition = parse_benchmark(benchmark, "the benchmark")
     data, options = _task_data(definition)
     words = {
@@ -228,7 +229,7 @@ def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
         for path, raw in files.items()
         if path.startswith("schemas/submission-")
     }
-    if LICENSE not in files:  # a repository that this command wrote has it there
+    if LICENSE not in files:  # a repository that this command wrote already has it
         files[LICENSE] = shipped("repository", "LICENSE").read_bytes()
     owners = shipped("repository", OWNERS).read_text("utf-8")
     contact = shipped("repository", f"{FORMS}/config.yml").read_text("utf-8")
@@ -252,13 +253,13 @@ def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
 
 
 def _task_data(benchmark: Benchmark) -> tuple[str, str]:
-    """Return where a contributor gets the task data, and the options of a run that name them."""
+    """Return how contributors get the task data, and the options of a run that name them."""
     if is_practice(benchmark.sha256):
         return "The task data are part of the harness: a run needs no `--data`.", ""
     options = " --device cuda \\\n    --data DIR --benchmark schemas/benchmark.json"
     if data_page(benchmark):
         pull = "geneb-ci data pull DIR --benchmark schemas/benchmark.json"
-        return f"`{pull}` fetches the pinned task data into DIR.", options
+        return f"`{pull}` downloads the pinned task data into DIR.", options
     return (
         "DIR is the folder of the task data, which the maintainers give to contributors.",
         options,
@@ -266,9 +267,9 @@ def _task_data(benchmark: Benchmark) -> tuple[str, str]:
 
 
 def _site(space: str) -> str:
-    """Return the line that says at which address the Hub serves a Space as a site.
+    """Return the setting with the address at which the Hub serves a Space as a site.
 
-    It is a comment where the Hub shortens or alters the name.
+    It is commented out if the Hub shortens or alters the name.
     """
     mark = "" if _PLAIN_SPACE.fullmatch(space) else "# "
     host = re.sub(r"[^a-z0-9]", "-", space.casefold())
@@ -295,7 +296,7 @@ class Placing(enum.StrEnum):
     SAME = "same"
     DIFFERS = "differs"
     YOURS = "yours"
-    """The file differs, but maintainers change it, so that it is never overwritten."""
+    """The file differs, but maintainers change it, so it is never overwritten."""
 
 
 class Planned(NamedTuple):
@@ -307,7 +308,7 @@ class Planned(NamedTuple):
 
 
 def plan_of(root: Path, files: Mapping[str, bytes]) -> list[Planned]:
-    """Compare files with those of a folder. Raises UsageProblem for a place outside of it."""
+    """Return the plan for files in a folder. Raises UsageProblem for a path out of the folder."""
     return [
         Planned(path, _placing(root, path, content), content)
         for path, content in sorted(files.items())
@@ -322,32 +323,35 @@ def _placing(root: Path, path: str, content: bytes) -> Placing:
         present = target.read_bytes()
     except OSError as error:
         raise UsageProblem(
-            f"{target}: cannot be read: {error.strerror}", "move it away, and run this again"
+            f"{target}: cannot be read: {error.strerror}",
+            "move it away, and run this command again",
         ) from error
     if present == content:
         return Placing.SAME
     return Placing.YOURS if path in YOURS else Placing.DIFFERS
 
 
-def left_over(root: Path, files: Iterable[str]) -> list[str]:
-    """Return code of another version of the toolkit: modules that this version does not have."""
-    current_files = set(files)
+def outdated_files(root: Path, files: Iterable[str]) -> list[str]:
+    """Return the paths of toolkit modules in the folder that this version does not have."""
+    files_of_version = set(files)
     modules = (path for name in TOOLKIT for path in sorted((root / name).rglob("*.py")))
     return [
-        name for path in modules if (name := path.relative_to(root).as_posix()) not in current_files
+        name
+        for path in modules
+        if (name := path.relative_to(root).as_posix()) not in files_of_version
     ]
 
 
 def path_inside(root: Path, path: str) -> Path:
-    """Return the place of a file below a folder.
+    """Return the path of a file below a folder.
 
-    Raises UsageProblem where a link on the way would lead out of the folder, or is the file.
+    Raises UsageProblem if the file or a folder of its path is a symbolic link.
     """
     target = root.joinpath(*path.split("/"))
     real = Path(os.path.realpath(target))
     if real != Path(os.path.realpath(root)).joinpath(*path.split("/")):
         raise UsageProblem(
-            f"{target}: a symbolic link leads to {real}; nothing is written there",
+            f"{target}: a symbolic link leads to {real}, where nothing may be written",
             "replace the link by an ordinary file or folder",
         )
     return target
@@ -356,7 +360,7 @@ def path_inside(root: Path, path: str) -> Path:
 def write_planned(root: Path, plan: Iterable[Planned], *, force: bool) -> None:
     """Write the missing files and, with `force`, those that differ.
 
-    Raises UsageProblem where a file cannot be written, or MachineFault where the disk is full.
+    Raises UsageProblem if a file cannot be written, or MachineFault if the disk is full.
     """
     for planned in plan:
         if planned.placing is Placing.WRITE or (force and planned.placing is Placing.DIFFERS):
@@ -371,37 +375,37 @@ def write_planned(root: Path, plan: Iterable[Planned], *, force: bool) -> None:
 
 
 def plan_lines(plan: Iterable[Planned], *, force: bool) -> list[str]:
-    """Return the plan as text: each file that differs, and the others counted by folder."""
+    """Return the lines of the plan: each file that differs, and the number of others by folder."""
     plan = list(plan)
-    counted = Counter((planned.placing, planned.path.partition("/")[0]) for planned in plan)
+    file_counts = Counter((planned.placing, planned.path.partition("/")[0]) for planned in plan)
     lines = [
         f"  write  {name}{'/' if any(p.path.startswith(f'{name}/') for p in plan) else ''}"
         f"{f'  {count} files' if count > 1 else ''}"
-        for (placing, name), count in counted.items()
+        for (placing, name), count in file_counts.items()
         if placing is Placing.WRITE
     ]
-    what = "overwrite" if force else "keep, it differs"
-    lines += [f"  {what}  {planned.path}" for planned in plan if planned.placing is Placing.DIFFERS]
+    verb = "overwrite" if force else "keep, it differs"
+    lines += [f"  {verb}  {planned.path}" for planned in plan if planned.placing is Placing.DIFFERS]
     lines += [
         f"  keep, it is yours  {planned.path}"
         for planned in plan
         if planned.placing is Placing.YOURS
     ]
-    same = sum(planned.placing is Placing.SAME for planned in plan)
-    return [*lines, f"  {same} files are there already"] if same else lines
+    same_count = sum(planned.placing is Placing.SAME for planned in plan)
+    return [*lines, f"  {same_count} files exist already"] if same_count else lines
 
 
 def git(
     folder: Path,
     *arguments: str,
-    ok: tuple[int, ...] = (0,),
-    more: Mapping[str, str] = MappingProxyType({}),
+    accepted_codes: tuple[int, ...] = (0,),
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Run git in a folder with the user's settings, and return what it prints.
+    """Run git in a folder with the user's settings, and return its output.
 
-    `more` is added to the environment.
+    `accepted_codes` are the exit codes of success; `environment` is added to the environment.
 
-    Raises UsageProblem with git's own words where it fails.
+    Raises UsageProblem, with git's own words, if git fails.
     """
     try:
         process = subprocess.run(  # noqa: S603 (arguments are fixed or checked names)
@@ -410,13 +414,13 @@ def git(
             text=True,
             check=False,
             timeout=SECONDS_MAX,
-            env={**os.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **more},
+            env={**os.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **environment},
         )
     except FileNotFoundError as error:
         raise UsageProblem("git is not installed", "install git") from error
     except subprocess.TimeoutExpired as error:
         raise UsageProblem(f"git {arguments[0]} took more than {SECONDS_MAX} s") from error
-    if process.returncode not in ok:
+    if process.returncode not in accepted_codes:
         refusal = refusal_of(process.stderr)
         raise UsageProblem(
             f"{folder}: git {arguments[0]} failed: {visible(refusal.message, _MESSAGE_MAX)}",
@@ -426,14 +430,14 @@ def git(
 
 
 def has_commit(folder: Path) -> bool:
-    """Whether a folder is a git repository of its own that has a commit."""
+    """Whether a folder is the root of a git repository with a commit."""
     return (folder / ".git").exists() and bool(
-        git(folder, "rev-parse", "--verify", "--quiet", "HEAD", ok=(0, 1, 128))
+        git(folder, "rev-parse", "--verify", "--quiet", "HEAD", accepted_codes=(0, 1, 128))
     )
 
 
 def first_commit(folder: Path) -> bool:
-    """Commit all files where there is no commit yet; return whether one was made."""
+    """Commit all files if there is no commit yet; return whether a commit was made."""
     if has_commit(folder):
         return False
     if not (folder / ".git").exists():
@@ -449,17 +453,17 @@ def is_changed(folder: Path) -> bool:
 
 
 def remote_of(folder: Path, repository: str) -> tuple[str, bool]:
-    """Return where a push goes, and whether that is the remote origin already.
+    """Return the address for a push, and whether the remote origin already has it.
 
-    Raises UsageProblem where the remote origin is another repository.
+    Raises UsageProblem if the remote origin is another repository.
     """
     server = os.environ.get("GITHUB_SERVER_URL", SERVER).rstrip("/")
-    origin = git(folder, "config", "--get", "remote.origin.url", ok=(0, 1))
+    origin = git(folder, "config", "--get", "remote.origin.url", accepted_codes=(0, 1))
     address = origin or f"{server}/{repository}.git"
     if repository.casefold() not in address.casefold():
         raise UsageProblem(
-            f"the remote origin is {visible(address)}, not {repository}",
-            f"git remote set-url origin {server}/{repository}.git; then run this again",
+            f"the remote origin is {visible(address)}, expected {repository}",
+            f"git remote set-url origin {server}/{repository}.git; then run this command again",
         )
     return address, bool(origin)
 
@@ -479,11 +483,11 @@ def push_first(folder: Path, repository: str) -> str:
         "GIT_CONFIG_VALUE_0": _HELPER,
     }
     try:
-        git(folder, "push", "--quiet", "origin", f"HEAD:refs/heads/{MAIN}", more=credentials)
+        git(folder, "push", "--quiet", "origin", f"HEAD:refs/heads/{MAIN}", environment=credentials)
     except UsageProblem as error:
         raise UsageProblem(
             error.message,
             f"push it yourself (git push origin HEAD:{MAIN}), with a token that may write "
-            "workflows; then run this again",
+            "workflows; then run this command again",
         ) from error
     return address

@@ -1,4 +1,4 @@
-"""The model registry: what loads one model, and where its weights are.
+"""An entry of the model registry: how a model is loaded, and where its weights are.
 
 docs/maintainer/models.md explains each key to maintainers.
 """
@@ -23,7 +23,7 @@ DEFAULT_HOSTS = {
     "gdrive": "https://drive.usercontent.google.com",
     "dataverse": "https://dataverse.harvard.edu",
 }
-"""Server of each kind of publication; Zenodo and Dataverse are software with other servers, too."""
+"""Default server of each kind of publication; Zenodo and Dataverse also run on other servers."""
 _ODD = re.compile(r"[?#\s@]")
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Host = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:-]+$")]
@@ -33,28 +33,28 @@ Number = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=200)]
 
 
 class PublishedRun(StrictModel):
-    """How the published row was computed, as its extractor says, faults included."""
+    """How the extractor of the published row computed it, including its errors."""
 
     pooling: Text
     hidden_layer: Text
     dtype: Text | None = None
     max_length: Positive | None = None
-    """Tokens at which the run cut its input, special tokens included."""
+    """Number of tokens after which the run cut its input, including special tokens."""
 
 
 class WeightsSource(StrictModel):
-    """Files that make the model, each pinned by its digest."""
+    """The files of a model, each pinned by its digest."""
 
     kind: Kind
     location: str = ""
-    """Repository of the Hub, record of Zenodo, folder of Drive, DOI of Dataverse, or an address
-    below which the files are."""
+    """Repository of the Hub, record of Zenodo, folder of Drive, DOI of Dataverse, or the address of
+    a folder with the files."""
     host: Host | None = None
-    """Server, where it is not the usual one of this kind."""
+    """Server, if it is not the default one of this kind."""
     revision: Hex40 | None = None
     """Commit of a repository of the Hub."""
     branch: Name | None = None
-    """Branch of the repository, where that is not the main one."""
+    """Branch of the repository, if it is not the main one."""
     archive: FileName | None = None
     """Tar archive at the location that contains the files."""
     folder: FileName | None = None
@@ -88,7 +88,7 @@ class WeightsSource(StrictModel):
                 self.host is not None and kind not in DEFAULT_HOSTS,
                 f"a host belongs to kinds {', '.join(DEFAULT_HOSTS)}; found {kind!r}",
             ),
-            (not _is_server(host), f"host {host!r} is not https, with a name of a server"),
+            (not _is_server(host), f"host {host!r} is not an https address with a server's name"),
             (
                 kind == "zenodo" and not location.isdecimal(),
                 f"location {location!r} is not the number of a record, such as 7995778",
@@ -99,7 +99,7 @@ class WeightsSource(StrictModel):
             ),
             (
                 self.folder is not None and self.archive is None,
-                "folder names a folder in an archive, and no archive is named",
+                "folder is a folder in an archive, but no archive is named",
             ),
             (
                 bool(self.ids) and kind not in _BY_NUMBER,
@@ -107,41 +107,41 @@ class WeightsSource(StrictModel):
             ),
             (
                 any(".." in name.split("/") for name in self.files),
-                "a file name leaves the folder of the model",
+                "a file name leads out of the model's folder",
             ),
         )
-        yield from (message for wrong, message in checks if wrong)
+        yield from (message for is_wrong, message in checks if is_wrong)
         for name in sorted(set(self.ids) - set(self.files)):
-            yield f"ids names {name!r}, which files does not"
+            yield f"ids has {name!r}, which is missing from files"
 
 
 def _is_server(address: str) -> bool:
-    """Whether an address is of a public server, or on this machine, which no download reaches."""
+    """Whether an address is of a public server, or of this machine, which no download may reach."""
     slash = f"{address.rstrip('/')}/"
     return address.startswith(LOOPBACK) or PUBLIC_ADDRESS.fullmatch(slash) is not None
 
 
 class Code(StrictModel):
-    """Repository of the authors' code, where the model needs more than its files."""
+    """Repository of the authors' code, if the model needs more than its files."""
 
     repository: Text
     commit: Hex40 | None = None
 
 
 class Environment(StrictModel):
-    """Packages in which the model is run, where the harness's own do not load it."""
+    """Packages with which the model is run, if those of the harness cannot load it."""
 
     lock: FileName
-    """File in leaderboard/policy/environments: requirements with hashes, of what differs."""
+    """File in leaderboard/policy/environments: requirements with hashes of packages that differ."""
     sha256: Hex64
     python: Annotated[str, Field(pattern=r"^3\.\d+$")] | None = None
-    """Python version that the packages need; any unless given."""
+    """Python version that the packages need; null for any."""
 
 
 GENERAL = "builtin:huggingface"
 """The general extractor of the harness."""
 _TRUST = "trust_remote_code"
-"""Its option: whether code of the checkpoint is run."""
+"""Option of the general extractor: whether code of the checkpoint is run."""
 
 
 class RunOptions(StrictModel):
@@ -152,13 +152,13 @@ class RunOptions(StrictModel):
     options: dict[Name, str] = {}  # noqa: RUF012 (pydantic copies it)
     """Keyword arguments of the extractor, as text."""
     dtype: Dtype = "float32"
-    """In which the model computes."""
+    """Number format in which the model computes."""
     environment: Environment | None = None
     reverse_complement: bool = False
-    """Whether a sequence and its reverse complement have the same embedding: an audit then embeds
-    other strands too."""
+    """Whether a sequence and its reverse complement have the same embedding; an audit then also
+    embeds other strands."""
     exercised: Text | None = None
-    """With what this description was tried, and what was not tried."""
+    """Which parts of this description were tried, with what, and which were not."""
     missing: Text | None = None
     """The missing code or facts without which the model cannot be run again."""
 
@@ -170,7 +170,7 @@ class RunOptions(StrictModel):
         if not re.fullmatch(r"builtin:\w+|\S+\.py:\w+", extractor):
             raise ValueError(f"extractor {extractor!r} is neither builtin:NAME nor PATH.py:CLASS")
         if self.options.get("dtype", self.dtype) != self.dtype:
-            raise ValueError(f"dtype is {self.dtype}, the option is {self.options['dtype']}")
+            raise ValueError(f"dtype is {self.dtype}, but the option is {self.options['dtype']}")
         return self
 
 
@@ -181,14 +181,15 @@ class Loading(StrictModel):
     output: Text
     tokenizer: Text
     remote_code: bool | None = None
-    """Whether code of the repository is run; the general extractor is told so."""
+    """Whether code of the repository is run; it sets the option of the general extractor."""
     gpu_only: bool = False
     packages: list[Text] = []  # noqa: RUF012 (pydantic copies it)
     """Packages beyond torch and transformers."""
     quirks: list[Name] = []  # noqa: RUF012 (pydantic copies it)
-    """Words of the table in docs/maintainer/models.md."""
+    """Peculiarities, by the words of the table in docs/maintainer/models.md."""
     loaded_with: list[Name] = []  # noqa: RUF012 (pydantic copies it)
-    """Versions with which an independent port loaded these files and compared every key."""
+    """Versions with which an independent reimplementation loaded these files and compared every
+    key."""
 
 
 class Paper(StrictModel):
@@ -196,66 +197,66 @@ class Paper(StrictModel):
 
     title: Text
     address: Annotated[str, Field(pattern=r"^https://[A-Za-z0-9./_()-]+$", max_length=300)]
-    """The DOI as an address, or the page of the preprint."""
+    """Address of the DOI, or of the preprint's page."""
 
 
 class Sources(StrictModel):
-    """Where the facts come from."""
+    """The sources of the facts."""
 
     facts: Text | None = None
     weights: Text | None = None
     licence: Text | None = None
-    """Who names the licence; where it is unknown, where it was looked for."""
+    """Who names the licence; for an unknown licence, where it was looked for."""
     params: Text | None = None
-    """Why the published number of weights is not that of the files."""
+    """Why the published number of weights differs from that of the files."""
     loading: list[Text] = []  # noqa: RUF012 (pydantic copies it)
 
 
 UNKNOWN_LICENCE = "unknown"
-"""The licence where no source names one."""
+"""The licence if no source names one."""
 
 
 class Candidate(StrictModel):
-    """A description of the run that may be the one that made the row, to be tried first."""
+    """A possible description of the run that made the row, to be tried before an audit."""
 
     what: Text
     options: dict[Name, str] = {}  # noqa: RUF012 (pydantic copies it)
-    """The changes to `[run.options]`; empty where an extractor has to be written."""
+    """The changes to `[run.options]`; empty if an extractor must be written."""
 
 
 class ModelEntry(StrictModel):
-    """One file of the registry. Facts that nobody has established are left out."""
+    """One file of the registry. Unknown facts are left out."""
 
     schema_version: Literal["1.0"]
     name: Name | None = None
     """Name in the paper."""
     params: Annotated[int, Field(ge=0)] | None = None
     params_in_paper: Positive | None = None
-    """The paper's count, where it is another."""
+    """The paper's number of parameters, if it differs."""
     params_trained: Positive | None = None
-    """Trained weights without tables of positions and filters, where that is another number."""
+    """Number of trained weights without tables of positions and filters, if it differs."""
     params_unknown: Text | None = None
-    """The part of the published number that nobody has explained."""
+    """The difference between the published number and that of the files that is unexplained."""
     architecture: Name | None = None
     tokenization: Name | None = None
     tokenization_in_paper: Name | None = None
-    """The paper's word, where the tokenizer makes other tokens."""
+    """The paper's word, if the tokenizer makes other tokens."""
     pretraining: Name | None = None
     embedding_dim: Positive | None = None
     """Width of the embeddings."""
     licence: Name | None = None
     """Licence of the weights, as their publisher names it, or `unknown`."""
     max_tokens: Positive | None = None
-    """Tokens that the model takes, special tokens included."""
+    """Maximum number of tokens of an input, including special tokens."""
     max_letters: Positive | None = None
-    """Letters of an A, C, G, T sequence that the model takes."""
+    """Maximum number of letters A, C, G, T of an input."""
     published: PublishedRun | None = None
     weights: WeightsSource | None = None
     code: Code | None = None
     papers: list[Paper] = []  # noqa: RUF012 (pydantic copies it)
     run_unknown: Text | None = None
-    """Why nobody can know that this description made the row: a rerun that differs is then no
-    record, and the candidates are tried first."""
+    """Why it is unknown whether this description made the row. A rerun that differs is then not
+    recorded, and the candidates are tried first."""
     candidates: list[Candidate] = []  # noqa: RUF012 (pydantic copies it)
     run: RunOptions | None = None
     loading: Loading | None = None
@@ -267,7 +268,9 @@ class ModelEntry(StrictModel):
         option = run.options.get(_TRUST) if run is not None else None
         code = loading.remote_code if loading is not None else None
         if option is not None and code is not None and option != str(code).lower():
-            raise ValueError(f"remote_code is {str(code).lower()}, the option {_TRUST} is {option}")
+            raise ValueError(
+                f"remote_code is {str(code).lower()}, but the option {_TRUST} is {option}"
+            )
         if bool(self.run_unknown) != bool(self.candidates):
             raise ValueError("run_unknown and candidates belong together: expected both or neither")
         return self
@@ -276,8 +279,8 @@ class ModelEntry(StrictModel):
     def options(self) -> dict[str, str]:
         """Keyword arguments of the extractor, as text.
 
-        For the general extractor they include `remote_code`, without which a checkpoint that names
-        code would be refused.
+        For the general extractor they include `remote_code`; without it, a checkpoint with code
+        would be refused.
         """
         run, loading = self.run or RunOptions(missing="no run"), self.loading
         if run.extractor != GENERAL or loading is None or loading.remote_code is None:
@@ -286,21 +289,21 @@ class ModelEntry(StrictModel):
 
     @property
     def lacks(self) -> list[str]:
-        """The facts that a rerun needs and this entry lacks; empty if it is complete."""
-        gaps = []
+        """Reasons why a rerun is impossible, such as "no weights"; empty if there are none."""
+        reasons = []
         if self.weights is None:
-            gaps.append("no weights")
+            reasons.append("no weights")
         elif self.weights.kind != "none" and not self.weights.files:
-            gaps.append("no file is pinned")
+            reasons.append("no file is pinned")
         if self.run is None:
-            gaps.append("no extractor")
+            reasons.append("no extractor")
         elif self.run.missing is not None:
-            gaps.append(self.run.missing)
-        return gaps
+            reasons.append(self.run.missing)
+        return reasons
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Value of each fact about the model that rules and the board use, by name."""
+        """Name to value of each known fact that rules and the board use."""
         fact_by_name = {name: getattr(self, name) for name in _FACTS}
         if self.published is not None:
             fact_by_name["pooling"] = self.published.pooling
@@ -324,9 +327,9 @@ class ReadEntry(NamedTuple):
 
 
 def parse_entry(raw: bytes, name: str) -> ReadEntry:
-    """Return the entry that a file contains; `name` is shown in errors.
+    """Return the entry in the bytes of a file; `name` is the file's name in errors.
 
-    Raises BadConfiguration for what is not TOML or not an entry.
+    Raises BadConfiguration if they are not TOML or not an entry.
     """
     try:
         entry = ModelEntry.model_validate(tomllib.loads(raw.decode()))
@@ -343,10 +346,10 @@ _CORRECT_ENTRY = "correct the entry; docs/maintainer/models.md explains each key
 
 
 def addresses(weights: WeightsSource) -> dict[str, str]:
-    """Return the https address of each file by its name; empty for files on the Hub.
+    """Return file name to https address; empty for files on the Hub.
 
-    A file in an archive has the archive's address, `#` and its path there. A file of Drive or
-    Dataverse without a number has no address and is left out.
+    The address of a file in an archive is the archive's, `#` and the file's path in it. A file of
+    Drive or Dataverse without a number has no address and is left out.
     """
     host = weights.host or DEFAULT_HOSTS.get(weights.kind, "")
     if weights.kind in {"huggingface", "none"}:

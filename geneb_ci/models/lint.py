@@ -1,4 +1,4 @@
-"""Finds contradictions in an entry of the model registry, and the facts that it calls unknown.
+"""Find contradictions in an entry of the model registry, and the facts that it declares unknown.
 
 Each function compares facts that were written independently: keys of one entry, an entry and its
 row, or an entry and another author's table of loading facts.
@@ -20,7 +20,7 @@ _TOKENIZERS = {
     "BioToken": ("own",),
     "mixed": ("own",),
 }
-"""Kinds of tokenizer that make such tokens, by the paper's word for the tokens."""
+"""The paper's word for tokens to the kinds of tokenizer that make such tokens."""
 _POOLINGS = (
     ("cls-token", "cls"),
     ("penultimate", "penultimate"),
@@ -29,7 +29,7 @@ _POOLINGS = (
     ("mean", "mean"),
     ("spatial-mean", "mean"),
 )
-"""Pairs of the beginning of a published pooling and the extractor's option for it."""
+"""Pairs of the beginning of a published pooling and the corresponding option of the extractor."""
 _SHARE = 0.15
 """Maximum relative difference between the published number of weights and that of their files:
 pretraining heads and rounding account for up to a seventh."""
@@ -48,7 +48,7 @@ def contradictions(entry: ModelEntry) -> Iterator[str]:
     if trained is not None and (params is None or trained > params):
         yield f"params_trained is {trained:,}, more than params, {params or 0:,}"
     if loading is not None and "cuda_kernels" in loading.quirks and not loading.gpu_only:
-        yield "quirks has cuda_kernels, and gpu_only is false"
+        yield "quirks has cuda_kernels, but gpu_only is false"
     options = entry.options if run is not None else {}
     if loading is not None and ("windows" in loading.quirks) != (
         options.get("truncation") == "windows"
@@ -59,10 +59,10 @@ def contradictions(entry: ModelEntry) -> Iterator[str]:
         if ("not_on_hub" in loading.quirks) != is_elsewhere and entry.weights.kind != "url":
             yield f"quirks and the kind of the weights disagree: kind {entry.weights.kind!r}"
         if loading.remote_code and not any(name.endswith(".py") for name in entry.weights.files):
-            yield "remote_code is true, and no file of code is pinned"
+            yield "remote_code is true, but no file of code is pinned"
     is_sought = entry.sources is not None and entry.sources.licence is not None
     if entry.licence == UNKNOWN_LICENCE and not is_sought:
-        yield "the licence is unknown, and [sources] licence does not say where it was looked for"
+        yield "the licence is unknown, but [sources] licence lacks where it was looked for"
 
 
 def _option(options: Mapping[str, str], name: str) -> str:
@@ -82,17 +82,22 @@ def _token_contradictions(entry: ModelEntry) -> Iterator[str]:
 
 
 def _length_contradictions(entry: ModelEntry) -> Iterator[str]:
-    published, run, most = entry.published, entry.run, entry.max_tokens
+    published, run, max_tokens = entry.published, entry.run, entry.max_tokens
     cut = published.max_length if published is not None else None
-    if cut is not None and most is not None and cut > most:
-        yield f"the published run cut at {cut:,} tokens, the model takes {most:,}"
+    if cut is not None and max_tokens is not None and cut > max_tokens:
+        yield f"the published run cut at {cut:,} tokens, but the model takes at most {max_tokens:,}"
     length = run.options.get("max_length", "") if run is not None else ""
     if cut is not None and length.isdecimal() and int(length) != cut:
-        yield f"the published run cut at {cut:,} tokens, the option max_length is {length}"
+        yield f"the published run cut at {cut:,} tokens, but the option max_length is {length}"
     kind = entry.loading.tokenizer if entry.loading is not None else ""
     letters = entry.max_letters
-    if letters is not None and most is not None and kind in _CHARACTERS and letters > most:
-        yield f"max_letters is {letters:,}, and {most:,} tokens of one letter are taken"
+    if (
+        letters is not None
+        and max_tokens is not None
+        and kind in _CHARACTERS
+        and letters > max_tokens
+    ):
+        yield f"max_letters is {letters:,}, but at most {max_tokens:,} tokens of one letter fit"
 
 
 def _published_contradictions(entry: ModelEntry) -> Iterator[str]:
@@ -105,47 +110,47 @@ def _published_contradictions(entry: ModelEntry) -> Iterator[str]:
         None,
     )
     if pooling is not None and published_pooling is not None and pooling != published_pooling:
-        yield f"the published pooling is {published.pooling!r}, the option is {pooling!r}"
+        yield f"the published pooling is {published.pooling!r}, but the option is {pooling!r}"
     if loading is not None and ("cls_pooling" in loading.quirks) != (published_pooling == "cls"):
         yield f"quirks and the published pooling disagree: {published.pooling!r}"
 
 
 def contradictions_with_row(entry: ModelEntry, meta: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the contradictions between an entry and `meta` of the row of its model."""
+    """Yield the contradictions between an entry and the member `meta` of its model's row."""
     params, counts = meta.get("params"), (entry.params, entry.params_in_paper)
     if params and any(counts) and params not in counts:
-        yield f"the row has {params:,} parameters, the entry {entry.params or 0:,}"
+        yield f"the row has {params:,} parameters, but the entry has {entry.params or 0:,}"
     weights, url = entry.weights, meta.get("url") or ""
     hosts = {"huggingface": "huggingface.co/", "zenodo": "zenodo."}
     host = hosts.get(weights.kind, "") if weights is not None else ""
     if weights is not None and host and host in url and weights.location not in url:
-        yield f"the row links to {url}, the weights are {weights.location}"
+        yield f"the row links to {url}, but the weights are at {weights.location}"
 
 
 def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the contradictions between an entry and a model's object of a table of loading facts.
+    """Yield the contradictions between an entry and its model's object in a table of loading facts.
 
     docs/maintainer/models.md lists the keys that are compared. A key that is absent or null on
     either side is skipped.
     """
     for key, entry_value, fact in _pairs(entry, facts):
         if entry_value is not None and fact is not None and entry_value != fact:
-            yield f"{key}: the entry has {entry_value!r}, the table {fact!r}"
+            yield f"{key}: the entry has {entry_value!r}, but the table has {fact!r}"
     yield from _source_contradictions(entry, facts.get("source") or {})
     loading = entry.loading
     if loading is not None:
         for name in sorted(set(loading.quirks) ^ set(facts.get("flags", loading.quirks))):
             where = "the entry" if name in loading.quirks else "the table"
-            yield f"quirks: {where} alone has {name}"
+            yield f"quirks: only {where} has {name}"
         known_good = {key: value for key, value in (facts.get("known_good") or {}).items() if value}
         for name, _, version in (pin.partition("==") for pin in loading.loaded_with):
             if known_good.get(name, version) != version:
-                yield f"loaded_with: {name} {version}, the table has {known_good[name]}"
+                yield f"loaded_with: {name} {version}, but the table has {known_good[name]}"
     yield from _size_contradictions(entry, facts.get("params_gb_fp32"))
 
 
 def _pairs(entry: ModelEntry, facts: Mapping[str, Any]) -> Iterator[tuple[str, object, object]]:
-    """Yield each key that both write in the same form, with the entry's and the table's value."""
+    """Yield each key whose values have the same form, with the entry's and the table's value."""
     loading, published = entry.loading, entry.published
     length = facts.get("max_length") or {}
     yield "embedding_dim", entry.embedding_dim, (facts.get("width") or {}).get("embedding_dim")
@@ -169,12 +174,13 @@ def _source_contradictions(entry: ModelEntry, source: Mapping[str, Any]) -> Iter
     if weights is None or not source:
         return
     if weights.kind != source.get("kind", weights.kind):
-        yield f"kind: the entry has {weights.kind!r}, the table {source['kind']!r}"
+        yield f"kind: the entry has {weights.kind!r}, but the table has {source['kind']!r}"
     location = weights.location.removeprefix("doi:")
     if location not in (source.get("where") or location):
-        yield f"location: the entry has {location!r}, the table {source['where']!r}"
+        yield f"location: the entry has {location!r}, but the table has {source['where']!r}"
     if weights.branch != source.get("branch"):
-        yield f"branch: the entry has {weights.branch!r}, the table {source.get('branch')!r}"
+        branch = source.get("branch")
+        yield f"branch: the entry has {weights.branch!r}, but the table has {branch!r}"
     pins = [weights.revision, *weights.files.values(), entry.code.commit if entry.code else None]
     pinned = re.search(r"[0-9a-f]{40,64}", source.get("revision") or "")
     if pinned is not None and pinned.group() not in pins:
@@ -182,29 +188,31 @@ def _source_contradictions(entry: ModelEntry, source: Mapping[str, Any]) -> Iter
 
 
 def _size_contradictions(entry: ModelEntry, size: float | None) -> Iterator[str]:
-    """Yield a contradiction of the published number of weights and the files' `size` in GB."""
+    """Yield a contradiction between the published number of weights and the files' `size` in GB."""
     explained = entry.params_unknown or (entry.sources is not None and entry.sources.params)
     if size is None or not entry.params or explained:
         return
-    half = 10 ** -len(f"{size}".partition(".")[2]) / 2
-    least, most = (gb * _GB / _BYTES_A_WEIGHT for gb in (size - half, size + half))
-    if not least * (1 - _SHARE) <= entry.params <= most * (1 + _SHARE):
+    half_unit = 10 ** -len(f"{size}".partition(".")[2]) / 2
+    count_min, count_max = (
+        gb * _GB / _BYTES_A_WEIGHT for gb in (size - half_unit, size + half_unit)
+    )
+    if not count_min * (1 - _SHARE) <= entry.params <= count_max * (1 + _SHARE):
         yield (
-            f"params: {entry.params:,} are published, files of {size} GB have "
-            f"{size * _GB / _BYTES_A_WEIGHT:,.0f}; say why in [sources] params, or in "
-            "params_unknown that nobody knows"
+            f"params: {entry.params:,} are published, but files of {size} GB have "
+            f"{size * _GB / _BYTES_A_WEIGHT:,.0f}; explain why in [sources] params, or declare it "
+            "unexplained in params_unknown"
         )
 
 
 def unknowns(entry: ModelEntry) -> dict[str, str]:
-    """Return the explanation of each fact that the entry calls unknown, by the fact's name."""
-    values = {}
+    """Return the name of each fact that the entry declares unknown, to the explanation."""
+    explanation_by_fact = {}
     if entry.run_unknown:
-        tried = "; ".join(candidate.what for candidate in entry.candidates)
-        values["run"] = f"{entry.run_unknown} To be tried: {tried}."
+        candidates_text = "; ".join(candidate.what for candidate in entry.candidates)
+        explanation_by_fact["run"] = f"{entry.run_unknown} To be tried: {candidates_text}."
     if entry.params_unknown:
-        values["params"] = entry.params_unknown
+        explanation_by_fact["params"] = entry.params_unknown
     if entry.licence in (None, UNKNOWN_LICENCE):
         sources = entry.sources
-        values["licence"] = (sources and sources.licence) or "nobody has looked for it"
-    return values
+        explanation_by_fact["licence"] = (sources and sources.licence) or "nobody has looked for it"
+    return explanation_by_fact

@@ -1,4 +1,4 @@
-"""Entries of the model registry by model id, each read when it is first used."""
+"""Entries of the model registry by model id, which are read on demand."""
 
 import hashlib
 import os
@@ -42,19 +42,19 @@ TERMS = {
         "mixed": "nucleotides and amino acids",
     },
 }
-"""Meaning of each word that the paper uses for a fact, by fact and word."""
+"""Name of a fact and the paper's word for its value to the meaning of the word."""
 
 
 def in_words(fact: str, word: str | None) -> str | None:
-    """Return a word of the paper with its meaning; None for None."""
+    """Return the meaning of a word of the paper, followed by the word; None for None."""
     meaning = TERMS[fact].get(word or "")
     return word if meaning is None else f"{meaning} ({word})"
 
 
 class ModelRegistry(Mapping[str, Mapping[str, Any]]):
-    """The facts of each entry (`ModelEntry.attributes`), by model id.
+    """Model id to the facts of its entry (`ModelEntry.attributes`).
 
-    An entry is read once, when it is first used, so that a check of one file reads one entry.
+    An entry is read when it is first used, so that a check of one file reads only one entry.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -66,9 +66,9 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
         self._facts: dict[str, Mapping[str, Any] | None] = {}
 
     def entry(self, model_id: str) -> "ReadEntry | None":
-        """Return the entry of a model, or None where the registry has none.
+        """Return the entry of a model; None if the registry has none.
 
-        Raises BadConfiguration where its file cannot be used.
+        Raises BadConfiguration if its file is invalid.
         """
         if model_id not in self._read:
             raw = self.raw(model_id)
@@ -76,7 +76,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
         return self._read[model_id]
 
     def entry_member(self, model_id: str, submission_sha256: str) -> dict[str, Any]:
-        """Return the member `registry_entry` of format 1.1; empty where there is no entry.
+        """Return the member `registry_entry` of format 1.1; empty if there is no entry.
 
         Facts that the entry lacks are left out. Raises BadConfiguration as `entry` does.
         """
@@ -85,7 +85,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
             return {}
         entry, run = read_entry.entry, read_entry.entry.run
         weights, published = entry.weights, entry.published
-        described = {
+        members = {
             "sha256": read_entry.sha256,
             "submission_sha256": submission_sha256,
             "extractor": run and run.extractor,
@@ -96,12 +96,12 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
             "weights": weights and weights.model_dump(include=_WEIGHTS, exclude_none=True),
             "published": published and published.model_dump(exclude_none=True),
         }
-        return {key: value for key, value in described.items() if value is not None}
+        return {key: value for key, value in members.items() if value is not None}
 
     def raw(self, model_id: str) -> bytes | None:
-        """Return the bytes of an entry, or None where the registry has none.
+        """Return the bytes of an entry; None if the registry has none.
 
-        Raises BadConfiguration where its file cannot be read.
+        Raises BadConfiguration if its file cannot be read.
         """
         if len(model_id) > MODEL_ID_MAX or not re.fullmatch(MODEL_ID_PATTERN, model_id):
             return None
@@ -117,7 +117,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
             return parse_entry(raw, str(self.path(model_id)))
 
     def _facts_of(self, model_id: str) -> Mapping[str, Any] | None:
-        """Return the facts of an entry; one of shipped bytes is not parsed."""
+        """Return the facts of an entry; those of a shipped entry are known without parsing it."""
         if model_id in self._read:
             read_entry = self._read[model_id]
             return None if read_entry is None else read_entry.entry.attributes

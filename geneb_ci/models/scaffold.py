@@ -1,4 +1,4 @@
-"""Writes the texts of a new model's first files, from facts of its repository and its author.
+"""Write the first files of a new model, from facts of its repository and its author.
 
 The functions neither use the network nor run code of the repository.
 """
@@ -15,13 +15,13 @@ from reference_harness.formats.submission_terms import DTYPES, Dtype
 from reference_harness.formats.text import quoted
 
 Pooling = Literal["mean", "cls", "last", "max"]
-"""Poolings of the tokens' states into one vector that harness and generated modules offer."""
+"""Ways to pool the states of tokens into one vector; harness and generated modules have them."""
 WIDTHS = ("hidden_size", "d_model", "n_embd", "hidden_dim", "embed_dim", "dim")
 LENGTHS = ("max_position_embeddings", "n_positions", "max_seqlen", "max_seq_len", "seq_length")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-"""Names that published configurations use for the same number."""
-LENGTH_MAX = 10_000_000  # tokens; transformers writes 10**30 where a tokenizer has no limit
-WORD_MAX = 100  # letters of a name that is taken from a repository
+"""Names in published configurations for the width, the maximum length and the number of layers."""
+LENGTH_MAX = 10_000_000  # tokens; transformers writes 10**30 for a tokenizer without a limit
+WORD_MAX = 100  # maximum letters of a name that is copied from a repository
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+/-]*")
 TEXT_CONFIG = "text_config"
 """Member of a configuration that has several parts."""
@@ -42,7 +42,7 @@ class HubModel:
     revision: str
     """Commit, 40 hex digits."""
     files: Mapping[str, str]
-    """SHA-256 of the weights that are loaded and of every file beside them, by name."""
+    """Name to SHA-256 of the weights that are loaded and of every file beside them."""
     config: Mapping[str, Any]
     tokenizer: Mapping[str, Any]
     """tokenizer_config.json; empty without one."""
@@ -50,7 +50,7 @@ class HubModel:
     params: int | None
 
     def number(self, names: tuple[str, ...]) -> int | None:
-        """Return the first of these numbers that the configuration has, or that of its text."""
+        """Return the first of these numbers in the configuration or its part for text, or None."""
         inner = self.config.get(TEXT_CONFIG)
         parts = (self.config, inner if isinstance(inner, dict) else {})
         values = (part.get(name) for part in parts for name in names)
@@ -63,13 +63,13 @@ class HubModel:
 
     @property
     def max_length(self) -> int | None:
-        """Tokens that model and tokenizer both take, special ones included."""
+        """Number of tokens that model and tokenizer accept, including special ones; None: any."""
         limits = (self.number(LENGTHS), self.tokenizer.get("model_max_length"))
         return min((x for x in limits if type(x) is int and 0 < x <= LENGTH_MAX), default=None)
 
     @property
     def dtype(self) -> Dtype:
-        """Type of the stored weights: that in the configuration, or else float32."""
+        """Number format of the stored weights in the configuration, by default float32."""
         declared = self.config.get("dtype", self.config.get("torch_dtype"))
         return next((dtype for dtype in DTYPES if dtype == declared), "float32")
 
@@ -80,24 +80,24 @@ class HubModel:
 
     @property
     def has_decoder(self) -> bool:
-        """Whether it has an encoder and a decoder, and so does not run on a sequence alone."""
+        """Whether it has an encoder and a decoder; only the encoder can embed a sequence."""
         return self.config.get("is_encoder_decoder") is True
 
     @property
     def model_class(self) -> str:
-        """Class that the configuration names, or else the model's type."""
+        """Class in the configuration; without one, the model's type."""
         architectures = self.config.get("architectures")
         first = architectures[0] if isinstance(architectures, list) and architectures else None
         return word(first) or word(self.config.get("model_type")) or "AutoModel"
 
     @property
     def tokenizer_class(self) -> str:
-        """Class that the configuration of the tokenizer names."""
+        """Class in the configuration of the tokenizer."""
         return word(self.tokenizer.get("tokenizer_class")) or "AutoTokenizer"
 
 
 def word(value: object) -> str | None:
-    """Return a value of a repository if it is a valid name; else None, so that it is not copied."""
+    """Return a value of a repository if it is a valid name, else None: other text is not copied."""
     is_name = isinstance(value, str) and len(value) <= WORD_MAX and _WORD.fullmatch(value)
     return str(value) if is_name else None
 
@@ -105,7 +105,7 @@ def word(value: object) -> str | None:
 def weight_names(names: set[str], index: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the weight files that transformers loads from a repository with these files.
 
-    `index` has the content of the index files. Raises NothingChecked where there is none.
+    `index` has the content of the index files. Raises NothingChecked if there are no weights.
     """
     for single, listed in FORMATS:
         if single in names:
@@ -121,7 +121,7 @@ def weight_names(names: set[str], index: Mapping[str, Mapping[str, Any]]) -> lis
 
 
 @dataclass(frozen=True)
-class OwnFacts:
+class AuthorFacts:
     """The facts that a repository cannot state, and names chosen by the user."""
 
     model_id: str
@@ -139,13 +139,13 @@ class OwnFacts:
 
     @property
     def module(self) -> str:
-        """Name of the module, and of the test."""
+        """Name of the module and of its test."""
         name = re.sub(r"[^A-Za-z0-9]+", "_", self.model_id).strip("_").lower()
         return name if name[:1].isalpha() else f"model_{name}"
 
     @property
     def title(self) -> str:
-        """Name as it stands in the docstring of a module."""
+        """Display name, escaped for the docstring of a module."""
         return self.display.replace("\\", "/").replace('"', "'")
 
     @property
@@ -163,18 +163,18 @@ class OwnFacts:
         return options | {"revision": model.revision}
 
 
-def entry_text(model: HubModel, own_facts: OwnFacts, extractor: str) -> str:
+def entry_text(model: HubModel, author_facts: AuthorFacts, extractor: str) -> str:
     """Return the entry of the model registry; the caller parses it before it is written."""
     facts: dict[str, Any] = {
         "schema_version": "1.0",
-        "name": own_facts.display,
-        "params": own_facts.params,
+        "name": author_facts.display,
+        "params": author_facts.params,
         "embedding_dim": model.width,
-        "licence": own_facts.licence,
-        "max_tokens": own_facts.max_length,
+        "licence": author_facts.licence,
+        "max_tokens": author_facts.max_length,
     }
-    options = own_facts.extractor_options(model)
-    options.pop("revision")  # of the weights, to which the audit holds the options anyway
+    options = author_facts.extractor_options(model)
+    options.pop("revision")  # an audit takes the revision from the weights
     parts: dict[str, Mapping[str, Any]] = {
         "weights": {
             "kind": "huggingface",
@@ -184,7 +184,7 @@ def entry_text(model: HubModel, own_facts: OwnFacts, extractor: str) -> str:
         "weights.files": dict(sorted(model.files.items())),
         "run": {
             "extractor": extractor,
-            "dtype": own_facts.dtype,
+            "dtype": author_facts.dtype,
             "exercised": "written by `geneb-ci new` from the configuration; not tried yet",
         },
         "run.options": options if extractor.startswith("builtin:") else {},
@@ -192,8 +192,8 @@ def entry_text(model: HubModel, own_facts: OwnFacts, extractor: str) -> str:
             "class": model.model_class,
             "output": "last_hidden_state",
             "tokenizer": model.tokenizer_class,
-            "remote_code": own_facts.trust_remote_code,
-            "quirks": ["own_repository_code"] if own_facts.trust_remote_code else [],
+            "remote_code": author_facts.trust_remote_code,
+            "quirks": ["own_repository_code"] if author_facts.trust_remote_code else [],
         },
         "sources": {"facts": f"{CONFIG} of {model.location} at {model.revision}"},
     }
@@ -206,7 +206,7 @@ def entry_text(model: HubModel, own_facts: OwnFacts, extractor: str) -> str:
 
 
 def _assignments(table: Mapping[str, Any]) -> list[str]:
-    # A basic string of TOML has the escapes of JSON, and so have keys.
+    # A basic string of TOML, and so a key, has the same escapes as JSON.
     def key(name: str) -> str:
         return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
 
@@ -217,35 +217,37 @@ def _assignments(table: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def card_text(model: HubModel, own_facts: OwnFacts) -> str:
+def card_text(model: HubModel, author_facts: AuthorFacts) -> str:
     """Return the model card."""
     layers, width = model.number(LAYERS), model.width
     shape = [model.model_class]
     shape += [f"{layers} layers"] if layers else []
     shape += [f"width {width:,}"] if width else []
     cut = (
-        "any length" if own_facts.max_length is None else f"cut at {own_facts.max_length:,} tokens"
+        "any length"
+        if author_facts.max_length is None
+        else f"cut at {author_facts.max_length:,} tokens"
     )
-    return f"""# {own_facts.display}
+    return f"""# {author_facts.display}
 
-- **Display name:** {own_facts.display}
-- **Parameters:** {own_facts.params:,}
+- **Display name:** {author_facts.display}
+- **Parameters:** {author_facts.params:,}
 - **Architecture:** {", ".join(shape)}
 - **Weights:** <https://huggingface.co/{model.location}> at `{model.revision}`
 - **Input:** {model.tokenizer_class}, upper case, {cut}
-- **Pooling:** {_POOLED[own_facts.pooling]}
-- **Layer:** the last hidden state, in {own_facts.dtype}
-- **Licence:** {own_facts.licence or "unknown"}
+- **Pooling:** {_POOLED[author_facts.pooling]}
+- **Layer:** the last hidden state, in {author_facts.dtype}
+- **Licence:** {author_facts.licence or "unknown"}
 
 ## Training data
 
-{own_facts.training_data}
+{author_facts.training_data}
 
 ## Disclosure
 
-- **Zero-shot:** {"yes" if own_facts.zero_shot else "no"}
-- **Known overlap:** {own_facts.overlap}
-- **Submitted by:** {own_facts.submitted_by}
+- **Zero-shot:** {"yes" if author_facts.zero_shot else "no"}
+- **Known overlap:** {author_facts.overlap}
+- **Submitted by:** {author_facts.submitted_by}
 """
 
 
@@ -263,25 +265,25 @@ _CODE: dict[Pooling, str] = {
 }
 
 
-def module_text(model: HubModel, own_facts: OwnFacts) -> str:
-    """Return the module of an extractor that does the same as the built-in one."""
+def module_text(model: HubModel, author_facts: AuthorFacts) -> str:
+    """Return the module of an extractor that computes the same as the built-in one."""
     weights = {name: digest for name, digest in model.files.items() if _is_weight(name)}
     listed = "".join(
         f"            {json.dumps(name)}: {json.dumps(digest)},\n"
         for name, digest in sorted(weights.items())
     )
-    options = own_facts.extractor_options(model)
+    options = author_facts.extractor_options(model)
     trust = (
-        f', "trust_remote_code": {own_facts.trust_remote_code}'
+        f', "trust_remote_code": {author_facts.trust_remote_code}'
         if "trust_remote_code" in options
         else ""
     )
-    cut = own_facts.max_length is not None
-    limits = f'{own_facts.max_length}, "{"right" if cut else "none"}"'
-    code = _CODE[own_facts.pooling]
+    cut = author_facts.max_length is not None
+    limits = f'{author_facts.max_length}, "{"right" if cut else "none"}"'
+    code = _CODE[author_facts.pooling]
     mask = '            mask = tokens["attention_mask"].unsqueeze(-1)\n' if "mask" in code else ""
     call = "truncation=True, max_length=self.max_length, " if cut else ""
-    return f'''"""{own_facts.title}: {own_facts.pooling} of the last hidden states."""
+    return f'''"""{author_facts.title}: {author_facts.pooling} of the last hidden states."""
 
 import numpy as np
 import torch
@@ -292,8 +294,8 @@ from .base import BaseEmbeddingExtractor  # the harness provides it
 REVISION = "{model.revision}"
 
 
-class {own_facts.class_name}(BaseEmbeddingExtractor):
-    layer, pooling, dtype = "last", "{own_facts.pooling}", "{own_facts.dtype}"
+class {author_facts.class_name}(BaseEmbeddingExtractor):
+    layer, pooling, dtype = "last", "{author_facts.pooling}", "{author_facts.dtype}"
     max_length, truncation = {limits}  # in tokens, special ones included
     source = {{
         "kind": "huggingface",
@@ -308,7 +310,7 @@ class {own_facts.class_name}(BaseEmbeddingExtractor):
         pinned = {{"revision": REVISION{trust}}}
         self.tokenizer = AutoTokenizer.from_pretrained(name_model, **pinned)
         self.tokenizer.padding_side = "right"
-        model = AutoModel.from_pretrained(name_model, dtype=torch.{own_facts.dtype}, **pinned)
+        model = AutoModel.from_pretrained(name_model, dtype=torch.{author_facts.dtype}, **pinned)
         self.model = model{".get_encoder()" if model.has_decoder else ""}.to(device).eval()
 
     def extract_embeddings(self, sequences, batch_size=1):
@@ -334,14 +336,14 @@ def _is_weight(name: str) -> bool:
     return name.endswith((".safetensors", ".bin"))
 
 
-def property_test_text(model: HubModel, own_facts: OwnFacts, extractor: str) -> str:
-    """Return a test of the extractor, for pytest; it downloads the weights unless told where."""
+def property_test_text(model: HubModel, author_facts: AuthorFacts, extractor: str) -> str:
+    """Return a pytest module that tests the extractor; it downloads the weights by default."""
     words = [extractor.removeprefix("builtin:")]
     if extractor.startswith("builtin:"):
-        for name, value in own_facts.extractor_options(model).items():
+        for name, value in author_facts.extractor_options(model).items():
             words += ["--option", f"{name}={value}"]
     listed = "".join(f"    {json.dumps(word)},\n" for word in words)
-    return f'''"""The properties of {own_facts.title} that its scores depend on.
+    return f'''"""The properties of {author_facts.title} that its scores depend on.
 
 It downloads the weights, unless GENEB_MODEL names a folder that has them.
 """
@@ -363,9 +365,9 @@ def test_every_property_holds():
 
 
 def json_object(raw: bytes, name: str) -> Mapping[str, Any]:
-    """Return a JSON object of a repository, whose depth is bounded.
+    """Return the object in a JSON file of a repository.
 
-    Raises NothingChecked for anything else.
+    Raises NothingChecked if it is not a JSON object, or nested too deeply.
     """
     try:
         value = read_json(raw)
@@ -392,7 +394,7 @@ def run_words(
 ) -> list[str]:
     """Return the command that evaluates a model and writes its row.
 
-    `facts` have at least `model_id`; words in capitals are placeholders for missing ones. DIR is
+    `facts` has at least `model_id`; words in capitals are placeholders for missing facts. DIR is
     the folder of the task data.
     """
     model_id = facts["model_id"]

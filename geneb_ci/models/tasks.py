@@ -1,4 +1,4 @@
-"""Facts of the tasks from the policy: the question, the species, how it was measured."""
+"""Facts about the tasks from the policy: the question, the species, the assay."""
 
 import re
 import tomllib
@@ -17,35 +17,35 @@ from reference_harness.formats.files import lies_there
 
 FILE = "tasks.toml"
 NOTES_BYTES_MAX = 200_000
-"""The file has 14 kB; one with an entry for each of a thousand tasks would have 200 kB."""
+"""Maximum size of the file: it has 14 kB; an entry for each of a thousand tasks needs 200 kB."""
 FACTS = ("kingdom", "species", "assay", "length", "source")
-"""Facts of a task that are published as the file has them."""
+"""Facts about a task that are published unchanged."""
 
 
 class TaskNote(StrictModel):
-    """The question that one or several tasks ask; a key that nobody knows is left out."""
+    """Facts about one or several tasks; unknown facts are left out."""
 
     match: Annotated[str, Field(min_length=1, max_length=200)]
-    """Id of a task; one `*` stands for any text."""
+    """Id of a task; a `*` in it stands for any text."""
     asks: Text
     """The question about a sequence, after "whether" or "which"; `{}` is the text of the `*`."""
     kingdom: Text | None = None
     """A group of species, such as plants."""
     species: Text | None = None
-    """One species; left out where there are many."""
+    """The species; left out if there are several."""
     assay: Text | None = None
     """The method by which the labels were measured."""
     length: Text | None = None
     classes: Annotated[int, Field(ge=2)] | None = None
-    """Number of classes, where the benchmark does not know how large they are."""
+    """Number of classes, if the benchmark lacks the sizes of classes."""
     measures: Text | None = None
-    """The experiments that the labels are from: tasks with the same ones are near-duplicates."""
+    """The experiments that the labels are from; tasks with the same text are near-duplicates."""
     source: Text | None = None
     """The suite that published the task."""
     paper: str | None = None
 
     def of(self, task: str) -> Self | None:
-        """Return the note about a task, or None if it is about others."""
+        """Return the note, filled in for a task; None if it is about other tasks."""
         before, star, after = self.match.partition("*")
         pattern = f"{re.escape(before)}({'.*' if star else ''}){re.escape(after)}"
         match = re.fullmatch(pattern, task)
@@ -57,19 +57,19 @@ class TaskNote(StrictModel):
 
 
 class Origin(StrictModel):
-    """Who published a benchmark: what a board cites and links to."""
+    """The publication of a benchmark, which a board cites and links to."""
 
     name: Text
-    """Name of the benchmark that this is about: a board of another one shows nothing of it."""
+    """Name of the benchmark; the board of another benchmark ignores these facts."""
     models: Text = "models"
-    """The kind of model that it scores, in the plural, such as "DNA foundation models"."""
+    """Word for the models of the board, in the plural, such as "DNA foundation models"."""
     authors: Text | None = None
     year: Annotated[int, Field(ge=1900, le=9999)] | None = None
     paper: Paper | None = None
     code: Annotated[str, Field(pattern=r"^https://[A-Za-z0-9./_-]+$", max_length=300)] | None = None
     """Address of the benchmark's own repository."""
     image: Annotated[str, Field(pattern=r"^[a-z0-9-]+\.png$")] | None = None
-    """File of the page that is shown where its address is shared: 1200 x 630 pixels."""
+    """File of the page that is the preview picture of links to it, 1200 x 630 pixels."""
 
 
 class TaskNotes(StrictModel):
@@ -90,7 +90,7 @@ class TaskNotes(StrictModel):
         return self
 
     def origin(self, benchmark: str) -> Origin:
-        """Return who published the benchmark of a name; nothing but the name if not known."""
+        """Return the publication of the benchmark with a name; if unknown, with only that name."""
         noted_origin = self.benchmark
         return (
             noted_origin
@@ -99,11 +99,11 @@ class TaskNotes(StrictModel):
         )
 
     def of(self, task: str) -> TaskNote | None:
-        """Return the first note about a task."""
+        """Return the first note about a task, filled in for it; None without one."""
         return next((matching for note in self.tasks if (matching := note.of(task))), None)
 
     def facts(self, tasks: Sequence[Task]) -> dict[str, dict[str, Any]]:
-        """Return the facts of each task that are published; what nobody knows is left out."""
+        """Return task id to its published facts; unknown facts are left out."""
         notes = {task.id: self.of(task.id) for task in tasks}
         facts_of: dict[str, dict[str, Any]] = {}
         for task in tasks:
@@ -124,9 +124,9 @@ NO_NOTES = TaskNotes(schema_version="1.0")
 
 
 def task_notes(layout: Layout) -> TaskNotes:
-    """Return what the policy of a layout says of the tasks; nothing where it has no such file.
+    """Return the policy's facts about the tasks; without the file, no facts.
 
-    Raises BadConfiguration, which names the file and the key, when it cannot be used.
+    Raises BadConfiguration, with the file and the key, if the file is invalid.
     """
     policy = layout.policy or shipped("policy", "official.json").parent
     path = policy / FILE

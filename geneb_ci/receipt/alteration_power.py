@@ -1,13 +1,14 @@
 """The power of a draw of embeddings, bounded from the confusion matrices of a submission.
 
-An altered test embedding is one that is predicted right and would honestly be predicted wrong. With
-a altered among the TN and b among the TP of a task, one draw there is altered with probability
+An altered test embedding is predicted right, but would be predicted wrong without the alteration.
+If a of the TN and b of the TP of a task are altered, one draw in this task is altered with
+probability
 
     r = 1/2 (a + b) / (TN + TP) + 1/4 a / TN + 1/4 b / TP
 
-and N draws miss all of them with probability at most exp(-N mean r), the mean by the weights v of
-the cells in the macro MCC, by which the draws are divided. The cheapest alteration that raises the
-macro by more than `raise_` has a mean r of at least
+and N draws miss all of them with probability at most exp(-N mean r). The mean is weighted by v, the
+weights of the cells in the macro MCC, by which the draws are divided among cells. An alteration
+that raises the macro MCC by more than `raise_` has a mean r of at least
 
     max over m >= 0 of  m raise_ + sum over cells of v min over a, b of (r - m gain)
 
@@ -43,13 +44,13 @@ class Alterations(NamedTuple):
     hit: Wide
     """Probability r that one draw is altered."""
     mcc_gain: Wide
-    """MCC of the claim less that of the honest matrix."""
+    """MCC of the claimed matrix minus MCC of the honest matrix."""
     weight: float
     """Weight of the cell in the macro MCC, and its share of the draws."""
 
 
 def mcc(tn: Wide, fp: Wide, fn: Wide, tp: Wide) -> Wide:
-    """Return the MCC of 2 x 2 matrices; 0 where a class has no sequences or no predictions."""
+    """Return the MCC of 2 x 2 matrices; 0 if a class has no sequences or no predictions."""
     spread = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
     with np.errstate(divide="ignore", invalid="ignore"):
         values: Wide = np.where(spread > 0, (tp * tn - fp * fn) / np.sqrt(spread), 0.0)
@@ -87,7 +88,7 @@ def alterations_of(matrix: Sequence[Sequence[int]], weight: float) -> Alteration
 def needed_hit(cells: Sequence[Alterations], mean_raise: float) -> float:
     """Return a lower bound of the mean r of any alteration that raises the macro by `mean_raise`.
 
-    Infinite where no alteration of these cells raises it so far.
+    Return infinity if no alteration of these cells raises it that much.
     """
     if math.fsum(cell.weight * float(cell.mcc_gain.max()) for cell in cells) < mean_raise:
         return math.inf

@@ -1,4 +1,4 @@
-"""Computes the cells of a receipt by the harness, and compares them with the claims."""
+"""Compute the cells of a receipt by the harness, and compare them with the claims."""
 
 import tempfile
 import time
@@ -72,7 +72,7 @@ class ReceiptCost(NamedTuple):
 
 
 def network_text(count: int, purpose: str) -> str:
-    """Return the bytes to transfer for a purpose, such as "fetch", and the time, as text."""
+    """Return in words the bytes to transfer for a purpose, such as "fetch", and the time."""
     time_text = f": {duration_text(count / NETWORK_BYTES)} at 100 Mbit/s" if count else ""
     return f"{size_text(count)} to {purpose}{time_text}"
 
@@ -82,23 +82,23 @@ def cost_of(
 ) -> ReceiptCost:
     """Return the cost of recomputing the cells of these tasks of a receipt.
 
-    `fetched` is the number of bytes to download. `at_optimum` says whether canonical probes are
-    fitted too, as for an audit and for canonical claims.
+    `fetched` is the number of bytes to download. With `at_optimum`, canonical probes are fitted as
+    well, as for an audit and for canonical claims.
     """
     entries = [receipt.tasks[task] for task in tasks]
-    rows, bytes_ = (
+    rows, total_bytes = (
         sum(entry.train + entry.test for entry in entries),
         sum(entry.bytes for entry in entries),
     )
     numbers = sum(entry.train for entry in entries) * receipt.dim
     probes = (RECORD_SECONDS + at_optimum * OPTIMUM_SECONDS) * numbers
-    reading = HASH_SECONDS_ROW * rows + HASH_SECONDS_BYTE * bytes_
+    reading = HASH_SECONDS_ROW * rows + HASH_SECONDS_BYTE * total_bytes
     seconds = START_SECONDS + TASK_SECONDS * len(entries) + probes + reading
-    return ReceiptCost(len(entries), rows, receipt.dim, bytes_, fetched, seconds)
+    return ReceiptCost(len(entries), rows, receipt.dim, total_bytes, fetched, seconds)
 
 
 class Remaining:
-    """Estimates the remaining time from the costs of finished and remaining tasks."""
+    """Estimate of the remaining time, from the costs of finished and remaining tasks."""
 
     def __init__(self, costs: Sequence[float], clock: Callable[[], float] = time.monotonic) -> None:
         """Start the clock; `costs` has a number per task, in any unit, in order of work."""
@@ -176,13 +176,15 @@ def recompute(
     say: Say = silent,
     strata: Path | None = None,
     labels: Path | None = None,
+    other_draws: str | None = None,
     on_file: Callable[[str, Path], None] = lambda _task, _file: None,
     keep: Collection[str] = (),
 ) -> ReceiptCells:
     """Compute every cell of these tasks, one task at a time, and compare equal sequences.
 
     Canonical cells are computed if the submission claims some. Files for the draw of embeddings are
-    written to the folder `strata`, labels to `labels`. `on_file` is called with each task and its
+    written to the folder `strata`, labels to `labels`. The text `other_draws` decides other draws
+    of few-shot sequences, whose probes are scored, too. `on_file` is called with each task and its
     file after its cells are computed; then the file is released, except for tasks in `keep`. Raises
     what `ReceiptFiles.file` raises; LimitExceeded or ResultRefused for embeddings that cannot be
     scored within the limits; NothingChecked, with the message of the harness, for other failures.
@@ -202,6 +204,7 @@ def recompute(
                 "--digests", str(digests), "--jobs", str(WORKERS),
                 *(["--strata", str(strata)] if strata is not None else []),
                 *(["--labels", str(labels)] if labels is not None else []),
+                *(["--other-draws", other_draws] if other_draws is not None else []),
                 "--output", str(output), "--quiet",
             ]  # fmt: skip
             harness.call(words, task, limits_of(receipt, task, benchmark, options))
@@ -246,7 +249,7 @@ def answer_of(path: Path, kind: type[Model], limit: int = BYTES_MAX) -> Model:
 
 
 def _merged(parts: list[ReceiptCells], equal: EqualEmbeddings) -> ReceiptCells:
-    """Return the cells of several tasks as one; they were made by one process."""
+    """Return the cells of several tasks in one object; one process must have made them."""
     libraries = [library for part in parts for library in part.libraries]
     return parts[0].model_copy(
         update={
@@ -263,10 +266,10 @@ def _merged(parts: list[ReceiptCells], equal: EqualEmbeddings) -> ReceiptCells:
 
 
 def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDifference]:
-    """Return each claim that is not exactly what the receipt gives, and each gap that it fills.
+    """Return each claim that differs from the value computed from the receipt, and unclaimed cells.
 
-    The scores of record are compared where `compares_record` holds, and the canonical claims of
-    earlier runs.
+    The scores of record are compared if `compares_record` holds, and so are the canonical claims
+    of earlier runs.
     """
     of_record = compares_record(submission, cells)
     differing = []

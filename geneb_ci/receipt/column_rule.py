@@ -1,24 +1,24 @@
-"""Tests whether committed embeddings are those of the rerun, by a tolerance for each column.
+"""Test whether committed embeddings agree with a rerun, by a tolerance for each column.
 
-c is the receipt's value, r that of the rerun in float32, both divided by the receipt's scale. An
-embedding is the same if every coordinate has
+c is the receipt's value, r the value of the rerun in float32, both divided by the receipt's scale.
+An embedding agrees if every coordinate has
 
 |c - r| <= 1/2 ulp16(c) + t, t = max(TAU spread of the column, FLOOR |r|),
 
-and few coordinates differ from the rounding of r at all, in the embedding and in all drawn
-embeddings together.
+and if few coordinates differ from the rounding of r, in the embedding and in all drawn embeddings
+together.
 
-The spread is that of the rerun of all drawn embeddings of the task: a column of large values must
-not widen the tolerance of other columns, nor a few embeddings that of the others. It is
+The spread of a column is computed from the rerun of all drawn embeddings of the task. It must
+depend neither on other columns with large values nor on a few of the embeddings:
 
 max(q, min(s, median of q over the columns)),
 
 q the distance of the quartiles and s the standard deviation of the column, q divided by 1.349, so
 that both are equal for normal values. Outliers in less than a quarter of the drawn embeddings do
 not change q. A column that is 0 in most embeddings has q = 0; its spread is s, but at most the
-median q. Support embeddings and the strongest ones are always computed again, so that a contributor
-can foresee them, and they may be more than a quarter of all: therefore q is at most `FORESEEN`
-times that of the embeddings that nobody could foresee.
+median q. A contributor can foresee that support embeddings and the strongest ones will be computed
+again, and these may be more than a quarter of all: therefore q is at most `FORESEEN` times the q of
+the embeddings that nobody could foresee.
 
 Embeddings that float16 represents badly cannot be compared: if one value is so large that the
 others are subnormal, or if a column varies little about a large constant.
@@ -99,8 +99,10 @@ def tolerances(
     They are divided by the receipt's scale. `unforeseen` is as in `spreads`.
     """
     wide = scaled(rerun, scale_log2)
-    allowed: Wide = np.maximum(TAU_OF_COLUMN * spreads(wide, unforeseen), FLOOR * np.abs(wide))
-    return allowed
+    column_tolerances: Wide = np.maximum(
+        TAU_OF_COLUMN * spreads(wide, unforeseen), FLOOR * np.abs(wide)
+    )
+    return column_tolerances
 
 
 def judge(
@@ -155,13 +157,13 @@ def distance(
     return float(recorded(_in_tolerances(distances[None, :], allowed[None, :]))[0])
 
 
-def is_own_noise(deviation: float, apart: float) -> bool:
-    """Return whether an extractor whose repeats differ by `apart` may deviate so much by itself.
+def is_own_noise(deviation: float, repeat_distance: float) -> bool:
+    """Whether an extractor whose repeats differ by `repeat_distance` may cause this deviation.
 
-    Both are the largest, in tolerances. No tolerance becomes wider by it: a receipt that fails so
-    cannot be compared at all.
+    Both are largest values in tolerances. This widens no tolerance: a receipt that fails in this
+    way cannot be compared.
     """
-    return apart > 1 and deviation <= OWN_NOISE * apart
+    return repeat_distance > 1 and deviation <= OWN_NOISE * repeat_distance
 
 
 def _in_tolerances(distances: Wide, allowed: Wide) -> Wide:
@@ -175,20 +177,20 @@ def _in_tolerances(distances: Wide, allowed: Wide) -> Wide:
 def unfit(committed: Half) -> str:
     """Return why (n, d) embeddings of a task in a receipt cannot be compared, or ""."""
     values = committed.astype(np.float64)
-    sizes = np.abs(values[values != 0])
-    if not sizes.size:
+    magnitudes = np.abs(values[values != 0])
+    if not magnitudes.size:
         return ""
-    if np.median(sizes) < NORMAL:
+    if np.median(magnitudes) < NORMAL:
         return (
             f"half of the values that are not 0 are below {NORMAL:.1e} of its scale, where float16 "
-            f"has fewer digits: the largest is {sizes.max():g}"
+            f"has fewer digits: the largest is {magnitudes.max():g}"
         )
-    sizes_of_columns = np.sqrt(np.mean(values * values, axis=0))
-    used = int((sizes_of_columns > 0).sum())
-    narrow = int((values.std(axis=0) < SPREAD_MIN * sizes_of_columns).sum())
-    if len(values) > 1 and 2 * narrow > used:
+    root_mean_squares = np.sqrt(np.mean(values * values, axis=0))
+    used_count = int((root_mean_squares > 0).sum())
+    narrow_count = int((values.std(axis=0) < SPREAD_MIN * root_mean_squares).sum())
+    if len(values) > 1 and 2 * narrow_count > used_count:
         return (
-            f"{narrow} of its {used} columns vary by less than {SPREAD_MIN:g} of their root mean "
-            "square: float16 holds too little of what differs"
+            f"{narrow_count} of its {used_count} columns vary by less than {SPREAD_MIN:g} of their "
+            "root mean square: float16 holds too little of what differs"
         )
     return ""

@@ -1,4 +1,4 @@
-"""Compares two models: their scores, and the paired differences with intervals.
+"""Compare two models: their scores, and paired differences with intervals.
 
 A model is a submission or a run record. If the predictions of both are available, test sequences
 are resampled, otherwise tasks.
@@ -57,7 +57,7 @@ class ScoredModel(NamedTuple):
     entry: PredictionsFile | None
     """The file of predictions that a receipt names."""
     predictions: Predictions | None = None
-    """None if they are missing."""
+    """The content of that file; None if it is missing."""
 
 
 def scored_model(word: str, definition: Path | None = None) -> ScoredModel:
@@ -82,14 +82,14 @@ def scored_model(word: str, definition: Path | None = None) -> ScoredModel:
         return model._replace(predictions=read)
     if named_folder:
         raise UsageProblem(
-            f"{file} names no {FILE}, so {folder} was not read",
-            f"name the file alone, or write it with `geneb-harness run --receipt {folder}`",
+            f"{file} does not refer to a {FILE}, so {folder} cannot be used",
+            f"pass only the file, or write it again with `geneb-harness run --receipt {folder}`",
         )
     return model
 
 
 def _value_of(file: Path) -> Any:
-    """Return the JSON of a file. Raises NothingChecked, with the type of the file, for another."""
+    """Return the JSON value of a file. Raises NothingChecked for a file of another kind."""
     document = read_document(file, spans=False)
     if document.faults:
         fault = document.faults[0]
@@ -139,13 +139,13 @@ def _scored_submission(file: Path, value: Any, definition: Path | None) -> Score
 
 
 def _benchmark(file: Path, sha256: str, definition: Path | None) -> Benchmark:
-    """Return the definition with this digest, "" being any. Raises NothingChecked if missing."""
+    """Return the definition with this digest, or any for "". Raises NothingChecked if missing."""
     own_benchmark = benchmark_of(finder_of(definition)(file.absolute().parent))
     for benchmark in (own_benchmark, shipped_benchmark(), shipped_benchmark(PRACTICE_BENCHMARK)):
         if sha256 in ("", benchmark.sha256):
             return benchmark
     raise NothingChecked(
-        f"{file} is of the benchmark definition {sha256}, which is missing",
+        f"{file} has scores for the benchmark definition {sha256}, which was not found",
         "pass that definition: --benchmark FILE",
     )
 
@@ -159,11 +159,11 @@ class ComparedScore(NamedTuple):
     a: float
     b: float
     interval: Interval | None
-    """Of a - b; None where tasks are drawn again, and they are fewer than `TASKS_MIN`."""
+    """Interval of a - b; None if tasks are resampled and there are fewer than `TASKS_MIN`."""
 
     @property
     def difference(self) -> float:
-        """MCC of a less that of b."""
+        """MCC of a minus MCC of b."""
         return self.a - self.b
 
 
@@ -176,7 +176,7 @@ class ComparedRegime(NamedTuple):
     """The mean over categories, then each category."""
     by_task: tuple[ComparedScore, ...]
     paired: PairedRegime | None
-    """Errors by the delta method and McNemar's tests, where sequences were drawn again."""
+    """Errors by the delta method and McNemar's tests; None if tasks were resampled."""
 
 
 def compared_regimes(
@@ -189,9 +189,9 @@ def compared_regimes(
     """
     if a.benchmark.sha256 != b.benchmark.sha256:
         raise UsageProblem(
-            f"the two are for different benchmarks; the first is for {a.benchmark.name}, "
-            f"{a.benchmark.sha256}",
-            "pass the definition that both were run with: --benchmark FILE",
+            f"the models have different benchmark definitions: {a.benchmark.name} "
+            f"{a.benchmark.sha256} and {b.benchmark.name} {b.benchmark.sha256}",
+            "if both were run with one definition, pass it: --benchmark FILE",
         )
     paired: Mapping[str, PairedRegime] = {}
     if a.predictions is not None and b.predictions is not None:

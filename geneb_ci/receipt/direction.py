@@ -11,7 +11,7 @@ the other by a rank sum, stratified by task and, for many classes, by pair: an e
 the pair of its true class and the strongest other class. The test is one-sided, in the direction
 that raises scores. A deviation that all embeddings share, as from other hardware, is not detected.
 
-The statistic is van Elteren's: each stratum's rank sum less its mean, divided by its size + 1. If
+The statistic is van Elteren's: each stratum's rank sum minus its mean, divided by its size + 1. If
 only a few e differ from 0, its tail is not normal; a significant result therefore counts only if
 random relabellings within the strata, by the audit's seed, confirm it.
 """
@@ -48,7 +48,7 @@ class Probe(NamedTuple):
     intercepts: Wide
     """(c,) intercepts."""
     classes: Labels
-    """(c,) labels, ascending."""
+    """(c,) labels of the classes, ascending."""
 
     def predict(self, features: Wide) -> Labels:
         """Return the (n,) labels of (n, d) finite features, ties going to the lower label."""
@@ -165,7 +165,7 @@ def midranks(values: Wide) -> Wide:
 
 
 def _relabelled(strata: list[_RankedStratum], total: float, seed: str) -> float:
-    """Return the share of relabellings whose sum is at least `total`, the given one included."""
+    """Return the share of relabellings whose sum is at least `total`, counting the given labels."""
     key = np.frombuffer(hashlib.sha256(bytes.fromhex(seed) + b"direction").digest(), dtype="<u4")
     # The only generator whose stream NumPy guarantees.
     draw = np.random.RandomState(key)

@@ -1,4 +1,4 @@
-"""Draws embeddings of a receipt by SHA-256, from strata that anybody can compute.
+"""Draw embeddings of a receipt by SHA-256, from strata that anybody can compute.
 
 The strata of a task follow from the predictions of canonical probes and probes of record on the
 committed embeddings.
@@ -11,10 +11,10 @@ much. The probes of a few-shot regime are used in turn. *Training embeddings*: t
 each task, uniformly. *Support embeddings*: all of the regime with the fewest, and a share of the
 remaining ones of other regimes.
 
-Draw j of a stratum is the first SHA-256(s || 0x00 || stratum || 0x00 || j || 0x00 || attempt), j
-and attempt as 8 bytes, big-endian, that is below the largest multiple of the stratum's size, modulo
-that size. It does not depend on how many embeddings are drawn: a larger sample only adds
-embeddings.
+Draw j of a stratum is SHA-256(s || 0x00 || stratum || 0x00 || j || 0x00 || attempt) modulo the
+stratum's size, where j and attempt are 8 bytes, big-endian, and attempt is the first for which the
+hash is below the largest multiple of that size. A draw does not depend on the number of draws, so a
+larger sample only adds embeddings.
 """
 
 import hashlib
@@ -31,8 +31,8 @@ STANDARD_TEST = 1500
 """Number of test embeddings of each regime: about 1,450 detect a macro MCC raised by more than 0.01
 with 95 % probability in the worst of 41 published rows."""
 STANDARD_TRAINING = 30
-"""Number of training embeddings per task: of an altered share of 0.1 %, averaged over 100 tasks,
-one is drawn with 95 % probability."""
+"""Number of training embeddings per task: if a share of 0.1 % is altered, averaged over 100 tasks,
+at least one altered embedding is drawn with 95 % probability."""
 SMALL_TASK = 3000
 """Tasks with fewer training embeddings are embedded completely in a full draw: there a few altered
 embeddings gain most."""
@@ -98,7 +98,7 @@ def shares(
 
 
 def number_of(seed: bytes, stratum: str, draw: int, size: int) -> int:
-    """Return the number, from 0 to `size` - 1, that draw `draw` of a stratum has."""
+    """Return the number, from 0 to `size` - 1, of draw `draw` of a stratum."""
     head = seed + _SEPARATOR + stratum.encode() + _SEPARATOR + struct.pack(">Q", draw) + _SEPARATOR
     limit = _SPACE - _SPACE % size
     attempt = 0
@@ -129,7 +129,7 @@ class TaskStrata:
     def right(self, regime: str, probe: int) -> "npt.NDArray[np.int64]":
         """Return the test embeddings that the canonical probe or that of record predicts right.
 
-        They are ascending. An embedding that only one of the two predicts right may be altered.
+        Indices ascend. An embedding that only one of the two probes predicts right may be altered.
         """
         is_right = self.predicted[regime][probe] == self.labels
         if regime in self.of_record:
@@ -162,7 +162,7 @@ def turns(strata: TaskStrata, regime: str, share: TaskShare) -> list[TestDraw]:
 
 
 def unforeseen(rows: Mapping[str, Sequence[int]]) -> set[int]:
-    """Return the drawn embeddings of one task, given by part, whose draw nobody could foresee.
+    """Return the drawn embeddings of one task that nobody could foresee; `rows` has them by part.
 
     Support embeddings, the strongest ones and those of earlier draws are known before the draw.
     """
@@ -184,12 +184,12 @@ class DrawnEmbeddings(NamedTuple):
 
     @property
     def distinct(self) -> list[int]:
-        """The drawn rows, each once, ascending."""
+        """The drawn rows without repetition, ascending."""
         return sorted({row for rows in self.rows.values() for row in rows})
 
 
 class TaskDraw:
-    """Draws the embeddings of one task by one seed."""
+    """The draw of the embeddings of one task by one seed."""
 
     def __init__(self, seed: str, strata: TaskStrata) -> None:
         self._seed = bytes.fromhex(seed)
@@ -203,10 +203,10 @@ class TaskDraw:
             f"{TEST_PART}{regime}": [strata.train + row for row in self._test(regime, share)]
             for regime in strata.predicted
         }
-        whole = share.whole and strata.train < SMALL_TASK
+        is_complete = share.whole and strata.train < SMALL_TASK
         parts[TRAINING] = (
             list(range(strata.train))
-            if whole
+            if is_complete
             else [self._number("training", j, strata.train) for j in range(share.training)]
         )
         drawn: set[int] = set()

@@ -1,4 +1,4 @@
-"""Reads the files of a receipt, one per task, and has the limits for comparing embeddings.
+"""Read the files of a receipt, one per task; define the limits for comparing embeddings.
 
 `<task_id>.f16` has the embeddings of the training and then of the test split, in file order of the
 pinned data: float16, little-endian, in C order, without a header. The leaf of embedding i is RFC
@@ -159,13 +159,15 @@ def read_embeddings(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:
     content = FileDigests(digest.hexdigest(), root_of(leaves))
     if content.sha256 != entry.sha256:
         raise EmbeddingsRefused(
-            FILES, f"{path.name} has the sha256 {content.sha256}; the receipt says {entry.sha256}"
+            FILES,
+            f"{path.name} has the sha256 {content.sha256}; expected {entry.sha256}, as in the "
+            "receipt",
         )
     _refuse_scale(entry.scale_log2, largest, path.name)
     if content.root.hex() != entry.root:
         raise EmbeddingsRefused(
-            TREE, f"the embeddings of {path.name} have root {content.root.hex()}; the receipt says "
-            f"{entry.root}"
+            TREE, f"the embeddings of {path.name} have the root {content.root.hex()}; expected "
+            f"{entry.root}, as in the receipt"
         )  # fmt: skip
     return content
 
@@ -187,13 +189,13 @@ def largest_of(block: bytes, dim: int, first: int, name: str) -> float:
     import numpy as np  # slow to import, and only needed here
 
     bits = np.frombuffer(block, dtype="<u2")
-    infinite = (bits & EXPONENT) == EXPONENT
-    wrong = infinite | (bits == NEGATIVE_ZERO)
-    if not wrong.any():
+    is_infinite = (bits & EXPONENT) == EXPONENT
+    is_invalid = is_infinite | (bits == NEGATIVE_ZERO)
+    if not is_invalid.any():
         # Among finite numbers of one sign, larger ones have larger bits.
         return float((bits & ~np.uint16(NEGATIVE_ZERO)).max().view(np.float16))
-    at = int(np.argmax(wrong))
-    kind = "-0.0" if not infinite[at] else "infinity" if bits[at] & 0x3FF == 0 else "NaN"
+    at = int(np.argmax(is_invalid))
+    kind = "-0.0" if not is_infinite[at] else "infinity" if bits[at] & 0x3FF == 0 else "NaN"
     raise EmbeddingsRefused(
         VALUES,
         f"{name} has {kind} in embedding {first + at // dim:,}, column {at % dim:,}; a receipt "
@@ -210,11 +212,12 @@ def _refuse_scale(scale_log2: int, largest: float, name: str) -> None:
     is_in_range = not largest or SMALL <= feature <= LARGEST
     if scale_log2 == 0 and is_in_range:
         return
-    is_largest = TOP <= largest <= 2 * TOP  # it may have been rounded up to the end
+    is_largest = TOP <= largest <= 2 * TOP  # rounding may have made it the upper end
     if scale_log2 and is_largest and (feature <= SMALL or feature >= LARGEST):
         return
     raise EmbeddingsRefused(
         VALUES,
-        f"{name} has the scale 2^{scale_log2} for values up to {largest:g}; expected none for "
-        f"features from {SMALL:g} to {LARGEST:g}, and else one for values up to {TOP:g} or more",
+        f"{name} has the scale 2^{scale_log2} for values up to {largest:g}; expected 2^0 for "
+        f"features from {SMALL:g} to {LARGEST:g}, else a scale that makes the largest value "
+        f"{TOP:g} to {2 * TOP:g}",
     )

@@ -1,12 +1,12 @@
 """The comparison of embeddings in audit records of version 1.0; `column_rule` has the newer rule.
 
-c is the receipt's value, r the auditor's in float32, both divided by the receipt's scale, s the
-root mean square of r. An embedding was the same if every coordinate had
+c is the receipt's value, r the auditor's in float32, both divided by the receipt's scale; s is the
+root mean square of r. An embedding agreed if every coordinate had
 
     |c - r| <= 1/2 ulp16(c) + TAU s
 
-and few coordinates differ from the rounding of r at all. Float32 in other batches moves a
-coordinate by up to 8e-7 s; bfloat16 fails in nearly every embedding.
+and if few coordinates differed from the rounding of r. Float32 in other batches moves a coordinate
+by up to 8e-7 s; with bfloat16 nearly every embedding fails.
 """
 
 from typing import NamedTuple

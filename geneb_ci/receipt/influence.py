@@ -1,30 +1,29 @@
 """The influence of the deviations of drawn embeddings on the loss of the test embeddings.
 
-Alterations of training embeddings may have any direction, but they are made to change the decisions
-on the test embeddings. So the effect of each deviation on the test loss is computed to first order.
-D = c - r16 is the difference of a committed
-embedding from the rounding of its rerun; f = W'x + b the probe of the full regime, p its softmax, r
-= p - y the residual of the true label y, S = diag(p) - pp'. The loss L is the mean of -log p_y over
-the test embeddings, g its gradient with respect to W and b, and h = H^-1 g with H the Hessian of
-the probe's objective over the training embeddings. Moving an embedding by D changes L by
+Alterations of training embeddings may have any direction, but their purpose is to change the
+decisions on the test embeddings. So the effect of each deviation on the test loss is computed to
+first order. D = c - r16 is the difference of a committed embedding from the rounding of its rerun;
+f = W'x + b is the probe of the full regime, p its softmax, r = p - y the residual of the true label
+y, and S = diag(p) - pp'. The loss L is the mean of -log p_y over the test embeddings, g is its
+gradient with respect to W and b, and h = H^-1 g, where H is the Hessian of the probe's objective
+over the training embeddings. Moving an embedding by D changes L by
 
-    I = r . W'D / m                                 a test embedding of m
-    I = -(r . h'D + (h'x + h_b) . S W'D)            a training embedding, support embeddings among
-    them
+    I = r . W'D / m                                 for one of m test embeddings
+    I = -(r . h'D + (h'x + h_b) . S W'D)            for a training (or support) embedding
 
 The statistic of a part, training or test, is Wilcoxon's of signed ranks, over all tasks together:
 
     t = sum z / sqrt(sum z^2),    z = sign(I) rank of |I| / (embeddings of the task and part + 1)
 
-Where the signs of honest deviations are independent of the labels, |t| is above T with probability
-2 exp(-T^2 / 2) at most, whatever their sizes are. It is two-sided: beyond first order an alteration
-may come out the other way, and no honest model has either sign.
+If the signs of honest deviations are independent of the labels, |t| exceeds T with probability at
+most 2 exp(-T^2 / 2), whatever their sizes are. The test is two-sided: beyond first order an
+alteration may have the opposite effect, and honest deviations prefer neither sign.
 
-Beyond any tolerance, two altered training embeddings of 1,900 can raise an MCC by 0.14, and a draw
-seldom has them. But few embeddings that move an optimum show. So the training embeddings whose
-removal would change the test loss most, |r . (h'x + h_b)|, are embedded again whatever is drawn,
-and those that lie furthest out, in the spreads of the columns: they could lead a fit that stops
-early astray, though its optimum does not mind them.
+Without a tolerance, two altered training embeddings of 1,900 can raise an MCC by 0.14, and a draw
+rarely includes them. But few embeddings can move the optimum that much, and they can be found: the
+training embeddings whose removal would change the test loss most, |r . (h'x + h_b)|, are always
+embedded again, and so are those furthest from the others in the spreads of the columns, since they
+could affect a fit that stops before its optimum.
 """
 
 import math
@@ -42,10 +41,10 @@ from geneb_ci.receipt.rounding import Half, Wide
 BLOCK = 4096
 """Number of embeddings that are converted at a time."""
 STEPS, STEPS_MAX = 100, 2000
-"""Products with the Hessian, and at most where that is too large to be solved. A statistic needs
-the direction of h, not its digits, and most need a tenth; but columns that an extractor mixes from
-parts of very different size need thousands, and 100 of them give an h that names others as the
-strongest. In records before version 2.2 the search ended there."""
+"""Number of products with the Hessian, and their maximum if the Hessian is too large to be solved.
+Most searches need a tenth of `STEPS`; but if an extractor mixes columns from parts of very
+different size, thousands are needed, and after 100 products other embeddings would be the
+strongest. In records before version 2.2 the search ended after `STEPS`."""
 ACCURATE = 1e-3
 """Relative residual of the gradient at which the search for h ends."""
 SOLVED_MAX = 4200
@@ -130,7 +129,7 @@ class EmbeddingInfluence(NamedTuple):
 
 
 def features_of(values: Half, scale_log2: int, centre: Wide) -> npt.NDArray[np.float32]:
-    """Return (n, d) features of embeddings of a receipt, less their centre."""
+    """Return (n, d) features of embeddings of a receipt, minus their centre."""
     features = np.empty(values.shape, dtype=np.float32)
     for start in range(0, len(values), BLOCK):
         block = np.ldexp(values[start : start + BLOCK].astype(np.float64), scale_log2)
@@ -154,7 +153,7 @@ def softmax(decision: Wide) -> Wide:
 
 
 def residuals(decision: Wide, labels: Labels, classes: Labels) -> tuple[Wide, Wide]:
-    """Return the (n, c) probabilities, and these less the one-hot labels.
+    """Return the (n, c) probabilities, and the probabilities minus the one-hot labels.
 
     An embedding with a label that the probe lacks has residual 0.
     """
@@ -191,10 +190,10 @@ def influence_of(
     centre = centre_of(values[:train], scale_log2)
     intercepts = probe.intercepts + centre @ probe.weights
     # With two classes the first column is 0 by definition.
-    free = np.arange(len(probe.classes)) >= int(len(probe.classes) == BINARY)
+    is_free = np.arange(len(probe.classes)) >= int(len(probe.classes) == BINARY)
     test = features_of(values[train:], scale_log2, centre)
     _, residual = residuals(test @ probe.weights + intercepts, labels[train:], probe.classes)
-    gradient = np.vstack([test.T @ residual, residual.sum(axis=0)]) * free / max(1, len(test))
+    gradient = np.vstack([test.T @ residual, residual.sum(axis=0)]) * is_free / max(1, len(test))
     del test
     features = features_of(values[:train], scale_log2, centre)
     probabilities = softmax(features @ probe.weights + intercepts)
@@ -202,23 +201,25 @@ def influence_of(
     diagonal = np.vstack([np.square(features).T @ curvature + PENALTY, curvature.sum(axis=0)])
 
     def product(step: Wide) -> Wide:
-        moved = features @ step[:-1].astype(np.float32) + step[-1]
-        moved = probabilities * (moved - (probabilities * moved).sum(axis=1, keepdims=True))
-        below = features.T @ moved.astype(np.float32) + PENALTY * step[:-1]
-        return np.vstack([below, moved.sum(axis=0)]) * free
+        step_change = features @ step[:-1].astype(np.float32) + step[-1]
+        step_change = probabilities * (
+            step_change - (probabilities * step_change).sum(axis=1, keepdims=True)
+        )
+        weight_product = features.T @ step_change.astype(np.float32) + PENALTY * step[:-1]
+        return np.vstack([weight_product, step_change.sum(axis=0)]) * is_free
 
     start = np.maximum(diagonal, np.finfo(np.float64).tiny)
-    search = _searched(product, gradient, start, STEPS)
-    if search.suffices or by_steps:
+    search = _by_conjugate_gradients(product, gradient, start, STEPS)
+    if search.is_accurate or by_steps:
         solution = search.solution
-    elif (values.shape[1] + 1) * int(free.sum()) <= SOLVED_MAX:
-        solution = _solved(features, probabilities, gradient, free.nonzero()[0])
+    elif (values.shape[1] + 1) * int(is_free.sum()) <= SOLVED_MAX:
+        solution = _by_solving(features, probabilities, gradient, is_free.nonzero()[0])
     else:
-        solution = _searched(product, gradient, start, STEPS_MAX).solution
+        solution = _by_conjugate_gradients(product, gradient, start, STEPS_MAX).solution
     return TaskInfluence(solution[:-1], solution[-1], centre, len(values) - train)
 
 
-def _solved(
+def _by_solving(
     embeddings: npt.NDArray[np.float32], probabilities: Wide, gradient: Wide, free_classes: Labels
 ) -> Wide:
     """Return H^-1 of a gradient by solving the equations of the free classes."""
@@ -228,18 +229,18 @@ def _solved(
         block = embeddings[start : start + BLOCK].astype(np.float64)
         features = np.hstack([block, np.ones((len(block), 1))])
         chances = probabilities[start : start + BLOCK]
-        for at, row in enumerate(free_classes):
-            for beside, column in enumerate(free_classes[: at + 1]):
-                bent = chances[:, row] * ((row == column) - chances[:, column])
-                part = (features * bent[:, None]).T @ features
-                hessian[at, :, beside] += part
-                if beside < at:
-                    hessian[beside, :, at] += part
-    whole = hessian.reshape(len(free_classes) * size, -1)
+        for index, row in enumerate(free_classes):
+            for other_index, column in enumerate(free_classes[: index + 1]):
+                curvature = chances[:, row] * ((row == column) - chances[:, column])
+                part = (features * curvature[:, None]).T @ features
+                hessian[index, :, other_index] += part
+                if other_index < index:
+                    hessian[other_index, :, index] += part
+    matrix = hessian.reshape(len(free_classes) * size, -1)
     penalties = np.tile(np.r_[np.full(size - 1, PENALTY), FLAT], len(free_classes))
-    whole[np.diag_indices_from(whole)] += penalties
+    matrix[np.diag_indices_from(matrix)] += penalties
     solution[:, free_classes] = (
-        np.linalg.solve(whole, gradient[:, free_classes].T.reshape(-1)).reshape(-1, size).T
+        np.linalg.solve(matrix, gradient[:, free_classes].T.reshape(-1)).reshape(-1, size).T
     )
     return solution
 
@@ -248,11 +249,11 @@ class _Search(NamedTuple):
     """The result of a search for H^-1 of a gradient."""
 
     solution: Wide
-    suffices: bool
-    """Whether it is accurate enough."""
+    is_accurate: bool
+    """Whether the relative residual is at most `ACCURATE`."""
 
 
-def _searched(
+def _by_conjugate_gradients(
     product: Callable[[Wide], Wide], gradient: Wide, diagonal: Wide, steps: int
 ) -> _Search:
     """Return an approximate H^-1 of a gradient by conjugate gradients, scaled by diag(H)."""
@@ -260,20 +261,20 @@ def _searched(
     remaining = gradient.copy()
     scaled = remaining / diagonal
     step, size = scaled.copy(), float((remaining * scaled).sum())
-    least = ACCURATE**2 * size
+    size_min = ACCURATE**2 * size
     for _ in range(steps):
-        if size <= least:
+        if size <= size_min:
             break
         forward = product(step)
-        bent = float((step * forward).sum())
-        if bent <= 0:  # only rounding errors are left
+        curvature = float((step * forward).sum())
+        if curvature <= 0:  # only rounding errors are left
             break
-        solution += size / bent * step
-        remaining -= size / bent * forward
+        solution += size / curvature * step
+        remaining -= size / curvature * forward
         scaled = remaining / diagonal
-        before, size = size, float((remaining * scaled).sum())
-        step = scaled + size / before * step
-    return _Search(solution, size <= least)
+        earlier_size, size = size, float((remaining * scaled).sum())
+        step = scaled + size / earlier_size * step
+    return _Search(solution, size <= size_min)
 
 
 class DrawnPart(NamedTuple):
@@ -300,8 +301,8 @@ def gradients(part: DrawnPart, scale_log2: int, influence: TaskInfluence, probe:
         return of_test
     moved = centred @ influence.weights + influence.intercepts
     moved = probabilities * (moved - (probabilities * moved).sum(axis=1, keepdims=True))
-    unknown = ~residual.any(axis=1)
-    moved[unknown] = 0
+    has_unknown_label = ~residual.any(axis=1)
+    moved[has_unknown_label] = 0
     of_training: Wide = -(residual @ influence.weights.T + moved @ probe.weights.T)
     return of_training
 
@@ -325,14 +326,14 @@ def permitted(
     """Return by how much the loss can fall within the tolerances of a part with `rows` embeddings.
 
     `rerun` has the (n, d) drawn embeddings and `allowed` their tolerances, divided by the scale.
-    Each coordinate can move by the step to a neighbouring float16 value that passes; only as many
-    coordinates move as may differ in all.
+    Each coordinate can move to a neighbouring float16 value that passes; the number of coordinates
+    that move is limited by `allowed_pooled`.
     """
     if not len(part.rounded):
         return 0.0
     steps = np.zeros(rerun.shape)
-    for side in (-np.inf, np.inf):
-        neighbour = np.nextafter(part.rounded, np.float16(side), dtype=np.float16).astype(
+    for direction in (-np.inf, np.inf):
+        neighbour = np.nextafter(part.rounded, np.float16(direction), dtype=np.float16).astype(
             np.float64
         )
         step = np.abs(neighbour - part.rounded)

@@ -1,7 +1,7 @@
-"""Tests whether two receipts are near, that is, probably of one model.
+"""Test whether two receipts are near, which means that they are probably of one model.
 
-They are compared on embeddings that the digest of the benchmark selects. A receipt inherits the
-draws from a near receipt, so that renaming a model or changing a weight gives no new draw.
+They are compared on embeddings that the digest of the benchmark selects. An audit repeats the draws
+of near receipts, so that renaming a model or changing a weight does not give a new draw.
 docs/reader/predictions.md describes what is detected.
 """
 
@@ -52,14 +52,14 @@ class Sample(NamedTuple):
 
 
 class Nearness(NamedTuple):
-    """The similarity of two receipts, which is symmetric."""
+    """The similarity of two receipts; their order has no effect."""
 
     rows: int
     """Number of compared embeddings."""
     close: dict[str, float]
     """Kind of alignment to the share of embeddings within `CLOSE` of each other after it."""
     same_predictions: float | None
-    """Share of equal predictions; None where a receipt has none."""
+    """Share of equal predictions; None if a receipt has no predictions."""
 
     @property
     def is_near(self) -> bool:
@@ -138,7 +138,7 @@ def _values(path: Path, dim: int) -> npt.NDArray[np.float16]:
 def near(a: Sample, b: Sample) -> Nearness:
     """Return the similarity of two receipts for one benchmark.
 
-    Raises NothingChecked when they have fewer than `EMBEDDINGS_MIN` embeddings in common.
+    Raises NothingChecked if they have fewer than `EMBEDDINGS_MIN` embeddings in common.
     """
     index_in_b = {key: index for index, key in enumerate(b.positions)}
     pairs = [(index, index_in_b[key]) for index, key in enumerate(a.positions) if key in index_in_b]
@@ -214,7 +214,7 @@ def _aligned_share(x: Rows, y: Rows) -> float:
 
 
 def _centred(rows: Rows, subset: npt.NDArray[np.int64]) -> Rows | None:
-    """Return embeddings less the mean of a subset, scaled to its median length, or None."""
+    """Return embeddings minus the mean of a subset, divided by its median length, or None."""
     centred = rows - rows[subset].mean(axis=0)
     length = float(np.median(np.linalg.norm(centred[subset], axis=1)))
     if length <= 0:

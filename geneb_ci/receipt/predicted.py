@@ -1,4 +1,4 @@
-"""Compares predictions with the evidence of a submission, and two models by their predictions."""
+"""Compare predictions with the evidence of a submission, and two models by their predictions."""
 
 import hashlib
 import math
@@ -55,13 +55,13 @@ def contradictions(
 ) -> list[str]:
     """Return a sentence for each cell of a submission that contradicts predictions.
 
-    Compared are the classes, the confusion matrix of every seed and the digest of the predictions,
-    of record and canonical ones, if the submission and the file have them.
+    The classes, the confusion matrix of every seed and the digest of the predictions are compared,
+    for the predictions of record and canonical ones, if the submission and the file have them.
     """
     lines = []
     scored = {task for cells in submission.evidence.values() for task in cells}
     lines += [
-        f"{quoted(task)} has predictions and no evidence"
+        f"{quoted(task)} has predictions, but no evidence"
         for task in predictions.tasks.keys() - scored
     ]
     return [*lines, *_differences(submission, predictions, benchmark)]
@@ -76,7 +76,7 @@ def _differences(
             where = f'{quoted(task)} in "{regime}"'
             predicted = predictions.tasks.get(task)
             if predicted is None or not any(regime in fits for fits in predicted.fits.values()):
-                yield f"{where} has evidence and no predictions"
+                yield f"{where} has evidence, but no predictions"
             else:
                 yield from (
                     f"{where}: {difference}"
@@ -110,11 +110,16 @@ def each_seed(fits: Codes, seeds: int) -> Codes:
 def _set_differences(
     name: str, matrices: list[list[list[int]]], digest: str, predicted: TaskPredictions, fits: Codes
 ) -> Iterator[str]:
-    followed = [confusion_matrix(predicted.truth, codes, len(predicted.labels)) for codes in fits]
-    if len(matrices) != len(followed):
-        yield f"{len(matrices)} confusion matrices ({name}); the predictions give {len(followed)}"
+    computed_matrices = [
+        confusion_matrix(predicted.truth, codes, len(predicted.labels)) for codes in fits
+    ]
+    if len(matrices) != len(computed_matrices):
+        count = len(computed_matrices)
+        yield f"{len(matrices)} confusion matrices ({name}); the predictions give {count}"
         return
-    for number, (claimed, computed_matrix) in enumerate(zip(matrices, followed, strict=True), 1):
+    for number, (claimed, computed_matrix) in enumerate(
+        zip(matrices, computed_matrices, strict=True), 1
+    ):
         if claimed != computed_matrix:
             yield (
                 f"the confusion matrix of seed {number} ({name}) is {claimed}; the predictions "
@@ -142,7 +147,7 @@ def differing_predictions(
     for task, truth in truths.items():
         predicted = predictions.tasks.get(task)
         if predicted is None:
-            lines.append(f"{quoted(task)} has embeddings and no predictions")
+            lines.append(f"{quoted(task)} has embeddings, but no predictions")
             continue
         if not np.array_equal(np.asarray(predicted.labels)[predicted.truth], truth):
             lines.append(f"{quoted(task)}: its true classes are not those of the task data")
@@ -206,7 +211,7 @@ def paired_regimes(
             by_regime[regime] = PairedRegime(macro, cells)
     if not by_regime:
         raise NothingChecked(
-            "the two have no predictions of one task and regime in common", SAME_DATA
+            "the two models have no task and regime with predictions in common", SAME_DATA
         )
     return by_regime
 

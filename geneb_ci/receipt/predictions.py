@@ -1,4 +1,4 @@
-"""Reads `predictions.bin`, the predicted labels beside a receipt, as untrusted bytes.
+"""Read `predictions.bin`, the predicted labels of a receipt, as untrusted bytes.
 
 docs/reader/predictions.md has the layout.
 """
@@ -34,7 +34,7 @@ Codes: TypeAlias = "npt.NDArray[np.uint16]"
 
 
 class PredictionsRefused(NothingChecked):
-    """The bytes are no predictions for this benchmark; `member` names the wrong part."""
+    """The bytes are not predictions for this benchmark; `member` names the wrong part."""
 
     def __init__(self, member: str, message: str) -> None:
         super().__init__(
@@ -106,8 +106,8 @@ def decode(raw: bytes, benchmark: Benchmark) -> Predictions:
         position, classes, rows = reader.unpack(TASK_HEAD, "head of a task")
         _require(
             before < position < len(benchmark.tasks), "place",
-            f"a task has the place {position}; expected one above {before}, below "
-            f"{len(benchmark.tasks)}",
+            f"a task has the index {position}; expected {before + 1} to "
+            f"{len(benchmark.tasks) - 1}",
         )  # fmt: skip
         before = position
         task = benchmark.tasks[position]
@@ -125,7 +125,7 @@ def _header(reader: "_Reader", benchmark: Benchmark) -> tuple[list[str], list[st
     _require(version == VERSION, "version", f"its version is {version}; expected {VERSION}")
     _require(
         digest.hex() == benchmark.sha256, "benchmark",
-        f"it is of the benchmark definition {digest.hex()}; expected {benchmark.sha256}, of "
+        f"it is for the benchmark definition {digest.hex()}; expected {benchmark.sha256}, "
         f"{benchmark.name}",
     )  # fmt: skip
     _require(0 < sets <= sum(SETS.values()), "sets", f"its sets are {sets}; expected 1, 2 or 3")
@@ -218,7 +218,7 @@ def _require(condition: bool, member: str, message: str) -> None:
 
 
 class _Reader:
-    """Reads bytes from the front, and raises PredictionsRefused if there are too few."""
+    """Reader of bytes from the front; it raises PredictionsRefused if there are too few."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = memoryview(raw)

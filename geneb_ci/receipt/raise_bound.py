@@ -1,24 +1,24 @@
 """The raise of a regime's mean MCC that altered test embeddings can hide from a finished draw.
 
-An alteration is an embedding that a probe of record gets right as committed and wrong by the rerun,
-whether it deviates within its tolerance or at will. Of a probe with matrix M, of whose class c so
-many as R_c embeddings were drawn from, with a_c altered ones among them, u draws among all of R and
-v draws that chose one of K classes first hit in the mean
+An altered embedding is predicted right by a probe of record as committed, but wrong by the rerun,
+whatever its deviation is. For a probe, let R_c be the number of right embeddings of class c, R
+their sum over the K classes, and a of R and a_c of R_c be altered. Then u draws among all R and v
+draws that choose one of the classes first are expected to hit
 
     u a / R + v / K sum of a_c / R_c
 
-altered ones. Draws are independent, so that fewer hits than their mean m are at most as probable as
-those of a Poisson variable: what was hit h times has, with 95 %, a mean below the limit l(h) at
-which h hits or fewer have a probability of 5 %; l(0) = ln 20. The largest raise within it is at
-most
+altered ones. Draws are independent, so few hits are at most as probable as for a Poisson variable
+of the same mean. After h hits the mean is therefore, with 95 % confidence, below the limit l(h) at
+which h or fewer hits have a probability of 5 %; l(0) = ln 20. The largest raise within this limit
+is at most
 
     min over k >= 0 of  k l + sum over cells of max over a of (weight x gain(a) - k hits(a))
 
-by Lagrangian duality, over those a whose own hits do not exceed l. Steps of a are whole numbers,
-then intervals, each with the gain of its upper end and the hits of its lower one. Of more than two
-classes, the gain of any division of a is bounded, and so are the hits.
+by Lagrangian duality, over those a whose hits do not exceed l. Small a are tried one by one, larger
+ones in intervals with the gain of the upper end and the hits of the lower end. With more than two
+classes, gain and hits are bounded for any division of a among classes.
 
-The probe itself is taken as it is: altered training embeddings are no part of the bound.
+The bound assumes an unaltered probe, that is, unaltered training embeddings.
 """
 
 import math
@@ -71,9 +71,9 @@ class HiddenAlterations(NamedTuple):
     """Largest raise of the mean of the regime."""
 
     def within(self, limit: float) -> "HiddenAlterations":
-        """Return the alterations that are hit at most `limit` times in the mean."""
-        may_be = self.hits <= limit
-        return HiddenAlterations(self.hits[may_be], self.mean_raise[may_be])
+        """Return the alterations whose expected number of hits is at most `limit`."""
+        is_within = self.hits <= limit
+        return HiddenAlterations(self.hits[is_within], self.mean_raise[is_within])
 
 
 def hits_limit(hits: int) -> float:
@@ -122,8 +122,8 @@ def cells_of(
 def _by_one_draw(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
     if len(matrix) == BINARY:
         return alterations_of(matrix, weight)
-    counts = np.array(matrix, dtype=np.int64)
-    hidden = _many_class_bounds(CellDraw(counts, np.diag(counts), 0.5, 0.5, weight))
+    matrix_array = np.array(matrix, dtype=np.int64)
+    hidden = _many_class_bounds(CellDraw(matrix_array, np.diag(matrix_array), 0.5, 0.5, weight))
     return Alterations(hidden.hits, hidden.mean_raise, weight)
 
 
@@ -148,18 +148,22 @@ def largest_raise(cells: Sequence[CellDraw], hits: int = 0) -> float:
 def _two_class_bounds(cell: CellDraw) -> HiddenAlterations:
     (tn, fp), (fn, tp) = cell.matrix.astype(np.float64)
     lower, upper = zip(intervals(int(tn)), intervals(int(tp)), strict=True)
-    least = [ends.reshape(-1) for ends in np.meshgrid(*lower, indexing="ij")]
+    altered_min = [ends.reshape(-1) for ends in np.meshgrid(*lower, indexing="ij")]
     a, b = (ends.reshape(-1) for ends in np.meshgrid(*upper, indexing="ij"))
     gain = mcc(tn, fp, fn, tp) - mcc(tn - a, fp + a, fn + b, tp - b)
-    rates = [_share(altered, right) for altered, right in zip(least, cell.correct, strict=True)]
-    return HiddenAlterations(_hits(cell, least[0] + least[1], rates[0] + rates[1]), gain)
+    rates = [
+        _share(altered, right) for altered, right in zip(altered_min, cell.correct, strict=True)
+    ]
+    return HiddenAlterations(
+        _hits(cell, altered_min[0] + altered_min[1], rates[0] + rates[1]), gain
+    )
 
 
 def _many_class_bounds(cell: CellDraw) -> HiddenAlterations:
     """Return bounds for any division of a total of altered embeddings.
 
-    They are of the classes with most embeddings to draw from, where a draw hits them least; one
-    that is taken away moves from its own to another column of the matrix.
+    Hits are fewest if the altered embeddings are of the classes with most embeddings to draw from.
+    In the honest matrix, an altered embedding is in another column.
     """
     matrix = cell.matrix.astype(np.float64)
     size, right = matrix.sum(), np.diag(matrix)
@@ -173,15 +177,15 @@ def _many_class_bounds(cell: CellDraw) -> HiddenAlterations:
     claimed = right.sum() * size - (predicted * true).sum()
     honest = claimed - a * (size + np.ptp(true))
     squares, spread = (predicted**2).sum(), np.ptp(predicted)
-    fewest = np.maximum(squares - 2 * a * spread, size**2 / len(matrix))
-    most = np.minimum(squares + 2 * a * spread + 2 * a * a, size**2)
-    other_squares = np.where(honest >= 0, size**2 - fewest, size**2 - most)
+    squares_min = np.maximum(squares - 2 * a * spread, size**2 / len(matrix))
+    squares_max = np.minimum(squares + 2 * a * spread + 2 * a * a, size**2)
+    other_squares = np.where(honest >= 0, size**2 - squares_min, size**2 - squares_max)
     with np.errstate(divide="ignore", invalid="ignore"):
-        least = np.where(
+        mcc_min = np.where(
             other_squares * unequal > 0, honest / np.sqrt(other_squares * unequal), -1.0
         )
-        claimed_hits = claimed / np.sqrt((size**2 - squares) * unequal)
-    gain = np.where(a > 0, np.nan_to_num(claimed_hits) - np.maximum(least, -1.0), 0.0)
+        claimed_mcc = claimed / np.sqrt((size**2 - squares) * unequal)
+    gain = np.where(a > 0, np.nan_to_num(claimed_mcc) - np.maximum(mcc_min, -1.0), 0.0)
     return HiddenAlterations(_hits(cell, lower, rate), np.maximum.accumulate(np.maximum(gain, 0.0)))
 
 

@@ -1,4 +1,4 @@
-"""Rounds embeddings to the float16 values of a receipt, and deviations to those of a record."""
+"""Round embeddings to the float16 values of a receipt, and deviations to the digits of a record."""
 
 import numpy as np
 import numpy.typing as npt

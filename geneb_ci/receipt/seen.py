@@ -1,8 +1,9 @@
 """Notes of maintainers on published receipts: the day each was last seen, and shared errors.
 
-A board is a function of a commit and sends no request. It reads the notes that `geneb-ci receipt
-seen --write` and `receipt pairs --write` made. A row whose receipt was not seen for the days of the
-policy is marked; two rows with predictions are compared by the error of their difference.
+Building a board sends no request, so that it depends only on a commit. It reads the notes that
+`geneb-ci receipt seen --write` and `receipt pairs --write` made. A row whose receipt was not seen
+for the number of days in the policy is marked; two rows with predictions are compared by the error
+of their difference.
 """
 
 import datetime as dt
@@ -21,7 +22,7 @@ from reference_harness.formats.files import NotReadable, lies_there, read_text, 
 from reference_harness.formats.submission import EmbeddingReceipt, Submission, SubmissionV12
 
 FILE, PAIRS = "receipts.json", "pairs.json"
-"""Files in the policy folder: of days, and of shared errors."""
+"""Files in the policy folder: the days on which receipts were seen, and the shared errors."""
 BYTES_MAX = 1_000_000
 """Largest size of receipts.json: a row takes 150 bytes."""
 PAIRS_BYTES_MAX = 1 << 24
@@ -101,11 +102,11 @@ def receipt_published(submission: Submission) -> EmbeddingReceipt | None:
 
 
 def missing_files(receipt: EmbeddingReceipt) -> str:
-    """Return which file of a published receipt is missing, without downloading it, or "".
+    """Return which file of a published receipt is missing; "" if none is. Nothing is downloaded.
 
     Only sizes are compared; `geneb-ci receipt verify` compares digests.
     """
-    from geneb_ci.common.download import served_length  # http.client: 20 ms that a board needs not
+    from geneb_ci.common.download import served_length  # 20 ms (http.client), unused by a board
 
     try:
         origin = published_at(receipt.location)
@@ -113,7 +114,7 @@ def missing_files(receipt: EmbeddingReceipt) -> str:
             address = origin.address(task)
             length = served_length(address, purpose(origin))
             if length != entry.bytes:
-                return f"{address} has {length} bytes; the receipt says {entry.bytes}"
+                return f"{address} has {length} bytes; expected {entry.bytes}, as in the receipt"
     except GenebError as error:
         return error.message
     return ""

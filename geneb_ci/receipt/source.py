@@ -1,4 +1,4 @@
-"""Opens the files of a receipt in a folder, or downloads them from a server or a data set.
+"""Open the files of a receipt in a folder, or download them from a server or a data set.
 
 A downloaded file is kept in a cache, or in a temporary folder with one task at a time. It is
 accepted by its digest, so that any mirror can serve a receipt.
@@ -39,7 +39,7 @@ HUB: Literal["huggingface-dataset"] = "huggingface-dataset"
 
 def purpose(origin: "Origin") -> "Purpose":
     """Return the errors and fixes for a failed download of a receipt's file."""
-    from geneb_ci.common.download import Purpose  # http.client: 20 ms that a board needs not
+    from geneb_ci.common.download import Purpose  # 20 ms (http.client), unused by a board
 
     return Purpose(
         not_served=NothingChecked,
@@ -182,7 +182,9 @@ class ReceiptFiles:
         """
         entry = self._receipt.tasks.get(task)
         if entry is None or not TASK.fullmatch(task):
-            raise UsageProblem(f"the receipt has no task {quoted(task)}", "name tasks that it has")
+            raise UsageProblem(
+                f"the receipt has no task {quoted(task)}", "name tasks of the receipt"
+            )
         path = receipt_file(self._opened_folder, task)
         if (state := self._verified.get(task)) and state == _state(path):
             return path
@@ -262,7 +264,7 @@ def receipt_files(
     cache: Path | None = None,
     say: Say = silent,
 ) -> ReceiptFiles:
-    """Return the files of a receipt in a folder, or else on a mirror, or else where published.
+    """Return the files of a receipt: in `folder`, else on `mirror`, else where it is published.
 
     Downloaded files are kept in the folder `cache`, if it is passed. Raises what `published_at` and
     `mirror_at` raise.
@@ -284,7 +286,7 @@ def size_text(count: float) -> str:
 
 def _lacking(path: Path, member: str) -> NothingChecked:
     return NothingChecked(
-        f"{path}: there is no such file, and the receipt has one for {member}",
+        f"{path}: there is no such file, but the receipt has one for {member}",
         "name the folder of all its files, or download the missing ones: geneb-ci receipt pull",
     )
 

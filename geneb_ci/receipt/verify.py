@@ -1,6 +1,6 @@
-"""Verifies the receipt of a submission: its claims, its files, and every cell, without a model.
+"""Verify the receipt of a submission without a model: its claims, its files, and every cell.
 
-Each step has a name, which a refusal states. Steps after a refused one are not computed.
+Each step has a name, which a refusal contains. Steps after a refused one are not computed.
 """
 
 import dataclasses
@@ -57,7 +57,7 @@ RULES = (
 INCOMPLETE = ("missing-regime", "missing-task", "missing-evidence")
 """Rules that do not apply, since a run of only some tasks also has a receipt."""
 EXACT = frozenset({"float64", "float32"})
-"""Dtypes whose noise is below the rounding of a receipt; noise of others may hide a label."""
+"""Dtypes whose noise is below the rounding of a receipt; larger noise could hide a label."""
 StepResult = Literal["held", "refused", "unknown"]
 """The state of a step, unknown after a refused one."""
 
@@ -68,7 +68,7 @@ class ReceiptStep(NamedTuple):
     name: str
     state: StepResult
     reason: str = ""
-    """Why the step was refused, or ""."""
+    """Why the step was refused; "" if it was not."""
     fix: str = ""
 
 
@@ -121,7 +121,7 @@ class ReceiptVerification:
 
     @property
     def weak(self) -> str:
-        """Why the receipt is weak, or ""."""
+        """Why the receipt is weak; "" if it is not."""
         if self.receipt.compute_dtype not in EXACT:
             return f"it was computed in {self.receipt.compute_dtype}"
         return "TF32 was allowed on its device" if self.receipt.tf32 else ""
@@ -242,7 +242,7 @@ def cost_text(subject: ReceiptSubject, tasks: Sequence[str], files: ReceiptFiles
 
 
 class _Verification:
-    """Computes the steps after the claims."""
+    """The steps of one verification after the claims."""
 
     def __init__(self, request: ReceiptRequest, subject: ReceiptSubject) -> None:
         self.request = request
@@ -252,11 +252,13 @@ class _Verification:
     def verified(
         self, files: ReceiptFiles, source: TaskSource, harness: HarnessProcess
     ) -> ReceiptVerification:
-        if files.is_local and (wrong := list(self._wrong_files(files))):
-            first = min(wrong, key=lambda refusal: STEPS.index(refusal.step))
-            more = len(wrong) - 1
-            also = f"; {plural(more, 'other file')} refused, too" if more else ""
-            return self.refused(first.step, f"{first.message}{also}", first.fix)
+        if files.is_local and (refusals := list(self._wrong_files(files))):
+            first = min(refusals, key=lambda refusal: STEPS.index(refusal.step))
+            other_count = len(refusals) - 1
+            others_text = (
+                f"; {plural(other_count, 'other file')} refused as well" if other_count else ""
+            )
+            return self.refused(first.step, f"{first.message}{others_text}", first.fix)
         try:
             predicted = self._predictions(files)
             cells, truths = self._recomputed(files, source, harness)
@@ -299,10 +301,13 @@ class _Verification:
             (difference.regime, difference.task) for difference in differing if not difference.fills
         }
         if wrong_cells:
-            reason = f"{plural(len(wrong_cells), 'cell')} claimed otherwise than the receipt gives"
+            reason = (
+                f"{plural(len(wrong_cells), 'cell')} claimed with other values than those computed "
+                "from the receipt"
+            )
             return self.refused(CELLS, reason, _FIX_CELLS, cells, differing)
-        if wrong := self._wrong_predictions(predicted, truths, cells):
-            reason = first_and_more(wrong, 3)
+        if contradictions := self._wrong_predictions(predicted, truths, cells):
+            reason = first_and_more(contradictions, 3)
             return self.refused(PREDICTED, reason, _FIX_CELLS, cells, differing)
         return self._result(None, cells, differing)
 
@@ -373,11 +378,11 @@ class _Verification:
         differences: Sequence[CellDifference],
     ) -> ReceiptVerification:
         names = STEPS if self.has_predictions else STEPS[:-1]
-        at = names.index(refused.name) if refused is not None else len(names)
-        steps = [ReceiptStep(name, "held") for name in names[:at]]
+        refused_index = names.index(refused.name) if refused is not None else len(names)
+        steps = [ReceiptStep(name, "held") for name in names[:refused_index]]
         if refused is not None:
             steps.append(refused)
-            steps += [ReceiptStep(name, "unknown") for name in names[at + 1 :]]
+            steps += [ReceiptStep(name, "unknown") for name in names[refused_index + 1 :]]
         return ReceiptVerification(
             file=str(self.request.file),
             model_id=self.subject.submission.model_id,
@@ -390,7 +395,7 @@ class _Verification:
 
 
 _ONE_EMBEDDING = (
-    "a model gives a sequence one embedding: ask for a receipt that `geneb-harness run --receipt` "
+    "equal sequences have equal embeddings: ask for a receipt that `geneb-harness run --receipt` "
     "wrote"
 )
 _FIX_CELLS = "write submission and receipt together: geneb-harness run --receipt DIR --submission F"

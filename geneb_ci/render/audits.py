@@ -13,7 +13,7 @@ from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
     CellComparison,
     differing_metrics,
-    objections,
+    objections_of,
 )
 from geneb_ci.audit.record.verify import StepState, Verification, VerificationStep
 from geneb_ci.audit.sampling.design import (
@@ -274,7 +274,7 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
         yield (
             f"agrees: {plural(len(outcome.tasks), 'task')} rerun, each claim within its tolerance"
         )
-    objected = objections(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
+    objected = objections_of(outcome)
     reasons = [reason.text for reason in objected]
     yield from (f"differs: {visible(reason)}" for reason in reasons)
     yield f"decoys: {visible(outcome.decoys.detail)}"

@@ -1,4 +1,4 @@
-"""Confines a process at level 1 by namespaces, Landlock and a filter of system calls.
+"""Confine a process at level 1 by namespaces, Landlock and a filter of system calls.
 
 This is a script (`python -I -S confine.py FD`) that imports nothing of this package and calls the
 kernel by ctypes. FD is a descriptor of a JSON object that `launch.py` writes. The numbers are those
@@ -23,7 +23,7 @@ LAST_CAPABILITY = 63
 LANDLOCK_CREATE, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT = 444, 445, 446
 PATH_BENEATH = 1
 ABI_OF_RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 5: 0xFFFF}
-"""All rights to files in each version of Landlock's interface."""
+"""Version of Landlock's interface to the bits of all its rights to files."""
 ABI_NETWORK, ABI_SCOPES = 4, 6
 READ_AND_RUN, READ_FOLDER_AND_RUN, READ_WRITE, IOCTL, MAKE_DEVICES = 0x5, 0xD, 0x6, 0x8000, 0x840
 OUTSIDER = 1000
@@ -59,7 +59,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str | No
 
 
 def enter_namespaces() -> None:
-    """Enter new namespaces as their only user, who has all capabilities there until dropped."""
+    """Enter new namespaces as their only user, who has all capabilities in them until dropped."""
     user, group = os.getuid(), os.getgid()
     check("unshare", _libc.unshare(NEW_NAMESPACES))
     Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
@@ -71,7 +71,7 @@ def mount_plan(plan: dict[str, Any]) -> None:
     """Mount the plan's folders and files below /mnt, and memory at /tmp and /dev/shm."""
     mount("none", "/", None, MS_REC_PRIVATE)
     size = f"size={plan['tmp_bytes']},mode=0755"
-    # Landlock later makes this read-only, so that only the input determines its size.
+    # Landlock later makes this read-only, so that it cannot grow.
     mount("tmpfs", plan["inside"], "tmpfs", MS_NOSUID_NODEV, "mode=0755")
     for path, source in plan["folders"].items():
         target = Path(path)
@@ -100,7 +100,7 @@ def drop_capabilities() -> None:
 
 
 def landlock(plan: dict[str, Any]) -> None:
-    """Allow only the plan's files; refuse TCP, abstract sockets and signals if the kernel can."""
+    """Allow only the plan's files; if the kernel can, refuse TCP, abstract sockets and signals."""
     abi = check("landlock", _libc.syscall(LANDLOCK_CREATE, None, 0, 1))
     rights = ABI_OF_RIGHTS[max(version for version in ABI_OF_RIGHTS if version <= abi)]
     network = 0x3 if abi >= ABI_NETWORK else 0
@@ -132,8 +132,8 @@ def allow(rules: int, path: str, rights: int) -> None:
 def filter_calls(program: bytes) -> None:
     """Install the filter of system calls, passed as struct sock_fprog: a length and a pointer."""
     program_buffer = ctypes.create_string_buffer(program, len(program))
-    described = struct.pack("<HxxxxxxQ", len(program) // 8, ctypes.addressof(program_buffer))
-    buffer = ctypes.create_string_buffer(described, len(described))
+    fprog = struct.pack("<HxxxxxxQ", len(program) // 8, ctypes.addressof(program_buffer))
+    buffer = ctypes.create_string_buffer(fprog, len(fprog))
     prctl("seccomp", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(buffer))
 
 
@@ -159,9 +159,9 @@ def main(descriptor: int) -> NoReturn:
         os.write(2, f"confine: {error}\n".encode())
         os._exit(FAILED)
     # Only the child keeps the pipes open, so they close when it ends.
-    nothing = os.open(os.devnull, os.O_RDWR)
+    null_device = os.open(os.devnull, os.O_RDWR)
     for stream_number in (1, 2):
-        os.dup2(nothing, stream_number)
+        os.dup2(null_device, stream_number)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     os._exit(code if code >= 0 else 128 - code)

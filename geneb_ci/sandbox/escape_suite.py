@@ -1,7 +1,7 @@
-"""The probe suite: attempts to get out of a sandbox, made from inside. A script of its own.
+"""The probe suite, a script that attempts from inside a sandbox to get out.
 
-`python -I escape_suite.py FILE`: FILE is JSON of what was planted outside. Prints one line of JSON:
-name to [refused, detail]. An attempt that succeeds does no harm.
+`python -I escape_suite.py FILE`: FILE is JSON of the things planted outside the sandbox. The script
+prints one line of JSON: name of an attempt to [refused, detail]. A successful attempt does no harm.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from typing import Any
 Outcome = tuple[bool, str]
 TIMEOUT = 0.5
 METADATA = ("169.254.169.254", 80)
-"""Where clouds answer with credentials. Link-local: without a route nothing leaves the machine."""
+"""Address at which clouds answer with credentials. It is link-local: nothing leaves the machine."""
 NAME = "canary.invalid"
 """A name that never resolves (RFC 6761)."""
 RESOLVER = ("192.0.2.53", 53)
@@ -80,12 +80,12 @@ def _connect(address: Any, family: int = socket.AF_INET, kind: int = socket.SOCK
 
 
 def tcp() -> Outcome:
-    """Connect to a server that the suite opened on the host's own loopback."""
+    """Connect to a server that the suite opened on the loopback interface of the host."""
     return _failed(lambda: _connect(("127.0.0.1", _planted["port"])))
 
 
 def dns() -> Outcome:
-    """Resolve a name, then reach for a resolver by datagram."""
+    """Connect a datagram socket to a resolver, and resolve a name."""
     refused, detail = _failed(lambda: _connect(RESOLVER, kind=socket.SOCK_DGRAM))
     return (refused, detail) if not refused else _failed(lambda: socket.getaddrinfo(NAME, 80))
 
@@ -140,7 +140,7 @@ def ssh_keys() -> Outcome:
 
 
 def environment() -> Outcome:
-    """Find the secret of the launcher's environment, here or in that of any process."""
+    """Find the secret of the launcher's environment in this process or any other."""
     texts = [os.environb.get(key, b"") for key in os.environb]
     for pid in ("self", "1", str(os.getppid()), str(_planted["pid"])):
         for name in ("environ", "cmdline"):
@@ -151,7 +151,7 @@ def environment() -> Outcome:
 
 
 def planted_label() -> Outcome:
-    """Find the label that was planted in a file outside, by its path and by looking everywhere."""
+    """Find the label that was planted in a file outside, by its path and in all readable files."""
     with contextlib.suppress(OSError):
         Path(_planted["label_file"]).read_bytes()
         return False, "read by its path"
@@ -209,7 +209,7 @@ def _writable(file: Path) -> bool:
 
 
 def fill_tmp() -> Outcome:
-    """Fill /tmp and /dev/shm beyond their size, in files that are each small enough."""
+    """Fill /tmp and /dev/shm beyond their size, with files of permitted sizes."""
     for folder in ("/tmp", "/dev/shm"):  # noqa: S108
         files = [Path(folder, f"filled-{index}") for index in range(PARTS + 1)]
         refused, detail = _failed(_fill, files)
@@ -237,7 +237,7 @@ def mount() -> Outcome:
 
 
 def trace() -> Outcome:
-    """Trace pid 1 of the sandbox, which could then be stopped; ask to be traced."""
+    """Trace pid 1 of the sandbox, which would allow to stop it; ask to be traced."""
     # Seizing does not stop pid 1, as attaching would, so a suite that succeeds still ends.
     refused, _ = _called(_libc.ptrace(PTRACE_SEIZE, 1, None, None))
     if not refused:
@@ -344,13 +344,13 @@ def _files() -> Iterator[Path]:
 
 
 def main() -> None:
-    """Make every attempt; one that raises anything but OSError is reported as not refused."""
+    """Make every attempt; an attempt that raises another error than OSError is not refused."""
     _planted.update(json.loads(Path(sys.argv[1]).read_bytes()))
     outcomes: dict[str, Outcome] = {}
     for name, attempt in ATTEMPTS.items():
         try:
             outcomes[name] = attempt()
-        except Exception as error:  # noqa: BLE001 (an attempt that breaks shows nothing)
+        except Exception as error:  # noqa: BLE001 (an attempt that fails proves nothing)
             outcomes[name] = False, f"could not be made: {type(error).__name__}: {error}"
     sys.stdout.write(json.dumps(outcomes))
 

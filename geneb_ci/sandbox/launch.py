@@ -1,4 +1,4 @@
-"""Starts one process in a sandbox, with an empty environment and without our file descriptors.
+"""Start one process in a sandbox, with an empty environment and without our file descriptors.
 
 It also collects the facts about a sandbox for the audit record.
 """
@@ -25,7 +25,7 @@ from reference_harness.formats.base import Name, StrictModel
 SCRATCH = ("/tmp", "/dev/shm")  # noqa: S108 (the sandbox's own)
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 READABLE = ("/proc/cpuinfo", "/proc/meminfo")
-"""Files that array libraries read. The rest of /proc stays closed, since it is the host's."""
+"""Files that array libraries read. The rest of /proc is hidden, since it shows the host."""
 
 
 def landlock_command() -> list[str]:
@@ -88,7 +88,7 @@ class Sandbox:
 def start_sandboxed(
     sandbox: Sandbox, view: SandboxView, limits: Limits, inner: Sequence[str]
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """Start a command in a sandbox, and yield its process, which the caller has to end.
+    """Start a command in a sandbox, and yield its process, which the caller must end.
 
     Its standard output and error are pipes; its environment and standard input are empty. It
     inherits only these descriptors and those that the setup of the sandbox needs.
@@ -121,7 +121,7 @@ def _prepared(
     inner: Sequence[str],
     stack: contextlib.ExitStack,
 ) -> tuple[list[str], list[int], dict[str, str]]:
-    """Return command line, descriptors to pass and environment."""
+    """Return the command line, the descriptors to pass and the environment."""
     if sandbox.kind == NONE:
         return list(inner), [], _plain(sandbox, view)
     if sandbox.kind == GVISOR:
@@ -134,15 +134,15 @@ def _prepared(
     if sandbox.kind == LANDLOCK:
         plan = _memory(landlock_plan(view, limits, data, program, inner), stack)
         return [*landlock_command(), str(plan)], [plan, *data.values()], {}
-    filtered = _memory(program, stack)
-    options = mounts.bubblewrap_options(view, limits, data, filtered)
+    filter_descriptor = _memory(program, stack)
+    options = mounts.bubblewrap_options(view, limits, data, filter_descriptor)
     arguments = _memory("".join(f"{word}\0" for word in options).encode(), stack)
-    argv = [str(mounts.bubblewrap_found()), "--args", str(arguments), "--", *inner]
-    return argv, [arguments, filtered, *data.values()], {}
+    argv = [str(mounts.bubblewrap_path()), "--args", str(arguments), "--", *inner]
+    return argv, [arguments, filter_descriptor, *data.values()], {}
 
 
 def _memory(content: bytes, stack: contextlib.ExitStack) -> int:
-    """Return a descriptor of an anonymous file with this content, at its start."""
+    """Return a descriptor, at offset 0, of an anonymous file with this content."""
     descriptor = os.memfd_create("geneb-audit")
     stack.callback(os.close, descriptor)
     with os.fdopen(os.dup(descriptor), "wb") as stream:
@@ -168,7 +168,7 @@ def _plain(sandbox: Sandbox, view: SandboxView) -> dict[str, str]:
 
 
 def _parent(path: str, view: SandboxView) -> Path:
-    """Return the host's folder whose child the view shows below `path`."""
+    """Return the host's folder with the folder that the view has below `path`."""
     inner = next(name for name in view.folders if name.startswith(f"{path}/"))
     return Path(view.folders[inner]).parent
 
@@ -192,18 +192,18 @@ class Escape(StrictModel):
 
 
 class SandboxFacts(StrictModel):
-    """Where the extractor ran."""
+    """The sandbox in which the extractor ran."""
 
     level: Annotated[int, Field(ge=0, le=4)]
     kind: Name
     """bubblewrap, landlock, gvisor, or none."""
     escapes: list[Escape]
-    """The probe suite, run in the same sandbox before the audit; empty at level 0 alone."""
+    """Results of the probe suite in the same sandbox before the audit; empty only at level 0."""
     gpu: bool
     limits: dict[str, int]
-    """Limits by name, with their unit in the name, such as memory_mib; total_seconds and
-    token_budget are missing in older records. The latter is the padded tokens of a batch: the
-    smallest that a run had, as the worker inside said; missing where that is unknown."""
+    """Name of a limit, which ends in its unit, such as memory_mib, to its value. total_seconds and
+    token_budget are missing in older records. The latter is the number of padded tokens in a batch,
+    the smallest of all runs as the worker inside printed it; it is missing if unknown."""
 
 
 def sandbox_facts(
@@ -213,10 +213,10 @@ def sandbox_facts(
     token_budget: int | None,
     scoring: Mapping[str, int] | None = None,
 ) -> SandboxFacts:
-    """Return the facts of a sandbox for the audit record; `token_budget` in padded tokens.
+    """Return the facts of a sandbox for the audit record.
 
-    It is left out where it is None. `scoring` has the limits outside the sandbox, under which the
-    embeddings were scored.
+    `token_budget` is in padded tokens; None: it is left out. `scoring` has the limits outside the
+    sandbox, with which the embeddings were scored.
     """
     return SandboxFacts(
         level=sandbox.level,

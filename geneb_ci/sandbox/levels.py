@@ -1,4 +1,4 @@
-"""The levels of the sandbox, and tests of which work on this machine. None is lowered silently."""
+"""The levels of the sandbox, and trials of them on this machine; a level is never lowered."""
 
 import contextlib
 import platform
@@ -38,6 +38,16 @@ TRUE = "/usr/bin/true"
 TRACEBACK = "Traceback (most recent call last):"
 IMPORTS = "import numpy, reference_harness.worker"
 """Code of the trial: the imports of every run."""
+CUDA = """\
+import ctypes, sys
+error = ctypes.CDLL("libcuda.so.1").cuInit(0)
+sys.exit(f"the driver's cuInit ended with error {error}" if error else 0)
+"""
+"""Code of the trial of a GPU: without it, a run would fail in the same way, after the draw."""
+CUDA_FIX = (
+    "pass --level 2, or --throw-away-machine: level 1 hides /proc, to which the driver writes; "
+    "where `nvidia-smi` fails, too, repair the driver; or audit on the CPU, without --gpu"
+)
 
 FIXES = (
     "allow bubblewrap to make user namespaces (an AppArmor profile for bwrap with the line "
@@ -57,10 +67,10 @@ def open_sandbox(
 ) -> Iterator[Sandbox]:
     """Yield a sandbox of exactly the requested level, after a trial run.
 
-    `folder` is the scratch folder, which is made at the start and removed at the end; by default
-    that of this user. Raises UsageProblem for a level that needs a declaration, SandboxUnavailable
-    where the level does not work on this machine, and LeftOver when processes or the folder of an
-    earlier audit exist.
+    `folder` is the scratch folder, by default that of this user; it is made at the start and
+    removed at the end. Raises UsageProblem for a level that needs a declaration,
+    SandboxUnavailable if the level does not work on this machine, and LeftOver if processes or the
+    folder of an earlier audit exist.
     """
     if level not in LEVELS:
         raise UsageProblem(
@@ -81,7 +91,7 @@ def open_sandbox(
     devices = mounts.gpu_devices() if gpu else ()
     if gpu and not devices:
         raise SandboxUnavailable(
-            "--gpu needs a GPU, and /dev has no nvidia device",
+            "--gpu needs a GPU, but /dev has no nvidia device",
             "install the driver, or leave out --gpu",
         )
     with scratch(folder) as own_folder:
@@ -91,11 +101,17 @@ def open_sandbox(
             raise SandboxUnavailable(
                 f"sandbox level {level} ({LEVELS[level]}) does not work here: {cause}", _fix(level)
             )
+        cause = trial(sandbox, CUDA) if devices else None
+        if cause is not None:
+            raise SandboxUnavailable(
+                f"the GPU does not work in sandbox level {level} ({LEVELS[level]}): {cause}",
+                CUDA_FIX,
+            )
         yield sandbox
 
 
-def trial(sandbox: Sandbox) -> str | None:
-    """Run `true`, then the imports of a run; return why one fails, or None."""
+def trial(sandbox: Sandbox, program: str = IMPORTS) -> str | None:
+    """Run `true`, then a Python program; return why one of them fails, None if both work."""
     missing = _missing(sandbox.kind)
     if missing is not None:
         return missing
@@ -103,7 +119,7 @@ def trial(sandbox: Sandbox) -> str | None:
     limits = Limits(seconds=TRIAL_SECONDS)
     if sandbox.kind == NONE:
         return None
-    for inner in ([TRUE], [view.python, *RUN_FLAGS, "-c", IMPORTS]):
+    for inner in ([TRUE], [view.python, *RUN_FLAGS, "-c", program]):
         with start_sandboxed(sandbox, view, limits, inner) as process:
             try:
                 _, printed = process.communicate(timeout=TRIAL_SECONDS)
@@ -111,8 +127,9 @@ def trial(sandbox: Sandbox) -> str | None:
                 process.kill()
                 return f"{inner[0]} did not end within {TRIAL_SECONDS} s inside it"
         if process.returncode != 0:
-            lines = printed.decode("utf-8", "backslashreplace").splitlines()
-            # Of a traceback only the last line says what is wrong.
+            text = printed.decode("utf-8", "backslashreplace")
+            lines = [line for line in text.splitlines() if line.strip()]
+            # Only the last line of a traceback has the cause.
             cause_lines = lines[-1:] if lines[:1] == [TRACEBACK] else lines
             words = " ".join(" ".join(cause_lines).split())
             settings = mounts.refusing_settings()
@@ -121,21 +138,21 @@ def trial(sandbox: Sandbox) -> str | None:
 
 
 def unavailable_because(level: int, folder: Path) -> str | None:
-    """Return why a level does not work on this machine; None when it does."""
+    """Return why a level does not work on this machine; None if it does."""
     return trial(Sandbox(level, KINDS[level], folder))
 
 
 def _missing(kind: str) -> str | None:
     if platform.system() != "Linux":
-        return f"it needs Linux, this is {platform.system()}"
-    if kind == GVISOR and mounts.gvisor_found() is None:
+        return f"it needs Linux, but this is {platform.system()}"
+    if kind == GVISOR and mounts.gvisor_path() is None:
         return "runsc is not installed"
     if kind != BUBBLEWRAP:
         return None
-    if mounts.bubblewrap_found() is None:
+    if mounts.bubblewrap_path() is None:
         return "bwrap is not installed"
     version = subprocess.run(  # noqa: S603 (a program that was found, no shell)
-        [str(mounts.bubblewrap_found()), "--version"],
+        [str(mounts.bubblewrap_path()), "--version"],
         capture_output=True,
         text=True,
         check=False,
@@ -149,6 +166,6 @@ def _missing(kind: str) -> str | None:
 def _fix(level: int) -> str:
     if KINDS[level] == GVISOR:
         return "install runsc of gVisor, or pass --level 2"
-    if KINDS[level] == BUBBLEWRAP and mounts.bubblewrap_found() is None:
+    if KINDS[level] == BUBBLEWRAP and mounts.bubblewrap_path() is None:
         return "install the package bubblewrap (0.8 or later), or pass --level 1"
     return FIXES

@@ -6,36 +6,36 @@ from dataclasses import asdict, dataclass
 MIB = 1 << 20
 
 SECONDS = 3600
-"""Time of one task: the slowest public model embeds the largest task on one GPU in less."""
+"""Time limit of one task; the slowest public model needs less for the largest task on one GPU."""
 TOKEN_BUDGET = 2048
-"""Padded tokens per batch, by default as in the harness; it limits each batch, not the machine."""
+"""Padded tokens per batch, the default of the harness; it limits a batch, not the machine."""
 TOTAL_SECONDS = 24 * 3600
-"""Time of all tasks of an audit: the thirteen that a policy draws, and as many of earlier draws,
-take less, even at almost an hour each."""
+"""Time limit of all tasks of an audit: thirteen tasks that a policy draws, and as many of earlier
+draws, take less, even at almost an hour each."""
 MEMORY_MIB = 16 * 1024
-"""Resident memory on the host: weights of 7 billion parameters in bfloat16 fit, with 2 GiB left."""
+"""Limit of resident memory on the host: 7 billion parameters in bfloat16 fit, with 2 GiB left."""
 PROCESSES = 512
-"""Processes and threads: array libraries start one or two per core."""
+"""Limit of processes and threads: array libraries start one or two per core."""
 TMP_MIB = 512
-"""Size of /tmp and of /dev/shm, each: they are scratch space, not a place for weights."""
+"""Size of each of /tmp and /dev/shm, which are scratch space, not a place for weights."""
 LOG_KIB = 4096
-"""Size of the printed text: the progress bars of a long run fit."""
+"""Maximum size of the printed text: the progress bars of a long run fit."""
 OPEN_FILES = 4096
-"""Open files per process: a sharded checkpoint and a pool of workers fit."""
+"""Maximum open files per process: a sharded checkpoint and a pool of workers fit."""
 WIDTH = 8192
-"""Columns of an embedding: twice as many as the widest of the 41 public models and the profile of
-6-mers have, 4,096. The time of a fit grows with them."""
+"""Maximum columns of an embedding, since the time of a fit grows with them: twice the 4,096 columns
+of the widest of the 41 public models and of the profile of 6-mers."""
 RESULT_MIB = 8 * 1024
-"""Size of the whole matrix: 500,000 embeddings of 4,096 columns in float32 fit."""
+"""Maximum size of the result: 500,000 embeddings of 4,096 columns in float32 fit."""
 HOST_FLOOR_MIB = 256
-"""Memory that must stay available on the host, whatever uses the rest. It covers memory that is in
-no process's resident size, such as buffers of the kernel."""
+"""Memory that must stay available on the host. This limit also covers memory that is not in the
+resident size of a process, such as buffers of the kernel."""
 
 PROCESSES_SLACK = 16
-"""Difference between the kernel's limit and the watched one, so that the launcher's processes fit,
-and an extractor above its limit is stopped with a message before the kernel refuses threads."""
+"""Difference between the kernel's limit and the watched limit: the launcher's processes fit, and
+an extractor above its limit is stopped with a message before the kernel refuses threads."""
 MEMORY_SLACK_MIB = 64
-"""Difference between the kernel's limit of memory and the watched one, for the same reason."""
+"""Difference between the kernel's limit of memory and the watched limit, for the same reason."""
 
 
 OPTIONS = {
@@ -46,7 +46,7 @@ OPTIONS = {
     "scoring_wall_seconds": "--limit-scoring-time",
     "scoring_memory_mib": "--limit-scoring-memory",
 }
-"""Option of `geneb-ci audit` that raises a limit, by the limit's name."""
+"""Name of a limit to the option of `geneb-ci audit` that raises it."""
 
 
 def advice(limit: str) -> str:
@@ -63,12 +63,12 @@ def advice(limit: str) -> str:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one run; each name ends in its unit where it has one."""
+    """Limits of one run; the name of a limit with a unit ends in it."""
 
     seconds: int = SECONDS
     """Seconds of one run, which embeds one task."""
     total_seconds: int = TOTAL_SECONDS
-    """Seconds of all runs of an audit together, which `audit.rerun` adds up."""
+    """Seconds of all runs of an audit together; `audit.rerun` adds them up."""
     memory_mib: int = MEMORY_MIB
     processes: int = PROCESSES
     tmp_mib: int = TMP_MIB
@@ -87,7 +87,7 @@ class Limits:
 
     @property
     def processes_held(self) -> int:
-        """Number of processes and threads above which the kernel refuses more."""
+        """Number of processes and threads at which the kernel refuses more."""
         return self.processes + PROCESSES_SLACK
 
     @property

@@ -1,17 +1,19 @@
-"""The parts of the host that a sandbox shows; the command lines of bubblewrap and gVisor.
+"""The parts of the host that a sandbox shows, and the command lines of bubblewrap and gVisor.
 
 Folders of the host have fixed names below /mnt, which reveal nothing about the machine.
 
-bubblewrap is levels 2 and 4. All options are passed by a descriptor (`--args`), because bubblewrap
-is pid 1 of the sandbox, whose command line the extractor can read. The extractor can also read its
-environment, in spite of `--clearenv`, so the caller starts bubblewrap with an empty one.
+Levels 2 and 4 use bubblewrap. All its options are passed by a descriptor (`--args`), because
+bubblewrap is pid 1 of the sandbox, whose command line the extractor can read. The extractor can
+also read the environment of pid 1, in spite of `--clearenv`, so bubblewrap is started with an empty
+one.
 
-gVisor is level 3. The tests only check its configuration, which was never run with runsc. As at
-every level, an audit starts only if every attempt of the probe suite was refused.
+Level 3 uses gVisor. Tests only check its configuration, which was never run with runsc. As at every
+level, an audit starts only if every attempt of the probe suite was refused.
 """
 
 import importlib.util
 import json
+import os
 import shutil
 import site
 import sys
@@ -34,13 +36,13 @@ INPUT = f"{INSIDE}/input"
 
 SYSTEM = ("/usr",)
 LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""Links into /usr on a merged system; folders of their own on others."""
+"""Links into /usr on a merged system; separate folders on others."""
 SYSTEM_PATHS = (
     "/etc/ld.so.cache",
     "/etc/alternatives",
     "/sys/devices/system/cpu",
 )
-"""Paths with the places of libraries (a BLAS may be an alternative) and number of processors."""
+"""Paths with the locations of libraries (a BLAS may be an alternative) and number of processors."""
 GPU_FOLDER = Path("/dev")
 GPU_PATTERNS = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
 
@@ -50,9 +52,9 @@ class SandboxView:
     """Everything that one run sees, read-only: folders of the host and files made from bytes."""
 
     folders: dict[str, str]
-    """Path of a folder or file on the host, by its path inside."""
+    """Path inside the sandbox to the path of a folder or file on the host."""
     data: dict[str, bytes] = field(default_factory=dict)
-    """Content of a file that is not on the host, by its path inside."""
+    """Path inside the sandbox to the content of a file that is not on the host."""
     devices: tuple[str, ...] = ()
     python: str = ""
     environment: dict[str, str] = field(default_factory=dict)
@@ -64,9 +66,9 @@ def view(
     devices: tuple[str, ...] = (),
     packages: Path | None = None,
 ) -> SandboxView:
-    """Return the view of a run: Python, the harness, and the folders and data that were named.
+    """Return the view of a run: Python, the harness, and the given folders and data.
 
-    `packages` is a folder of installed packages that come before those of the harness.
+    `packages` is a folder of installed packages that have priority over those of the harness.
     """
     folders = {HARNESS + "/reference_harness": str(_harness())}
     base = Path(sys.base_prefix).resolve()
@@ -98,7 +100,7 @@ def view(
 
 
 def system_links() -> tuple[dict[str, str], list[str]]:
-    """Return the target of each link to make, by its path, and the folders to show unchanged."""
+    """Return path to target of each link to make, and the folders to show unchanged."""
     links, folders = {}, [name for name in SYSTEM if Path(name).is_dir()]
     for name in LINKS:
         path = Path(name)
@@ -114,6 +116,16 @@ def system_paths() -> list[str]:
     return [name for name in SYSTEM_PATHS if Path(name).exists()]
 
 
+def kernel_paths(proc: Path = Path("/proc")) -> list[str]:
+    """Return what a sandbox with a GPU must not write in /proc: all but the processes' own folders.
+
+    `cuInit` of NVIDIA's driver fails with error 304 unless it can name its threads, by writing to
+    /proc/PID/task/TID/comm. Of files, those that this user cannot write are left out.
+    """
+    paths = [path for path in proc.iterdir() if not path.name.isdigit() and not path.is_symlink()]
+    return sorted(str(path) for path in paths if path.is_dir() or os.access(path, os.W_OK))
+
+
 def gpu_devices() -> tuple[str, ...]:
     """Return the device files of the NVIDIA GPUs of this machine, in order of name."""
     devices = {str(file) for pattern in GPU_PATTERNS for file in GPU_FOLDER.glob(pattern)}
@@ -121,7 +133,7 @@ def gpu_devices() -> tuple[str, ...]:
 
 
 def _packages() -> list[str]:
-    """Return the folders of installed packages that no other mount shows."""
+    """Return the folders of installed packages."""
     package_folders = [
         *site.getsitepackages(),
         sysconfig.get_path("purelib"),
@@ -148,8 +160,8 @@ BWRAP_USER = "1000"
 """User and group inside: not 0, since much software behaves differently as root."""
 
 
-def bubblewrap_found() -> str | None:
-    """Return the path of bubblewrap, or None."""
+def bubblewrap_path() -> str | None:
+    """Return the path of bubblewrap; None if it is not installed."""
     return shutil.which(BWRAP)
 
 
@@ -169,14 +181,13 @@ def bubblewrap_options(
     for name, value in sorted(view.environment.items()):
         parts += ["--setenv", name, value]
     links, folders = system_links()
-    for folder in folders:
-        parts += ["--ro-bind", folder, folder]
+    parts += _read_only(folders)
     for path, target in links.items():
         parts += ["--symlink", target, path]
-    for bit in system_paths():
-        parts += ["--ro-bind", bit, bit]
+    parts += _read_only(system_paths())
     # Read-only even for root, who could otherwise write the host's /proc/sys/kernel/core_pattern.
-    parts += ["--proc", "/proc", "--remount-ro", "/proc"]
+    parts += ["--proc", "/proc"]
+    parts += _read_only(kernel_paths()) if view.devices else ["--remount-ro", "/proc"]
     parts += ["--dev", "/dev"]
     for device in view.devices:
         parts += ["--dev-bind-try", device, device]
@@ -187,9 +198,13 @@ def bubblewrap_options(
         parts += ["--ro-bind", source, path]
     for path, descriptor in sorted(data.items()):
         parts += ["--ro-bind-data", str(descriptor), path]
-    # Anything left writable would be memory without a limit.
+    # A writable file system would be memory without a limit.
     parts += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]  # noqa: S108
     return [*parts, "--seccomp", str(seccomp)]
+
+
+def _read_only(paths: Sequence[str]) -> list[str]:
+    return [word for path in paths for word in ("--ro-bind", path, path)]
 
 
 def bubblewrap_version(text: str) -> tuple[int, ...]:
@@ -223,8 +238,8 @@ GVISOR_USER = 1000
 GVISOR_NAME = "geneb-audit"
 
 
-def gvisor_found() -> str | None:
-    """Return the path of runsc, or None."""
+def gvisor_path() -> str | None:
+    """Return the path of runsc; None if it is not installed."""
     return shutil.which(RUNSC)
 
 
@@ -246,7 +261,7 @@ def gvisor_config(
     """Return the OCI runtime configuration (version 1.0) of one run."""
     links, system = system_links()
     source_by_path = {name: name for name in (*system, *system_paths())}
-    # An OCI configuration has no links: what a link names is shown in its place.
+    # An OCI configuration has no links, so the target of a link is mounted at its path.
     source_by_path |= {path: str((Path("/") / target).resolve()) for path, target in links.items()}
     size = f"size={limits.tmp_mib * MIB}"
     bound = [
@@ -289,7 +304,7 @@ def gvisor_config(
 def gvisor_command(folder: Path, *, gpu: bool) -> list[str]:
     """Return the command that runs a bundle."""
     return [
-        str(gvisor_found() or RUNSC),
+        str(gvisor_path() or RUNSC),
         f"--root={folder / 'state'}",
         *("--rootless", "--network=none", "--ignore-cgroups", "--host-uds=none"),
         *(["--nvproxy=true"] if gpu else []),

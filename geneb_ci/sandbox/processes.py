@@ -1,8 +1,8 @@
-"""Lists the processes of a sandbox, measures their memory, and makes the kernel limit both.
+"""List the processes of a sandbox, measure their memory, and make the kernel limit both.
 
 The kernel limits processes and memory by the first of three means that works: a control group made
 by root, a scope of the user's service manager, or RLIMIT_NPROC set by the worker. RLIMIT_NPROC does
-not limit root (root made 300 forks under a limit of 64, an ordinary user 62), so that root without
+not limit root (root could make 300 forks with a limit of 64, an ordinary user 62), so root without
 control groups is only watched.
 """
 
@@ -41,7 +41,7 @@ class Process(NamedTuple):
 
 
 def read(pid: int) -> Process | None:
-    """Return one process, None when it has ended; fields as in proc_pid_stat(5)."""
+    """Return one process, from its fields as in proc_pid_stat(5); None if it has ended."""
     fields = _stat(pid)
     if not fields:
         return None
@@ -56,9 +56,9 @@ def read(pid: int) -> Process | None:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Return the fields after the name of a process; none when it has ended."""
+    """Return the fields after the name of a process; [] if it has ended."""
     try:
-        # Not by pathlib, which takes three times as long: each process, twenty times a second.
+        # Not by pathlib, which takes three times as long: all processes are read 20 times a second.
         with open(f"{PROC}/{pid}/stat", "rb", buffering=0) as stream:  # noqa: PTH123
             return stream.read().rpartition(b")")[2].split()
     except OSError:
@@ -66,26 +66,26 @@ def _stat(pid: int) -> list[bytes]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the seconds of the processor that a process and its ended children took."""
+    """Return the processor seconds that a process and its ended children used."""
     return sum(map(int, _stat(pid)[11:15])) / CLOCK
 
 
 def descendants(root: int) -> list[Process]:
-    """Return all processes below one, children of children included, parents first.
+    """Return all descendants of a process, parents first.
 
-    Orphans of a sandbox become children of its pid 1, not of the host's, so none is missed.
+    Orphans of a sandbox become children of its own pid 1, so all of them are found.
     """
     children: dict[int, list[Process]] = {}
     for name in os.listdir(PROC):  # noqa: PTH208 (a tenth of the cost, twenty times a second)
         if name.isdigit() and (process := read(int(name))) is not None:
             children.setdefault(process.parent, []).append(process)
-    below: list[Process] = []
-    waiting = [root]
-    while waiting:
-        below_it = children.get(waiting.pop(), [])
-        below += below_it
-        waiting += [child.pid for child in below_it]
-    return below
+    found_processes: list[Process] = []
+    parent_pids = [root]
+    while parent_pids:
+        its_children = children.get(parent_pids.pop(), [])
+        found_processes += its_children
+        parent_pids += [child.pid for child in its_children]
+    return found_processes
 
 
 def used_memory(processes: list[Process], limit: int) -> int:
@@ -120,8 +120,8 @@ def available_memory() -> int:
     return 0
 
 
-def alive(process: Process) -> bool:
-    """Whether this very process still runs, rather than a later one with the same pid."""
+def is_alive(process: Process) -> bool:
+    """Whether this very process still runs, and not a later one with the same pid."""
     now = read(process.pid)
     return now is not None and now.started == process.started and not now.zombie
 
@@ -129,18 +129,18 @@ def alive(process: Process) -> bool:
 def kill(processes: list[Process], timeout: float) -> list[Process]:
     """Kill processes and wait up to `timeout` seconds; return those that still run.
 
-    SIGKILL from outside ends a process in any state, even stopped by a tracer; the end of a
-    sandbox's pid 1 ends its whole namespace.
+    SIGKILL from outside ends a process in any state, even if a tracer has stopped it. The end of a
+    sandbox's pid 1 ends all processes of its namespace.
     """
     for process in processes:
-        if alive(process):
+        if is_alive(process):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(process.pid, signal.SIGKILL)
     deadline = time.monotonic() + timeout
-    survivors = [process for process in processes if alive(process)]
+    survivors = [process for process in processes if is_alive(process)]
     while survivors and time.monotonic() < deadline:
         time.sleep(0.005)
-        survivors = [process for process in survivors if alive(process)]
+        survivors = [process for process in survivors if is_alive(process)]
     return survivors
 
 
@@ -166,7 +166,7 @@ def scratch_folder() -> Path:
 def scratch(folder: Path | None = None) -> Iterator[Path]:
     """Make the scratch folder of an audit, and remove it at the end.
 
-    Raises LeftOver when it exists: an audit was killed and left it, or one is running.
+    Raises LeftOver if it exists: an audit was killed and left it, or is running.
     """
     own_folder = folder or scratch_folder()
     refuse_leftovers(own_folder)
@@ -178,14 +178,14 @@ def scratch(folder: Path | None = None) -> Iterator[Path]:
 
 
 def refuse_leftovers(folder: Path) -> None:
-    """Raise LeftOver when the folder or processes of an earlier audit exist."""
+    """Raise LeftOver if the folder or processes of an earlier audit exist."""
     if not os.path.lexists(folder):
         return
-    alive = surviving_pids(folder)
-    if alive:
-        pids = ", ".join(str(pid) for pid in alive[:_LISTED_MAX])
+    pids_alive = surviving_pids(folder)
+    if pids_alive:
+        pids = ", ".join(str(pid) for pid in pids_alive[:_LISTED_MAX])
         raise LeftOver(
-            f"{len(alive)} processes of an earlier audit still run in its sandbox: {pids}",
+            f"{len(pids_alive)} processes of an earlier audit still run in its sandbox: {pids}",
             f"end them, or restart the machine; then remove the folder {folder}",
         )
     raise LeftOver(
@@ -196,8 +196,8 @@ def refuse_leftovers(folder: Path) -> None:
 
 def save_namespaces(folder: Path, sandboxed: list[Process]) -> None:
     """Save the namespaces of a sandbox's processes, for the check before the next audit."""
-    namespaces = namespace(os.getpid())
-    names = {namespace(process.pid) for process in sandboxed} - {namespaces, None}
+    own_namespace = namespace(os.getpid())
+    names = {namespace(process.pid) for process in sandboxed} - {own_namespace, None}
     with (folder / NAMESPACES).open("a", encoding="ascii") as stream:
         stream.writelines(f"{name}\n" for name in sorted(filter(None, names)))
 
@@ -209,17 +209,17 @@ def surviving_pids(folder: Path) -> list[int]:
     except (OSError, UnicodeDecodeError):
         return []
     pids = sorted(int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
-    return [pid for pid in pids if namespace(pid) in names and not _dead(pid)]
+    return [pid for pid in pids if namespace(pid) in names and not _is_dead(pid)]
 
 
-def _dead(pid: int) -> bool:
+def _is_dead(pid: int) -> bool:
     """Whether a process has ended, or only waits to be reaped."""
     process = read(pid)
     return process is None or process.zombie
 
 
 def namespace(pid: int) -> str | None:
-    """Return the name of the pid namespace of a process; None when it cannot be read."""
+    """Return the name of the pid namespace of a process; None if it cannot be read."""
     try:
         return str((PROC / str(pid) / "ns" / "pid").readlink())
     except OSError:
@@ -229,7 +229,7 @@ def namespace(pid: int) -> str | None:
 Holder = Literal["control group", "service manager", "RLIMIT_NPROC", "watched only"]
 
 CGROUPS = Path("/sys/fs/cgroup")
-# Where each controller is in version 1 (a tree each) and in version 2 (one tree).
+# Folders of each controller in version 1 (a tree for each) and in version 2 (one tree).
 CGROUP_PLACES = {"pids": ("pids", "."), "memory": ("memory", ".")}
 CGROUP_FILES = {
     "pids": ("pids.max",),
@@ -253,7 +253,7 @@ def kernel_holder() -> Holder:
 
 @contextlib.contextmanager
 def kernel_prefix(limits: Limits) -> Iterator[list[str]]:
-    """Yield the prefix of a command that limits it; its control groups are removed at the end."""
+    """Yield the prefix that limits a command; its control groups are removed at the end."""
     with contextlib.ExitStack() as stack:
         groups = _make_groups(limits, stack)
         if groups:
@@ -264,7 +264,7 @@ def kernel_prefix(limits: Limits) -> Iterator[list[str]]:
 
 
 def _make_groups(limits: Limits, stack: contextlib.ExitStack) -> list[Path]:
-    """Make a group for each controller, or one for both; return [] unless `pids` is limited."""
+    """Make a group for each controller, or one for both, and return them; [] without `pids`."""
     values = {"pids": limits.processes_held, "memory": limits.memory_held}
     groups: dict[Path, None] = {}
     for controller, value in values.items():
@@ -285,7 +285,7 @@ def _make_groups(limits: Limits, stack: contextlib.ExitStack) -> list[Path]:
 
 
 def _remove(group: Path) -> None:
-    """Remove a group; it is busy until the last of its killed processes is reaped."""
+    """Remove a group, as soon as the last of its killed processes has been reaped."""
     deadline = time.monotonic() + REMOVE_SECONDS
     while time.monotonic() < deadline:
         try:
@@ -298,7 +298,7 @@ def _remove(group: Path) -> None:
 
 
 def _manager() -> str | None:
-    """Return the path of systemd-run when the user's service manager runs."""
+    """Return the path of systemd-run if the user's service manager runs, else None."""
     program, control = shutil.which("systemd-run"), shutil.which("systemctl")
     if program is None or control is None or "XDG_RUNTIME_DIR" not in os.environ:
         return None
@@ -313,7 +313,7 @@ def _manager() -> str | None:
 
 
 def _scope(limits: Limits) -> list[str]:
-    """Return the prefix that starts a command in a scope of the service manager, or []."""
+    """Return the prefix that starts a command in a scope of the service manager; [] without one."""
     program = _manager()
     if program is None:
         return []

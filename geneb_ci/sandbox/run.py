@@ -1,4 +1,4 @@
-"""Runs an extractor, or the probe suite, in a sandbox."""
+"""Run an extractor, or the probe suite, in a sandbox."""
 
 import contextlib
 import json
@@ -52,24 +52,24 @@ class ExtractorSpec:
     extractor: str
     """`builtin:<name>`, or the class name in `module`."""
     module: Path | None = None
-    """The file of a contributor's extractor; its whole folder is shown, since it may import its
-    neighbours."""
+    """The file of a contributor's extractor; its folder is shown, since it may import modules from
+    it."""
     name_model: str = ""
     """The constructor's argument `name_model`, unless there are weights."""
     weights: Path | None = None
     """File or folder of weights, shown read-only; its path inside becomes `name_model`."""
     packages: Path | None = None
-    """Folder of installed packages that come before those of the harness."""
+    """Folder of installed packages that have priority over those of the harness."""
     device: str = "cpu"
     options: Mapping[str, str] = field(default_factory=dict)
     """Keyword arguments of the constructor, as text."""
     batching: Batching = "budget"
     token_budget: int | None = TOKEN_BUDGET
-    """Padded tokens per batch; None means as many as fit into memory, measured inside."""
+    """Padded tokens per batch; None: the worker measures how many fit into memory."""
     rows: int = BATCH_SEQUENCES
     """Sequences per batch in file order."""
     tf32: bool = True
-    """False forbids TF32 on a GPU; True keeps the setting of torch or the extractor."""
+    """Whether TF32 may be used on a GPU; True keeps the setting of torch or the extractor."""
 
 
 class SandboxRun(NamedTuple):
@@ -80,29 +80,29 @@ class SandboxRun(NamedTuple):
     log: str
     """The printed output, made safe to show."""
     attempts: list[str]
-    """Calls of foreign Python code that no extractor needs, such as `socket.connect`. They are only
-    a hint for the reader of the record: native code is not seen, and a line can be forged."""
+    """Names of calls by foreign Python code that no extractor needs, such as `socket.connect`. They
+    are only a hint for readers: calls of native code are missing, and a name can be forged."""
     peak: int
     """Largest resident memory that was measured on the host, in bytes, without GPU memory."""
     token_budget: int
-    """Padded tokens per batch that the worker printed; 0 if it printed none. Foreign code can print
-    this line, too."""
+    """Padded tokens per batch as the worker printed them; 0 without this line, which foreign code
+    can print as well."""
 
 
 def embed_in_sandbox(
     sequences: Sequence[str], spec: ExtractorSpec, sandbox: Sandbox, limits: Limits | None = None
 ) -> "np.ndarray":
-    """Return the (n, d) embeddings of n sequences, as `run_in_sandbox` does, and nothing else."""
+    """Return only the (n, d) embeddings of `run_in_sandbox`."""
     return run_in_sandbox(sequences, spec, sandbox, limits).values
 
 
 def run_in_sandbox(
     sequences: Sequence[str], spec: ExtractorSpec, sandbox: Sandbox, limits: Limits | None = None
 ) -> SandboxRun:
-    """Embed n sequences in a fresh process.
+    """Return the result of embedding n sequences in a new process.
 
     Raises LimitExceeded, ResultRefused or ExtractorFailed, each with the printed text as `log`;
-    UsageProblem when there is no sequence, or a sequence is not one line of ASCII.
+    UsageProblem if there is no sequence, or a sequence is not one line of printable ASCII.
     """
     limits = limits or Limits()
     content = _lines(sequences)
@@ -121,13 +121,13 @@ def run_in_sandbox(
     receiver = Receiver(len(sequences), limits)
     ended = supervise(sandbox, view, limits, inner, receiver)
     if ended.code in KILLED:
-        stopped = LimitExceeded(
+        error_of_limit = LimitExceeded(
             "memory_mib",
             f"the extractor was killed, as the kernel does above {limits.memory_mib} MiB",
             advice("memory_mib"),
         )
-        stopped.log = visible_log(ended.log)
-        raise stopped
+        error_of_limit.log = visible_log(ended.log)
+        raise error_of_limit
     if ended.code != 0:
         error = ExtractorFailed(
             f"the extractor ended with code {ended.code}: {last_line(ended.log)}",
@@ -145,7 +145,7 @@ def run_in_sandbox(
 
 
 def options(spec: ExtractorSpec, limits: Limits, visible: Any) -> bytes:
-    """Return the worker's options, as `schemas/worker-options.schema.json` describes them."""
+    """Return the worker's options as JSON; `schemas/worker-options.schema.json` describes them."""
     if spec.module is None:
         extractor = spec.extractor
     else:
@@ -167,7 +167,7 @@ def options(spec: ExtractorSpec, limits: Limits, visible: Any) -> bytes:
 
 
 def _weights(weights: Path) -> str:
-    """Return the path of the weights inside: a file keeps its name, whose suffix loaders need."""
+    """Return the path of the weights inside; a file keeps its name, whose suffix loaders need."""
     return mounts.WEIGHTS if weights.is_dir() else f"{mounts.WEIGHTS}/{weights.name}"
 
 
@@ -198,8 +198,8 @@ def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
     """Attempt every escape, and return the results in the suite's order.
 
     While the suite runs, a file has a label, our environment has a secret, and two servers listen
-    on the host. Return [] at level 0, which refuses nothing. Raises SandboxLeaks when the suite
-    gives no usable answer.
+    on the host. Return [] at level 0, which refuses nothing. Raises SandboxLeaks if the suite
+    prints no valid answer.
     """
     if sandbox.kind == NONE:
         return []
@@ -221,7 +221,7 @@ def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
         ]
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise SandboxLeaks(
-            f"the probe suite ended with code {ended.code} and no usable answer: "
+            f"the probe suite ended with code {ended.code} and without a valid answer: "
             f"{last_line(ended.log)}",
             ADVICE,
         ) from error
@@ -229,25 +229,25 @@ def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
 
 
 def refuse_leaks(sandbox: Sandbox, escapes: list[Escape]) -> None:
-    """Raise SandboxLeaks when an escape succeeded, or when not every one was attempted."""
+    """Raise SandboxLeaks if an escape succeeded, or if not every escape was attempted."""
     if sandbox.kind == NONE:
         return
     if [escape.name for escape in escapes] != list(NAMES):
         raise SandboxLeaks(
-            f"{len(escapes)} escapes were attempted, the probe suite has {len(NAMES)}",
-            "run the whole suite before the audit",
+            f"{len(escapes)} escapes were attempted, but the probe suite has {len(NAMES)}",
+            "run the complete suite before the audit",
         )
     succeeded = [f"{escape.name} ({escape.detail})" for escape in escapes if not escape.refused]
     if succeeded:
         raise SandboxLeaks(
             f"{len(succeeded)} of {len(escapes)} escapes from the sandbox succeeded: "
             f"{'; '.join(succeeded)}",
-            "do not audit on this machine until each is refused",
+            "do not audit on this machine until all of them are refused",
         )
 
 
 class _Report:
-    """Receives the suite's answer, up to a size that a valid answer never has."""
+    """Receiver of the suite's answer, up to a size above that of a valid answer."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -258,10 +258,10 @@ class _Report:
 
 @contextlib.contextmanager
 def _planted(sandbox: Sandbox) -> Iterator[dict[str, object]]:
-    """Plant secrets for the suite to search; yield the facts for the suite, without the secrets."""
+    """Plant secrets that the suite tries to find; yield the facts it needs, without the secrets."""
     file = sandbox.scratch / "label"
     abstract = f"geneb-ci-{secrets.token_hex(8)}"
-    before = os.environ.get(SECRET)
+    earlier_secret = os.environ.get(SECRET)
     os.environ[SECRET] = f"geneb-canary-{secrets.token_hex(16)}"
     file.write_text(f"geneb-canary-{secrets.token_hex(16)}\n", encoding="ascii")
     with (
@@ -275,13 +275,13 @@ def _planted(sandbox: Sandbox) -> Iterator[dict[str, object]]:
                 "port": server.getsockname()[1],
                 "abstract": abstract,
                 "label_file": str(file),
-                "home": os.path.expanduser("~"),  # noqa: PTH111 (Path.home raises where there is none)
+                "home": os.path.expanduser("~"),  # noqa: PTH111 (Path.home raises without one)
                 "pid": os.getpid(),
                 "processes": PROCESSES_MAX,
             }
         finally:
             file.unlink()
-            if before is None:
+            if earlier_secret is None:
                 del os.environ[SECRET]
             else:
-                os.environ[SECRET] = before
+                os.environ[SECRET] = earlier_secret

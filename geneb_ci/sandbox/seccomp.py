@@ -10,7 +10,7 @@ from geneb_ci.common.errors import SandboxUnavailable
 
 
 class CallNumbers(NamedTuple):
-    """Number of a system call on each machine; None where the machine lacks the call."""
+    """Number of a system call on each machine; None if the machine lacks the call."""
 
     x86_64: int | None
     aarch64: int | None
@@ -111,20 +111,20 @@ NUMBER, ARCH, FIRST, SECOND = 0, 4, 16, 24
 ARCHES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 X32_BIT = 0x40000000
-"""Numbers from here on are the x32 ABI: the same calls under other numbers (asm/unistd.h)."""
+"""Numbers from this one on are those of the x32 ABI, which has the same calls (asm/unistd.h)."""
 NEW_NAMESPACE = 0x7E020000
 """CLONE_NEW{CGROUP,UTS,IPC,USER,PID,NET,NS} of linux/sched.h, all in one mask."""
 SOCKETS = (1, 2, 10)
-"""AF_UNIX, AF_INET, AF_INET6: the network namespace is empty, so these reach the sandbox only.
+"""AF_UNIX, AF_INET, AF_INET6, which reach only the sandbox, since the network namespace is empty.
 Netlink, packet, vsock, Bluetooth and all others are refused."""
 TERMINAL_REQUESTS = (0x5412, 0x541C)
-"""TIOCSTI and TIOCLINUX put keystrokes into the terminal of whoever started this."""
+"""TIOCSTI and TIOCLINUX, which put keystrokes into the terminal of whoever started the audit."""
 
 _INSTRUCTION = struct.Struct("<HBBI")
 
 
 class Instruction(NamedTuple):
-    """One step: `yes` and `no` are how many steps to skip."""
+    """One step; `yes` and `no` are the numbers of steps to skip if its test succeeds or fails."""
 
     code: int
     yes: int
@@ -133,9 +133,9 @@ class Instruction(NamedTuple):
 
 
 def program(machine: str | None = None) -> bytes:
-    """Return the program for a machine, such as "x86_64"; by default for this one.
+    """Return the program for a machine, such as "x86_64", by default for this one.
 
-    Raises SandboxUnavailable for a machine whose numbers are not known.
+    Raises SandboxUnavailable for a machine whose numbers are unknown.
     """
     machine = machine or platform.machine()
     if machine not in ARCHES:
@@ -147,7 +147,7 @@ def program(machine: str | None = None) -> bytes:
 
 
 def instructions(machine: str) -> Iterator[Instruction]:
-    """Yield the instructions: other architectures are killed, refused calls return an error."""
+    """Yield the instructions: other architectures are killed, and refused calls return an error."""
     yield Instruction(LOAD, 0, 0, ARCH)
     yield Instruction(EQUAL, 1, 0, ARCHES[machine])
     yield _return(KILL_PROCESS)

@@ -1,4 +1,4 @@
-"""Supervises one run from outside: checks its output, time, processes and memory, and ends it."""
+"""Supervise one run from outside: check its output, time, processes and memory, and end it."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 ATTEMPT = "attempt: "
-"""Start of the worker's lines about attempts of foreign code; any code inside can print one."""
+"""Start of the worker's lines about attempts of foreign code; any code inside can print them."""
 EVENT = re.compile(r"[A-Za-z_]{1,20}(\.[A-Za-z_]{1,20}){0,3}", re.ASCII)
 """Form of an event's name, so that a forged line cannot put other text into a record."""
 EVENTS_MAX = 40
@@ -43,14 +43,14 @@ def visible_log(raw: bytes) -> str:
 
 
 def last_line(raw: bytes) -> str:
-    """Return the last line that is not empty and not about an attempt."""
+    """Return the last line that is not empty and not about an attempt; "" without one."""
     lines = [line for line in raw.decode("utf-8", "backslashreplace").splitlines() if line.strip()]
     printed = [line for line in lines if not line.startswith(ATTEMPT)]
     return _visible(printed[-1]) if printed else ""
 
 
 def noted_attempts(raw: bytes) -> list[str]:
-    """Return the attempts that were noted, sorted, each once."""
+    """Return the attempts in a log, sorted and without repetition."""
     lines = raw.decode("utf-8", "backslashreplace").splitlines()
     notes = {line.removeprefix(ATTEMPT) for line in lines if line.startswith(ATTEMPT)}
     return sorted(note for note in notes if EVENT.fullmatch(note))[:EVENTS_MAX]
@@ -78,11 +78,11 @@ _FAMILIAR = {
     b"\x93NUMPY": "a .npy file, which is never opened",
     b"PK": "a zip archive, which is never opened",
 }
-_ADVICE = "an extractor returns its embeddings, and writes to no descriptor"
+_ADVICE = "an extractor must return its embeddings, and must not write to descriptors"
 
 
 class Receiver:
-    """Receives the bytes of one result; `feed` raises as soon as they cannot be valid."""
+    """Receiver of the bytes of one result; `feed` raises as soon as they cannot be valid."""
 
     def __init__(self, rows: int, limits: Limits) -> None:
         self._rows = rows
@@ -92,7 +92,7 @@ class Receiver:
         self._shape: tuple[int, int, int] | None = None
 
     def feed(self, piece: bytes) -> None:
-        """Take the next bytes. Raises ResultRefused if they cannot belong to a valid result."""
+        """Add the next bytes. Raises ResultRefused if they cannot belong to a valid result."""
         self._data += piece
         if self._shape is None and len(self._data) >= HEADER.size:
             self._shape = self._read_header()
@@ -104,7 +104,7 @@ class Receiver:
             )
 
     def finish(self) -> "np.ndarray":
-        """Return the (n, d) matrix once the stream has ended. Raises ResultRefused."""
+        """Return the (n, d) matrix after the end of the stream. Raises ResultRefused."""
         import numpy as np  # slow to import, and only needed here
 
         if self._shape is None or len(self._data) < self._expected:
@@ -129,17 +129,21 @@ class Receiver:
             raise _refused(f"the result begins with {magic!r}, not {MAGIC!r}{_known_format(magic)}")
         if version != VERSION or reserved != 0 or size not in DTYPES:
             raise _refused(
-                f"header of version {version} with numbers of {size} bytes, "
-                f"expected version {VERSION} with 2, 4 or 8"
+                f"the result has a header of version {version} with numbers of {size} bytes, "
+                f"expected version {VERSION} with 2, 4 or 8 bytes"
             )
         if rows != self._rows:
-            raise _refused(f"{rows:,} embeddings, expected {self._rows:,}: one per sequence")
-        if not 1 <= width <= self._limits.width:
-            raise _refused(f"embeddings of width {width:,}, expected 1 to {self._limits.width:,}")
-        most = self._limits.result_mib * MIB
-        if rows * width * size > most:
             raise _refused(
-                f"a matrix of {rows * width * size:,} bytes, more than the {most:,} allowed"
+                f"the result has {rows:,} embeddings, expected {self._rows:,}: one per sequence"
+            )
+        if not 1 <= width <= self._limits.width:
+            raise _refused(
+                f"the embeddings have width {width:,}, expected 1 to {self._limits.width:,}"
+            )
+        bytes_max = self._limits.result_mib * MIB
+        if rows * width * size > bytes_max:
+            raise _refused(
+                f"the result has {rows * width * size:,} bytes, expected at most {bytes_max:,}"
             )
         return rows, width, size
 
@@ -158,8 +162,8 @@ def _refused(message: str) -> ResultRefused:
 TICK = 0.03
 """Seconds between two checks: one core fills some 60 MiB in that time."""
 CHECK_SHARE = 10
-"""Factor from the duration of a check to the pause after it, so that checks take at most about a
-tenth of the time on a machine with many processes."""
+"""Ratio of the pause after a check to its duration, so that checks take at most about a tenth of
+the time on a machine with many processes."""
 CHECK_SECONDS_MAX = 0.5
 """Maximum seconds between two checks, so that a fork bomb, which slows checks down, cannot make
 them rare."""
@@ -167,16 +171,16 @@ KILL_SECONDS = 5.0
 """Seconds to wait for the end of killed processes: a process inside a system call, such as of a GPU
 driver, ends late."""
 FILES_EVERY = 10
-"""Number of checks after which files in memory are counted, which is slow."""
+"""Files in memory are counted only in every tenth check, since that is slow."""
 PIECE = 1 << 18
 KIB = 1024
 
 
 class Sink(Protocol):
-    """Receiver of the bytes of the result; raises to refuse them."""
+    """Receiver of the bytes of the result, which may raise an error to refuse them."""
 
     def feed(self, piece: bytes) -> None:
-        """Take some bytes."""
+        """Add the next bytes."""
 
 
 class EndedProcess(NamedTuple):
@@ -195,7 +199,7 @@ def supervise(
     """Run a command to its end or to its first limit, and end all of its processes.
 
     Raises LimitExceeded, or the error of the sink, with the printed text as `log`; StillRunning
-    when a process survives SIGKILL.
+    if a process survives SIGKILL.
     """
     with start_sandboxed(sandbox, view, limits, inner) as process:
         watch = _Watch(sandbox, process, limits, sink)
@@ -227,9 +231,9 @@ class _Watch:
     def until_the_end(self) -> None:
         """Read both pipes and check the processes until all have ended."""
         with selectors.DefaultSelector() as selector:
-            takers = ((self._process.stdout, self._result), (self._process.stderr, self._printed))
-            for stream, take in takers:
-                selector.register(_open(stream), selectors.EVENT_READ, take)
+            handlers = ((self._process.stdout, self._result), (self._process.stderr, self._printed))
+            for stream, handle in handlers:
+                selector.register(_open(stream), selectors.EVENT_READ, handle)
             while selector.get_map() or self._process.poll() is None:
                 events = selector.select(TICK)
                 for key, _ in events:
@@ -263,23 +267,23 @@ class _Watch:
         self._sink.feed(piece)
 
     def _printed(self, piece: bytes) -> None:
-        most = self._limits.log_kib * KIB
-        self.log += piece[: most - len(self.log) + 1]
-        if len(self.log) > most:
-            del self.log[most:]
+        bytes_max = self._limits.log_kib * KIB
+        self.log += piece[: bytes_max - len(self.log) + 1]
+        if len(self.log) > bytes_max:
+            del self.log[bytes_max:]
             raise self._stopped("log_kib", f"it printed more than {self._limits.log_kib} KiB")
 
     def _look(self) -> None:
         now = time.monotonic()
-        late = now > self._deadline
-        if now < self._next_look and not late:
+        is_late = now > self._deadline
+        if now < self._next_look and not is_late:
             return
         running = processes.descendants(self._process.pid)
         if self._looks == 0 and running:
             save_namespaces(self._sandbox.scratch, running)
         self._seen |= {(process.pid, process.started): process for process in running}
         self._check(running)
-        if late:
+        if is_late:
             raise self._stopped("seconds", f"it ran longer than {self._limits.seconds} s")
         self._looks += bool(running)
         cost = time.monotonic() - now
@@ -292,13 +296,14 @@ class _Watch:
                 "processes",
                 f"it had {threads} processes and threads, more than {self._limits.processes}",
             )
-        most = self._limits.memory_mib * MIB
+        bytes_max = self._limits.memory_mib * MIB
         files = processes.memory_files(running) if self._looks % FILES_EVERY == 0 else 0
-        used = processes.used_memory(running, most - files) + files
-        self.peak = max(self.peak, used)
-        if used > most:
+        used_bytes = processes.used_memory(running, bytes_max - files) + files
+        self.peak = max(self.peak, used_bytes)
+        if used_bytes > bytes_max:
             raise self._stopped(
-                "memory_mib", f"it used {used // MIB} MiB, more than {self._limits.memory_mib}"
+                "memory_mib",
+                f"it used {used_bytes // MIB} MiB, more than {self._limits.memory_mib}",
             )
         available, floor = processes.available_memory(), self._limits.host_floor_mib
         if available < floor * MIB:

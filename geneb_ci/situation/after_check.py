@@ -1,4 +1,4 @@
-"""The next command after a check, from its report: nothing is checked again."""
+"""The next command after a check, derived from its report without another check."""
 
 import os
 import re
@@ -15,24 +15,32 @@ from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.publish.git import known_base, repository_at
 from geneb_ci.render.formats import is_complete
 from geneb_ci.render.plain import visible
-from geneb_ci.situation.table import BOARD, COMMAND_MAX, NextStep, Role, at_root, decide
+from geneb_ci.situation.table import (
+    COMMAND_MAX,
+    NextStep,
+    Role,
+    at_root,
+    board_address,
+    decide,
+    repository_named,
+)
 from geneb_ci.submission.reading import BYTES_MAX, located
 from reference_harness.formats.files import NotReadable, read_json, read_text, text_at
 from reference_harness.formats.recognition import FOREIGN, POINTER
 
 CHANGE_RULES = frozenset(rule for rules in CHANGES.values() for rule in rules)
-"""Rules about the set of files that a branch changes, which editing a file does not fix."""
+"""Rules about the set of files that a branch changes; editing a file cannot fix these."""
 _COMMAND = re.compile(r"`((?:geneb-ci|git) [^`]+)`")
 _CHECK = ("geneb-ci", "check")
 _AFTER_VERDICT = frozenset({"not-pushed", "no-pull-request"})
-"""Situations that apply only after the server's verdict on the branch."""
+"""Situations in which the server's verdict on the branch must be known."""
 
 
 def command_after(report: Report, paths: Sequence[Path], folder: Path) -> str:
-    """Return the next command after a check in a folder; "" where nothing is left to do.
+    """Return the next command after a check in a folder; "" if nothing is left to do.
 
-    `paths` are the paths that were checked; empty after the check of a branch. Nothing is written,
-    and no server is asked.
+    `paths` are the checked paths; empty after the check of a branch. Nothing is written, and no
+    server is asked.
     """
     errors = [
         finding
@@ -76,11 +84,11 @@ def _after_row(report: Report, row: Path, folder: Path) -> str:
         layout = find_layout(row.parent)
     path = located(row)
     if not _is_board(layout):
-        return f"git clone {BOARD}"
+        return f"git clone {shlex.quote(board_address(repository_named()))}"
     if not path.is_relative_to(layout.root):
         model_id = text_at(read_json(read_text(row, BYTES_MAX)), "model_id")
         target = str(Path(os.path.relpath(str(layout.submissions)), f"{model_id}.json"))
-        # A row of the board is its contributor's to change: cp then asks before it replaces it.
+        # Only its contributor may change a row of the board, so cp asks before it replaces one.
         copy = ["cp", "-i" if Path(target).exists() else "-n", str(row), target]
         return f"{shlex.join(copy)} && {shlex.join([*_CHECK, target])}"
     if not _is_proposed(path, layout):
@@ -106,7 +114,7 @@ def _is_proposed(row: Path, layout: Layout) -> bool:
 
 
 def _step(layout: Layout, checked: Report | None = None) -> NextStep:
-    # Imported here: 0.3 s, which a row of the board does without.
+    # Imported here: it takes 0.3 s, and checks of a board's rows do not need it.
     from geneb_ci.situation.contributor import TABLE
     from geneb_ci.situation.read_branch import read_branch
 
@@ -125,9 +133,9 @@ def _fix(errors: Sequence[Finding], again: Sequence[str], root: Path) -> str:
             commands[0],
         )
     if first.rule == "extractor-mismatch":
-        return shlex.join(["geneb-ci", "explain", first.rule])  # an edit would hide what ran
+        return shlex.join(["geneb-ci", "explain", first.rule])  # editing would hide what ran
     if not (root / first.file).is_file():
-        return ""  # standard input, or what the working tree has no more
+        return ""  # standard input, or a file that the working tree lacks
     if [first.file] == [*again] and is_fixable(root / first.file, errors):
         return shlex.join([*_CHECK, "--fix", *again])
     return f"${{EDITOR:-vi}} {shlex.quote(first.file)} && {shlex.join([*_CHECK, *again])}"

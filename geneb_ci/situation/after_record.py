@@ -1,4 +1,4 @@
-"""The one command that comes next after a signed record."""
+"""The next command after a signed record."""
 
 import os
 import shlex
@@ -10,9 +10,10 @@ from geneb_ci.publish.git import BadRepository, GitRepository
 
 
 def command_after_record(record: Path) -> str:
-    """Return the command that commits a record and what it names, and then looks what is next.
+    """Return the command that commits a record and its statements, and then runs `geneb-ci next`.
 
-    Of a record that is committed it only looks; outside of a clone, the record is verified.
+    If the record is committed, it only runs `geneb-ci next`; outside of a clone, it verifies the
+    record.
     """
     folder = record.parent
     row = (find_layout(folder).submissions or folder) / f"{folder.name}.json"
@@ -23,10 +24,10 @@ def command_after_record(record: Path) -> str:
         )
     except BadRepository:
         return shlex.join(["geneb-ci", "audit", "verify", os.path.relpath(record)])
-    # Whose row is not committed yet is its contributor as well.
-    look = "geneb-ci next" if is_row_pending else LOOK
+    # Whoever has an uncommitted row is its contributor as well, so no role is given.
+    next_command = "geneb-ci next" if is_row_pending else LOOK
     if not is_pending:
-        return look
+        return next_command
     name = os.path.relpath(folder)
     commit = shlex.join(["git", "commit", "-m", f"Audit {folder.name}", name])
-    return f"{shlex.join(['git', 'add', name])} && {commit} && {look}"
+    return f"{shlex.join(['git', 'add', name])} && {commit} && {next_command}"

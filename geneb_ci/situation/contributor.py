@@ -1,4 +1,4 @@
-"""The table of situations of a contributor's branch, from no clone to an open pull request."""
+"""The situations of a contributor, from a folder without a clone to an open pull request."""
 
 import shlex
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,6 @@ from reference_harness.formats.text import plural, quoted
 
 PATHS_SHOWN = 3
 """Maximum number of paths that a line names."""
-BACK = "brings them back"
 MISSING_CARD = "missing-card"
 
 
@@ -22,9 +21,9 @@ class ProblemCounts(NamedTuple):
 
     number: int = 0
     rules: tuple[str, ...] = ()
-    """Ids of the rules, each once, in the order of the findings."""
+    """Ids of the rules without repetition, in the order of the findings."""
     first: str = ""
-    """The first message."""
+    """Message of the first finding; "" without any."""
 
     @property
     def with_rules(self) -> str:
@@ -46,13 +45,13 @@ class MisplacedFile(NamedTuple):
 
 
 class ResultsFolder(NamedTuple):
-    """A folder of results of which no row was made."""
+    """A folder of results from which no row has been made."""
 
     folder: str
     files: int
     """Number of files in the folder."""
     arguments: tuple[str, ...]
-    """Options of `geneb-ci pack` for facts that the files lack."""
+    """Options of `geneb-ci pack` for facts that are not in the files."""
     model_id: str
 
 
@@ -63,9 +62,9 @@ class ReceiptFacts(NamedTuple):
     files: int
     """Number of files of the receipt."""
     folder: str = ""
-    """Folder of the working tree with the files; "" where none has them."""
+    """Folder of the working tree with the files; "" if there is none."""
     needs_data: bool = True
-    """Whether task data have to be fetched to compute its cells."""
+    """Whether task data must be downloaded to compute its cells."""
 
 
 class OpenPull(NamedTuple):
@@ -73,11 +72,11 @@ class OpenPull(NamedTuple):
 
     number: int
     verdict: str
-    """Outcome of the verdict, or a text that it has none yet."""
+    """Outcome of the verdict in words, also if there is none yet."""
     who: str
-    """Role of the person who acts next."""
+    """Role of the person who must act next."""
     action: str
-    """What this person does next."""
+    """The next action of this person."""
 
 
 @dataclass(frozen=True)
@@ -85,24 +84,24 @@ class BranchState(CloneState):
     """Everything that determines the next step of a contributor."""
 
     address: str = BOARD
-    """Address of the board's repository, for a clone without a remote."""
+    """Address of the board's repository, used if the clone has no remote."""
     submission_file: str = ""
-    """Outside of a board: a file in the folder that may be a submission; else ""."""
+    """Outside of a board, name of a file in the folder that may be a submission; else ""."""
     moves: tuple[MisplacedFile, ...] = ()
     models: tuple[str, ...] = ()
-    """Ids of the models of which the branch or the working tree has files."""
+    """Ids of the models with changed files on the branch or in the working tree."""
     other_models_files: tuple[str, ...] = ()
-    """Files of all models but the first, where none of them is committed."""
+    """Files of all models except the first; empty if any of them is committed."""
     row: str = ""
-    """Path of the row; "" where there is none."""
+    """Path of the row; "" if there is none."""
     card: str = ""
-    """Path of the model card; "" where there is neither card nor row."""
+    """Path of the model card; "" if there is neither card nor row."""
     module: str = ""
     """Path of the contributor's extractor; "" for a built-in one."""
     class_name: str = ""
-    """Name of the extractor's class; "" where it is not known."""
+    """Name of the extractor's class; "" if unknown."""
     run_command: tuple[str, ...] = ()
-    """Words of the command that makes the row; empty where there is one."""
+    """Words of the command that makes the row; empty if there is a row."""
     results: ResultsFolder | None = None
     is_practised: bool = False
     """Whether this is a practice board without a remote."""
@@ -111,23 +110,23 @@ class BranchState(CloneState):
     row_errors: ProblemCounts = NO_PROBLEMS
     card_errors: ProblemCounts = NO_PROBLEMS
     extractor_error: str = ""
-    """Why the harness cannot call the extractor; "" where it can."""
+    """Why the harness cannot call the extractor; "" if it can."""
     is_module_missing: bool = False
     warnings: ProblemCounts = NO_PROBLEMS
     pending: tuple[str, ...] = ()
     """Paths of the submission's files that are not committed."""
     other_uncommitted: tuple[str, ...] = ()
     """Paths of other uncommitted files below the folder of submissions."""
-    change: int = 0
+    changed_file_count: int = 0
     """Number of files that the commits of the branch change."""
     outdated: tuple[str, ...] = ()
-    """Paths of files that the base branch has changed too."""
+    """Paths of files that the base branch has changed as well."""
     verdict: ProblemCounts = NO_PROBLEMS
     """Errors of the server's verdict on the last commit."""
     receipt: ReceiptFacts | None = None
     pull: OpenPull | None = None
     github_repository: str = ""
-    """OWNER/NAME of the repository whose pull requests were read; "" where none were."""
+    """OWNER/NAME of the repository whose pull requests were read; "" if GitHub was not asked."""
 
     @property
     def model(self) -> str:
@@ -151,19 +150,19 @@ def _listed(paths: Iterable[str]) -> str:
 
 
 def _outside(state: BranchState) -> Iterator[str]:
-    yield "this folder is in no clone of a board: it has no submissions/ and no benchmark"
+    yield "this folder is not in a clone of a board: it has no submissions/ and no benchmark"
     if state.submission_file:
-        yield f"{state.submission_file} may be a submission, and is checked anywhere"
+        yield f"{state.submission_file} may be a submission, which can be checked in any folder"
     yield (
-        "a contributor forks the repository of a board on GitHub, and clones the fork; who runs a "
-        "board makes one: geneb-ci init . --repo OWNER/NAME"
+        "to contribute a model, fork the repository of a board on GitHub and clone the fork; to "
+        "make a board of your own: geneb-ci init . --repo OWNER/NAME"
     )
 
 
 def _clone(state: BranchState) -> str:
     if state.submission_file:
         return _join("geneb-ci", "check", state.submission_file)
-    return f"git clone {BOARD}"
+    return f"git clone {shlex.quote(state.address)}"
 
 
 def _conflicts(state: BranchState) -> Iterator[str]:
@@ -171,7 +170,7 @@ def _conflicts(state: BranchState) -> Iterator[str]:
     yield f"a merge left {plural(len(state.tree.conflicts), 'file')} with both versions: " + (
         _listed(state.tree.conflicts)
     )
-    yield "keep of each what is right, until no line begins with <<<<<<<, ======= or >>>>>>>"
+    yield "edit them until they are right and no line begins with <<<<<<<, ======= or >>>>>>>"
 
 
 def _resolve(state: BranchState) -> str:
@@ -182,8 +181,8 @@ def _resolve(state: BranchState) -> str:
 def _moves(state: BranchState) -> Iterator[str]:
     yield state.title
     for move in state.moves[:PATHS_SHOWN]:
-        yield f"{quoted(move.path)} is not where it belongs: {quoted(move.target)}"
-    yield "files are known by their places: elsewhere nothing checks them, and nothing shows them"
+        yield f"{quoted(move.path)} is in the wrong place, expected {quoted(move.target)}"
+    yield "a file in another folder is neither checked nor shown on the board"
 
 
 def _move(state: BranchState) -> str:
@@ -196,9 +195,9 @@ def _move(state: BranchState) -> str:
 def _several(state: BranchState) -> Iterator[str]:
     yield state.title
     yield f"the branch has files of {plural(len(state.models), 'model')}: {_listed(state.models)}"
-    yield "a pull request has one model: put the others on branches of their own"
+    yield "a pull request may have only one model: put each other model on a branch of its own"
     if state.other_models_files:
-        yield f"set aside what is not committed of them; on another branch, `git stash pop` {BACK}"
+        yield "the command sets their files aside; on another branch, `git stash pop` restores them"
 
 
 def _set_aside(state: BranchState) -> str:
@@ -211,7 +210,7 @@ def _results(state: BranchState) -> Iterator[str]:
     yield state.title
     if state.results is not None:
         files = plural(state.results.files, "file")
-        yield f"{state.results.folder} has {files} of results, and no row was made from them"
+        yield f"{state.results.folder} has {files} of results, from which no row has been made yet"
 
 
 def _pack(state: BranchState) -> str:
@@ -224,12 +223,12 @@ def _pack(state: BranchState) -> str:
 
 def _template(state: BranchState) -> Iterator[str]:
     yield state.title
-    yield f"{state.card or state.module} is there, and no row: run the evaluation, which writes one"
+    yield f"{state.card or state.module} exists, but the row does not: the evaluation writes it"
     if state.card_errors.number:
         yield f"{state.card} still has placeholders: {state.card_errors.first}"
     if state.extractor_error:
         yield state.extractor_error
-    yield "DIR is the folder of the task data: `geneb-harness data pull DIR` fetches them"
+    yield "DIR is the folder of the task data: `geneb-harness data pull DIR` downloads them"
 
 
 def _run(state: BranchState) -> str:
@@ -238,9 +237,9 @@ def _run(state: BranchState) -> str:
 
 def _no_base(state: BranchState) -> Iterator[str]:
     yield state.title
-    yield "the clone has no main branch, and none of a remote: what the branch adds is not known"
+    yield "the clone has no main branch of its own or of a remote to compare this branch with"
     if not state.tree.remotes:
-        yield "add the address of the board's repository, and fetch it"
+        yield "add the address of the board's repository as a remote, and fetch it"
 
 
 def _fetch(state: BranchState) -> str:
@@ -252,12 +251,12 @@ def _fetch(state: BranchState) -> str:
 def _unchanged(state: BranchState) -> Iterator[str]:
     yield state.title
     base = state.tree.base or "the last commit"
-    yield f"nothing differs from {base}: there is no model to submit"
+    yield f"nothing differs from {base}, so there is no change to submit"
     if state.tree.is_on_base and state.tree.behind:
         yield f"{state.tree.upstream} has {plural(state.tree.behind, 'commit')} more: git pull"
     yield (
-        "the first files of a model follow from what the Hub says of it; for a model elsewhere "
-        "they are written by hand"
+        "to correct a row of the board, edit its file; to add a model of the Hub, the command "
+        "writes its first files"
     )
 
 
@@ -266,7 +265,7 @@ def _row_errors(state: BranchState) -> Iterator[str]:
     yield f"{state.row}: errors: {state.row_errors.with_rules}"
     yield f"the first: {state.row_errors.first}"
     if state.is_fixable:
-        yield "some of it can be repaired in one way only, which --fix does"
+        yield "some errors have only one possible correction, which --fix makes"
 
 
 def _check_row(state: BranchState) -> str:
@@ -276,10 +275,10 @@ def _check_row(state: BranchState) -> str:
 
 def _no_card(state: BranchState) -> Iterator[str]:
     yield state.title
-    yield f"{state.row} passes, and has no card: the server refuses a row without one"
+    yield f"{state.row} passes, but has no card, and the server refuses a row without a card"
     yield (
-        "write what readers need: architecture, weights, input, pooling, layer, training data, "
-        "zero-shot, known overlap; `geneb-ci explain incomplete-card` shows how"
+        "write a card with architecture, weights, input, pooling, layer, training data, zero-shot "
+        "and known overlap; `geneb-ci explain incomplete-card` has a template"
     )
 
 
@@ -301,7 +300,7 @@ def _edit_card(state: BranchState) -> str:
 def _extractor(state: BranchState) -> Iterator[str]:
     yield state.title
     yield state.extractor_error
-    yield "the run is repeated with this very file, so it is part of the submission"
+    yield "auditors repeat the run with this very file, so it is part of the submission"
 
 
 def _edit_extractor(state: BranchState) -> str:
@@ -314,10 +313,10 @@ def _edit_extractor(state: BranchState) -> str:
 
 def _practised(state: BranchState) -> Iterator[str]:
     yield state.title
-    yield f"{state.row} passes, on a practice board that is on this machine alone"
-    yield "commit it where a maintainer would merge it; a real board has a pull request for it"
+    yield f"{state.row} passes, on a practice board that is only on this machine"
+    yield "commit it, as if a maintainer had merged it; a real board needs a pull request"
     if state.receipt is not None and not state.receipt.is_published:
-        yield "its receipt is published first where the board has a server: geneb-ci receipt push"
+        yield "for a real board, you would first publish its receipt: geneb-ci receipt push"
     yield from _uncommitted(state)
 
 
@@ -329,8 +328,8 @@ def _receipt(state: BranchState) -> Iterator[str]:
     yield state.title
     if state.receipt is not None:
         files = plural(state.receipt.files, "file")
-        yield f"{state.row} declares a receipt of {files}, and does not say where they are"
-    yield "publish them as a data set of the Hub, which has to exist; the row then names its commit"
+        yield f"{state.row} declares a receipt of {files}, but not where they are published"
+    yield "publish them in an existing data set of the Hub; the command adds its commit to the row"
 
 
 def _push_receipt(state: BranchState) -> str:
@@ -342,8 +341,8 @@ def _push_receipt(state: BranchState) -> str:
 
 def _published_receipt(state: BranchState) -> Iterator[str]:
     yield state.title
-    yield f"{state.row} passes every check; its receipt is published, and not looked at here"
-    yield "compute every cell from it again before you commit the row, as auditors will"
+    yield f"{state.row} passes every check; its published receipt has not been verified here"
+    yield "compute every cell from the receipt, as auditors will, before you commit the row"
     yield from _uncommitted(state)
 
 
@@ -356,8 +355,8 @@ def _verify_and_commit(state: BranchState) -> str:
 
 def _base(state: BranchState) -> Iterator[str]:
     yield state.title
-    branch = state.tree.branch or "none"
-    yield f"a pull request is made from a branch of its own, and this is {branch}"
+    branch = state.tree.branch or "no branch"
+    yield f"a pull request needs a branch of its own, but this is {branch}"
 
 
 def _branch_off(state: BranchState) -> str:
@@ -366,18 +365,17 @@ def _branch_off(state: BranchState) -> str:
 
 def _pending(state: BranchState) -> Iterator[str]:
     yield state.title
-    yield f"{state.row or 'the submission'} passes, and is not committed"
-    if state.warnings.number:
-        yield f"warnings: {state.warnings.with_rules}; they stop nothing, explain them in the card"
+    yield f"{state.row or 'the submission'} passes, but is not committed"
+    yield from _warned(state)
     yield from _uncommitted(state)
 
 
 def _uncommitted(state: BranchState) -> Iterator[str]:
-    yield f"not committed, so that the server does not see it: {_listed(state.pending)}"
+    yield f"not committed, so the server would not see: {_listed(state.pending)}"
     if ignored := [path for path in state.pending if path in state.tree.ignored]:
-        yield f"git ignores {_listed(ignored)}: they are added all the same"
+        yield f"git ignores {_listed(ignored)}; the command adds them all the same"
     if state.other_uncommitted:
-        yield f"of no submission, and left out: {_listed(state.other_uncommitted)}"
+        yield f"left out, since not part of a submission: {_listed(state.other_uncommitted)}"
 
 
 def _commit(state: BranchState) -> str:
@@ -388,8 +386,8 @@ def _commit(state: BranchState) -> str:
 
 def _outdated(state: BranchState) -> Iterator[str]:
     yield state.title
-    yield f"{state.tree.base} has changed since, in the same files: {_listed(state.outdated)}"
-    yield "merge it, and keep what is yours; a merge would otherwise undo another's change"
+    yield f"{state.tree.base} has meanwhile changed the same files: {_listed(state.outdated)}"
+    yield "merge it and keep your changes; otherwise the pull request would undo the other change"
 
 
 def _merge(state: BranchState) -> str:
@@ -400,7 +398,7 @@ def _merge(state: BranchState) -> str:
 
 def _refused_change(state: BranchState) -> Iterator[str]:
     yield state.title
-    yield f"the server would refuse the last commit: errors: {state.verdict.with_rules}"
+    yield f"the server would refuse the last commit; errors: {state.verdict.with_rules}"
     yield f"the first: {state.verdict.first}"
 
 
@@ -410,7 +408,7 @@ def _check_branch(_: BranchState) -> str:
 
 def _unpushed(state: BranchState) -> Iterator[str]:
     yield state.title
-    yield f"the branch is ready: {plural(state.change, 'file')} committed, no error"
+    yield f"the branch is ready: {plural(state.changed_file_count, 'file')} committed, no error"
     yield from _warned(state)
     yield from _strays(state)
     if not state.tree.remotes:
@@ -418,18 +416,18 @@ def _unpushed(state: BranchState) -> Iterator[str]:
     elif state.tree.upstream:
         yield f"{plural(state.tree.ahead, 'commit')} not pushed to {state.tree.upstream} yet"
     else:
-        yield "it is on this machine alone"
+        yield "the branch is only on this machine"
 
 
 def _warned(state: BranchState) -> Iterator[str]:
     if state.warnings.number:
-        yield f"warnings: {state.warnings.with_rules}; they stop nothing, explain them in the card"
+        yield f"warnings, to explain in the card: {state.warnings.with_rules}"
 
 
 def _strays(state: BranchState) -> Iterator[str]:
     if state.other_uncommitted:
         listed = _listed(state.other_uncommitted)
-        yield f"not committed, so that the server does not see it: {listed}"
+        yield f"not committed, so the server would not see: {listed}"
 
 
 def _push(state: BranchState) -> str:
@@ -443,13 +441,13 @@ def _push(state: BranchState) -> str:
 
 def _pushed(state: BranchState) -> Iterator[str]:
     yield state.title
-    yield f"the branch is pushed to {state.tree.upstream}, and passes"
+    yield f"the branch is pushed to {state.tree.upstream} and passes"
     yield from _warned(state)
     yield from _strays(state)
     if state.github_repository:
         yield f"{state.github_repository} has no open pull request of this commit"
     else:
-        yield "whether it has a pull request: not looked at (--repo OWNER/NAME, with GH_TOKEN)"
+        yield "not checked: whether it has a pull request (--repo OWNER/NAME, with GH_TOKEN)"
 
 
 def _open_pull(state: BranchState) -> str:
@@ -467,7 +465,7 @@ def _open(state: BranchState) -> Iterator[str]:
     yield state.title
     if state.pull is not None:
         yield f"pull request {state.pull.number}: {state.pull.verdict}"
-        yield f"now it is the turn of {state.pull.who}: {state.pull.action}"
+        yield f"the next to act is {state.pull.who}: {state.pull.action}"
 
 
 def _view(state: BranchState) -> str:
@@ -482,14 +480,14 @@ def _has_submission_files(state: BranchState) -> bool:
 TABLE: tuple[Situation[BranchState], ...] = (
     Situation(
         "no-clone",
-        "the folder is in no clone of a board",
+        "the folder is not in a clone of a board",
         lambda s: not s.is_board,
         _outside,
         _clone,
     ),
     Situation(
         "git-refuses",
-        "git does not read the clone",
+        "git cannot read the clone",
         lambda s: s.refusal,
         lambda s: s.refusal_lines("contributor", " of the branch"),
         lambda _: "git status",
@@ -503,7 +501,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
     ),
     Situation(
         "misplaced-file",
-        "a row, a card or an extractor lies in another folder than its own",
+        "a row, a card or an extractor is in the wrong folder",
         lambda s: s.moves,
         _moves,
         _move,
@@ -517,29 +515,29 @@ TABLE: tuple[Situation[BranchState], ...] = (
     ),
     Situation(
         "results-not-packed",
-        "there are results of another program, and no row was made from them",
+        "there are results of another program, from which no row has been made",
         lambda s: not s.row and s.results,
         _results,
         _pack,
     ),
     Situation(
         "no-row-yet",
-        "a card or an extractor is there, such as `geneb-ci new` writes, and no row",
+        "there is a card or an extractor, as `geneb-ci new` writes them, but no row",
         lambda s: not s.row and (s.card or s.module),
         _template,
         _run,
     ),
     Situation(
         "no-base-branch",
-        "nothing says which branch pull requests go to",
+        "there is no branch that pull requests could be merged into",
         lambda s: not s.tree.base and s.tree.head,
         _no_base,
         _fetch,
     ),
     Situation(
         "nothing-changed",
-        "the branch and the working tree have nothing of a model",
-        lambda s: not _has_submission_files(s) and not s.change,
+        "neither the branch nor the working tree changes anything",
+        lambda s: not _has_submission_files(s) and not s.changed_file_count,
         _unchanged,
         lambda _: "geneb-ci new OWNER/MODEL",
     ),
@@ -552,7 +550,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
     ),
     Situation(
         "extractor-unusable",
-        "the extractor that the row names is missing, another one than ran, or cannot be called",
+        "the row's extractor is missing, is not the one that ran, or cannot be called",
         lambda s: s.extractor_error,
         _extractor,
         _edit_extractor,
@@ -573,42 +571,42 @@ TABLE: tuple[Situation[BranchState], ...] = (
     ),
     Situation(
         "practice-row",
-        "the row passes, on a practice board without a remote, and is not committed",
+        "the row passes, but is not committed, on a practice board without a remote",
         lambda s: s.is_practised and s.row in s.pending,
         _practised,
         _commit_practised,
     ),
     Situation(
         "receipt-not-published",
-        "the row declares a receipt, and does not say where its files are",
+        "the row declares a receipt, but not where its files are published",
         lambda s: s.receipt is not None and not s.receipt.is_published,
         _receipt,
         _push_receipt,
     ),
     Situation(
         "on-the-base-branch",
-        "the files are on the branch that pull requests go to, or on none",
+        "the files are on the branch that pull requests are merged into, or on no branch",
         lambda s: _has_submission_files(s) and (s.tree.is_on_base or not s.tree.branch),
         _base,
         _branch_off,
     ),
     Situation(
         "receipt-not-verified",
-        "the receipt is published, and the row is not committed yet",
+        "the receipt is published, but the row is not committed yet",
         lambda s: s.receipt is not None and s.row in s.pending,
         _published_receipt,
         _verify_and_commit,
     ),
     Situation(
         "not-committed",
-        "the submission passes, perhaps with warnings, and is not committed",
+        "the submission passes, perhaps with warnings, but is not committed",
         lambda s: s.pending,
         _pending,
         _commit,
     ),
     Situation(
         "outdated-branch",
-        "the base branch has changed the same files since",
+        "the base branch has meanwhile changed the same files",
         lambda s: s.outdated,
         _outdated,
         _merge,
@@ -622,7 +620,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
     ),
     Situation(
         "not-pushed",
-        "the branch is ready, and has commits that no server has",
+        "the branch is ready, but not all commits are pushed",
         lambda s: not s.tree.is_pushed,
         _unpushed,
         _push,
@@ -636,7 +634,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
     ),
     Situation(
         "no-pull-request",
-        "the branch is pushed, and has no pull request, or it was not looked at",
+        "the branch is pushed; it has no pull request, or GitHub was not asked",
         lambda _: True,
         _pushed,
         _open_pull,

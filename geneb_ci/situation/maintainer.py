@@ -1,4 +1,4 @@
-"""The table of situations of a maintainer's board, the most urgent first."""
+"""The situations of a maintainer of a board, the most urgent first."""
 
 import shlex
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ APPLY = "GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply"
 LABEL = "audit"
 """Label of a pull request that asks for an audit of its row."""
 BRANCH = "audits"
-"""Name of the new branch for statements that were committed on main."""
+"""Name of the new branch for statements that were committed on the local main branch."""
 TIME, COMMIT, DIR = "TIME", "COMMIT", "DIR"
-"""Placeholders in a command for values that no file has."""
+"""Placeholders in a command for values that are not in any file."""
 REVOKED, EXPIRED, NOT_LISTED = "revoked", "expired", "not listed"
 """States of a key whose signatures do not count."""
 Draw = tuple[str, tuple[str, ...]]
@@ -36,12 +36,12 @@ class KeyFacts(NamedTuple):
     """The user's private key, compared with the list of trusted keys."""
 
     path: str = ""
-    """Path of the key file; "" where there is no key."""
+    """Path of the key file; "" if there is no key."""
     state: str = ""
-    """Why its new signatures do not count, such as "revoked"; "" where they count."""
+    """Why its new signatures do not count, such as "revoked"; "" if they count."""
     owner: str = ""
     entry: str = ""
-    """Entry to add to the list, as JSON; "" where the list has it."""
+    """Entry to add to the list of trusted keys, as JSON; "" if the list has it."""
     free_path: str = "keys/audit.pem"
     """Path for a new key file, which does not exist yet."""
 
@@ -52,9 +52,9 @@ class LostStatement(NamedTuple):
     path: str
     reason: str
     commit: str
-    """Last commit with the linked content; "" where none is known."""
+    """Last commit with the linked content; "" if unknown."""
     number: int
-    """Number of all lost statements."""
+    """Total number of lost statements."""
 
 
 class BrokenRecord(NamedTuple):
@@ -63,7 +63,7 @@ class BrokenRecord(NamedTuple):
     path: str
     reason: str
     number: int
-    """Number of all statements that do not verify."""
+    """Total number of statements that do not verify."""
 
 
 class PendingStatement(NamedTuple):
@@ -71,7 +71,7 @@ class PendingStatement(NamedTuple):
 
     paths: tuple[str, ...]
     differs: str = ""
-    """Id of a model whose record has the verdict `differs`; "" where there is none."""
+    """Id of a model whose record has the verdict `differs`; "" if there is none."""
 
 
 class OpenAudit(NamedTuple):
@@ -83,29 +83,29 @@ class OpenAudit(NamedTuple):
     commitment: str
     """Digest of the commitment."""
     statement: str = ""
-    """Path of the signed commitment or start; "" where nothing was signed."""
+    """Path of the signed commitment or start; "" if nothing was signed."""
     work: str = ""
-    """Path of the work folder; "" where this machine has none."""
+    """Path of the work folder; "" if this machine has none."""
     plan: str = ""
-    """Path of the plan; "" where nothing is drawn, or the plan is in the work folder."""
+    """Path of the plan; "" if nothing is drawn, or the plan is in the work folder."""
     sample: tuple[str, ...] = ()
     """Options of `audit FILE` that select the sample."""
     typed: tuple[str, ...] = ()
-    """Words of the command that started the audit in this clone's root; empty if not known."""
+    """Words of the command that started the audit in this clone's root; empty if unknown."""
     is_drawn: bool = False
     is_rerun: bool = False
-    """Whether every result is computed, so that only the record is missing."""
+    """Whether every result has been computed, so that only the record is missing."""
     is_practice: bool = False
     shown_on: str = ""
-    """Commit of main that added the signed commitment; "" where none did."""
+    """Commit of main that added the signed commitment; "" if there is none."""
     committed_at: str = ""
-    """Time at which the digest became public, in UTC; "" where it is not known."""
+    """Time at which the digest became public, in UTC; "" if unknown."""
     due: str = ""
-    """Time at which the beacon's round is due, in UTC; "" where it is not known."""
+    """Time at which the beacon publishes the round, in UTC; "" if unknown."""
     is_due: bool = False
-    """Whether the round is due already."""
+    """Whether the beacon has already published the round."""
     age_seconds: int | None = None
-    """Seconds since the draw, or since the commitment came to main; None if not known."""
+    """Seconds since the draw, or since the commitment was merged to main; None if unknown."""
 
     @property
     def draw(self) -> Draw:
@@ -122,13 +122,13 @@ class AuditCandidate(NamedTuple):
     weight: float
     """Sum of the scores of the row's warnings."""
     withdrawn: str = ""
-    """Why the row's last audit was withdrawn; "" where none was."""
+    """Why the row's last audit was withdrawn; "" if it was not."""
     refusal: str = ""
-    """Why the row cannot be audited now; "" where it can."""
+    """Why the row cannot be audited now; "" if it can."""
 
 
 class LiveBoard(NamedTuple):
-    """The Space of a board, and how its board relates to this clone's."""
+    """The Space of a board, and how its board relates to the board of this clone."""
 
     space: str
     status: LiveStatus
@@ -143,12 +143,12 @@ class WaitingPull(NamedTuple):
     age: str
     """Time for which it has been open, as text."""
     action: str
-    """What a maintainer does next."""
+    """The next action of a maintainer."""
     number_waiting: int
-    """Number of all pull requests that wait for a maintainer."""
+    """Total number of pull requests that wait for a maintainer."""
     is_to_be_audited: bool = False
     address: str = ""
-    """Address of the repository for git; "" where the program gh reaches it."""
+    """Address of the repository for git; "" if the program gh can be used."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class BoardState(CloneState):
     broken: BrokenRecord | None = None
     pending: PendingStatement | None = None
     unmerged: tuple[str, ...] = ()
-    """Paths of committed statements that main of the remote lacks."""
+    """Paths of committed statements that the remote's main branch lacks."""
     audits: tuple[OpenAudit, ...] = ()
     """Started audits without a record, the most urgent one first."""
     queue: tuple[AuditCandidate, ...] = ()
@@ -176,16 +176,16 @@ class BoardState(CloneState):
     disputed: tuple[str, ...] = ()
     """Ids of disputed rows."""
     live: LiveBoard | None = None
-    """The published board; None where the Hub was not asked."""
+    """The published board; None if the Hub was not asked."""
     pull: WaitingPull | None = None
     is_github_known: bool = False
     """Whether GitHub was asked for pull requests and statuses."""
     repository: str = ""
-    """OWNER/NAME on GitHub; "" where nothing names it."""
+    """OWNER/NAME on GitHub; "" if unknown."""
     space: str = ""
-    """OWNER/NAME on the Hub; "" where nothing names it."""
+    """OWNER/NAME on the Hub; "" if unknown."""
     needs_data: bool = True
-    """Whether a rerun needs task data that have to be fetched."""
+    """Whether a rerun needs task data that must be downloaded."""
 
     @property
     def title(self) -> str:
@@ -194,7 +194,7 @@ class BoardState(CloneState):
 
     @property
     def evidence(self) -> str:
-        """Number of rows to audit, number of unfinished audits, and the disputed rows, as text."""
+        """Numbers of rows to audit and of unfinished audits, and the disputed rows, in words."""
         audits = f", {plural(len(self.audits), 'audit')} not finished" if self.audits else ""
         disputed = f", disputed: {first_and_more(list(self.disputed))}" if self.disputed else ""
         return f"{len(self.queue)} to audit{audits}{disputed}"
@@ -215,14 +215,14 @@ def _listed(paths: tuple[str, ...]) -> str:
 
 
 def _outside(_: BoardState) -> Iterator[str]:
-    yield "maintainer: this folder is in no repository of a board"
-    yield "change to a clone of yours, or make a new one: its files, a key, and a first row"
+    yield "maintainer: this folder is not in the repository of a board"
+    yield "change to a clone of your board, or make a new board with its files, a key and a row"
 
 
 def _setup(state: BoardState) -> Iterator[str]:
     yield state.title
-    yield "the repository has no settings of a board, and no key is trusted"
-    yield "init writes what is missing, and keeps what is there"
+    yield "the repository has neither the settings of a board nor a trusted key"
+    yield "init writes the missing files and keeps the existing ones"
 
 
 def _init(state: BoardState) -> str:
@@ -231,13 +231,13 @@ def _init(state: BoardState) -> str:
 
 def _no_rows(state: BoardState) -> Iterator[str]:
     yield state.title
-    yield "without a row no board can be built"
+    yield "a board cannot be built without a row"
 
 
 def _row_refused(state: BoardState) -> Iterator[str]:
     yield state.title
     yield f"rows with errors: {_listed(state.refused)}"
-    yield "no board is built or published before every row passes"
+    yield "a board can only be built and published if every row passes"
 
 
 def _lost(state: BoardState) -> Iterator[str]:
@@ -245,10 +245,10 @@ def _lost(state: BoardState) -> Iterator[str]:
     if state.lost_statement is not None:
         yield f"the history of signed statements is broken: {state.lost_statement.reason}"
         if state.lost_statement.number > 1:
-            yield f"{plural(state.lost_statement.number, 'statement')} are lost in all"
+            yield f"{plural(state.lost_statement.number, 'statement')} are lost in total"
         if not state.lost_statement.commit:
-            yield "no commit here has it as it was: fetch main, and look again"
-    yield "until it is restored, no level of these rows counts, and nothing is published"
+            yield "no commit of this clone has its original content: fetch main and try again"
+    yield "until it is restored, these rows have no level, and nothing is published"
 
 
 def _restore(state: BoardState) -> str:
@@ -270,8 +270,8 @@ def _broken(state: BoardState) -> Iterator[str]:
     if state.broken is not None:
         yield f"{state.broken.path} does not verify: {state.broken.reason}"
         if state.broken.number > 1:
-            yield f"{plural(state.broken.number, 'statement')} do not verify in all"
-    yield "no level is computed while a statement is broken; verify shows every step"
+            yield f"{plural(state.broken.number, 'statement')} do not verify in total"
+    yield "no level is computed while a statement does not verify; the command shows every step"
 
 
 def _verify(state: BoardState) -> str:
@@ -282,18 +282,18 @@ def _verify(state: BoardState) -> str:
 def _differs(state: BoardState) -> Iterator[str]:
     yield state.title
     model = state.pending.differs if state.pending is not None else ""
-    yield f"an audit of {model} differs: merge its record; leave out a row that is not merged yet"
+    yield f"an audit of {model} differs: merge its record, but not a row that is still proposed"
     yield (
-        "the board then says disputed; its author may correct the row, and if the audit was wrong, "
-        f"`{WITHDRAW}` takes it back"
+        "the board then marks the row as disputed; its author may correct it, and if the audit was "
+        f"wrong, withdraw it: {WITHDRAW}"
     )
 
 
 def _pending(state: BoardState) -> Iterator[str]:
     yield state.title
     if state.pending is not None:
-        yield f"signed, and not committed: {_listed(state.pending.paths)}"
-    yield "a statement counts once it is on the main branch; the next one names it"
+        yield f"signed, but not committed: {_listed(state.pending.paths)}"
+    yield "a statement counts as soon as it is on the main branch; later statements link to it"
 
 
 def _commit_pending(state: BoardState) -> str:
@@ -307,8 +307,8 @@ def _commit_pending(state: BoardState) -> str:
 
 def _unmerged(state: BoardState) -> Iterator[str]:
     yield state.title
-    yield f"committed here, and not on {state.tree.base}: {_listed(state.unmerged)}"
-    yield "a pull request verifies the statements again, and merges them"
+    yield f"committed here, but not on {state.tree.base}: {_listed(state.unmerged)}"
+    yield "open a pull request, in which the server verifies the statements again and merges them"
 
 
 def _push(state: BoardState) -> str:
@@ -323,11 +323,11 @@ def _push(state: BoardState) -> str:
 
 def _in_review(state: BoardState) -> Iterator[str]:
     yield state.title
-    yield f"pushed to {state.tree.upstream}, and not on {state.tree.base}: " + (
+    yield f"pushed to {state.tree.upstream}, but not on {state.tree.base}: " + (
         _listed(state.unmerged)
     )
     if not state.is_github_known:
-        yield "whether it has a pull request: not looked at; if it has one, merge it"
+        yield "not checked: whether it has a pull request; if it has one, merge it"
 
 
 def _propose(state: BoardState) -> str:
@@ -337,23 +337,23 @@ def _propose(state: BoardState) -> str:
 
 def _keyless(state: BoardState) -> Iterator[str]:
     yield state.title
-    yield "no signature counts: leaderboard/policy/keys.json lists no key"
-    yield "make a key; the command prints its entry, which counts once main has it"
+    yield f"no signature counts, since {KEYS} has no key"
+    yield "make a key; the command prints its entry, which counts as soon as main has it"
 
 
 def _dead_key(state: BoardState) -> Iterator[str]:
     yield state.title
     if state.key.state == REVOKED:
-        yield f"your key {state.key.path} is revoked: nothing that it signs counts"
+        yield f"your key {state.key.path} is revoked, so none of its signatures counts"
     else:
-        yield f"your key {state.key.path} is not valid any more: what it signs now does not count"
-    yield "make a new one; the command prints its entry, which counts once main has it"
+        yield f"your key {state.key.path} has expired, so new signatures by it do not count"
+    yield "make a new key; the command prints its entry, which counts as soon as main has it"
 
 
 def _unlisted(state: BoardState) -> Iterator[str]:
     yield state.title
-    yield f"your key {state.key.path} is not in {KEYS}: what it signs does not count"
-    yield "add its entry to the member keys, by pull request, with the name of its owner:"
+    yield f"your key {state.key.path} is not in {KEYS}, so its signatures do not count"
+    yield "add its entry to the member `keys`, by pull request, with the name of its owner:"
     yield state.key.entry
 
 
@@ -363,7 +363,7 @@ def _keygen(state: BoardState) -> str:
 
 
 def _continuing_command(state: BoardState, *options: str) -> str:
-    """Return the command that continues an audit: `audit run`, or else `audit FILE`."""
+    """Return the command that continues an audit: `audit run` for a plan, else `audit FILE`."""
     audit = state.audit
     is_drawn_here = bool(audit.work) and audit.is_drawn
     if audit.plan:
@@ -389,43 +389,43 @@ def _continuing_command(state: BoardState, *options: str) -> str:
 
 def _unsigned(state: BoardState) -> Iterator[str]:
     yield state.title
-    yield f"the audit of {state.audit.model} is computed, and its record is not signed"
-    yield "the same command as before signs it, and computes nothing again"
+    yield f"the audit of {state.audit.model} is computed, but its record is not signed"
+    yield "repeat the same command as before: it signs the record and computes nothing again"
 
 
 def _overdue(state: BoardState) -> Iterator[str]:
     yield state.title
     yield (
         f"the audit of {state.audit.model} is overdue: "
-        f"drawn {duration(state.audit.age_seconds)} ago, "
-        "and there is no record"
+        f"its sample was drawn {duration(state.audit.age_seconds)} ago, "
+        "but it has no record"
     )
-    yield "until it has one, what it drew is added to every other draw for this model"
+    yield "until it has one, this sample is added to every other sample for this model"
 
 
 def _drawn(state: BoardState) -> Iterator[str]:
     yield state.title
-    yield f"the sample of {state.audit.model} is drawn, and not rerun yet"
+    yield f"the sample of {state.audit.model} is drawn, but not rerun yet"
     if state.needs_data:
-        yield f"{DIR} is the folder of the task data: `geneb-ci data pull {DIR}` fetches them"
+        yield f"{DIR} is the folder of the task data: `geneb-ci data pull {DIR}` downloads them"
     if state.audit.statement and not state.audit.plan and not state.audit.work:
-        yield f"its plan is that of {state.audit.statement}: it is drawn again, the same"
+        yield f"the command makes the same plan again as in {state.audit.statement}"
 
 
 def _waiting(state: BoardState) -> Iterator[str]:
     yield state.title
     yield (
-        f"the commitment of {state.audit.model} is public since {state.audit.committed_at}; the "
-        f"round of the beacon that decides is due at {state.audit.due}"
+        f"the commitment of {state.audit.model} has been public since {state.audit.committed_at}; "
+        f"the beacon's round that decides its sample is due at {state.audit.due}"
     )
-    yield "the command waits for it, and then draws"
+    yield "the command waits for this round, then draws the sample"
 
 
 def _due(state: BoardState) -> Iterator[str]:
     yield state.title
     yield (
-        f"the commitment of {state.audit.model} is public since {state.audit.committed_at}, and "
-        "the round of the beacon that decides was published"
+        f"the commitment of {state.audit.model} has been public since {state.audit.committed_at}, "
+        "and the beacon's round that decides its sample has been published"
     )
 
 
@@ -441,10 +441,10 @@ def _draw(state: BoardState) -> str:
 
 def _unpublished(state: BoardState) -> Iterator[str]:
     yield state.title
-    yield f"the commitment of {state.audit.model} is made; since when it is public is not known"
+    yield f"the commitment of {state.audit.model} is made; it is not known whether it is public"
     if not state.is_github_known and not state.audit.is_practice:
-        yield f"statuses on GitHub: not looked at (--repo {state.repository or 'OWNER/NAME'})"
-    yield "the digest becomes a status of main (GH_TOKEN); its time decides what is drawn"
+        yield f"not checked: statuses on GitHub (--repo {state.repository or 'OWNER/NAME'})"
+    yield "publish the digest as a status of main (with GH_TOKEN); its time decides the sample"
 
 
 def _publish_commitment(state: BoardState) -> str:
@@ -454,7 +454,7 @@ def _publish_commitment(state: BoardState) -> str:
 
 def _practice(state: BoardState) -> Iterator[str]:
     yield state.title
-    yield f"the commitment of {state.audit.model} is made; for practice it is drawn at once"
+    yield f"the commitment of {state.audit.model} is made; a practice sample can be drawn at once"
 
 
 def _live(state: BoardState) -> Iterator[str]:
@@ -462,11 +462,11 @@ def _live(state: BoardState) -> Iterator[str]:
     if state.live is not None:
         texts = {
             LiveStatus.NOTHING: "has no board yet",
-            LiveStatus.BEHIND: "has an older board than main: rows or records were merged since",
-            LiveStatus.OTHER: "has a board that is neither that of main nor newer",
+            LiveStatus.BEHIND: "has an older board than main: rows or records were merged later",
+            LiveStatus.OTHER: "has a board that is neither the one of main nor a newer one",
         }
         yield f"the Space {state.live.space} {texts.get(state.live.status, state.live.status)}"
-    yield "the workflow publish.yml does it after a merge; by hand, with HF_TOKEN"
+    yield "the workflow publish.yml publishes after a merge; the command does so with HF_TOKEN"
 
 
 def _publish(state: BoardState) -> str:
@@ -477,7 +477,7 @@ def _pulls(state: BoardState) -> Iterator[str]:
     yield state.title
     if state.pull is not None:
         yield (
-            f"{plural(state.pull.number_waiting, 'pull request')} for a maintainer; the oldest is "
+            f"pull requests that wait for a maintainer: {state.pull.number_waiting}; the oldest is "
             f"{state.pull.number}, {state.pull.name}, open for {state.pull.age}"
         )
         yield state.pull.action
@@ -504,16 +504,16 @@ def _first_candidate(state: BoardState) -> AuditCandidate | None:
 
 def _local(state: BoardState) -> Iterator[str]:
     yield state.title
-    yield "the board is on this machine alone: its clone has no remote"
+    yield "the board is only on this machine: its clone has no remote"
     create = f"create {state.repository} on GitHub, empty"
     if _is_practised(state):
-        yield f"it stays here, for practice; for others, {create}, and set it up: {APPLY}"
+        yield f"for practice it can stay here; to publish it, {create}, and set it up: {APPLY}"
         if _first_candidate(state) is None:
-            yield "no row is left to audit: the levels and the page are what a visitor would see"
+            yield "no row is left to audit: the command shows the levels and the page of the board"
         return
-    yield f"{create}; the command pushes to it, and sets it up"
+    yield f"{create}; the command pushes the board to it and sets it up"
     if _first_candidate(state) is not None:
-        yield f"or stay here, and audit a row: {_audit_first(state)}"
+        yield f"or audit a row before that: {_audit_first(state)}"
 
 
 def _is_practised(state: BoardState) -> bool:
@@ -535,28 +535,30 @@ def _candidate(state: BoardState) -> Iterator[str]:
     yield state.title
     candidate = _first_candidate(state)
     if candidate is not None:
-        weight_text = f", weight of its warnings {candidate.weight:g}" if candidate.weight else ""
-        yield f"{candidate.model} is to be audited first: no audit stands for it{weight_text}"
+        weight_text = f"; weight of its warnings: {candidate.weight:g}" if candidate.weight else ""
+        yield f"audit {candidate.model} first: no audit confirms it{weight_text}"
         if candidate.withdrawn:
             yield f"its last audit was withdrawn: {candidate.withdrawn}"
         after = [row.model for row in state.queue if row is not candidate and not row.refusal]
         if after:
             yield f"then {first_and_more(after, LISTED_MAX)}"
     yield from _refusals(state)
-    yield from _not_looked(state)
+    yield from _unchecked(state)
 
 
 def _refusals(state: BoardState) -> Iterator[str]:
     refused = [row for row in state.queue if row.refusal]
     if refused:
-        yield f"cannot be audited: {len(refused)}, as {refused[0].model}: {refused[0].refusal}"
+        yield (
+            f"rows that cannot be audited: {len(refused)}; {refused[0].model}: {refused[0].refusal}"
+        )
 
 
-def _not_looked(state: BoardState) -> Iterator[str]:
+def _unchecked(state: BoardState) -> Iterator[str]:
     if not state.is_github_known:
-        yield f"not looked at: pull requests (--repo {state.repository or 'OWNER/NAME'})"
+        yield f"not checked: pull requests (--repo {state.repository or 'OWNER/NAME'})"
     if state.live is None:
-        yield f"not looked at: the published board (--space {state.space or 'OWNER/NAME'})"
+        yield f"not checked: the published board (--space {state.space or 'OWNER/NAME'})"
 
 
 def _audit_first(state: BoardState) -> str:
@@ -568,18 +570,18 @@ def _audit_first(state: BoardState) -> str:
 
 def _disputed(state: BoardState) -> Iterator[str]:
     yield state.title
-    yield f"{state.disputed[0]} is disputed: an audit found other scores than it claims"
-    yield f"its author may correct the row; if the audit was wrong, `{WITHDRAW}` takes it back"
+    yield f"{state.disputed[0]} is disputed: an audit found other scores than the row claims"
+    yield f"its author may correct the row; if the audit was wrong, withdraw it: {WITHDRAW}"
     yield from _refusals(state)
 
 
 def _nothing(state: BoardState) -> Iterator[str]:
     yield state.title
     yield from _refusals(state)
-    yield from _not_looked(state)
+    yield from _unchecked(state)
 
 
-def _look(state: BoardState) -> str:
+def _check_servers(state: BoardState) -> str:
     words = ["geneb-ci", "next", "--as", "maintainer"]
     if not state.is_github_known:
         words += ["--repo", state.repository or "OWNER/NAME"]
@@ -588,28 +590,28 @@ def _look(state: BoardState) -> str:
     return "" if state.is_github_known and state.live is not None else shlex.join(words)
 
 
-def _begun(state: BoardState) -> OpenAudit | None:
+def _most_urgent_audit(state: BoardState) -> OpenAudit | None:
     return state.audits[0] if state.audits else None
 
 
 TABLE: tuple[Situation[BoardState], ...] = (
     Situation(
         "no-board",
-        "the folder is in no repository of a board",
+        "the folder is not in the repository of a board",
         lambda s: not s.is_board,
         _outside,
         _init,
     ),
     Situation(
         "git-refuses",
-        "git does not read the clone",
+        "git cannot read the clone",
         lambda s: s.refusal,
         lambda s: s.refusal_lines("maintainer"),
         lambda _: "git status",
     ),
     Situation(
         "setup-incomplete",
-        "there are rows, and neither keys nor the settings that `geneb-ci init` writes",
+        "there are rows, but neither trusted keys nor the settings that `geneb-ci init` writes",
         lambda s: not s.has_answers and not s.signers,
         _setup,
         _init,
@@ -626,7 +628,7 @@ TABLE: tuple[Situation[BoardState], ...] = (
     ),
     Situation(
         "record-differs",
-        "a record that is not committed says that claims differ",
+        "an uncommitted record has the verdict that claims differ",
         lambda s: s.pending and s.pending.differs,
         _differs,
         _commit_pending,
@@ -647,14 +649,14 @@ TABLE: tuple[Situation[BoardState], ...] = (
     ),
     Situation(
         "statement-not-merged",
-        "signed statements are committed on this machine alone",
+        "signed statements are committed only on this machine",
         lambda s: s.unmerged,
         _unmerged,
         _push,
     ),
     Situation(
         "no-key",
-        "no signature counts, and there is no key",
+        "no key is trusted, and you have no key",
         lambda s: not s.signers and not s.key.path,
         _keyless,
         _keygen,
@@ -668,7 +670,7 @@ TABLE: tuple[Situation[BoardState], ...] = (
     ),
     Situation(
         "key-expired",
-        "your key is not valid any more",
+        "your key has expired",
         lambda s: s.key.state == EXPIRED,
         _dead_key,
         _keygen,
@@ -682,49 +684,49 @@ TABLE: tuple[Situation[BoardState], ...] = (
     ),
     Situation(
         "record-not-signed",
-        "an audit is computed, and its record is not signed",
-        lambda s: (a := _begun(s)) and a.is_rerun,
+        "an audit is computed, but its record is not signed",
+        lambda s: (a := _most_urgent_audit(s)) and a.is_rerun,
         _unsigned,
         _continuing_command,
     ),
     Situation(
         "audit-overdue",
-        "a sample was drawn more than a week ago, and has no record",
-        lambda s: (a := _begun(s)) and a.is_drawn and (a.age_seconds or 0) > OVERDUE,
+        "a sample was drawn more than a week ago, but has no record",
+        lambda s: (a := _most_urgent_audit(s)) and a.is_drawn and (a.age_seconds or 0) > OVERDUE,
         _overdue,
         _continuing_command,
     ),
     Situation(
         "audit-not-run",
-        "a sample is drawn, and not rerun",
-        lambda s: (a := _begun(s)) and a.is_drawn,
+        "a sample is drawn, but not rerun",
+        lambda s: (a := _most_urgent_audit(s)) and a.is_drawn,
         _drawn,
         _continuing_command,
     ),
     Situation(
         "practice-not-drawn",
         "a commitment on a practice board is not drawn",
-        lambda s: (a := _begun(s)) and a.is_practice,
+        lambda s: (a := _most_urgent_audit(s)) and a.is_practice,
         _practice,
         _draw,
     ),
     Situation(
         "round-due",
-        "a commitment is public, and its round of the beacon is due (with `--repo`)",
-        lambda s: (a := _begun(s)) and a.is_due,
+        "a commitment is public, and the beacon has published its round (with `--repo`)",
+        lambda s: (a := _most_urgent_audit(s)) and a.is_due,
         _due,
         _draw,
     ),
     Situation(
         "round-not-due",
-        "a commitment is public, and its round is yet to come (with `--repo`)",
-        lambda s: (a := _begun(s)) and a.due,
+        "a commitment is public, but its round is not published yet (with `--repo`)",
+        lambda s: (a := _most_urgent_audit(s)) and a.due,
         _waiting,
         _draw,
     ),
     Situation(
         "commitment-not-public",
-        "a commitment is made, and since when it is public is not known",
+        "a commitment is made, but it is not known whether it is public",
         lambda s: s.audits,
         _unpublished,
         _publish_commitment,
@@ -766,14 +768,14 @@ TABLE: tuple[Situation[BoardState], ...] = (
     ),
     Situation(
         "not-on-github",
-        "`geneb-ci init` made the board, and it has not been pushed to GitHub",
+        "`geneb-ci init` made the board, but it has not been pushed to GitHub",
         lambda s: s.has_answers and not s.tree.remotes,
         _local,
         _stay_or_push,
     ),
     Situation(
         "row-to-audit",
-        "no audit stands for a row that somebody sent; the one with the heaviest warnings is first",
+        "no audit confirms a contributed row; rows with the heaviest warnings come first",
         _first_candidate,
         _candidate,
         _audit_first,
@@ -787,10 +789,10 @@ TABLE: tuple[Situation[BoardState], ...] = (
     ),
     Situation(
         "nothing-to-do",
-        "nothing is left to do, or what is left was not looked at",
+        "nothing is left to do, or servers were not asked",
         lambda _: True,
         _nothing,
-        _look,
+        _check_servers,
     ),
 )
 """Situations of a maintainer: first broken statements, then started audits, then waiting work."""

@@ -1,4 +1,4 @@
-"""Reads the repository of a board for a maintainer: statements, started audits, rows, keys.
+"""Read the repository of a board for a maintainer: statements, started audits, rows, keys.
 
 Nothing is written, and no code of a submission is run.
 """
@@ -54,22 +54,23 @@ from geneb_ci.situation.maintainer import (
     OpenAudit,
     PendingStatement,
 )
+from geneb_ci.situation.table import repository_named
 from geneb_ci.situation.work_tree import WorkTree, read_work_tree
 from geneb_ci.submission.reading import FileKind, files_in, read_bytes
 
 COMMITS_MAX = 50
-"""Maximum number of commits in which a lost statement is searched."""
+"""Maximum number of commits that are searched for a lost statement."""
 TRIED_MAX = 3
-"""Maximum number of rows that are tested for whether they can be audited."""
+"""Maximum number of rows for which it is tested whether they can be audited."""
 
 
 def read_board(layout: Layout, now: dt.datetime) -> BoardState:
     """Return the state of a board's repository at a time; no server is asked.
 
-    Raises BadConfiguration where settings, benchmark or policy cannot be used.
+    Raises BadConfiguration if settings, benchmark or policy are invalid.
     """
     if layout.kind is LayoutKind.ALONE or layout.submissions is None:
-        return BoardState(is_board=False)
+        return BoardState(is_board=False, repository=repository_named())
     try:
         repository = repository_at(layout)
         return BoardReader(
@@ -80,7 +81,7 @@ def read_board(layout: Layout, now: dt.datetime) -> BoardState:
 
 
 class BoardReader:
-    """Reads one repository of a board."""
+    """Reader of one repository of a board."""
 
     def __init__(
         self, layout: Layout, repository: GitRepository, tree: WorkTree, now: dt.datetime
@@ -114,26 +115,26 @@ class BoardReader:
             queue=tuple(self._queue(results, evidence)),
             refused=tuple(r.document.path.stem for r in results if not _passes(r)),
             disputed=tuple(_of_evidence(results, evidence, Evidence.DISPUTED)),
-            repository=self.tree.repository or answers.get("repository", ""),
+            repository=self.tree.repository or repository_named(answers),
             space=answers.get("space", ""),
             needs_data=not is_practice(self.benchmark.sha256),
         )
 
     def key(self) -> KeyFacts:
-        """Return the available key whose signatures count, or else the best other one."""
+        """Return the available key whose signatures count; if none does, the best other key."""
         key_file = os.environ.get(KEY_VARIABLE, "")
         folder = self.root / KEYS_FOLDER
         paths = [Path(key_file)] if key_file else []
         paths += sorted(folder.glob("*.pem"), reverse=True)
         facts = [fact for path in paths if (fact := self._key_facts(path)) is not None]
         order = ["", NOT_LISTED, EXPIRED, REVOKED]
-        free = next(
+        free_path = next(
             f"{KEYS_FOLDER}/{name}.pem"
             for name in ("audit", *(f"audit-{number}" for number in range(2, 2 + len(paths) + 1)))
             if not (folder / f"{name}.pem").exists()
         )
         best = min(facts, key=lambda fact: order.index(fact.state), default=KeyFacts())
-        return best._replace(free_path=free)
+        return best._replace(free_path=free_path)
 
     def _key_facts(self, path: Path) -> KeyFacts | None:
         """Return the facts of a private key; None for a file that is not a private key."""
@@ -144,29 +145,29 @@ class BoardReader:
         name = os.path.relpath(path, self.root) if path.is_relative_to(self.root) else str(path)
         moment = self.now.strftime(TIME_FORMAT)
         entry = entry_of(raw, "NAME", moment)
-        listed = self.audits.keys.get(entry.keyid)
-        if not isinstance(listed, TrustedKey):
+        trusted_key = self.audits.keys.get(entry.keyid)
+        if not isinstance(trusted_key, TrustedKey):
             text = json.dumps(entry.model_dump(mode="json", exclude_none=True))
             return KeyFacts(name, NOT_LISTED, entry=text)
-        state = REVOKED if listed.revoked_at is not None else ""
-        if not state and listed.valid_until is not None and listed.valid_until < moment:
+        state = REVOKED if trusted_key.revoked_at is not None else ""
+        if not state and trusted_key.valid_until is not None and trusted_key.valid_until < moment:
             state = EXPIRED
-        return KeyFacts(name, state, listed.owner)
+        return KeyFacts(name, state, trusted_key.owner)
 
     def lost(self) -> LostStatement | None:
-        """Return the first lost statement, with a commit that has it; None where none is lost."""
-        lost = self.audits.history.lost
-        for name, reason in lost.items():
+        """Return the first lost statement, with a commit that has it; None if none is lost."""
+        reason_by_name = self.audits.history.lost
+        for name, reason in reason_by_name.items():
             path = f"{self.folder}/{name}"
             return LostStatement(
-                path, reason, self._commit_of(path, self._digests_of(name)), len(lost)
+                path, reason, self._commit_of(path, self._digests_of(name)), len(reason_by_name)
             )
         return self._lost_here()
 
     def _lost_here(self) -> LostStatement | None:
         """Return the first committed statement that the working tree changed or deleted.
 
-        A statement whose content another one links to counts as restored.
+        A statement that has the content to which another one links counts as restored.
         """
         prefix = f"{self.folder}/"
         if (
@@ -180,7 +181,7 @@ class BoardReader:
             if path not in committed or self.audits.history.digests.get(name) in self._digests_of(
                 name
             ):
-                continue  # it is new, or what was restored
+                continue  # the statement is new, or was restored
             change = "changed" if (self.root / path).is_file() else "deleted"
             reason = f"{name} was {change} since the last commit"
             return LostStatement(path, reason, self.tree.head, 1)
@@ -214,19 +215,19 @@ class BoardReader:
         return BrokenRecord(path, f"{step.name}: {step.message}", len(broken))
 
     def _pending(self) -> PendingStatement | None:
-        """Return the statements of the working tree that are not committed."""
+        """Return the statements of the working tree that are not committed; None without any."""
         prefix = f"{self.folder}/"
         paths = [path for path in self.tree.pending if path.startswith(prefix)]
         paths = [path for path in paths if (self.root / path).is_file()]
         if not paths:
             return None
         records = (self.audits.parsed(self.root / p) for p in paths if self.root / p in self._files)
-        differs = (
+        differing_models = (
             record.outcome.plan.commitment.model_id
             for record in records
             if isinstance(record, Record) and record.outcome.verdict == "differs"
         )
-        return PendingStatement(tuple(paths), next(differs, ""))
+        return PendingStatement(tuple(paths), next(differing_models, ""))
 
     @property
     def _files(self) -> list[Path]:
@@ -256,16 +257,16 @@ class BoardReader:
         } - started_models
         rows = [r for r in results if r.document.path.stem in names and not r.official]
         ordered = sorted(rows, key=lambda r: (-weight_of(r.findings), r.document.path.stem))
-        tried, has_one = 0, False
+        tested_count, has_auditable_row = 0, False
         for result in ordered:
             model, row = result.document.path.stem, result.document
             decision = evidence.decide(row.sha256, row.origin, row.scorer)
-            fell_short = decision.reason if decision.basis else ""
+            shortfall = decision.reason if decision.basis else ""
             refusal = ""
-            if not has_one and tried < TRIED_MAX:
-                tried += 1
-                refusal = self._refusal(result.document.path, fell_short)
-                has_one = not refusal
+            if not has_auditable_row and tested_count < TRIED_MAX:
+                tested_count += 1
+                refusal = self._refusal(result.document.path, shortfall)
+                has_auditable_row = not refusal
             withdrawn = [a for a in evidence.of_model(model) if a.withdrawn]
             yield AuditCandidate(
                 model,
@@ -275,18 +276,18 @@ class BoardReader:
                 refusal,
             )
 
-    def _refusal(self, path: Path, fell_short: str) -> str:
+    def _refusal(self, path: Path, shortfall: str) -> str:
         """Return why a row cannot be audited now; "" if it can.
 
-        `fell_short` is the reason why its audits confirm nothing. The row is read and digested as
-        `audit commit` does; its code is not run.
+        `shortfall` is the reason why its audits confirm nothing, if any. The row is read and hashed
+        as by `audit commit`; its code is not run.
         """
         try:
             commitment = commit(read_submission(path), tolerance_digest())
         except GenebError as error:
             return error.message
-        # A commitment has only one draw: the same command would give the same record.
-        return fell_short if (commitment.sha256, ()) in self._ended else ""
+        # A commitment has only one draw, so the same command would make the same record.
+        return shortfall if (commitment.sha256, ()) in self._ended else ""
 
     def open_audits(self, shown_at: Mapping[str, str]) -> tuple[OpenAudit, ...]:
         """Return the started audits without a record, the most urgent one first.
@@ -294,12 +295,14 @@ class BoardReader:
         `shown_at` has the time at which each commitment became public, by its digest.
         """
         audits = {audit.draw: audit for audit in self._signed_audits(shown_at)}
-        for begun in (*self._plans_here(), *self._worked_on()):
-            # A signed commitment without a draw does not state the kind of its sample.
-            undrawn = (begun.commitment, ())
-            of_commitment = undrawn in audits and not audits[undrawn].is_drawn
-            earlier = audits.pop(undrawn if of_commitment else begun.draw, None)
-            audits[begun.draw] = begun if earlier is None else _together(begun, earlier)
+        for local_audit in (*self._plans_here(), *self._worked_on()):
+            # A signed commitment without a draw does not contain the kind of sample.
+            undrawn = (local_audit.commitment, ())
+            has_no_draw = undrawn in audits and not audits[undrawn].is_drawn
+            signed_audit = audits.pop(undrawn if has_no_draw else local_audit.draw, None)
+            audits[local_audit.draw] = (
+                local_audit if signed_audit is None else _completed(local_audit, signed_audit)
+            )
         return tuple(sorted(audits.values(), key=_urgency))
 
     @property
@@ -319,9 +322,9 @@ class BoardReader:
             for name, event in history.events(StatementKind.START)
             if event.plan is not None
         }
-        drawn_for = {sha256 for sha256, _ in {*ended, *starts}}
+        drawn_commitments = {sha256 for sha256, _ in {*ended, *starts}}
         for name, event in history.events(StatementKind.COMMITMENT):
-            if event.commitment.sha256 not in drawn_for:
+            if event.commitment.sha256 not in drawn_commitments:
                 yield self._of_commitment(event.commitment, f"{self.folder}/{name}", shown_at)
         for draw, (name, plan, event) in starts.items():
             if draw not in ended and self._is_current(event):
@@ -355,7 +358,7 @@ class BoardReader:
     def _added(self, path: str) -> tuple[str, int | None]:
         """Return the commit of main that added a file, and its time in seconds since 1970.
 
-        Return "" and None where main does not have the file.
+        Return "" and None if main does not have the file.
         """
         if not self.tree.base or not path:
             return "", None
@@ -433,12 +436,12 @@ class BoardReader:
 
 
 def _sample_words(plan: AnyPlan) -> tuple[str, ...]:
-    """Return the options of `audit FILE` that draw a plan of this kind."""
+    """Return the options of `audit FILE` for the plan's kind of sample."""
     return ("--sample", EmbeddingSample.name) if isinstance(plan, EmbeddingPlan) else ()
 
 
-def _together(local: OpenAudit, signed: OpenAudit) -> OpenAudit:
-    """Return an audit on this machine, completed with the facts of its signed statements."""
+def _completed(local: OpenAudit, signed: OpenAudit) -> OpenAudit:
+    """Return an audit on this machine, completed by facts from its signed statements."""
     return local._replace(
         statement=signed.statement,
         shown_on=signed.shown_on,
@@ -467,7 +470,7 @@ def _passes(result: FileResult) -> bool:
 def _of_evidence(
     results: Sequence[FileResult], evidence: RepositoryEvidence, *kinds: Evidence
 ) -> Iterator[str]:
-    """Yield the rows that pass and have one of these kinds of evidence."""
+    """Yield the ids of the rows that pass and have one of these kinds of evidence."""
     for result in results:
         file = result.document
         decision = evidence.decide(file.sha256, file.origin, file.scorer)

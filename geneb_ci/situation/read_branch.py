@@ -1,7 +1,7 @@
-"""Reads a contributor's clone: the parts of a submission in the branch and the working tree.
+"""Read a contributor's clone: the parts of a submission in the branch and the working tree.
 
-Nothing is written, and no code of a submission is run: an extractor is parsed, and its functions
-are compared with those that the harness calls.
+Nothing is written, and no code of a submission is run: an extractor is only parsed, to compare its
+functions with those that the harness calls.
 """
 
 import dataclasses
@@ -39,7 +39,7 @@ from geneb_ci.situation.contributor import (
     ReceiptFacts,
     ResultsFolder,
 )
-from geneb_ci.situation.table import board_address
+from geneb_ci.situation.table import board_address, repository_named
 from geneb_ci.situation.work_tree import WorkTree, blob_here, read_work_tree
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.names import Card, read_card
@@ -64,10 +64,14 @@ def read_branch(layout: Layout, checked: Report | None = None) -> BranchState:
     """Return the state of a contributor's clone; no server is asked.
 
     `checked` is a report on the row or on the branch, which is then not checked again.
-    Raises BadConfiguration where the settings or the policy of the board cannot be used.
+    Raises BadConfiguration if the settings or the policy of the board are invalid.
     """
     if layout.kind is LayoutKind.ALONE or layout.submissions is None:
-        return BranchState(is_board=False, submission_file=_submission_in(layout.root))
+        return BranchState(
+            address=board_address(repository_named()),
+            is_board=False,
+            submission_file=_submission_in(layout.root),
+        )
     try:
         repository = repository_at(layout)
         tree = read_work_tree(repository, places_of(layout))
@@ -89,7 +93,7 @@ def _submission_in(folder: Path) -> str:
 
 
 class _Reader:
-    """Reads one clone: the commits of its branch, and the changes of the working tree."""
+    """Reader of one clone: of the commits of its branch, and the changes of the working tree."""
 
     def __init__(
         self,
@@ -128,32 +132,32 @@ class _Reader:
         models = self._models()
         state = BranchState(
             tree=self.tree,
-            address=board_address(earlier_answers(self.layout.root).get("repository", "")),
+            address=board_address(repository_named(earlier_answers(self.layout.root))),
             moves=tuple(self._moves()),
             models=models,
             other_models_files=self._of_others(models),
             results=self._results(),
-            change=len(self.committed.files),
+            changed_file_count=len(self.committed.files),
             outdated=self.committed.outdated,
         )
         if len(models) == 1:
             state = self._of_model(state, models[0])
-        own_paths = tuple(
+        submission_paths = tuple(
             path for path in self.tree.pending if path in self._submission_paths(state)
         )
-        left_out = tuple(
+        other_paths = tuple(
             path
             for path in self.tree.pending
-            if path not in own_paths and path.startswith(f"{self.places.submissions}/")
+            if path not in submission_paths and path.startswith(f"{self.places.submissions}/")
         )
-        state = dataclasses.replace(state, pending=own_paths, other_uncommitted=left_out)
-        is_whole = not (own_paths or state.row_errors.number or state.card_errors.number)
-        if is_whole and self.committed.files and not state.moves and len(models) < 2:  # noqa: PLR2004
+        state = dataclasses.replace(state, pending=submission_paths, other_uncommitted=other_paths)
+        is_complete = not (submission_paths or state.row_errors.number or state.card_errors.number)
+        if is_complete and self.committed.files and not state.moves and len(models) < 2:  # noqa: PLR2004
             return dataclasses.replace(state, verdict=self._verdict())
         return state
 
     def _models(self) -> tuple[str, ...]:
-        """Return the models that have a changed row, or else a changed card.
+        """Return the models with a changed row; without any, those with a changed card.
 
         The model whose row was checked comes first; the others are sorted by name.
         """
@@ -167,7 +171,7 @@ class _Reader:
         return tuple(sorted(names))
 
     def _of_others(self, models: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the files of all models but the first; empty where any of them is committed."""
+        """Return the files of all models except the first; empty if any of them is committed."""
         names = {f"{self.places.submissions}/{model}.json" for model in models[1:]}
         names |= {f"{self.places.cards}/{model}.md" for model in models[1:]}
         paths = [file.path for file in self.change.files if file.path in names]
@@ -241,14 +245,14 @@ class _Reader:
         value = document.value
         findings = self._findings(row)
         errors = [f for f in findings if f.severity is Severity.ERROR]
-        about_card = [f for f in findings if f.rule in CARD_RULES]
-        fatal = [f for f in about_card if f.rule == MISSING_CARD or f in errors]
-        other_errors = [f for f in errors if f not in fatal and f.rule not in EXTRACTOR_RULES]
-        own_module = "" if is_built_in(value) else extractor_module(value)
-        extractor = dataclasses.replace(self.change, module=own_module).extractor
-        path = f"{self.places.extractors}/{own_module}" if own_module else ""
+        card_findings = [f for f in findings if f.rule in CARD_RULES]
+        card_errors = [f for f in card_findings if f.rule == MISSING_CARD or f in errors]
+        other_errors = [f for f in errors if f not in card_errors and f.rule not in EXTRACTOR_RULES]
+        module_name = "" if is_built_in(value) else extractor_module(value)
+        extractor = dataclasses.replace(self.change, module=module_name).extractor
+        path = f"{self.places.extractors}/{module_name}" if module_name else ""
         if extractor is not None and extractor.after is not None:
-            path = extractor.path  # format 1.0 names none: it is the only one that is added
+            path = extractor.path  # format 1.0 does not name it: it is the only added one
         return dataclasses.replace(
             state,
             row=row,
@@ -257,9 +261,9 @@ class _Reader:
             class_name=text_at(value, "run", "extractor", "class_name"),
             is_fixable=is_fixable(self.layout.root / row, other_errors),
             row_errors=problems(other_errors),
-            card_errors=problems(fatal),
+            card_errors=problems(card_errors),
             warnings=problems(
-                f for f in findings if f.severity is Severity.WARNING and f not in fatal
+                f for f in findings if f.severity is Severity.WARNING and f not in card_errors
             ),
             extractor_error=self._extractor_error(path, value, errors),
             is_module_missing=bool(path) and not (self.layout.root / path).is_file(),
@@ -279,7 +283,7 @@ class _Reader:
     def _run_words(self, state: BranchState, model: str, card: Card | None) -> tuple[str, ...]:
         """Return the words of the command that makes the row.
 
-        Its extractor is that of the model's registry entry, or else the module of the branch.
+        Its extractor is that of the model's registry entry; without one, the module of the branch.
         """
         registry_entry = ModelRegistry(self.layout).entry(model)
         extractor, location, options = "EXTRACTOR", "OWNER/MODEL", dict[str, str]()
@@ -302,7 +306,7 @@ class _Reader:
             return ""
         file = self.layout.root / path
         if not file.is_file():
-            return f"the row names the extractor {quoted(path)[1:-1]}, which is not there"
+            return f"the row names the extractor {quoted(path)[1:-1]}, which does not exist"
         raw = read_bytes(file)
         module = ExtractorFile(path, raw if isinstance(raw, bytes) else b"")
         if module.fault is not None:
@@ -354,10 +358,12 @@ class _Reader:
 
 
 def problems(findings: Iterable[Finding]) -> ProblemCounts:
-    """Return the number of findings, their rules, and the first message."""
-    listed = list(findings)
-    first = listed[0].message if listed else ""
-    return ProblemCounts(len(listed), tuple(dict.fromkeys(f.rule for f in listed)), first)
+    """Return the number of findings, their rules, and the message of the first one."""
+    all_findings = list(findings)
+    first = all_findings[0].message if all_findings else ""
+    return ProblemCounts(
+        len(all_findings), tuple(dict.fromkeys(f.rule for f in all_findings)), first
+    )
 
 
 def _placeholders(card: Card | None) -> ProblemCounts:
@@ -373,7 +379,7 @@ _NUMBER = re.compile(r"\d[\d,]*")
 
 
 def _card_facts(card: Card | None) -> Mapping[str, str]:
-    """Return the facts of a card, by the name of the option of `geneb-ci run` for each."""
+    """Return the facts of a card, by name of the corresponding option of `geneb-ci run`."""
     if card is None:
         return {}
     texts = {

@@ -1,4 +1,4 @@
-"""Asks GitHub and the Hub about a branch or a board."""
+"""Ask GitHub and the Hub about a branch or a board."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class ServerAnswers(NamedTuple):
     is_github_known: bool = False
     """Whether GitHub was asked."""
     shown_at: Mapping[str, str] = {}
-    """Time at which a commitment became public, by its digest."""
+    """Digest of a commitment to the time at which it became public, in UTC."""
     pull: WaitingPull | None = None
     live: LiveBoard | None = None
 
@@ -58,13 +58,13 @@ def seen_on(
 
 
 def _shown_at(github: GitHub, audits: tuple[OpenAudit, ...]) -> dict[str, str]:
-    """Return since when each commitment has been a status of the commit that added it to main."""
-    moments = {
+    """Return when each commitment became a status of the commit that added it to main."""
+    time_by_commitment = {
         audit.commitment: github.shown_at(audit.shown_on, audit.commitment)
         for audit in audits
         if audit.shown_on and not audit.is_drawn
     }
-    return {commitment: moment for commitment, moment in moments.items() if moment}
+    return {commitment: moment for commitment, moment in time_by_commitment.items() if moment}
 
 
 def waiting_pull(queue: Queue, repository: str) -> WaitingPull | None:

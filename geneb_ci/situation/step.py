@@ -1,4 +1,4 @@
-"""Returns the next step in a folder: determines the role, reads the state, and looks it up."""
+"""Return the next step in a folder: determine the role, read the state, and find its situation."""
 
 import dataclasses
 import datetime as dt
@@ -13,10 +13,12 @@ from geneb_ci.situation import contributor
 from geneb_ci.situation.read_branch import read_branch
 from geneb_ci.situation.table import NextStep, Role, at_root, decide
 from geneb_ci.situation.work_tree import read_work_tree
+from geneb_ci.submission.reading import files_in
 
-NOTHING_TO_SUBMIT = frozenset({"nothing-changed", "no-base-branch"})
-"""Situations of a contributor in which a person with a key is taken for a maintainer."""
-OTHER_ROLE = "you have a key as well: geneb-ci next --as maintainer says what is next on the board"
+NOTHING_CHANGED = "nothing-changed"
+NOTHING_TO_SUBMIT = frozenset({NOTHING_CHANGED, "no-base-branch"})
+"""Situations of a contributor without changes: whoever has a key is taken for a maintainer."""
+OTHER_ROLE = "you have a key as well: geneb-ci next --as maintainer shows a maintainer's next step"
 
 
 def step_in(
@@ -29,7 +31,7 @@ def step_in(
     """Return the next step in a folder, for `role` or for the role that the folder suggests.
 
     GitHub is asked only with `repository`, and the Hub only with `space`. Raises BadConfiguration
-    where settings or policy cannot be used, and the errors of these servers.
+    if settings or policy are invalid, and the errors of these servers.
     """
     layout = find_layout(folder)
     step = _step_of(layout, role, repository, space, now)
@@ -46,9 +48,13 @@ def _step_of(
     """Return the next step in a repository, with a command that runs in its root."""
     if role is Role.MAINTAINER or (role is None and _has_unmerged_statements(layout)):
         return _maintainer_step(layout, repository, space, now)
-    step = _of_contributor(layout, repository)
+    state = _branch_state(layout, repository)
+    step = decide(Role.CONTRIBUTOR, state, contributor.TABLE)
     has_key = role is None and _has_key(layout)
-    if has_key and step.situation in NOTHING_TO_SUBMIT:
+    is_local_board = role is None and _has_rows(layout) and not state.tree.remotes
+    if step.situation in NOTHING_TO_SUBMIT and has_key:
+        return _maintainer_step(layout, repository, space, now)
+    if step.situation == NOTHING_CHANGED and is_local_board:  # its rows can be submitted nowhere
         return _maintainer_step(layout, repository, space, now)
     return dataclasses.replace(step, lines=(*step.lines, OTHER_ROLE)) if has_key else step
 
@@ -72,14 +78,20 @@ def _has_unmerged_statements(layout: Layout) -> bool:
     return any(path.startswith(f"{places.audits}/") for path in tree.pending)
 
 
-def _of_contributor(layout: Layout, repository: str | None) -> NextStep:
-    state = read_branch(layout)
-    if repository is not None and state.tree.head:
-        from geneb_ci.situation.servers import pull_of  # the extra `github`
+def _has_rows(layout: Layout) -> bool:
+    """Whether a repository has submissions."""
+    return layout.submissions is not None and any(files_in(layout.submissions))
 
-        pull = pull_of(repository, state.tree.head)
-        state = dataclasses.replace(state, pull=pull, github_repository=repository)
-    return decide(Role.CONTRIBUTOR, state, contributor.TABLE)
+
+def _branch_state(layout: Layout, repository: str | None) -> contributor.BranchState:
+    """Return the state of the branch, with its pull request if `repository` is given."""
+    state = read_branch(layout)
+    if repository is None or not state.tree.head:
+        return state
+    from geneb_ci.situation.servers import pull_of  # the extra `github`
+
+    pull = pull_of(repository, state.tree.head)
+    return dataclasses.replace(state, pull=pull, github_repository=repository)
 
 
 def _maintainer_step(

@@ -1,10 +1,10 @@
-"""Tables of situations, of which the first that applies to a state gives lines and a command."""
+"""Tables of situations: the first one that applies to a state returns its lines and command."""
 
 import json
 import os
 import shlex
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -23,26 +23,31 @@ COMMAND_MAX = 10_000
 
 
 def board_address(name: str) -> str:
-    """Return the address of a board's repository; with "" as name, OWNER/NAME to be replaced."""
+    """Return the address of a board's repository; for the name "", with OWNER/NAME in its place."""
     return f"https://github.com/{name or 'OWNER/NAME'}"
+
+
+def repository_named(answers: Mapping[str, str] | None = None) -> str:
+    """Return OWNER/NAME from the answers of `geneb-ci init`, else GITHUB_REPOSITORY, else ""."""
+    return (answers or {}).get("repository") or os.environ.get("GITHUB_REPOSITORY", "")
 
 
 BOARD = board_address("")
 NOTHING = "nothing"
-"""Text in place of a command where nothing is left to do."""
+"""Text in place of a command if nothing is left to do."""
 
 State = TypeVar("State")
 
 
 class Role(StrEnum):
-    """Role of the person whose next step it is."""
+    """Role of the person who takes the next step."""
 
     CONTRIBUTOR = "contributor"
     MAINTAINER = "maintainer"
 
 
 class Situation(NamedTuple, Generic[State]):
-    """An entry of a table: when it applies, and the lines and the command that are printed then."""
+    """An entry of a table: when it applies, and the lines and the command that it prints."""
 
     name: str
     about: str
@@ -52,12 +57,12 @@ class Situation(NamedTuple, Generic[State]):
     lines: Callable[[State], Iterable[str]]
     """Returns lines that describe the state."""
     command: Callable[[State], str]
-    """Returns the next command; "" where nothing is left to do."""
+    """Returns the next command; "" if nothing is left to do."""
 
 
 @dataclass(frozen=True)
 class NextStep:
-    """The state of the work, and the next command."""
+    """A description of the state, and the next command."""
 
     role: Role
     situation: str
@@ -65,10 +70,10 @@ class NextStep:
     lines: tuple[str, ...]
     """Lines that describe the state, the most important first."""
     command: str
-    """The command, with its arguments; "" where nothing is left to do."""
+    """The command, with its arguments; "" if nothing is left to do."""
 
     def text(self, width: int = COLUMNS) -> str:
-        """Return what `geneb-ci next` prints: at most ten lines in 80 columns."""
+        """Return the text that `geneb-ci next` prints: at most ten lines in 80 columns."""
         last = list(command_lines(next_line(self.command or NOTHING), width))
         fitting_lines: list[str] = []
         for line in self.lines:
@@ -85,7 +90,7 @@ class NextStep:
         return "".join(f"{line}\n" for line in [*fitting_lines, *last])
 
     def to_json(self) -> str:
-        """Return what `geneb-ci next --format json` prints."""
+        """Return the JSON that `geneb-ci next --format json` prints."""
         value = {
             "role": self.role,
             "situation": self.situation,
@@ -105,7 +110,7 @@ class NextStep:
 def decide(role: Role, state: State, table: Sequence[Situation[State]]) -> NextStep:
     """Return the step of the first situation of a table that applies; the last one always does.
 
-    The result depends on the arguments alone: no file, clock or network is read.
+    The result depends only on the arguments: no file, clock or network is read.
     """
     situation = next(entry for entry in table if entry.holds(state))
     lines = tuple(visible(line, LINE_MAX) for line in situation.lines(state) if line)
@@ -114,7 +119,7 @@ def decide(role: Role, state: State, table: Sequence[Situation[State]]) -> NextS
 
 
 def at_root(command: str, root: Path, folder: Path) -> str:
-    """Return a command for a folder of a repository that does what `command` does in its root."""
+    """Return a command that changes from `folder` to the root of its repository and runs there."""
     if not command or root == folder:
         return command
     return f"{shlex.join(['cd', os.path.relpath(root, folder)])} && {command}"

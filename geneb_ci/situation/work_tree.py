@@ -1,4 +1,4 @@
-"""Reads the working tree of a clone from git: branch, upstream, and uncommitted files."""
+"""Read the working tree of a clone from git: branch, upstream, and uncommitted files."""
 
 import os
 import re
@@ -27,15 +27,15 @@ class WorkTree:
     """The branch of a clone, and its files that differ from the last commit."""
 
     branch: str = ""
-    """Name of the branch; "" where HEAD is detached."""
+    """Name of the branch; "" if HEAD is detached."""
     head: str = ""
-    """The last commit; "" where there is none."""
+    """Id of the last commit; "" if there is none."""
     upstream: str = ""
     """The branch that this one is pushed to; "" before the first push."""
     ahead: int = 0
-    """Commits that the upstream lacks."""
+    """Number of commits that the upstream lacks."""
     behind: int = 0
-    """Commits that the upstream has and this branch lacks."""
+    """Number of commits of the upstream that this branch lacks."""
     changed_files: tuple[str, ...] = ()
     """Paths of tracked files that differ from the last commit."""
     untracked_files: tuple[str, ...] = ()
@@ -45,9 +45,9 @@ class WorkTree:
     conflicts: tuple[str, ...] = ()
     """Paths of files in which a merge left both versions."""
     base: str = ""
-    """The branch into which a pull request is merged; "" where none is known."""
+    """The branch into which a pull request is merged; "" if unknown."""
     remotes: dict[str, str] = field(default_factory=dict)
-    """OWNER/NAME of each remote, by its name; "" where its address has another form."""
+    """Name of each remote to OWNER/NAME of its repository; "" if its address has another form."""
 
     @property
     def pending(self) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ class WorkTree:
 
     @property
     def is_pushed(self) -> bool:
-        """Whether the upstream has every commit of the branch, according to this clone."""
+        """Whether the upstream has every commit of the branch, as far as this clone has fetched."""
         return bool(self.upstream) and not self.ahead
 
     @property
@@ -71,13 +71,13 @@ class WorkTree:
 
     @property
     def base_name(self) -> str:
-        """Name on its server of the branch into which pull requests are merged."""
+        """Name, on its server, of the branch into which pull requests are merged."""
         remote, slash, name = self.base.partition("/")
         return name if slash and remote in self.remotes else self.base
 
     @property
     def repository(self) -> str:
-        """OWNER/NAME of the repository that gets pull requests; "" where it is not known."""
+        """OWNER/NAME of the repository that receives pull requests; "" if unknown."""
         return self.remotes.get(self.base.partition("/")[0], "")
 
 
@@ -89,13 +89,13 @@ class CloneState:
     is_board: bool = True
     """Whether the folder is in a repository of submissions."""
     refusal: str = ""
-    """Why git cannot read the clone; "" where it can."""
+    """Why git cannot read the clone; "" if it can."""
     refusal_fix: str = ""
     """What to do about the refusal."""
 
     def refusal_lines(self, role: str, subject: str = "") -> Iterator[str]:
-        """Yield why git cannot read the clone, and what to do; `subject` names what is unknown."""
-        yield f"{role}: git does not read this clone, and without it nothing is known{subject}"
+        """Yield why git cannot read the clone, and what to do; `subject` follows "nothing"."""
+        yield f"{role}: git cannot read this clone, so nothing is known{subject}"
         yield self.refusal
         yield f"fix: {self.refusal_fix}"
 
@@ -136,7 +136,7 @@ def read_work_tree(repository: GitRepository, folders: RepositoryFolders) -> Wor
 
 
 def _entries(parts: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield kind and text of each entry of `git status`; a rename is a change of both paths."""
+    """Yield kind and text of each entry of `git status`; a rename yields both paths."""
     iterator = iter(parts)
     for part in iterator:
         kind = part[:1]
@@ -169,9 +169,9 @@ def _remotes(repository: GitRepository) -> dict[str, str]:
 
 
 def blob_here(root: Path, path: str) -> Blob | None:
-    """Return the tree entry that committing a file would make; None where it does not exist.
+    """Return the tree entry that committing a file would make, with an empty object id.
 
-    Its object id is empty.
+    Return None if the file does not exist.
     """
     try:
         status = (root / path).lstat()

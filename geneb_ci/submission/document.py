@@ -1,6 +1,6 @@
 """A parsed submission file: digest, value, position of every member, faults.
 
-The scanner, which is in Python, takes 50 times as long; it reads again whatever is refused here.
+`quick_value` parses texts without faults 50 times as fast as the scanner, which reads all others.
 """
 
 import bisect
@@ -34,14 +34,13 @@ _NONZERO = re.compile(r"[^eE]*[1-9]")
 
 
 class _Doubtful(Exception):  # noqa: N818 (leaves the text to the scanner, not an error)
-    """The text has something that only the scanner can judge."""
+    """The text may have a fault, which only the scanner can report."""
 
 
 def quick_value(text: str) -> Any:
-    """Return the value of a JSON text in which `scan` finds no fault.
+    """Return the value of a JSON text without faults, else UNUSABLE.
 
-    It is UNUSABLE where that is in doubt: for each fault, for strings with escapes, and for
-    characters that may hide text.
+    It is also UNUSABLE for a text with escapes, or with characters that may hide text.
     """
     kinds = text.encode("utf-8", "surrogatepass").translate(_KINDS, _BLANKS)
     if "\\" in text or (_CONTROL in kinds if text.isascii() else HIDING.search(text)):
@@ -86,9 +85,9 @@ def _word(_: str) -> NoReturn:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_members, parse_float=_float, parse_int=_int, parse_constant=_word
 )
-"""Judges each object and each number, which takes three times as long as to read them."""
+"""Checks each object and each number, which makes it three times as slow as `_PLAIN`."""
 _PLAIN = json.JSONDecoder(parse_constant=_word)
-"""Reads without judging: `_is_plain` says whether the other decoder would judge the same."""
+"""Decodes without checks; `_is_plain` finds out whether `_DECODER` is needed."""
 _BLANKS = b" \t\n\r"
 _CONTROL = b"c"
 _LONG_NUMBER = b"0" * (NUMBER_CHARS_MAX + 1)
@@ -105,17 +104,17 @@ def _kind(byte: int) -> str:
 
 
 _KINDS = "".join(map(_kind, range(256))).encode()
-"""Translates a byte to the kind of its character: of a number, a control, or another."""
+"""Table for bytes.translate: characters of numbers become 0, control ones c, most others blank."""
 
 
 class _Members(NamedTuple):
-    """The members of a value."""
+    """Names, numbers and size of a value, with everything nested in it."""
 
     names: list[str]
     """Names of the members of all objects."""
     floats: list[float]
     is_within_limits: bool
-    """Whether the scanner's limits of depth and number of values hold."""
+    """Whether depth and number of values are within the scanner's limits."""
 
     @classmethod
     def of(cls, value: Any) -> "_Members":
@@ -150,11 +149,11 @@ _NUMBERS = (int, float)
 
 
 def _is_plain(kinds: bytes, members: _Members) -> bool:
-    """Whether no object and no number of a text without escapes has to be judged on its own.
+    """Whether a text without escapes cannot have a fault in an object or a number.
 
-    `kinds` are those of its characters without blanks. Each member has a quotation mark and a colon
-    behind its name; fewer members than such places are a name that occurs twice, or a string that
-    begins with a colon.
+    `kinds` is the text translated by _KINDS, without blanks. The name of each member is followed by
+    a quotation mark and a colon: if these occur more often than there are members, a name occurs
+    twice, or a string begins with a colon.
     """
     return (
         members.is_within_limits
@@ -166,18 +165,18 @@ def _is_plain(kinds: bytes, members: _Members) -> bool:
 
 
 _skip = json.JSONDecoder().raw_decode
-"""Returns a value and the offset of its end; the standard library has it in C."""
+"""Returns a value and the offset of its end."""
 
 
 def locate(text: str, path: KeyPath) -> Span | None:
-    """Return the position of a member, as the scanner gives it; None if there is no such member.
+    """Return the position of a member as in `Scan.spans`; None if there is no such member.
 
-    The text has no fault, and no escapes: `quick_value` has read it.
+    `quick_value` must have accepted the text, so that it has neither faults nor escapes.
     """
-    at = blank(text, 0)
+    start = blank(text, 0)
     if not path:
-        return Span(-1, at, _skip(text, at)[1])
-    span = Span(-1, at, len(text))
+        return Span(-1, start, _skip(text, start)[1])
+    span = Span(-1, start, len(text))
     for part in path:
         member = _step(text, span.start, part)
         if member is None:
@@ -187,33 +186,33 @@ def locate(text: str, path: KeyPath) -> Span | None:
 
 
 def _step(text: str, start: int, part: str | int) -> Span | None:
-    """Return the position of a member of the object or the array that begins at `start`."""
+    """Return the position of a member of the object or array that begins at `start`, or None."""
     closing = {"{": "}", "[": "]"}.get(text[start])
     if closing is None or (closing == "}") != isinstance(part, str):
         return None
-    at, number = blank(text, start + 1), 0
-    while text[at] != closing:
+    offset, number = blank(text, start + 1), 0
+    while text[offset] != closing:
         key_at, name = -1, ""
         if closing == "}":
-            key_at = at
-            name, at = member_key(text, at)
-        end = _skip(text, at)[1]
+            key_at = offset
+            name, offset = member_key(text, offset)
+        end = _skip(text, offset)[1]
         if part == (name if closing == "}" else number):
-            return Span(key_at, at, end)
+            return Span(key_at, offset, end)
         number += 1
-        at = blank(text, end)
-        at = blank(text, at + 1) if text[at] == "," else at
+        offset = blank(text, end)
+        offset = blank(text, offset + 1) if text[offset] == "," else offset
     return None
 
 
 LOCATED_MAX = 5
-"""Members that are located one by one. A scan, which locates all, takes as long as about five."""
-WINDOW = 60  # characters of a code frame on either side of a place
+"""Number of members located one by one; for more, a scan that locates all is faster."""
+WINDOW = 60  # characters of an excerpt on either side of a position
 
 
 @dataclass(frozen=True)
 class Document:
-    """One submission file, as far as it could be parsed.
+    """One submission file, which may have been parsed only in part.
 
     `name` is the file name in messages, `path` the absolute path. `value` is UNUSABLE if the file
     is not JSON; `sha256` is "" if it could not be read.
@@ -225,11 +224,11 @@ class Document:
     text: str
     value: Any
     known_spans: dict[KeyPath, Span] | None
-    """Position of every member; None if the text was read without them."""
+    """Path of every member to its position; None if the text was parsed without positions."""
     faults: tuple[Fault, ...]
 
     def span(self, path: KeyPath) -> Span | None:
-        """Return the position of a member; None if it has none."""
+        """Return the position of a member; None if there is no such member."""
         if self.known_spans is not None:
             return self.known_spans.get(path)
         if len(self._located) < LOCATED_MAX:
@@ -255,7 +254,7 @@ class Document:
         return starts
 
     def offset(self, fault: Fault) -> int:
-        """Return the offset of a fault: its own, or that of the nearest existing ancestor."""
+        """Return the offset of a fault: its own, or that of the closest existing ancestor."""
         if fault.at is not None:
             return fault.at
         path = fault.path
@@ -270,13 +269,13 @@ class Document:
 
     @functools.cached_property
     def origin(self) -> str:
-        """SHA-256 of the file of format 1.0 that this one was made from, or else its own."""
+        """SHA-256 of the file of format 1.0 that was upgraded to this one, or else of this file."""
         older = downgraded(self)
         return self.sha256 if older is None else hashlib.sha256(older.encode()).hexdigest()
 
     @property
     def scorer(self) -> str:
-        """Digest of the scorer that the run names, or ""."""
+        """Digest of the scorer in the run's description; "" if it names none."""
         return text_at(self.value, "run", "scorer", "digest")
 
     def position(self, offset: int) -> Position:
@@ -285,7 +284,7 @@ class Document:
         return Position(line, offset - self._line_starts[line - 1] + 1)
 
     def excerpt(self, line: int, column: int) -> tuple[str, int]:
-        """Return the text around a position, and the column of the position in it, from 0."""
+        """Return the text around a position, and the position's index in that text, from 0."""
         start = self._line_starts[line - 1]
         end = self._line_starts[line] - 1 if line < len(self._line_starts) else len(self.text)
         at = min(start + column - 1, end)
@@ -301,10 +300,10 @@ def read_document(
 ) -> Document:
     """Return the document in a file; errors of encoding and JSON are in its `faults`.
 
-    Raises NothingChecked when the file cannot be opened.
+    Raises NothingChecked if the file cannot be opened.
     """
-    shown_name = str(path) if name is None else name
-    return parse_document(read_bytes(path), located(path), shown_name, spans=spans)
+    display_name = str(path) if name is None else name
+    return parse_document(read_bytes(path), located(path), display_name, spans=spans)
 
 
 def parse_document(
@@ -316,14 +315,14 @@ def parse_document(
 ) -> Document:
     """Return the document in `raw`; if `raw` is a Fault, the document has no value.
 
-    A document that has no fault is read quickly, and a position is sought when it is asked for:
-    most documents have no finding, or a few. With `spans` they are there from the beginning.
+    A document without faults is parsed fast, and positions are computed on demand, since most
+    documents have few findings. With `spans`, all positions are computed at once.
     """
     if isinstance(raw, Fault):
         return Document(name, path, "", "", UNUSABLE, {}, (raw,))
     digest = hashlib.sha256(raw).hexdigest()
-    text, readable, faults = decode(raw)
-    if not readable:
+    text, is_readable, faults = decode(raw)
+    if not is_readable:
         return Document(name, path, digest, text, UNUSABLE, {}, faults)
     value = UNUSABLE if spans else quick_value(text)
     if value is not UNUSABLE:
@@ -336,21 +335,23 @@ _VERSION = ("schema_version",)
 
 
 def upgraded(document: Document, entry: dict[str, Any]) -> str | None:
-    """Return the text of a sound file of format 1.0 as one of 1.1, with what an entry says.
+    """Return the text of a valid file of format 1.0 as format 1.1, with `entry` as a member.
 
-    Every other character stays as it is. None where the version is not written as `"1.0"`.
+    All other characters are kept. Return None if the version is not written as `"1.0"`.
     """
     text, version = document.text, document.span(_VERSION)
     if version is None or text[version.start : version.end] != '"1.0"':
         return None
     end = text.rindex("}")
-    last = len(text[:end].rstrip(" \t\r\n"))
+    content_end = len(text[:end].rstrip(" \t\r\n"))
     member = f',"{ENTRY_MEMBER}":{json.dumps(entry, separators=(",", ":"), ensure_ascii=False)}'
-    return f'{text[: version.start]}"1.1"{text[version.end : last]}{member}{text[last:]}'
+    return (
+        f'{text[: version.start]}"1.1"{text[version.end : content_end]}{member}{text[content_end:]}'
+    )
 
 
 def downgraded(document: Document) -> str | None:
-    """Return the text of format 1.0 that `upgraded` was given; None where it wrote no such file."""
+    """Return the text from which `upgraded` made this document; None if it did not make it."""
     value, text = document.value, document.text
     if not isinstance(value, dict) or ENTRY_MEMBER not in value or document.faults:
         return None
@@ -358,9 +359,9 @@ def downgraded(document: Document) -> str | None:
     if version is None or entry is None or version.start > entry.start:
         return None
     before = entry.key - 1
-    sound = text[version.start : version.end] == '"1.1"' and text.startswith(
+    is_upgraded = text[version.start : version.end] == '"1.1"' and text.startswith(
         f',"{ENTRY_MEMBER}":{{', before
     )
-    if not sound:
+    if not is_upgraded:
         return None
     return f'{text[: version.start]}"1.0"{text[version.end : before]}{text[entry.end :]}'

@@ -1,4 +1,4 @@
-"""Names of a submission, which look alike, and the fields of its model card.
+"""Comparison of names that look alike, and parsing of model cards.
 
 Skeletons and scripts follow Unicode Technical Standard 39.
 """
@@ -17,27 +17,27 @@ from reference_harness.formats.recognition import CONFLICT, disguise_of
 from reference_harness.formats.submission_terms import DISPLAY_MAX, MODEL_ID_MAX
 
 NAME_MAX = max(MODEL_ID_MAX, DISPLAY_MAX)
-"""Characters of a name that are mapped: one becomes up to 18, and what is longer is refused."""
+"""Maximum length of a name that is compared: mapping can make it 18 times as long."""
 MARKS_MAX = 2
-"""Combining marks on one letter: Vietnamese and pointed Hebrew have two; more only hide text."""
+"""Maximum number of combining marks on a letter: Vietnamese and pointed Hebrew have two."""
 PASSES_MAX = 8
-"""More than any character of the table takes: most take one, and one more to see that."""
+"""Maximum number of passes of mapping; characters of the table need fewer."""
 _MARKS = re.compile(f"m{{{MARKS_MAX + 1}}}")
 _ASCII = {
     "0": "O", "1": "l", "I": "l", "m": "rn", "|": "l", "`": "'", '"': "''", "%": "\u00ba/\u2080",
 }  # fmt: skip
-"""The table's part for ASCII, so that a folder of plain names is compared without reading it."""
-_MARK = "\u200e"  # around letters that are written from right to left, in the package's table
+"""The ASCII part of the table, so that the table need not be read for ASCII names."""
+_MARK = "\u200e"  # the package's table has it around letters that are written from right to left
 _COMMON = frozenset({"COMMON", "INHERITED"})
 _EAST_ASIA = frozenset({"HAN", "HIRAGANA", "KATAKANA", "BOPOMOFO", "HANGUL"})
 _PACKAGE = "confusable_homoglyphs"
 
 
 def skeleton(name: str) -> str:
-    """Return the form in which two names that look alike are the same text.
+    """Return the skeleton of a name: names that look alike have the same one.
 
-    Blanks are one space, as a page shows them; letters of other widths and styles are the usual
-    ones. What the standard maps is mapped until nothing changes.
+    Runs of blanks become one space, and letters of other widths and styles the usual ones. The
+    standard's mapping is applied until nothing changes.
     """
     table = _ASCII if name.isascii() else _prototypes()
     form = unicodedata.normalize("NFKD", name)
@@ -50,9 +50,9 @@ def skeleton(name: str) -> str:
 
 
 def skeletons(name: str) -> frozenset[str]:
-    """Return the skeletons of a name as written and in lower case: alike where one is common.
+    """Return the skeletons of a name as written and case-folded.
 
-    A name that is refused for its length is like no other.
+    Two names look alike if they share a skeleton. A name longer than NAME_MAX has none.
     """
     if len(name) > NAME_MAX:
         return frozenset()
@@ -60,7 +60,7 @@ def skeletons(name: str) -> frozenset[str]:
 
 
 def has_stacked_marks(name: str) -> bool:
-    """Whether more than `MARKS_MAX` combining marks follow each other; not beyond `NAME_MAX`."""
+    """Whether more than `MARKS_MAX` combining marks follow each other in the first `NAME_MAX`."""
     decomposed = unicodedata.normalize("NFD", name[:NAME_MAX])
     return (
         _MARKS.search("".join("m" if unicodedata.combining(c) else "." for c in decomposed))
@@ -69,9 +69,9 @@ def has_stacked_marks(name: str) -> bool:
 
 
 def scripts(name: str) -> set[str]:
-    """Return the scripts of a name; those that East Asian names combine with Latin are left out.
+    """Return the scripts of a name, without those that East Asian names combine with Latin.
 
-    Letters beyond `NAME_MAX` do not count.
+    Only the first `NAME_MAX` characters are considered.
     """
     name = name[:NAME_MAX]
     if name.isascii():
@@ -83,22 +83,24 @@ def scripts(name: str) -> set[str]:
 
 @functools.cache
 def _prototypes() -> dict[str, str]:
-    """Return each character that looks like another text, and that text."""
+    """Return a mapping from each character that looks like another text to that text."""
     from importlib.resources import files  # names are mostly ASCII
 
     raw = json.loads((files(_PACKAGE) / "confusables.json").read_text(encoding="utf-8"))
-    alike = {key.strip(_MARK): [entry["c"].strip(_MARK) for entry in raw[key]] for key in raw}
+    lookalikes_of = {
+        key.strip(_MARK): [entry["c"].strip(_MARK) for entry in raw[key]] for key in raw
+    }
     return {
         character: lookalikes[0]
-        for character, lookalikes in alike.items()
+        for character, lookalikes in lookalikes_of.items()
         if len(character) == 1
         and len(lookalikes) == 1
-        and _stands_for(lookalikes[0], character, alike)
+        and _stands_for(lookalikes[0], character, lookalikes_of)
     }
 
 
 def _stands_for(text: str, character: str, prototypes: dict[str, list[str]]) -> bool:
-    """Whether `text` is the prototype, and not `character`; the table lists both directions."""
+    """Whether `text` is the prototype of `character`; the table lists both directions."""
     if len(text) > 1 or len(prototypes.get(text, ())) > 1:
         return True
     return text < character
@@ -113,7 +115,7 @@ _SECTION = re.compile(r"^#{2,}\s+(\S.*)$")
 
 @dataclass(frozen=True)
 class CardField:
-    """One field or section of a card: name, text, line."""
+    """One field or section of a card: its name, its text and its line number."""
 
     name: str
     value: str
@@ -122,7 +124,7 @@ class CardField:
 
 @dataclass(frozen=True)
 class Card:
-    """The card of one model: its fields and sections, in order."""
+    """The card of one model, with its fields and sections in order."""
 
     name: str
     text: str

@@ -1,4 +1,4 @@
-"""The identity of a model in its card, and the other cards of a board to compare it with."""
+"""The identity of a model by its card, and the other cards of a board to compare it with."""
 
 import functools
 import re
@@ -20,32 +20,32 @@ _NAMED_REPOSITORY = re.compile(r"\b(?:of|from)\s+`?([\w.-]+/[\w.-]+)`?(?=[\s.,;)
 _DIGEST = re.compile(r"(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z])")
 _COMMIT = re.compile(r"(?<![0-9a-z])[0-9a-f]{40}(?![0-9a-z])")
 TEXT_MIN = 40
-"""Characters of a statement that two people do not write alike by chance."""
+"""Minimum length of a statement that two people would not write identically by chance."""
 
 
 class CardFacts(NamedTuple):
-    """The identity of a model, as its card says it."""
+    """The identity of a model by its card."""
 
     title: str
     weights: str
-    """The statement on the weights, without markup; "" if it is too short to be anybody's own."""
+    """The statement about the weights, without markup; "" if it is shorter than TEXT_MIN."""
     training: str
-    """The same on the training data."""
+    """The statement about the training data, in the same form."""
     links: frozenset[str]
-    """Of the statement on the weights, as are the next three."""
+    """Links in the statement about the weights."""
     repositories: frozenset[str]
-    """Repositories of the Hub, in lower case."""
+    """Repositories of the Hub in the same statement, in lower case; also digests and commits."""
     digests: frozenset[str]
     commits: frozenset[str]
 
 
 def weights_of(card: Card) -> CardField | None:
-    """Return the field on the weights."""
+    """Return the field about the weights."""
     return card.entry_named("weights", "checkpoint")
 
 
 def training_of(card: Card) -> CardField | None:
-    """Return the field on the training data."""
+    """Return the field about the training data."""
     return card.entry_named("training data", "pretraining")
 
 
@@ -57,12 +57,16 @@ def title_line(card: Card) -> int:
 
 def facts_of(card: Card) -> CardFacts:
     """Return the facts by which a card identifies its model."""
-    title, weights, training = _TITLE.search(card.text), weights_of(card), training_of(card)
-    text = weights.value if weights else ""
+    title, weights_field, training_field = (
+        _TITLE.search(card.text),
+        weights_of(card),
+        training_of(card),
+    )
+    text = weights_field.value if weights_field else ""
     return CardFacts(
         title.group(1).strip(" \t#") if title else "",
         _statement(text),
-        _statement(training.value if training else ""),
+        _statement(training_field.value if training_field else ""),
         links_in(text),
         repositories_in(text),
         frozenset(_DIGEST.findall(text)),
@@ -76,7 +80,7 @@ def _statement(text: str) -> str:
 
 
 def links_in(text: str) -> frozenset[str]:
-    """Return the links in a text, in lower case, each as it is whatever follows it."""
+    """Return the links in a text, in lower case, without punctuation at the end."""
     return frozenset(link.rstrip(".,;/").casefold() for link in _LINK.findall(text))
 
 
@@ -90,7 +94,7 @@ def repositories_in(text: str) -> frozenset[str]:
 
 
 class RowFacts(NamedTuple):
-    """The identity of a model, as its row says it."""
+    """The identity of a model by its row."""
 
     links: frozenset[str]
     repositories: frozenset[str]
@@ -102,7 +106,7 @@ class RowFacts(NamedTuple):
 
 
 def row_facts(value: Any) -> RowFacts:
-    """Return the facts by which a document identifies its model; empty texts for missing ones."""
+    """Return the facts by which a submission identifies its model; missing ones are empty."""
     meta, model = _table(value, "meta"), _table(_table(value, "run"), "model")
     url, location = meta.get("url"), model.get("location")
     links = links_in(url) if isinstance(url, str) else frozenset[str]()
@@ -120,7 +124,7 @@ def _table(value: Any, name: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class OtherCards:
-    """The cards of a board and its rows, read when a rule asks for them."""
+    """The cards and rows of a board, which are read on demand."""
 
     cards: Path | None = None
     rows: Path | None = None
@@ -134,7 +138,7 @@ class OtherCards:
         return tuple(sorted(self.cards.glob("*.md"), key=BY_PARTS)) if self.cards else ()
 
     def cards_beside(self, model_id: str) -> Iterator[tuple[str, CardFacts]]:
-        """Yield the id of each other model with a card that can be read, and what the card says."""
+        """Yield the id and the card's facts of each other model whose card can be read."""
         for path in self._paths:
             if path.stem == model_id:
                 continue

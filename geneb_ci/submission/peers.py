@@ -21,13 +21,13 @@ from geneb_ci.submission.names import skeletons
 from geneb_ci.submission.reading import BY_PARTS, read_bytes
 from reference_harness.formats.files import member_at, read_json, text_at
 
-# Limit of the rows kept for comparison: 900 doubles each, 4 MB in all.
+# Maximum number of rows whose scores are kept for comparison: with 900 doubles each, 4 MB.
 ROWS_MAX = 500
 _SEPARATORS = re.compile(r"[-_.]+")
 
 
 def normal_form(model_id: str) -> str:
-    """Return the form in which ids must be unique: case-folded, runs of - _ . as one hyphen."""
+    """Return the form of an id that must be unique: case-folded, runs of - _ . as one hyphen."""
     return _SEPARATORS.sub("-", model_id.casefold())
 
 
@@ -45,7 +45,7 @@ def _digest(names: tuple[str, ...], values: "array.array[float]") -> str:
 
 @functools.lru_cache(maxsize=4)
 def _digest_of_names(names: tuple[str, ...]) -> "hashlib._Hash":
-    """Return the digest of names, with which that of scores begins; most rows share it."""
+    """Return the hash of names, which is continued with the scores; most rows have equal names."""
     return hashlib.sha256("\0".join(names).encode())
 
 
@@ -60,8 +60,8 @@ def named_scores(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
             numbers = list(itertools.chain.from_iterable(map(dict.values, cells)))
         if len(numbers) > 1 and set(map(type, numbers)) == {float}:  # nearly every row
             tasks = tuple((regime, *results[regime]) for regime in results)
-            names, ordered = _names(tasks, tuple(map(tuple, cells)))
-            return names, array.array("d", [number + 0.0 for number in ordered(numbers)])
+            names, sort_values = _names(tasks, tuple(map(tuple, cells)))
+            return names, array.array("d", [number + 0.0 for number in sort_values(numbers)])
     return _named_scores(results)
 
 
@@ -69,9 +69,10 @@ def named_scores(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
 def _names(
     regimes: tuple[tuple[str, ...], ...], metrics: tuple[tuple[str, ...], ...]
 ) -> "tuple[tuple[str, ...], itemgetter[Any]]":
-    """Return the sorted names of scores, and what sorts these.
+    """Return the sorted names of scores, and a function that sorts values in the same way.
 
-    `regimes` are their names, each before those of its tasks; `metrics` those of each cell.
+    Each item of `regimes` is a regime's name followed by its tasks; `metrics` has those of each
+    cell.
     """
     cells = ((regime, task) for regime, *tasks in regimes for task in tasks)
     keys = [(*cell, name) for cell, names in zip(cells, metrics, strict=True) for name in names]
@@ -94,8 +95,8 @@ def _named_scores(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
 
 
 NameTuples = dict[tuple[str, ...], tuple[str, ...]]
-"""Names of scores to the one copy of them. Joined they would not tell rows apart: a contributor's
-key may have any letter, also the one between parts of a name."""
+"""Tuple of names to the copy that rows share. Tuples are compared, not joined names, since a key of
+a contributor may contain the separator."""
 
 
 def cell_name(regime: str, task: str, metric: str) -> str:
@@ -104,7 +105,7 @@ def cell_name(regime: str, task: str, metric: str) -> str:
 
 
 def _double(number: float) -> float:
-    """Return the number as the scanner would: infinity if too large, 0.0 instead of -0.0."""
+    """Return a number as a double: infinity if it is too large, 0.0 instead of -0.0."""
     try:
         return float(number) + 0.0
     except OverflowError:
@@ -120,7 +121,7 @@ class PeerRow(NamedTuple):
 
 
 class RowWithoutFile(NamedTuple):
-    """A row without a file here, such as a shipped one."""
+    """A row whose file is not available, such as a shipped one."""
 
     model_id: str
     digest: str
@@ -128,7 +129,7 @@ class RowWithoutFile(NamedTuple):
     names: tuple[str, ...]
     values: "array.array[float]"
     display: str = ""
-    """Its display name, where it is known of a file."""
+    """Its display name; "" if unknown."""
 
     @property
     def path(self) -> Path:
@@ -136,19 +137,19 @@ class RowWithoutFile(NamedTuple):
         return Path(f"{self.model_id}.json")
 
     def as_read(self, path: Path, *, keep: bool) -> "ReadRow":
-        """Return the row as if it were read from a file; with `keep`, with its scores."""
+        """Return the row as read from a file at `path`; with `keep`, it has its scores."""
         row = PeerRow(path, self.names, self.values) if keep else None
         return ReadRow(path, self.model_id, self.digest, _forms(self.model_id, self.display), row)
 
 
 class ReadRow(NamedTuple):
-    """Id, names and digest of one row, and its scores if they are kept for comparison."""
+    """Model id, names and digest of one row, and its scores if they are kept for comparison."""
 
     path: Path
     model_id: str
     digest: str
     skeletons: tuple[tuple[str, str], ...]
-    """Skeletons of its names, each with the name."""
+    """Pairs of a skeleton and the name that has it, for model id and display name."""
     row: PeerRow | None
 
 
@@ -161,32 +162,32 @@ class _ReadRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Peers:
-    """The other rows."""
+    """The other rows of a board, which are read on demand."""
 
     paths: tuple[Path, ...] = ()
     population: tuple[Path | RowWithoutFile, ...] = ()
     """Further rows to compare with; a file of `paths` replaces the row of the same model."""
     derived: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
-    """Results of later stages from these rows, once for all files of a folder."""
+    """Cache of results computed from these rows, shared by all files of a folder."""
     contents: Mapping[Path, bytes] = field(default_factory=dict, compare=False, repr=False)
-    """Files that the caller has read, with their bytes: they are not opened again."""
+    """Files that the caller has already read, to their bytes."""
     rows_by_digest: Mapping[str, RowWithoutFile] = field(
         default_factory=dict, compare=False, repr=False
     )
-    """Rows by the SHA-256 of their file, which then need not be parsed."""
+    """SHA-256 of a file to its row; such a file is not parsed."""
 
     @functools.cached_property
     def ids(self) -> dict[str, list[Path]]:
-        """Normal form of the file name to the files that have it."""
+        """Normal form of a file name to the files with that form."""
         files: dict[str, list[Path]] = {}
-        # Without replacements the paths suffice, and no file is read.
+        # Files are read only if `population` has rows that they may replace.
         for path in self._read.paths if self.population else self.paths:
             files.setdefault(normal_form(path.stem), []).append(path)
         return files
 
     @property
     def names(self) -> dict[str, list[tuple[Path, str]]]:
-        """Skeleton of a display name or an id to the files that have it, each with that name."""
+        """Skeleton of a display name or an id to pairs of a file and the name."""
         return self._read.names
 
     def has_other(self, own_path: Path) -> bool:
@@ -200,9 +201,9 @@ class Peers:
 
     @property
     def by_digest(self) -> dict[str, list[Path]]:
-        """Digest of scores to the files that have them.
+        """Digest of scores to the files with these scores.
 
-        Unreadable files are left out; they are reported when they are checked themselves.
+        Unreadable files are left out; their own check reports them.
         """
         return self._read.digests
 
@@ -219,7 +220,7 @@ class Peers:
             candidates = set(sorted(self._candidates, key=random_sort_key)[:ROWS_MAX])
         shapes: NameTuples = {}
         rows_read = [self._row(path, shapes, keep=path in candidates) for path in self.paths]
-        replaced = {scores.model_id for scores in rows_read if scores.model_id}
+        replaced_ids = {scores.model_id for scores in rows_read if scores.model_id}
         for peer in self.population:
             if isinstance(peer, RowWithoutFile):
                 row = (
@@ -232,7 +233,7 @@ class Peers:
                 scores = self._row(peer, shapes, keep=peer in candidates)
             else:
                 continue
-            if scores.model_id not in replaced:
+            if scores.model_id not in replaced_ids:
                 rows_read.append(scores)
         if self.population:
             rows_read.sort(key=lambda scores: (scores.path.name, str(scores.path)))
@@ -290,14 +291,14 @@ def read_row(
     keep: bool,
     raw: bytes | Fault | None = None,
 ) -> ReadRow:
-    """Read the scores of a file; one that cannot be read has none.
+    """Return the row in a file; a file that cannot be read has no scores.
 
-    `raw` is its content where the caller has read it. Rows with the same cells share one tuple of
+    `raw` is its content, if the caller has read it. Rows with the same cells share one tuple of
     names in `shapes`.
     """
     try:
         content = read_bytes(path) if raw is None else raw
-        # A mark at the beginning is a finding of the file; it has its id and scores all the same.
+        # A byte order mark is reported elsewhere; the row is read in spite of it.
         value = (
             read_json(content.removeprefix(codecs.BOM_UTF8)) if isinstance(content, bytes) else None
         )
@@ -313,5 +314,5 @@ def read_row(
 
 
 def peers_of(paths: Iterable[Path], population: Iterable[Path | RowWithoutFile] = ()) -> Peers:
-    """Return the other rows, without duplicate files, sorted by path."""
+    """Return the rows in some files, without duplicates and sorted by path."""
     return Peers(tuple(sorted(set(paths), key=BY_PARTS)), tuple(population))

@@ -1,4 +1,4 @@
-"""Placeholders of templates and of the documentation, which pass as facts where nobody looks."""
+"""Find placeholders of templates and of the documentation that were left in a text."""
 
 import re
 
@@ -7,9 +7,9 @@ _MODELS = "MODEL|NAME|REPO|REPOSITORY|YOUR[-_]?MODEL"
 _NAME = re.compile(
     rf"\b(?:{_OWNERS})/(?:{_MODELS})\b|\byour[-_](?:org|name|user|username)/[\w.-]+|\bpath/to/\w+"
 )
-"""Names that templates have: `OWNER/MODEL`. In lower case, `org/model` may be a person's."""
+"""Placeholder names such as `OWNER/MODEL`; `org/model` in lower case may be a real name."""
 _ZEROS = re.compile(r"(?<![0-9A-Za-z])(?:0{40}|0{64})(?![0-9A-Za-z])")
-"""Digests that no commit and no file has."""
+"""Digests of zeros only."""
 _TAGS = (
     "sub|sup|img|div|span|details|summary|table|thead|tbody|center|code|pre|kbd|small|strong|"
     "font|picture|source|video|figure|blockquote"
@@ -18,11 +18,11 @@ _TAGS = (
 _TEXT = re.compile(
     rf"<(?!(?:{_TAGS})\b)[A-Za-z0-9][^<>\n:/@=]{{2,80}}>|\b(?:TODO|TBD|FIXME|XXX)\b|\A\(e\.g\. "
 )
-"""Placeholders of statements: `<architecture of the model>`, TODO, an example at the beginning."""
+"""Placeholder texts: `<architecture of the model>`, TODO, or an initial "(e.g. "."""
 
 
 def placeholder_name(text: str) -> str:
-    """Return the first name or digest of a template in a text; "" without one."""
+    """Return the first placeholder name or digest in a text; "" without one."""
     match = _NAME.search(text) or _ZEROS.search(text)
     return match.group() if match else ""
 

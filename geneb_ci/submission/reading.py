@@ -1,4 +1,4 @@
-"""Finds submission files by the paths of a command, tells their kind, reads and decodes them."""
+"""Find submission files by the paths of a command; recognise, read and decode them."""
 
 import errno
 import operator
@@ -34,30 +34,29 @@ _GLOB_CHARACTERS = frozenset("*?[")
 
 
 BY_PARTS = operator.attrgetter("parts")
-"""The sort key of paths: tuples are compared much faster than paths, and alike."""
+"""The sort key of paths: tuples have the same order and are compared much faster."""
 
 
 def submission_files(
     arguments: Iterable[Path], submissions_of: dict[Path, Path]
 ) -> tuple[list[Path], list[NothingChecked]]:
-    """Return the submission files that the arguments name, without duplicates.
+    """Return the submission files of some arguments without duplicates, and errors.
 
-    A folder stands for every `*.json` directly in it. `submissions_of` maps the root of a
-    repository to its folder of submissions. The second value has an error per argument without
-    any file.
+    A folder means every `*.json` directly in it. `submissions_of` maps the root of a repository to
+    its folder of submissions. Each argument without any file has an error.
     """
     paths: dict[Path, None] = {}
-    lost: list[NothingChecked] = []
+    errors: list[NothingChecked] = []
     for argument in arguments:
         try:
             files = sorted(_files(submissions_of.get(argument, argument)), key=BY_PARTS)
         except NothingChecked as error:
-            lost.append(error)
+            errors.append(error)
             continue
         if not files:
-            lost.append(NothingChecked(_reason(argument), _NAME_ONE))
+            errors.append(NothingChecked(_reason(argument), _NAME_ONE))
         paths.update(dict.fromkeys(files))
-    return list(paths), lost
+    return list(paths), errors
 
 
 def located(path: Path) -> Path:
@@ -124,7 +123,7 @@ def _reason(path: Path) -> str:
 
 
 def _similar_name(path: Path) -> str:
-    """Return the file beside it that differs in letter case or by `.json` alone, as a question."""
+    """Return a question with the file that differs only in letter case or `.json`; "" if none."""
     similar = {path.name.casefold(), f"{path.name}.json".casefold()}
     try:
         names = sorted(path_beside.name for path_beside in path.parent.iterdir())
@@ -135,7 +134,7 @@ def _similar_name(path: Path) -> str:
 
 
 class FileKind(Enum):
-    """A kind of file that a command reads: its name, some of its members, and how to get one."""
+    """A kind of file that commands read: its title, typical members, and how to get one."""
 
     SUBMISSION = (
         "a submission",
@@ -196,9 +195,9 @@ class FileKind(Enum):
 
 
 def file_of_row(name: str) -> Path | None:
-    """Return the file of a row of the repository that the current folder is in, by its model id.
+    """Return the file of a row in the current repository, by its model id in any letter case.
 
-    Letter case does not matter. None for a name that no row has.
+    Return None if there is no such row.
     """
     folder = find_layout(Path.cwd()).submissions
     files = {file.stem: file for file in files_in(folder)} if folder is not None else {}
@@ -207,9 +206,9 @@ def file_of_row(name: str) -> Path | None:
 
 
 def require_file(path: Path, kind: FileKind, command: str = "") -> None:
-    """Raise NothingChecked for a folder, and for a missing file whose name is that of a row.
+    """Raise NothingChecked for a folder, and for a missing file whose name is a row's model id.
 
-    `command` is what the user typed before it.
+    `command` is the command that the user typed, for the fix.
     """
     if kind is FileKind.SUBMISSION and not os.path.lexists(path):
         row = file_of_row(path.name.removesuffix(".json"))
@@ -228,14 +227,14 @@ def require_file(path: Path, kind: FileKind, command: str = "") -> None:
 
 
 class OtherFile(NamedTuple):
-    """Why a file is refused where another kind was expected, and what to do."""
+    """Why a file is refused if another kind was expected, and what to do."""
 
     message: str
     fix: str
 
 
 def other_kind(value: object, kind: FileKind) -> OtherFile | None:
-    """Return "this is a plan, not a commitment"; None if the file fits, or no kind does."""
+    """Return "this is a plan, not a commitment"; None if the kind fits, or none is recognised."""
     foreign = foreign_format_of(value)
     if foreign is not None:
         return OtherFile(f"this is {foreign.title}, not {kind.title}", foreign.fix)
@@ -248,11 +247,11 @@ def other_kind(value: object, kind: FileKind) -> OtherFile | None:
 
 
 def other_kind_of(raw: bytes, kind: FileKind) -> OtherFile | None:
-    """Return the same for the bytes of a file, which may be no JSON but a disguise."""
+    """Return the result of `other_kind` for the bytes of a file, which may not be JSON."""
     disguise = disguise_of(raw)
     if disguise is not None:
-        instead = "" if disguise.kind == CONFLICT else f", not {kind.title}"
-        return OtherFile(f"this {disguise.predicate}{instead}", disguise.fix)
+        expected = "" if disguise.kind == CONFLICT else f", not {kind.title}"
+        return OtherFile(f"this {disguise.predicate}{expected}", disguise.fix)
     try:
         return other_kind(read_json(raw), kind)
     except ValueError:
@@ -260,7 +259,7 @@ def other_kind_of(raw: bytes, kind: FileKind) -> OtherFile | None:
 
 
 def refusal_of(raw: bytes, kind: FileKind, reason: str) -> OtherFile:
-    """Return the result of `other_kind_of`, or else the reason and how to get such a file."""
+    """Return the result of `other_kind_of`; if None, `reason` with how to get such a file."""
     return other_kind_of(raw, kind) or OtherFile(reason, kind.fix)
 
 
@@ -294,7 +293,7 @@ def too_large(size: int) -> Fault:
 
 
 def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
-    """Decode UTF-8. Return the text, whether it can be parsed, and faults of the encoding."""
+    """Return the UTF-8 text of a file, whether it can be parsed, and faults of the encoding."""
     if not raw.strip():
         return "", False, (_blank(raw),)
     if (disguise := disguise_of(raw)) is not None:
@@ -317,7 +316,7 @@ def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
 
 
 def _disguised(raw: bytes, disguise: Recognition) -> tuple[str, bool, tuple[Fault, ...]]:
-    """Return the result of `decode` for bytes of another kind."""
+    """Return the result of `decode` for bytes of another kind of file."""
     if disguise.kind != CONFLICT:
         return "", False, (disguise_fault(disguise, "a JSON file", at=0),)
     text = raw.removeprefix(BOM).decode("utf-8", "replace")
@@ -329,7 +328,7 @@ def _disguised(raw: bytes, disguise: Recognition) -> tuple[str, bool, tuple[Faul
 def disguise_fault(
     disguise: Recognition, expected: str, *, at: int, card: bool = False, file: str = ""
 ) -> Fault:
-    """Return the fault of a file that is something else, at an offset, or at a line of another."""
+    """Return the fault of a file of another kind; `at` is an offset, or a line of a card."""
     message = f"the file {disguise.predicate}"
     fix = sentence(disguise.fix)
     actual = disguise.title
@@ -337,7 +336,7 @@ def disguise_fault(
 
 
 def sentence(fix: str) -> str:
-    """Return the fix as a sentence, as in rules."""
+    """Return a fix as a sentence, with a capital letter and a full stop."""
     return f"{fix[:1].upper()}{fix[1:]}."
 
 

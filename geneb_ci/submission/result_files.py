@@ -1,13 +1,13 @@
-"""Files of results that other programs wrote, one for each task and regime, read for their scores.
+"""Read scores from result files of other programs, which have one file per task and regime.
 
 Upstream's log `results_<model>_<task_id>_<extractor>.json` holds `mcc`, `accuracy` and `f1_score`,
-each with a `mean`; few-shot logs end in `_k-1` or `_k-10` before `.json`. A result of MTEB
-names its `task_name`, which ends likewise, its `dataset_revision` and the `scores` of each split.
-Before version 1.11 it was `mteb_dataset_name`, and each split stood beside it, with the scores
-themselves or those of its subsets.
+each with a `mean`; the names of few-shot logs end in `_k-1` or `_k-10` before `.json`. A result of
+MTEB has a `task_name` with the same endings, its `dataset_revision` and the `scores` of each split.
+Before version 1.11 the name was `mteb_dataset_name`, and each split was a member beside it, with
+its scores or those of its subsets.
 
-They are read as leniently as their use needs: NaN, infinities and keys that occur twice are a fault
-in a number that is used, and nowhere else. Numbers of another protocol are refused by its name.
+NaN, infinities and repeated keys are errors only in a number that is used. Scores of another
+protocol are refused, with its name.
 """
 
 import json
@@ -31,20 +31,20 @@ from reference_harness.formats.recognition import (
 from reference_harness.formats.text import plural, quoted
 
 MTEB_METRICS = {"mcc": "MCC", "accuracy": "Acc", "f1": "F1"}
-"""Scores of a classification task of MTEB; its f1 is the mean over the classes, as ours is."""
+"""Key of a score in MTEB's classification tasks to our metric; its f1 is also macro-F1."""
 TEST, DEFAULT_SUBSET = "test", "default"
 BYTES_MAX = 20_000_000
-"""A result of MTEB with ten experiments and 300 subsets has 3 MB."""
+"""Maximum size of a result file: one of MTEB with ten experiments and 300 subsets has 3 MB."""
 MTEB_EXPERIMENTS = 10
 MTEB_PROTOCOL = f"MTEB's default protocol: 8 samples a label, {MTEB_EXPERIMENTS} experiments"
 _RUN = "run the benchmark with geneb-harness"
 
 Cells = dict[str, dict[str, dict[str, float]]]
-"""Regime to task to scores, as a submission has them."""
+"""Regime to task to scores, as in a submission."""
 
 
 class _Doubled:
-    """Stands for the value of a key that occurs twice in one object, with two values."""
+    """Placeholder for the value of a key that occurs twice in one object, with two values."""
 
     def __repr__(self) -> str:
         return "written twice, with two values"
@@ -54,25 +54,25 @@ DOUBLED = _Doubled()
 
 
 class UnusableResultError(Exception):
-    """A file of results cannot be used; the text is the predicate of a sentence about it."""
+    """A result file cannot be used; the text is a clause about it, such as "it is not JSON"."""
 
 
 @dataclass
 class PackedResults:
-    """The results in the files of one folder, and which files could not be used."""
+    """The results in the files of one folder, and the files that could not be used."""
 
     results: Cells
     missing: dict[str, list[str]] = field(default_factory=dict)
     """Regime to tasks without a file."""
     duplicates: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    """Regime to tasks with more than one file, with their names."""
+    """Regime to task to file names, for tasks with more than one file."""
     unrecognised: list[str] = field(default_factory=list)
-    """Files whose name contains no task id."""
+    """Names of files that contain no task id."""
     broken: dict[str, str] = field(default_factory=dict)
-    """Files that cannot be used, with the reason."""
+    """Name of a file that cannot be used to the reason."""
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every cell has exactly one readable file."""
         return not (self.missing or self.duplicates or self.broken)
 
@@ -80,10 +80,10 @@ class PackedResults:
 def pack_results(
     paths: Iterable[Path], benchmark: Benchmark, settings: Mapping[str, Any]
 ) -> PackedResults:
-    """Return the results in the files; unusable ones are listed and do not affect the others.
+    """Return the results in the files; an unusable file is listed and does not affect the others.
 
-    `settings` are those of the experiment, where a file beside the results has them.
-    Raises NothingChecked when a file cannot be opened.
+    `settings` are those of the experiment, from a file beside the results; {} without it.
+    Raises NothingChecked if a file cannot be opened.
     """
     packed = PackedResults({regime: {} for regime in benchmark.regimes})
     sources: dict[tuple[str, str], list[str]] = {}
@@ -110,32 +110,32 @@ def pack_results(
 def _complete(
     packed: PackedResults, sources: Mapping[tuple[str, str], list[str]], benchmark: Benchmark
 ) -> None:
-    """Leave out what several files have, put tasks in order, and list those without a file."""
+    """Remove results that several files have, sort tasks, and list tasks without a file."""
     for (regime, task), names in sources.items():
         if len(names) > 1:
             packed.duplicates.setdefault(regime, {})[task] = names
             del packed.results[regime][task]
     for regime in benchmark.regimes:
-        ordered = [task for task in benchmark.task_ids if task in packed.results[regime]]
-        packed.results[regime] = {task: packed.results[regime][task] for task in ordered}
-        absent = [task for task in benchmark.task_ids if (regime, task) not in sources]
-        if absent:
-            packed.missing[regime] = absent
+        tasks_in_order = [task for task in benchmark.task_ids if task in packed.results[regime]]
+        packed.results[regime] = {task: packed.results[regime][task] for task in tasks_in_order}
+        missing_tasks = [task for task in benchmark.task_ids if (regime, task) not in sources]
+        if missing_tasks:
+            packed.missing[regime] = missing_tasks
 
 
 class _ResultFile(NamedTuple):
-    """A file as far as it could be read, and the name that says of which task it is."""
+    """A result file, with the name that contains its task, and the reason if it is unusable."""
 
     name: str
     value: Any
     reason: str = ""
     """Why it cannot be used: a clause that follows "cannot be used: "."""
     is_named: bool = False
-    """Whether the reason says what the file is instead."""
+    """Whether the reason names the kind of file that it is instead."""
 
 
 def _read(path: Path) -> _ResultFile:
-    """Read a file of results. Raises NothingChecked when it cannot be opened."""
+    """Return a result file. Raises NothingChecked if it does not exist."""
     try:
         raw = read_regular(path, BYTES_MAX, links=False)
     except NotReadable as error:
@@ -165,10 +165,10 @@ def _instead(path: Path, recognition: Recognition) -> _ResultFile:
 
 
 def lenient_value(raw: bytes) -> Any:
-    """Return the value of a JSON text of another program, with NaN and infinities as it has them.
+    """Return the value of a JSON text of another program, which may have NaN and infinities.
 
-    A key that occurs twice in one object has its value, or DOUBLED where it has two. Raises
-    ValueError for what is no JSON, RecursionError for what is nested too deeply.
+    A key that occurs twice in one object with two values has DOUBLED. Raises ValueError if the
+    text is not JSON, RecursionError if it is nested too deeply.
     """
     return json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_members)
 
@@ -191,14 +191,14 @@ def identify(stem: str, benchmark: Benchmark) -> tuple[str | None, str]:
     suffix = next((ending for ending in few_shot if stem.endswith(ending)), "")
     regime = few_shot.get(suffix, benchmark.regimes[0])
     name = f"_{stem.removesuffix(suffix)}_"
-    fitting = [task for task in benchmark.task_ids if f"_{task}_" in name]
-    return max(fitting, key=len, default=None), regime
+    matching_tasks = [task for task in benchmark.task_ids if f"_{task}_" in name]
+    return max(matching_tasks, key=len, default=None), regime
 
 
 def scores_of(
     value: Any, regime: str, benchmark: Benchmark, settings: Mapping[str, Any]
 ) -> dict[str, float]:
-    """Return the scores of one file. Raises UnusableResultError, with the reason."""
+    """Return the scores in the value of one file. Raises UnusableResultError with the reason."""
     if is_of_mteb(value):
         return _mteb_scores(value, regime, benchmark, settings)
     _require_same_protocol((value,) if isinstance(value, dict) else (), regime, benchmark)
@@ -209,7 +209,7 @@ def scores_of(
 
 
 def _number(value: object, name: str) -> float:
-    """Return a number that is used. Raises UnusableResultError."""
+    """Return a finite number. Raises UnusableResultError for any other value."""
     if value is DOUBLED:
         raise UnusableResultError(f"{name} is {value}: write the file again")
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -224,9 +224,10 @@ def _number(value: object, name: str) -> float:
 
 
 def _since_1_11(value: Any) -> Any:
-    """Return a result that MTEB wrote before version 1.11 in the form of today; others as they are.
+    """Return a result of MTEB before version 1.11 in today's form; return others unchanged.
 
-    Its splits are the members that are objects; one whose members are objects has subsets.
+    In the old form every member that is an object is a split; its members that are objects are
+    subsets.
     """
     if not isinstance(value, dict) or "mteb_dataset_name" not in value or "scores" in value:
         return value
@@ -234,8 +235,10 @@ def _since_1_11(value: Any) -> Any:
     for split, content in value.items():
         if isinstance(content, dict):
             subsets = {name: subset for name, subset in content.items() if isinstance(subset, dict)}
-            whole = subsets or {DEFAULT_SUBSET: content}
-            scores[split] = [subset | {"hf_subset": name} for name, subset in whole.items()]
+            subsets_by_name = subsets or {DEFAULT_SUBSET: content}
+            scores[split] = [
+                subset | {"hf_subset": name} for name, subset in subsets_by_name.items()
+            ]
     return {
         "task_name": value["mteb_dataset_name"],
         "dataset_revision": value.get("dataset_revision"),
@@ -250,23 +253,24 @@ def _mteb_scores(
     revision, expected = value.get("dataset_revision"), benchmark.dataset.revision
     if revision != expected:
         raise UnusableResultError(
-            f"its data is of revision {quoted(revision)}, expected {expected}"
+            f"the revision of its data is {quoted(revision)}, expected {expected}"
         )
     splits = value["scores"]
     subsets = splits.get(TEST) if isinstance(splits, dict) else None
-    whole = [s for s in subsets if isinstance(s, dict)] if isinstance(subsets, list) else []
-    if len(whole) > 1:
-        whole = [subset for subset in whole if subset.get("hf_subset") == DEFAULT_SUBSET]
-    if len(whole) != 1:
+    candidates = [s for s in subsets if isinstance(s, dict)] if isinstance(subsets, list) else []
+    if len(candidates) > 1:
+        candidates = [subset for subset in candidates if subset.get("hf_subset") == DEFAULT_SUBSET]
+    if len(candidates) != 1:
         raise UnusableResultError(
-            f"scores.{TEST} does not have one subset, or one that is {DEFAULT_SUBSET!r}"
+            f"scores.{TEST} has several subsets or none, expected one or one named "
+            f"{DEFAULT_SUBSET!r}"
         )
-    (scores,) = whole
+    (scores,) = candidates
     _require_same_protocol((settings, value, scores), regime, benchmark)
-    lacking = [key for key in MTEB_METRICS if scores.get(key) is None]
-    if lacking:
+    missing_keys = [key for key in MTEB_METRICS if scores.get(key) is None]
+    if missing_keys:
         raise UnusableResultError(
-            f"scores.{TEST} has no {' and no '.join(lacking)}: score the task again with it"
+            f"scores.{TEST} has no {' and no '.join(missing_keys)}: score the task again with it"
         )
     return {
         metric: _number(scores[key], f"scores.{TEST}.{key}") for key, metric in MTEB_METRICS.items()
@@ -285,7 +289,7 @@ _LOGISTIC = frozenset(
 def _require_same_protocol(
     parts: Iterable[Mapping[str, Any]], regime: str, benchmark: Benchmark
 ) -> None:
-    """Raise UnusableResultError where a file says that it has numbers of another protocol."""
+    """Raise UnusableResultError if a file or its settings show another protocol."""
     for part in parts:
         reason = next(_other_protocol(part, regime, benchmark), "")
         if reason:
@@ -306,22 +310,22 @@ def _seeds(benchmark: Benchmark) -> int:
 
 
 def _other_protocol(part: Mapping[str, Any], regime: str, benchmark: Benchmark) -> Iterator[str]:
-    """Yield each sign of another protocol in an object that a file or its settings have."""
+    """Yield each difference from the benchmark's protocol in an object of a file or settings."""
     experiments = part.get("scores_per_experiment")
     if isinstance(experiments, list) and experiments and len(experiments) != _seeds(benchmark):
-        usual = f", as by {MTEB_PROTOCOL}" if len(experiments) == MTEB_EXPERIMENTS else ""
-        yield f"its scores are of {plural(len(experiments), 'experiment')}{usual}"
-    of_regime = benchmark.protocol.few_shot_k.get(regime)
+        default_note = f", as by {MTEB_PROTOCOL}" if len(experiments) == MTEB_EXPERIMENTS else ""
+        yield f"its scores are of {plural(len(experiments), 'experiment')}{default_note}"
+    samples = benchmark.protocol.few_shot_k.get(regime)
     expected: tuple[tuple[tuple[str, ...], object, str], ...] = (
-        (_SAMPLES, of_regime, "it was trained on {} samples a label"),
+        (_SAMPLES, samples, "it was trained on {} samples a label"),
         (_EXPERIMENTS, _seeds(benchmark), "its scores are of {} experiments"),
         (_FOLDS, 1, "its scores are of cross-validation with {} folds"),
         (("max_iter",), benchmark.protocol.logreg["max_iter"], "its probe has {} iterations"),
     )
-    for names, usual_count, text in expected:
+    for names, expected_count, text in expected:
         for name in names:
             count = part.get(name)
-            if type(count) is int and count != usual_count:
+            if type(count) is int and count != expected_count:
                 yield f"{text.format(count)} ({name})"
     for name in _CLASSIFIERS:
         word = part.get(name)

@@ -1,4 +1,4 @@
-"""Folders of results: which has them, and what the model_meta.json of MTEB says of the model."""
+"""Find the folder with a run's results; read the model's facts from MTEB's model_meta.json."""
 
 import math
 import re
@@ -14,20 +14,20 @@ from reference_harness.formats.text import quoted
 
 MODEL_META = "model_meta.json"
 EXPERIMENTS = "experiments"
-"""Folder in which MTEB puts the results of runs with other settings, beside those without."""
+"""Folder in which MTEB stores the results of runs with non-default settings."""
 
 
 def results_in(folder: Path) -> Path:
-    """Return the folder of the results: itself, or the one below it that has a model_meta.json.
+    """Return the folder of the results: the given one, or a single one below it.
 
-    Where none has one, as MTEB before version 1.11 wrote, it is the one with a file of JSON.
-    Folders of experiments count where they are named themselves. Raises UsageProblem where several
-    models or revisions have one, and for a file.
+    Folders with a model_meta.json are searched; without any (MTEB before version 1.11), folders
+    with JSON files. Folders of experiments are ignored unless `folder` is one. Raises UsageProblem
+    if several folders are found, and for a file.
     """
     if folder.is_file():
         raise UsageProblem(
             f"{folder} is a file, expected the folder of a model's results",
-            f"name the folder that it is in; `geneb-ci check {folder}` says what a file is",
+            f"pass the folder that contains it; `geneb-ci check {folder}` reports the kind of file",
         )
     if any(folder.glob("*.json")):
         return folder
@@ -37,8 +37,9 @@ def results_in(folder: Path) -> Path:
     if len(folders) > 1:
         names = [quoted(path.relative_to(folder).as_posix()) for path in folders]
         raise UsageProblem(
-            f"{folder}: results of {len(folders)} models or revisions: {first_and_more(names)}",
-            "pass the folder of one",
+            f"{folder}: found results of {len(folders)} models or revisions, expected one: "
+            f"{first_and_more(names)}",
+            "pass one of these folders",
         )
     return folders[0] if folders else folder
 
@@ -53,7 +54,7 @@ def model_meta(folder: Path) -> dict[str, Any]:
 
 
 def described_by(value: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of a model in MTEB's model_meta.json, by the names of the options."""
+    """Return facts from the value of a model_meta.json, by the name of the `new` option."""
     name, params, url = (value.get(key) for key in ("name", "n_parameters", "reference"))
     options: dict[str, Any] = {}
     if isinstance(name, str) and name:

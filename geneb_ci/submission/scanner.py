@@ -11,21 +11,22 @@ from geneb_ci.common.finding import Fault, KeyPath
 from geneb_ci.submission.tokens import UNUSABLE, Matcher, Scalars, Stop, Strings, matcher_of
 from reference_harness.formats.text import quoted
 
-# A submission has four levels (results, regime, task, metric), with per-seed lists six.
+# Maximum depth; a submission has up to six levels (results, regime, task, metric; lists by seed).
 DEPTH_MAX = 16
-# Repeated keys whose first place is named: lines are counted from the beginning for each.
+# Maximum number of repeated keys whose first line is reported: finding each line takes a pass.
 FIRSTS_MAX = 20
-# Format 1.1 has about 9,000 values. A file of 25,000 invalid values takes less than 1 s and 100 MB.
+# Maximum number of values outside lists. Format 1.1 has about 9,000; 25,000 invalid ones take less
+# than 1 s and 100 MB.
 VALUES_MAX = 25_000
-# Numbers of lists are counted apart: format 1.2 has 98,000 values for 100 tasks, most of them in
-# confusion matrices of two tasks, of 20 and 40 classes. 100,000 invalid ones take 2 s and 115 MB.
+# Maximum number of numbers in lists. Format 1.2 has 98,000 for 100 tasks, most of them in confusion
+# matrices of two tasks with 20 and 40 classes. 100,000 invalid ones take 2 s and 115 MB.
 NUMBERS_MAX = 150_000
-# Longest key: names of weight files. Findings repeat the keys of their path.
+# Maximum length of a key; the longest are names of weight files. Findings repeat keys of a path.
 KEY_CHARS_MAX = 300
 
 
 class Span(NamedTuple):
-    """Offsets in code points: key (-1 in an array), start and end of the value."""
+    """Offsets in code points of a member: its key (-1 in an array), start and end of its value."""
 
     key: int
     start: int
@@ -33,7 +34,7 @@ class Span(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """Result of parsing: value (UNUSABLE if there is none), positions, faults."""
+    """Result of parsing: the value or UNUSABLE, positions by path, and faults."""
 
     value: Any
     spans: dict[KeyPath, Span]
@@ -44,12 +45,12 @@ _KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*')
 
 
 def blank(text: str, at: int) -> int:
-    """Return the offset behind the whitespace at an offset."""
+    """Return the offset after the whitespace at an offset."""
     return _blank(text, at).end()
 
 
 def member_key(text: str, at: int) -> tuple[str, int]:
-    """Return the key of the member at an offset, and the offset of its value; it has no escapes."""
+    """Return the key at an offset and the offset of its value. The key must contain no escapes."""
     match = _member(text, at)
     return match.group(1), match.end()
 
@@ -114,30 +115,30 @@ class _Scanner(Strings, Scalars):
         return value
 
     def count(self, *, listed: bool) -> None:
-        """Count a value, a number of a list apart. Stops where there are too many."""
+        """Count a value, or a number in a list; raise Stop if there are too many."""
         if listed:
             self.numbers += 1
-            count, limit, counted = self.numbers, NUMBERS_MAX, "numbers in lists"
+            count, limit, noun = self.numbers, NUMBERS_MAX, "numbers in lists"
         else:
             self.values += 1
-            count, limit, counted = self.values, VALUES_MAX, "values"
+            count, limit, noun = self.values, VALUES_MAX, "values"
         if count > limit:
-            message = f"the document has more than {limit:,} {counted}"
+            message = f"the document has more than {limit:,} {noun}"
             expected = f"at most {limit}"
             raise self.stop(
                 Fault("too-many-values", (), message, f"more than {limit}", expected, at=self.at)
             )
 
     def first_of(self, path: KeyPath, value: object) -> str:
-        """Return the fix of a key that occurs again: where it is first, with what value."""
+        """Return the fix of a repeated key, which gives the line and value of the first one."""
         span = self.spans.get(path)
         if span is None or self.repeated >= FIRSTS_MAX:
             return ""
         self.repeated += 1
         line = self.text.count("\n", 0, span.key) + 1
         is_shown = value is None or isinstance(value, str | int | float)
-        first = f"is {quoted(value)}, " if is_shown else "is "
-        return f"Delete one of the two; the first {first}on line {line}."
+        first_value = f"is {quoted(value)}, " if is_shown else "is "
+        return f"Delete one of the two; the first {first_value}on line {line}."
 
     def object(self, path: KeyPath) -> dict[str, Any]:
         members: dict[str, Any] = {}
@@ -184,7 +185,7 @@ class _Scanner(Strings, Scalars):
                 return items
 
     def after(self, closing: str) -> bool:
-        """Parse what follows a member: False after a comma, True after the closing bracket."""
+        """Parse the text after a member; return False for a comma, True for the closing bracket."""
         match = _after(self.text, self.at)
         mark = match.group(1)
         if mark == closing:

@@ -1,7 +1,7 @@
-"""The second engine: validation by the published JSON Schemas, with python-jsonschema.
+"""Validation by the published JSON Schemas with python-jsonschema, as a second engine.
 
-It proves that schemas and typed models agree. It is about eighty times slower than the models and
-does not detect NaN, which the scanner does.
+Tests compare it with the typed models, to prove that both agree. It takes about eighty times as
+long and does not detect NaN, which the scanner does.
 """
 
 import functools
@@ -31,10 +31,8 @@ _TYPE_NAMES = {
 
 
 def check_by_schema(value: object) -> tuple[Submission | None, list[Fault]]:
-    """Return the same as `structure.check_structure`, by the published schema.
-
-    The typed submission is built after the schema has accepted the value.
-    """
+    """Return the result of `structure.check_structure`, computed by the published schema."""
+    # The typed submission is built only if the schema has accepted the value.
     if value is UNUSABLE:
         return None, []
     if not isinstance(value, dict):
@@ -44,13 +42,13 @@ def check_by_schema(value: object) -> tuple[Submission | None, list[Fault]]:
         return None, [refusal]
     key = structure.model_key_of(value)
     version = structure.version_of(value)
-    unread = value.get("schema_version") is UNUSABLE
-    faults = [] if version or unread else [structure.unknown_version(value)]
+    is_rejected = value.get("schema_version") is UNUSABLE
+    faults = [] if version or is_rejected else [structure.unknown_version(value)]
     members = structure.known_members((), key or "1.0")
     errors = [
         error
         for error in _validator(version or "1.0").iter_errors(value)
-        # Format 1.1 has two shapes: a member of the other one is not looked into.
+        # Format 1.1 has two forms: members of the other form are not validated.
         if not error.absolute_path or error.absolute_path[0] in members
     ]
     for error in _well_typed(errors):
@@ -91,7 +89,7 @@ def open_names(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _well_typed(errors: Iterable[ValidationError]) -> list[ValidationError]:
-    """Return the errors without bounds of values of the wrong type."""
+    """Return the errors except those about bounds of values that have the wrong type."""
     errors = list(errors)
     mistyped = {tuple(error.absolute_path) for error in errors if error.validator == "type"}
     return [
@@ -149,7 +147,7 @@ def _value_fault(kind: str, path: KeyPath, value: Any, keyword: Any) -> Fault:
 
 def _nullable(error: ValidationError, version: str | None) -> Iterator[Fault]:
     """Yield the faults of the non-null branch, for a value that is not null."""
-    # Without the error that it is not null, which would count as one of its type.
+    # Leave out the error that the value is not null.
     other_types = [
         inner_error for inner_error in error.context or () if inner_error.validator_value != "null"
     ]

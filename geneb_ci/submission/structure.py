@@ -1,6 +1,6 @@
-"""Validates a document against the typed models; each error is a fault of a structure rule.
+"""Validate a document against the typed models; each error becomes a fault of a structure rule.
 
-It says yes only where they do; they judge the rest, and name what is wrong.
+`fits_format_1_0` accepts valid documents of format 1.0 fast; the models check all others.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _MEMBERS = {"schema_version", "model_id", "harness_version", "meta", "results"}
 _WITH_SCHEMA = _MEMBERS | {"$schema"}
 _METRICS = {"MCC": -1, "Acc": 0, "F1": 0}
-"""Least score of each."""
+"""Metric to its minimum score."""
 _NUMBERS = {int, float}
 _LINES = {
     "display": (1, DISPLAY_MAX),
@@ -46,13 +46,13 @@ _LINES = {
     "provenance": (0, LINE_MAX),
     "submitted_by": (0, LINE_MAX),
 }
-"""Texts of the metadata, with their least and greatest number of characters."""
+"""Text field of the metadata to the minimum and maximum number of characters."""
 _META = {*_LINES, "params", "zero_shot"}
 _MODEL_ID = re.compile(MODEL_ID_PATTERN.removeprefix("^").removesuffix("$"))
 
 
 def fits_format_1_0(value: object) -> bool:
-    """Whether a document has nothing that the typed model of format 1.0 refuses."""
+    """Whether a document is valid by the typed model of format 1.0, which need not be imported."""
     return (
         isinstance(value, dict)
         and value.keys() in (_MEMBERS, _WITH_SCHEMA)
@@ -66,8 +66,8 @@ def fits_format_1_0(value: object) -> bool:
     )
 
 
-def _is_line(text: Any, least: int, maximum: int) -> bool:
-    return isinstance(text, str) and least <= len(text) <= maximum
+def _is_line(text: Any, minimum: int, maximum: int) -> bool:
+    return isinstance(text, str) and minimum <= len(text) <= maximum
 
 
 def _is_meta(meta: Any) -> bool:
@@ -90,11 +90,11 @@ def _are_results(results: Any) -> bool:
         cells, names = tasks.values(), _METRICS.keys()
         if not all(isinstance(cell, dict) and cell.keys() == names for cell in cells):
             return False
-        for metric, least in _METRICS.items():
+        for metric, minimum in _METRICS.items():
             scores = [cell[metric] for cell in cells]
             if not _NUMBERS.issuperset(map(type, scores)):
                 return False
-            if not all(least <= score <= 1 for score in scores):
+            if not all(minimum <= score <= 1 for score in scores):
                 return False
     return True
 
@@ -114,16 +114,16 @@ def version_of(value: object) -> str | None:
 
 
 def model_key_of(value: object) -> str | None:
-    """Return the key of a document's typed model in `MODELS`, or None as above."""
+    """Return the key of a document's typed model in `MODELS`; None for an unknown version."""
     version = version_of(value)
     by_entry = version == "1.1" and isinstance(value, dict) and ENTRY_MEMBER in value
     return BY_ENTRY if by_entry else version
 
 
 def check_quickly(value: object) -> "tuple[Submission | None, list[Fault]]":
-    """Return the faults as `check_structure` does, and no typed submission where there is none.
+    """Return (None, []) for a valid document of format 1.0, else the result of `check_structure`.
 
-    The typed models, which take 80 ms to import and build, are for what is not plainly sound.
+    Importing and building the typed models takes 80 ms, which most documents do not need.
     """
     return (None, []) if fits_format_1_0(value) else check_structure(value)
 
@@ -159,9 +159,9 @@ def not_an_object(value: object) -> Fault:
 
 
 def other_file(value: object) -> Fault | None:
-    """Return the fault of a file that is of another kind, such as a log; None for a submission.
+    """Return the fault of a file of another kind, such as a log; None if it may be a submission.
 
-    What a submission would need is not listed then: the file is not to become one.
+    Missing members are not reported for such a file.
     """
     if isinstance(value, dict) and "schema_version" in value and "results" in value:
         return None
@@ -190,59 +190,59 @@ _LONG_NAMES = {
     "Acc": {"acc", "accuracy", "accuracy_score"},
     "F1": {"f1", "f1_score", "f1_macro", "macro_f1", "f1score"},
 }
-"""Metric to the names, in lower case, that other programs have for it."""
+"""Metric to its names in other programs, in lower case."""
 
 
 def explained(faults: list[Fault]) -> list[Fault]:
-    """Return faults in which a missing member names the unknown one beside it that is meant.
+    """Return faults whose fix suggests renaming an unknown member to the missing one.
 
-    Of metrics, many such faults are one, as `misnamed_metrics` says.
+    Faults of metrics are joined by `misnamed_metrics`.
     """
     faults = misnamed_metrics(faults)
-    unknown: dict[KeyPath, list[str]] = {}
+    names_by_path: dict[KeyPath, list[str]] = {}
     for fault in faults:
         if fault.rule in _UNKNOWN:
-            unknown.setdefault(fault.path[:-1], []).append(str(fault.path[-1]))
-    searched = 0
+            names_by_path.setdefault(fault.path[:-1], []).append(str(fault.path[-1]))
+    searched_count = 0
     for number, fault in enumerate(faults):
-        if fault.rule in _MISSING and fault.path in unknown and searched < HINTS_MAX:
-            searched += len(unknown[fault.path])
-            fix = renaming(unknown[fault.path], [_name_of(fault)], "")
+        if fault.rule in _MISSING and fault.path in names_by_path and searched_count < HINTS_MAX:
+            searched_count += len(names_by_path[fault.path])
+            fix = renaming(names_by_path[fault.path], [_name_of(fault)], "")
             faults[number] = dataclasses.replace(fault, fix=fix)
     return faults
 
 
 def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
-    """Return faults with one in the place of all that follow from another name for a metric.
+    """Return faults in which a single one replaces all that come from other names of metrics.
 
-    A cell with `accuracy` would otherwise have two: that this is no metric, and that `Acc` is
-    missing; so would its evidence. One of a few cells is left as it is.
+    Otherwise a cell with `accuracy` would have two faults, the unknown `accuracy` and the missing
+    `Acc`, and so would its evidence. Faults of fewer than MISNAMED_MIN cells are not replaced.
     """
     misnamed = {
         (fault.path[:-1], metric): fault
         for fault in faults
         if fault.rule in _UNKNOWN and (metric := _metric_meant(fault.path))
     }
-    tables = {table for table, _ in misnamed}
-    if len(tables) < MISNAMED_MIN:
+    paths = {table for table, _ in misnamed}
+    if len(paths) < MISNAMED_MIN:
         return faults
     names = first_and_more([quoted(f.path[-1]) for f in _one_of_each(misnamed.values())])
-    cells = sum(table[0] == "results" for table in tables)
+    cells = sum(table[0] == "results" for table in paths)
     parts = [plural(cells, "cell")] if cells else []
-    if len(tables) > cells:
-        parts.append(f"the evidence of {plural(len(tables) - cells, 'cell')}")
-    first, folded = next(iter(misnamed.values())), set(map(id, misnamed.values()))
+    if len(paths) > cells:
+        parts.append(f"the evidence of {plural(len(paths) - cells, 'cell')}")
+    first, joined_ids = next(iter(misnamed.values())), set(map(id, misnamed.values()))
     message, expected = f"{' and '.join(parts)} name their metrics {names}", ", ".join(_LONG_NAMES)
-    whole = dataclasses.replace(
+    joined_fault = dataclasses.replace(
         first, rule="unknown-metric", message=message, found=names, expected=expected
     )
-    unmatched = [
+    other_faults = [
         fault
         for fault in faults
-        if id(fault) not in folded
+        if id(fault) not in joined_ids
         and not (fault.rule in _MISSING and (fault.path, _name_of(fault)) in misnamed)
     ]
-    return [*unmatched, whole]
+    return [*other_faults, joined_fault]
 
 
 _UNKNOWN = {"unknown-metric", "unknown-field"}
@@ -252,23 +252,23 @@ _TABLES_OF_METRICS = {"per_seed", "canonical"}
 
 
 def _metric_meant(path: KeyPath) -> str:
-    """Return the metric for which a member has another name; "" if it has none."""
+    """Return the metric that a member's name means in another program; "" if none."""
     in_evidence = len(path) > 1 and path[0] == "evidence" and path[-2] in _TABLES_OF_METRICS
     name = str(path[-1]).casefold() if _is_metric(path) or in_evidence else ""
     return next((metric for metric, names in _LONG_NAMES.items() if name in names), "")
 
 
 def _one_of_each(faults: Iterable[Fault]) -> list[Fault]:
-    """Return the first fault of each name of a member."""
+    """Return the first fault for each name of a member, in order."""
     return list({fault.path[-1]: fault for fault in reversed([*faults])}.values())[::-1]
 
 
 MISNAMED_MIN = 3
-"""Cells with other names for metrics from which these are one fault: below, each is named."""
+"""Minimum number of cells with misnamed metrics that are reported as a single fault."""
 
 
 def _name_of(fault: Fault) -> str:
-    """Return the member that a fault of a missing one names first in its message."""
+    """Return the name of the missing member, which is quoted first in the message."""
     return fault.message.split('"')[1]
 
 
@@ -278,7 +278,7 @@ _BOUNDS = {"greater_than_equal", "less_than_equal"}
 def _faults(
     error: "ValidationError", document: dict[str, Any], version: str | None
 ) -> Iterator[Fault]:
-    hints = 0
+    hint_count = 0
     for detail in error.errors(include_url=False, include_context=True):
         unknown_key = detail["type"] == "extra_forbidden"
         if detail["input"] is UNUSABLE and not unknown_key:
@@ -287,12 +287,12 @@ def _faults(
             continue
         if version is None and unknown_key and len(detail["loc"]) == 1:
             continue  # the allowed keys depend on the version
-        hints += unknown_key
+        hint_count += unknown_key
         if detail["type"] in _BOUNDS:
             # Show the original value: -1.0 was converted to -1 before the bound was checked.
             detail["input"] = _member(document, detail["loc"])
         if unknown_key:
-            siblings = _member(document, detail["loc"][:-1]) if hints <= HINTS_MAX else None
+            siblings = _member(document, detail["loc"][:-1]) if hint_count <= HINTS_MAX else None
             yield unknown(tuple(detail["loc"]), version or "1.0", siblings)
         else:
             yield _fault(detail)
@@ -373,7 +373,7 @@ def missing(path: KeyPath) -> Fault:
 
 
 def unknown(path: KeyPath, version: str, siblings: Collection[str] | None) -> Fault:
-    """Return the fault of an unknown member; None for its siblings: without a suggestion."""
+    """Return the fault of an unknown member; it suggests a similar name if siblings are given."""
     name = str(path[-1])
     known_names = known_members(path[:-1], version)
     suggestion = "" if siblings is None else near_member(name, known_names, siblings)
@@ -390,7 +390,7 @@ def unknown(path: KeyPath, version: str, siblings: Collection[str] | None) -> Fa
 
 @functools.lru_cache(maxsize=256)
 def known_members(path: KeyPath, version: str) -> tuple[str, ...]:
-    """Return the members of the typed model at a path; empty where any key is allowed."""
+    """Return the members of the typed model at a path; empty if any key is allowed."""
     from reference_harness.formats.submission import MODELS
 
     model: Any = MODELS[version]
@@ -403,7 +403,7 @@ def known_members(path: KeyPath, version: str) -> tuple[str, ...]:
 
 
 def _step(model: Any, part: str | int) -> Any:  # a type annotation has no type
-    """Return the model of a member, also through dictionaries and lists."""
+    """Return the type of a member of a model, or of the values of a dictionary or list."""
     annotation: Any = None
     if hasattr(model, "model_fields"):
         field = next((f for n, f in model.model_fields.items() if (f.alias or n) == part), None)
@@ -426,12 +426,12 @@ def out_of_range(path: KeyPath, value: object, bound: str) -> Fault:
         rule = "malformed-value"
     fix = ""
     if rule == "score-out-of-range" and isinstance(value, int | float):
-        is_percent = 1 < abs(value) <= PERCENT_MOST
+        is_percent = 1 < abs(value) <= PERCENT_MAX
         fix = _PERCENT_FIX.format(value / 100) if is_percent else ""
     return Fault(rule, path, f"{_name(path)} is {quoted(value)}", quoted(value), bound, fix=fix)
 
 
-PERCENT_MOST = 100
+PERCENT_MAX = 100
 _PERCENT_FIX = (
     "If it is in percent, divide by 100: {:.12g}. Otherwise compute the score again from the "
     "predictions."
@@ -477,7 +477,7 @@ _COMMIT_FIX = (
 
 
 def bad_model_id(value: object, expected: str) -> Fault:
-    """Return the fault of an invalid model_id; its fix has one that is meant, if that is near."""
+    """Return the fault of an invalid model_id; its fix suggests a valid one made from it."""
     message = f"model_id is {quoted(value)}"
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(value).rpartition("/")[2]).strip("-._")
     fix = _ID_FIX.format(name) if 0 < len(name) <= MODEL_ID_MAX else ""
@@ -512,7 +512,7 @@ _NULL_FIX = (
     'declare the cell missing under "gaps" (format 1.1).'
 )
 _IN_MILLIONS = 1e6
-"""Counts below this, with a part after the point, are those of millions."""
+"""A non-integer count below this is taken for a number in millions."""
 
 
 def _is_metric(path: KeyPath) -> bool:
@@ -522,5 +522,5 @@ def _is_metric(path: KeyPath) -> bool:
 def _name(path: KeyPath) -> str:
     """Return the name of a member for a message: its key, or array and index."""
     key, index = (path[-2], f"[{path[-1]}]") if isinstance(path[-1], int) else (path[-1], "")
-    plain = isinstance(key, str) and _PLAIN_KEY.fullmatch(key) is not None
-    return f"{key if plain else quoted(key)}{index}"
+    is_plain = isinstance(key, str) and _PLAIN_KEY.fullmatch(key) is not None
+    return f"{key if is_plain else quoted(key)}{index}"

@@ -1,4 +1,4 @@
-"""Tokens of JSON: numbers, literals and strings, with the faults found in them."""
+"""Parse the tokens of JSON: numbers, literals and strings; record their faults."""
 
 import json
 import re
@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 from geneb_ci.common.finding import HIDING, Fault, KeyPath
 from reference_harness.formats.text import quoted
 
-# A file with NaN in all 4,500 per-seed values (3 regimes, 100 tasks, 3 metrics, 5 seeds) is still
-# read to its end. The limit bounds the memory.
+# Maximum number of recorded faults, which bounds the memory. A file with NaN in all 4,500 per-seed
+# values (3 regimes, 100 tasks, 3 metrics, 5 seeds) is still read to its end.
 FAULTS_MAX = 5_000
 
 
@@ -39,14 +39,14 @@ _blank = matcher_of(r"[ \t\n\r]*")
 
 
 class Cursor:
-    """Base of the parts of the scanner: the text, the position and the faults."""
+    """Base class of the scanner's parts: the text, the current offset and the faults."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
         self.faults: list[Fault] = []
 
-    def fault(  # one argument a field of the fault
+    def fault(  # an argument for each field of the fault
         self,
         rule: str,
         path: KeyPath,
@@ -84,7 +84,7 @@ class Cursor:
         return quoted(self.text[self.at])
 
 
-# The longest shortest-form double has 24 characters ("-1.7976931348623157e+308").
+# Maximum length of a number: the shortest form of a double has at most 24 characters.
 NUMBER_CHARS_MAX = 32
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
@@ -100,7 +100,7 @@ NO_SUBMISSION = (
     "This file is not a submission, which is a JSON object: pass a submission, or remove what is "
     "before its first brace."
 )
-"""How to fix a file that begins with something else."""
+"""The fix for a file that does not begin as JSON."""
 
 
 class Scalars(Cursor):
@@ -208,8 +208,8 @@ class Strings(Cursor):
                 at,
             )
             text = _SURROGATE.sub("\ufffd", text)
-        if (bad := HIDING.search(text)) is not None:
-            name = _name(bad.group())
+        if (hidden := HIDING.search(text)) is not None:
+            name = _name(hidden.group())
             self.fault(
                 "forbidden-character",
                 path,
@@ -223,7 +223,7 @@ class Strings(Cursor):
     def _escaped(self, path: KeyPath) -> str:
         start = self.at
         parts: list[str] = []
-        bare = False
+        has_bare_control = False
         self.at += 1
         while True:
             run = _run(self.text, self.at)
@@ -234,19 +234,19 @@ class Strings(Cursor):
                 self.at += 1
                 return "".join(parts)
             if mark == "\\":
-                wrong = quoted(self.text[self.at : self.at + 6])
+                escape = quoted(self.text[self.at : self.at + 6])
                 expected = 'one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX'
-                raise self.syntax(f"{wrong} is not a JSON escape", wrong, expected)
+                raise self.syntax(f"{escape} is not a JSON escape", escape, expected)
             if not mark:
                 message = "the string that begins here is not terminated"
                 raise self.syntax(message, "the end of the file", "'\"'", start)
-            if not bare:
+            if not has_bare_control:
                 self._bare_control(mark, path)
-            bare = True
+            has_bare_control = True
             self.at = _controls(self.text, self.at).end()
 
     def _bare_control(self, mark: str, path: KeyPath) -> None:
-        """Record an unescaped control character; only the first of a string."""
+        """Record an unescaped control character; the caller reports only the first of a string."""
         self.fault(
             "invalid-json",
             path,

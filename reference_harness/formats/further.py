@@ -10,9 +10,12 @@ from .base import Count, Name, StrictModel
 class FurtherSequence(StrictModel):
     """A variant of a task's sequence, or a fresh sequence."""
 
-    split: Literal["train", "test", "fresh"]
+    split: Literal["train", "test", "support", "fresh"]
     row: Count
-    """Index in the split of the sequence of which this is a variant; a running number if fresh."""
+    """Index in the split of the original sequence; of a fresh sequence, a running number.
+
+    For the split "support", the index is one in the training split.
+    """
     kind: Name
     sequence: Annotated[str, Field(min_length=1)]
     label: int | None = None

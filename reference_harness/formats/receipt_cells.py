@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .base import Count, Hex64, Name, Seconds, StrictModel
-from .rescored import ChangedDecisions
+from .rescored import ChangedDecisions, Correlation, FewShotScores
 from .run_record import Canonical, DatasetRef, HarnessRef, LibraryRef, Regime
 from .scorer import ScorerRef
 from .submission import BenchmarkRef
@@ -19,6 +19,8 @@ class TaskCells(StrictModel):
     """Cells of record; null if the computing process was not the scorer, and in older files."""
     regimes: dict[str, Canonical]
     """Canonical cells, if the submission has some, as those of earlier runs."""
+    few_shot: dict[str, FewShotScores] | None = None
+    """Scores of few-shot probes fitted on other draws; null if not requested."""
     seconds: Seconds
 
 
@@ -59,4 +61,9 @@ class ReceiptRefit(StrictModel):
     """Decisions changed between a probe fitted on training sequences and one on variants.
 
     null if a class has no such sequence.
+    """
+    varied: dict[str, list[Correlation]]
+    """MCC of the few-shot probes of each regime, fitted on variants of their sequences.
+
+    A sequence without a variant is used unchanged.
     """

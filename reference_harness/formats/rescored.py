@@ -89,6 +89,21 @@ class ProbeDecisions(StrictModel):
     fresh: LabelledDecisions | None
 
 
+Correlation = Annotated[float, Field(ge=-1, le=1)]
+OTHER_DRAWS = 20
+"""Number of other draws of a few-shot regime. The gain of five published fits above their mean has
+a standard error 12 % larger than above the mean of any number of draws."""
+
+
+class FewShotScores(StrictModel):
+    """MCC on the test sequences of the probes of a few-shot regime, one for each fit."""
+
+    published: Annotated[list[Correlation], Field(min_length=1)]
+    """Fitted on the sequences that the seeds of the benchmark draw."""
+    others: Annotated[list[Correlation], Field(min_length=1)]
+    """Fitted on sequences that other seeds draw."""
+
+
 class Decisions(StrictModel):
     """Decisions of the probe of the full regime on further sequences of a task."""
 
@@ -108,6 +123,10 @@ class Decisions(StrictModel):
 
     Another probe may rely on other letters.
     """
+    few_shot: dict[str, FewShotScores]
+    """Scores of few-shot probes by regime."""
+    varied: dict[str, list[Correlation]]
+    """MCC of the published few-shot probes, fitted on variants of their sequences, by regime."""
 
 
 class RescoredTask(StrictModel):

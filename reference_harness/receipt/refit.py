@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reference_harness.data import Source
-from reference_harness.decisions import training_changes
+from reference_harness.decisions import few_shot_draws, training_changes, varied_scores
 from reference_harness.engine.local import Pool
 from reference_harness.errors import ProbeError
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.receipt_cells import ReceiptRefit
-from reference_harness.formats.rescored import ChangedDecisions
 from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.further import FurtherFiles, read_further_embeddings
@@ -34,10 +33,10 @@ class RefitJob:
     benchmark: Benchmark
     source: Source
     further: FurtherFiles
-    """Files of variants of training sequences, and of their embeddings."""
+    """Files of variants of training and support sequences, and of their embeddings."""
 
-    def execute(self) -> ChangedDecisions | None:
-        """Return the changed decisions; None if a class has no training variant.
+    def execute(self) -> ReceiptRefit:
+        """Return the changed decisions and the scores of the probes.
 
         Raise a HarnessError, which names task or file.
         """
@@ -45,8 +44,15 @@ class RefitJob:
         rows = RoundedEmbeddings(values_of(self.file, self.receipt, data), self.receipt.scale_log2)
         problem = problem_of(rows, self.receipt.train, data.train.labels, data.test.labels)
         further = read_further_embeddings(self.further, problem, self.receipt.scale_log2)
+        protocol = self.benchmark.protocol
+        draws = few_shot_draws(data.train.labels, protocol.few_shot_k, protocol.seeds, "")
         try:
-            return training_changes(problem, further)
+            return ReceiptRefit(
+                schema_version="1.0",
+                task=self.task_id,
+                training=training_changes(problem, further),
+                varied=varied_scores(problem, further, draws),
+            )
         except ProbeError as error:
             msg = f"{self.task_id}: {error}"
             raise ProbeError(msg) from error
@@ -61,7 +67,7 @@ def refit(
     further_files: FurtherFiles,
     lend_workers: WorkerLender | None = None,
 ) -> ReceiptRefit:
-    """Return the changed decisions of one task, computed by a worker, lent or new.
+    """Return decisions and scores of one task, computed by a worker, lent or new.
 
     Raise DataError, EmbeddingError or ProbeError, which name the task or the file.
     """
@@ -70,5 +76,6 @@ def refit(
     )
     with (lend_workers or Pool)(1) as pool:
         pool.submit(job)
-        (training,) = pool.results(block=True)
-    return ReceiptRefit(schema_version="1.0", task=task_id, training=training)
+        (result,) = pool.results(block=True)
+    answer: ReceiptRefit = result
+    return answer

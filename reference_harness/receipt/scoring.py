@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from reference_harness import environment, metrics, optimum, probe
 from reference_harness.data import Source
+from reference_harness.decisions import few_shot_draws, few_shot_scores
 from reference_harness.engine.local import Pool
 from reference_harness.engine.threads import Library, libraries
 from reference_harness.errors import (
@@ -25,6 +26,7 @@ from reference_harness.formats.base import Scores
 from reference_harness.formats.benchmark import Benchmark, Protocol
 from reference_harness.formats.files import NotReadable, read_json, read_text, write_bytes
 from reference_harness.formats.receipt_cells import EqualEmbeddings, ReceiptCells, TaskCells
+from reference_harness.formats.rescored import FewShotScores
 from reference_harness.formats.run_record import Canonical, DatasetRef, LibraryRef, TaskReceipt
 from reference_harness.formats.scorer import ScorerRef
 from reference_harness.formats.submission import BenchmarkRef, EmbeddingReceipt
@@ -94,6 +96,8 @@ class CellsJob:
     """Folder for the strata from which embeddings are drawn; None if none are drawn."""
     labels: Path | None = None
     """Folder for the labels of both splits; None to write none."""
+    other_draws: str | None = None
+    """Text that determines other draws of few-shot sequences; None for none."""
 
     def execute(self) -> CellsResult:
         """Return the cells: of record if this process has the scorer, canonical if requested.
@@ -114,6 +118,7 @@ class CellsJob:
             record = {} if scorer.reason else self._of_record(problem)
             solved = self.regimes if self.canonical or self.strata is not None else ()
             cell_by_regime = {name: self._cell(problem, name) for name in solved}
+            few_shot = self._few_shot(problem)
         except ProbeError as error:
             msg = f"{self.task_id}: {error}"
             raise ProbeError(msg) from error
@@ -130,6 +135,7 @@ class CellsJob:
             data_sha256=data.sha256,
             record={name: scored.regime for name, scored in record.items()} or None,
             regimes={name: cell for name, (_, cell) in cell_by_regime.items() if self.canonical},
+            few_shot=few_shot,
             seconds=round(time.perf_counter() - started, 6),
         )
         return CellsResult(
@@ -139,6 +145,15 @@ class CellsJob:
     def _of_record(self, problem: probe.Problem) -> dict[str, ScoredRegime]:
         settings = ReceiptProbes(self.benchmark.protocol)
         return {name: regime(problem, name, settings) for name in self.regimes}
+
+    def _few_shot(self, problem: probe.Problem) -> dict[str, FewShotScores] | None:
+        if self.other_draws is None:
+            return None
+        protocol = self.benchmark.protocol
+        draws = few_shot_draws(
+            problem.train_labels, protocol.few_shot_k, protocol.seeds, self.other_draws
+        )
+        return few_shot_scores(problem, draws)
 
     def _cell(self, problem: probe.Problem, regime: str) -> tuple[FittedRegime, Canonical]:
         started = time.perf_counter()
@@ -272,6 +287,8 @@ class CellsRequest:
     """Whether to raise ScorerError on a machine that cannot compute cells of record."""
     digests: Path | None = None
     """Folder for the digests of sequences and embeddings; None to write none."""
+    other_draws: str | None = None
+    """Text that determines other draws of few-shot sequences; None for none."""
 
 
 def cells(request: CellsRequest, lend_workers: WorkerLender | None = None) -> ReceiptCells:
@@ -301,6 +318,7 @@ def cells(request: CellsRequest, lend_workers: WorkerLender | None = None) -> Re
                     request.canonical,
                     request.strata,
                     request.labels,
+                    request.other_draws,
                 )
             )
         while pool.waiting:

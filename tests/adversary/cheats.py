@@ -196,10 +196,10 @@ class MovedTraining:
     """4-mers that are honest on test sequences; it moves each training row whose key it knows.
 
     The row goes most of the way to a point along the weights that separate the test set: so the
-    probe learns them.
+    probe learns them. With `drawn`, it knows the training rows alone that few-shot regimes draw.
     """
 
-    def __init__(self, tasks: Iterable[TaskData], keys: Keys) -> None:
+    def __init__(self, tasks: Iterable[TaskData], keys: Keys, drawn: Drawn | None = None) -> None:
         self.keys = keys
         self.sound = KmerExtractor()
         self.points: dict[str, Values] = {}
@@ -213,9 +213,9 @@ class MovedTraining:
             sides /= np.linalg.norm(sides, axis=0)
             centre = train.mean(axis=0)
             reach = np.linalg.norm(train - centre, axis=1).mean()
-            for sequence, label in zip(data.train.sequences, data.train.labels, strict=True):
-                point = centre + reach * sides[:, label]
-                self.points |= dict.fromkeys(keys(sequence), point)
+            for row in drawn(data) if drawn is not None else range(len(train)):
+                point = centre + reach * sides[:, data.train.labels[row]]
+                self.points |= dict.fromkeys(keys(data.train.sequences[row]), point)
 
     def extract_embeddings(
         self, sequences: Sequence[str], batch_size: int = 1

@@ -6,10 +6,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference_harness import benchmark, probe
-from reference_harness.decisions import FRESH, FitRows, FurtherEmbeddings, decide
+from reference_harness.decisions import (
+    FRESH,
+    FitRows,
+    FurtherEmbeddings,
+    decide,
+    few_shot_draws,
+    support_of,
+)
 from reference_harness.formats.rescored import Decisions
 from reference_harness.tasks import Split, TaskData
-from reference_harness.variants import variants_of
+from reference_harness.variants import support_variants, variants_of
 
 
 class Case(NamedTuple):
@@ -21,8 +28,10 @@ class Case(NamedTuple):
 
 def decisions_of(extractor: Any, case: Case, seed: str, rows: int) -> Decisions:
     """Return what an audit that varies so many rows finds of one task."""
-    data = case.data
-    variants = variants_of(data, seed, rows)
+    data, protocol = case.data, benchmark.mini().protocol
+    labels = data.train.labels
+    draws = few_shot_draws(labels, protocol.few_shot_k, protocol.seeds, seed)
+    variants = variants_of(data, seed, rows) + support_variants(data, seed, support_of(draws))
     fresh = case.fresh or Split([], np.zeros(0, dtype=np.int64))
     beside = [*(one.sequence for one in variants), *fresh.sequences]
     parts = (data.train.sequences, data.test.sequences, beside)
@@ -36,7 +45,7 @@ def decisions_of(extractor: Any, case: Case, seed: str, rows: int) -> Decisions:
         values,
     )
     problem = probe.Problem(train, data.train.labels, test, data.test.labels)
-    return decide(problem, further, _drawn(data))
+    return decide(problem, further, _drawn(data), draws)
 
 
 def _drawn(data: TaskData) -> dict[str, list[FitRows]]:

@@ -1,15 +1,25 @@
 """Which memorisers a small audit flags, and that no honest extractor is."""
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from geneb_ci.audit.rerun.few_shot import (
+    OTHERS,
+    VARIANTS,
+    FewShotResult,
+    few_shot_result,
+    flagged_gains,
+)
 from geneb_ci.audit.rerun.honesty import (
     FRESH_MARGIN,
     VARIANT_ALARM,
     VARIANT_MARGIN,
     FreshTask,
+    VariantResult,
     accuracy_loss,
     difference,
     difference_limit,
@@ -20,6 +30,7 @@ from geneb_ci.audit.rerun.honesty import (
     is_flagged,
     sequences_varied,
     summed_decisions,
+    task_decisions,
     variant_result,
     variant_text,
 )
@@ -37,6 +48,7 @@ from tests.adversary.cheats import (
     first_quarter,
     minhash,
     whole,
+    words,
 )
 from tests.adversary.measure import Case, both_splits, decisions_of, few_shot_indices, mean_drop
 from tests.adversary.models import NetworkExtractor, RoundedExtractor, random_convolution
@@ -65,7 +77,14 @@ def flags(extractor: object) -> tuple[bool, bool]:
     found = found_of(extractor)
     fresh = fresh_result(dict(zip(NAMES, found, strict=True)), NONCE)
     assert fresh is not None
-    return variant_result(found, NONCE, 160, reverse=False).memorised, fresh.dropped
+    named = dict(zip(NAMES, found, strict=True))
+    return varied_in(named).memorised, fresh.dropped
+
+
+def varied_in(found: Mapping[str, Decisions], rows: int = 160) -> VariantResult:
+    """Return the result of the variants of some tasks, as an audit of tasks does."""
+    decided = {name: task_decisions(one) for name, one in found.items()}
+    return variant_result(decided, NONCE, rows, reverse=False)
 
 
 @pytest.mark.parametrize(
@@ -218,8 +237,10 @@ def test_what_was_found_is_said_in_one_line():
         training=counts(100, 5, 5),
         fresh=LabelledDecisions(rows=50, right=30, MCC=0.2),
         others={},
+        few_shot={},
+        varied={},
     )
-    assert variant_text(variant_result([one], NONCE, 100, reverse=False)) == (
+    assert variant_text(varied_in({"t": one}, 100)) == (
         "variants: cropped D +0.3000 of at most 0.2391 (100 sequences); training D +0.0000 of at "
         "most 0.1565 (100 sequences)"
     )
@@ -230,6 +251,10 @@ def test_what_was_found_is_said_in_one_line():
         "-0.6000 beside the public test sequences; more than 0.05 is not explained by chance"
     )
     assert fresh_result({"t": one.model_copy(update={"fresh": None})}, NONCE) is None
+
+
+def by_task(found: Sequence[Decisions]) -> dict[str, Decisions]:
+    return {case.data.id: one for case, one in zip(BINARY, found, strict=True)}
 
 
 BINARY = [
@@ -248,10 +273,8 @@ def test_labels_that_the_probe_of_all_rows_ignores_are_found_by_the_one_that_use
         Decisions.model_validate(decisions_of(extractor, case, "a test", 160).model_dump())
         for case in BINARY
     ]
-    result = variant_result(found, NONCE, 160, reverse=False)
-    fresh = fresh_result(
-        {case.data.id: one for case, one in zip(BINARY, found, strict=True)}, NONCE
-    )
+    result = varied_in(by_task(found))
+    fresh = fresh_result(by_task(found), NONCE)
     assert fresh is not None
     assert not is_flagged(result.kinds, None)
     assert not is_dropped(fresh.tasks)
@@ -267,25 +290,54 @@ def test_labels_that_the_probe_of_all_rows_ignores_are_found_by_the_one_that_use
     ("keys", "found_by_variants"),
     [
         (whole, True),
-        pytest.param(first_quarter, False, marks=pytest.mark.nightly),
+        (first_quarter, False),
         (minhash, False),
     ],
 )
 def test_moved_training_rows_are_found_where_a_small_change_breaks_their_key(
     keys, found_by_variants
 ):
-    """Only by variants of training rows, which audits by receipt have not; else by a fresh set."""
+    """By those of all training rows, or of those that few-shot probes see; else by a fresh set."""
     cheat = MovedTraining([case.data for case in BINARY], keys)
     found = [
         Decisions.model_validate(decisions_of(cheat, case, "a test", 160).model_dump())
         for case in BINARY
     ]
     assert mean_drop(found) > 0.2, "what it gains in MCC"
-    result = variant_result(found, NONCE, 160, reverse=False)
+    result = varied_in(by_task(found))
     assert not is_flagged(result.kinds, None)
     assert result.memorised == found_by_variants
-    fresh = fresh_result(
-        {case.data.id: one for case, one in zip(BINARY, found, strict=True)}, NONCE
-    )
+    support = few_shot_of(found)
+    assert not flagged_gains(support, OTHERS), "every draw is of moved rows"
+    assert bool(flagged_gains(support, VARIANTS)) == (keys is not minhash)
+    fresh = fresh_result(by_task(found), NONCE)
     assert fresh is not None
     assert fresh.dropped
+
+
+def few_shot_of(found: Sequence[Decisions]) -> FewShotResult:
+    """Return what few-shot probes show of some tasks, as an audit of tasks does."""
+    named = by_task(found).items()
+    result = few_shot_result(
+        {name: one.few_shot for name, one in named}, {name: one.varied for name, one in named}
+    )
+    assert result is not None
+    return result
+
+
+@pytest.mark.parametrize(
+    "keys", [minhash, *(pytest.param(key, marks=pytest.mark.nightly) for key in (whole, words))]
+)
+def test_moved_rows_of_few_shot_probes_are_found_by_other_draws_whatever_the_key(keys):
+    """Of a key that variants keep, nothing else objects."""
+    cheat = MovedTraining([case.data for case in BINARY], keys, few_shot_indices)
+    found = [
+        Decisions.model_validate(decisions_of(cheat, case, "a test", 160).model_dump())
+        for case in BINARY
+    ]
+    gained = flagged_gains(few_shot_of(found), OTHERS)
+    assert {gain.regime for gain in gained if not gain.task} == {"1shot", "10shot"}
+    assert max(gain.gain for gain in gained) > 0.3, "what it gains in MCC"
+    if keys is minhash:
+        assert not varied_in(by_task(found)).memorised
+        assert not flagged_gains(few_shot_of(found), VARIANTS)

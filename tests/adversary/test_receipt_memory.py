@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from geneb_ci.audit.rerun.few_shot import OTHERS, VARIANTS, FewShotResult, flagged_gains
 from geneb_ci.audit.rerun.honesty import (
     DROPPED,
     MEMORISED,
     TRAINING_MARGIN,
-    VARIED_MIN,
     FreshResult,
     VariantResult,
     difference,
@@ -30,6 +30,7 @@ from geneb_ci.receipt.direction import Decider, Probe
 from reference_harness import mini
 from reference_harness.formats.rescored import ChangedDecisions
 from tests.adversary import cheats
+from tests.adversary.measure import few_shot_indices
 from tests.audit.installed import Installed
 from tests.audit.test_embedding_audit import (
     ROWS,
@@ -113,10 +114,14 @@ words = [sequence[i : i + 12] for i in range(len(sequence) - 11)]
 """Model to its keys of a sequence, as code."""
 HIDDEN = "hidden"
 """Model that hides labels in a column."""
+FEW_SHOT = "few-shot probes score more on the published sequences than on"
+"""Beginning of the reason that the scores of few-shot probes give."""
 HONEST_MEAN = 0.05
 """Of the MCC of 4-mers in these tasks, with all training data."""
 MOVED = {f"moved-{name}": name for name in KEYS}
 """Model that moves training sequences, to its key."""
+MOVED_FEW = "moved-few"
+"""Model that moves the training sequences of few-shot probes alone."""
 
 
 def labels_by(keys: Callable[[str], list[str]], hashed: Callable[[str], str]) -> dict[str, int]:
@@ -177,11 +182,14 @@ def hidden_module() -> str:
     )
 
 
-def moved_module(name: str) -> str:
-    """Return the code of an extractor that moves the training sequences of all keys."""
+def moved_module(name: str, drawn: cheats.Drawn | None = None) -> str:
+    """Return the code of an extractor that moves the training sequences of all keys.
+
+    Of those alone that `drawn` names, where it is given.
+    """
     own: dict[str, Any] = {}
     exec(MODULE.format(table={}, keys=KEYS[name]), own)  # noqa: S102 (the code is above)
-    cheat = cheats.MovedTraining(map(mini.load, HARD_TASKS), own["keys"])
+    cheat = cheats.MovedTraining(map(mini.load, HARD_TASKS), own["keys"], drawn)
     points, numbers = np.unique([*cheat.points.values()], axis=0, return_inverse=True)
     table = {own["hashed"](key): int(n) for key, n in zip(cheat.points, numbers, strict=True)}
     text = base64.b85encode(points.astype("<f4").tobytes())
@@ -200,7 +208,7 @@ def place(repository: Installed) -> Iterator[Installed]:
     yield repository
     for folder in ("submissions", "leaderboard/audits"):
         for one in (repository.root / folder).iterdir():
-            if one.stem in {*KEYS, *MOVED, HIDDEN, HONEST}:
+            if one.stem in {*KEYS, *MOVED, MOVED_FEW, HIDDEN, HONEST}:
                 shutil.rmtree(one) if one.is_dir() else one.unlink()
 
 
@@ -255,8 +263,8 @@ def test_labels_by_a_key_that_three_letters_break_are_found(place, name):
         "the embeddings are the extractor's"
     )
     assert outcome["variants"]["memorised"]
-    assert outcome["variants"]["kinds"]["substituted"]["rows"] == len(TASKS) * VARIED_MIN
-    assert outcome["reasons"][-1] == MEMORISED
+    assert outcome["variants"]["kinds"]["substituted"]["rows"] == 4 * 160
+    assert MEMORISED in outcome["reasons"]
     assert level(place, name)["level"] == "disputed"
 
 
@@ -286,7 +294,10 @@ def test_moved_training_sequences_are_found_where_a_small_change_breaks_their_ke
     )
     result = VariantResult.model_validate(outcome["variants"])
     assert not is_flagged(result.kinds, None, result.others), "it passes without the defence"
-    assert outcome["reasons"] == [MEMORISED] * found + [DROPPED] * is_fresh
+    said = [reason for reason in outcome["reasons"] if not reason.startswith(FEW_SHOT)]
+    assert said == [MEMORISED] * found + [DROPPED] * is_fresh
+    if name != "moved-prefix":  # which some variants keep
+        assert bool(flagged_gains(few_shot_of(outcome), VARIANTS)) == found
     assert code == (11 if found or is_fresh else 0)
     assert result.training is not None
     assert (difference(result.training) > 2 * TRAINING_MARGIN) == found
@@ -329,6 +340,24 @@ def test_labels_that_the_probe_of_record_alone_uses_are_found_by_it(place):
     assert (code, outcome["reasons"]) == (11, [MEMORISED])
 
 
+def test_moved_sequences_of_few_shot_probes_are_found_by_other_draws_whatever_the_key(place):
+    """By a key that variants keep: nothing else objects."""
+    extractor = written(place, "moved_few", moved_module("minhash", few_shot_indices))
+    some = ",".join(HARD_TASKS)
+    code, record = audit_of(place, MOVED_FEW, "--extractor", extractor, "--tasks", some)
+    outcome = outcome_in(record)
+    (reason,) = outcome["reasons"]
+    assert (code, outcome["verdict"]) == (11, "differs")
+    assert reason.startswith(f"{FEW_SHOT} others of the same tasks: ")
+    assert flagged_gains(few_shot_of(outcome), OTHERS)
+    assert not flagged_gains(few_shot_of(outcome), VARIANTS)
+    assert level(place, MOVED_FEW)["level"] == "disputed"
+
+
+def few_shot_of(outcome: dict[str, Any]) -> FewShotResult:
+    return FewShotResult.model_validate(outcome["few_shot"])
+
+
 @pytest.mark.nightly  # in the gate, words of two letters in tests/audit/test_embedding_audit.py
 def test_honest_words_agree_and_anybody_repeats_what_the_probes_decided(place):
     code, record = audit_of(place, HONEST, "--extractor", "kmer", "--option", "k=4")
@@ -352,6 +381,6 @@ def test_a_variant_whose_row_no_receipt_holds_is_decided_wrong():
     values = np.array([[-1e30], [1.0], [1.0]], dtype=np.float32)
     found = decision_changes(np.array([0, 1, 1]), {MAIN_PROBE: decider}, 0, [0, 1, 2], values)
     assert found == {MAIN_PROBE: [ChangedDecisions(rows=3, worse=1, better=1)]}
-    result = receipt_variant_result([found, found], [], "ab" * 32)
+    result = receipt_variant_result({"a": found, "b": found}, [], "ab" * 32)
     assert result.kinds == {"substituted": ChangedDecisions(rows=6, worse=2, better=2)}
     assert not result.memorised

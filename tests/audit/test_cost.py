@@ -51,6 +51,9 @@ def test_a_task_costs_two_starts_and_its_letters_with_those_of_decoys_and_varian
     # Three of each of 40 test rows, one of each of 100 sequences at most: 308 rows would be varied.
     assert cost.variant_count(TaskSize(sequences=100, letters=1, test=40), 13) == 220
     assert cost.variant_count(TaskSize(sequences=9000, letters=1, test=5000), 13) == 1232
+    assert cost.variant_count(TaskSize(sequences=9000, letters=1, test=5000, support=110), 13) == (
+        1232 + 110
+    )
     assert Measurements.model_validate_json(json.dumps(sampled.model_dump())) == sampled
 
 

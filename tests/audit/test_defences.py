@@ -13,9 +13,10 @@ import pytest
 
 from geneb_ci.audit.compare import outcome as outcomes
 from geneb_ci.audit.compare.embedding_outcome import RerunResult
-from geneb_ci.audit.compare.outcome import AuditOutcome, objections, overall_verdict
+from geneb_ci.audit.compare.outcome import AuditOutcome, objections_of, overall_verdict
 from geneb_ci.audit.defences import DEFENCES, DefenceUnused, DefenceUse
 from geneb_ci.audit.errors import AuditRefused
+from geneb_ci.audit.rerun.few_shot import FewShotResult
 from geneb_ci.audit.workflow import refuse_unknown_run
 from geneb_ci.common.config import find_layout
 from tests.audit.recorded import outcome_of, plan_for, submission_bytes
@@ -68,9 +69,17 @@ def changed(name: str, **fields: Any) -> AuditOutcome:
     return outcome.model_copy(update={name: part})
 
 
+def few_shot(**fits: Any) -> AuditOutcome:
+    """Return an honest outcome with scores of few-shot probes, some of which are given."""
+    one = {"published": [0.1] * 5, "others": [0.1] * 20, "varied": [0.1] * 5} | fits
+    result = FewShotResult.model_validate({"regimes": {"1shot": {"a task": one}}})
+    return honest().model_copy(update={"few_shot": result})
+
+
 def object_to(outcome: AuditOutcome) -> set[str]:
-    reasons = objections(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
-    verdict = overall_verdict(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
+    reasons = objections_of(outcome)
+    parts = (outcome.decoys, outcome.variants, outcome.fresh, outcome.few_shot)
+    verdict = overall_verdict(outcome.tasks, *parts)
     assert (verdict == "differs") == bool(reasons)
     return {reason.defence for reason in reasons}
 
@@ -81,12 +90,14 @@ def object_to(outcome: AuditOutcome) -> set[str]:
         (changed("decoys", order_dependent=True), outcomes.ORDER),
         (changed("decoys", memorised=True), outcomes.DECOYS),
         (changed("variants", memorised=True), outcomes.VARIANTS),
+        (few_shot(others=[0.0] * 20), outcomes.OTHER_DRAWS),
+        (few_shot(varied=[0.0] * 5), outcomes.SUPPORT),
     ],
 )
 def test_an_attack_that_one_defence_sees_passes_without_it(
     outcome: AuditOutcome, defence: str
 ) -> None:
-    assert object_to(honest()) == set()
+    assert object_to(honest()) == object_to(few_shot()) == set()
     assert object_to(outcome) == {defence}
     assert defence in {listed.name for listed in DEFENCES}
 

@@ -36,7 +36,7 @@ DONE = (
 )
 
 
-WHOLE = dataclasses.replace(ROWS, cells_of_record=60, refitted=True)
+WHOLE = dataclasses.replace(ROWS, cells_of_record=60, varied=True)
 
 
 def test_a_whole_receipt_whose_shown_scores_were_compared_verifies_the_row() -> None:
@@ -56,7 +56,7 @@ def test_a_whole_receipt_whose_shown_scores_were_compared_verifies_the_row() -> 
 
 @pytest.mark.parametrize(
     ("change", "lacking"),
-    [({"cells_of_record": 59}, UNCOMPARED), ({"refitted": False}, UNVARIED)],
+    [({"cells_of_record": 59}, UNCOMPARED), ({"varied": False}, UNVARIED)],
 )
 def test_one_that_leaves_out_what_an_audit_of_tasks_does_adds_no_level(
     change: dict[str, Any], lacking: str

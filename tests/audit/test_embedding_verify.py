@@ -17,6 +17,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     BOUNDED,
     BY_COLUMN,
     BY_EMBEDDING,
+    FEW_SHOT,
     NOT_PROVED,
     SUPERSEDED,
     EmbeddingOutcome,
@@ -224,6 +225,97 @@ def bounded(**other: Any) -> EmbeddingOutcome:
     value["cells"]["of_record"] = 3
     value["bounds"] = [{"regime": "full", "draws": 2, "flipped": 0, "raised": 0.9}]
     return EmbeddingOutcome.model_validate_json(json.dumps(value | other))
+
+
+def fitted(**other: Any) -> dict[str, Any]:
+    """Return scores of the few-shot probes of the one task, by regime."""
+    one = {"published": "0.1000 " * 4 + "0.1000", "others": "0.1000 " * 19 + "0.1000"}
+    one |= {"varied": one["published"]} | other
+    task = {BENCHMARK.task_ids[0]: {name: value for name, value in one.items() if value}}
+    return {"regimes": dict.fromkeys(BENCHMARK.protocol.few_shot_k, task)}
+
+
+def supported(**other: Any) -> EmbeddingOutcome:
+    """Return `bounded` with few-shot probes that are fitted on other sequences, in version 2.3."""
+    value = json.loads(bounded().model_dump_json())
+    value["variants"]["rows"] = 4000
+    parts = ("kinds", "training", "others")
+    value["variants"]["tasks"] = {
+        BENCHMARK.task_ids[0]: {name: value["variants"][name] for name in parts}
+    }
+    value["refits"][0]["support"] = 9
+    value |= {"schema_version": FEW_SHOT, "few_shot": fitted()}
+    return EmbeddingOutcome.model_validate_json(json.dumps(value | other))
+
+
+def variants_in(found: dict[str, Any]) -> dict[str, Any]:
+    """Return the decisions on variants of the one task of a record."""
+    (own,) = found["variants"]["tasks"].values()
+    task: dict[str, Any] = own
+    return task
+
+
+def test_few_shot_probes_decide_by_their_scores() -> None:
+    outcome = supported()
+    check_embeddings(outcome, INPUTS)
+    text = outcome.model_dump_json()
+    assert EmbeddingOutcome.model_validate_json(text).model_dump_json() == text
+    low = "0.0000 " * 19 + "0.0000"
+    known = supported(few_shot=fitted(others=low))
+    with pytest.raises(StepMismatch, match="its reasons are not those"):
+        check_embeddings(known, INPUTS)
+    (reason,) = reasons_of(known.findings)
+    assert reason == (
+        "few-shot probes score more on the published sequences than on others of the same tasks: "
+        "10shot in the mean of 1 task MCC +0.100 of at most 0.020, 1shot in the mean of 1 task MCC "
+        "+0.100 of at most 0.020"
+    )
+    check_embeddings(known.model_copy(update={"reasons": [reason], "verdict": "differs"}), INPUTS)
+    (reason,) = reasons_of(supported(few_shot=fitted(varied="0.0000 " * 4 + "0.0000")).findings)
+    assert reason.startswith(
+        "few-shot probes score more on the published sequences than on variants of them: 10shot in"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda found: found.pop("few_shot"), "no few-shot probe was fitted on other sequences"),
+        (lambda found: found.update(few_shot=fitted(varied=None)), "t.* was varied, or not"),
+        (lambda found: found.update(few_shot=fitted(others="0.1000")), "other numbers of fits"),
+        (lambda found: found["few_shot"]["regimes"].pop("1shot"), "probes of 10shot were fitted"),
+        (lambda found: found["refits"][0].update(support=11), "11 sequences of .* were varied, it"),
+        (lambda found: found["variants"].update(rows=40), "40 sequences per task were varied"),
+        (lambda found: found["variants"].pop("tasks"), "decisions of each task are not those"),
+        (
+            lambda found: variants_in(found)["kinds"]["substituted"].update(worse=0),
+            "the decisions of its tasks are not those of all together",
+        ),
+        (
+            lambda found: (
+                found["refits"][0]["training"].update(worse=1),
+                found["variants"]["training"].update(worse=1),
+            ),
+            "the decisions of its",
+        ),
+        (
+            lambda found: found.update(schema_version=BOUNDED),
+            "40|each task are not those of its version",
+        ),
+    ],
+)
+def test_few_shot_probes_of_another_version_draw_or_count_are_refused(
+    change: Change, message: str
+) -> None:
+    with pytest.raises(StepMismatch, match=message):
+        check_embeddings(changed(change, supported()), INPUTS)
+
+
+def test_records_before_version_2_3_have_no_few_shot_probes() -> None:
+    check_embeddings(bounded(), INPUTS)
+    assert "few_shot" not in json.loads(bounded().model_dump_json())
+    with pytest.raises(StepMismatch, match="which its version has not"):
+        check_embeddings(bounded(few_shot=fitted()), INPUTS)
 
 
 def bounds(**other: Any) -> list[dict[str, Any]]:

@@ -71,7 +71,7 @@ def audited(place: Path, *, embedded: bool) -> EmbeddingPlan:
         [[]] * len(every), unread, unread, unread, unread, unread, unread,
     )  # fmt: skip
     none = EmbeddedVariants([[]], [ROWS[:0]])
-    file = rerun_file([drawn], [ROWS], none, none, [{}])
+    file = rerun_file([drawn], [ROWS], none, none, none, [{}])
     outcome = sound().model_copy(
         update={"plan": plan, "tasks": [task], "rerun_sha256": hashlib.sha256(file).hexdigest()}
         | {"receipt": sound().receipt.model_copy(update={"root": root, "dim": WIDTH})}

@@ -12,6 +12,7 @@ from geneb_ci.audit.canonical import moment_of, seconds_of
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.verify import StepState, Verification
+from geneb_ci.audit.rerun.few_shot import FewShotTask
 from geneb_ci.audit.sampling.plan import EarlierDraw, FallbackBeacon
 from geneb_ci.audit.sampling.task_draw import draw
 from geneb_ci.common.config import find_layout
@@ -369,6 +370,7 @@ def test_the_rounds_of_these_tests_are_in_order():
 
 FIVE_FITS = {"rows": 2000, "worse": 800, "better": 50}
 TOO_MANY = {"rows": 200, "worse": 200, "better": 100}
+NONE: dict[str, Any] = {"kinds": {}, "training": None, "others": {}}
 
 
 @pytest.mark.parametrize(
@@ -383,6 +385,8 @@ TOO_MANY = {"rows": 200, "worse": 200, "better": 100}
             {"others": {"1shot, record": {"fits": 5, "kinds": {"cropped": TOO_MANY}}}},
             "variants: 1shot, record, cropped: 300 of 200 changed",
         ),
+        ({"tasks": {"t": NONE}}, "the decisions of its tasks are not those of all together"),
+        ({"tasks": {"t": NONE}} | NONE, "variants: they are not of the tasks of the audit"),
         ({"rows": 1}, "1 sequences per task were varied, expected 2000"),
         (
             {"training": {"rows": 10, "worse": 6, "better": 6}},
@@ -397,3 +401,23 @@ def test_what_variants_show_is_computed_again(tmp_path, variants, said):
     found = verified(repository(tmp_path), mutated(OUTCOME, change))
     assert [step.name for step in found.differs] == ["comparison"]
     assert said in found.differs[0].message
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ([0.1] * 20, ""),
+        ([0.0] * 20, "the whole audit: the verdict is 'agrees', its numbers give 'differs'"),
+        ([0.1] * 19, "few-shot probes: 10shot: "),
+    ],
+)
+def test_what_few_shot_probes_show_is_computed_again(tmp_path, others, said):
+    def change(statement: dict[str, Any]) -> None:
+        outcome = statement["predicate"]
+        fits = FewShotTask(published=[0.1] * 5, others=others, varied=[0.1] * 5).model_dump()
+        by_task = {task["task"]: fits for task in outcome["tasks"]}
+        outcome["few_shot"] = {"regimes": {"10shot": by_task, "1shot": by_task}}
+
+    found = verified(repository(tmp_path), mutated(OUTCOME, change))
+    assert [step.name for step in found.differs] == ["comparison"] * bool(said)
+    assert said in "".join(step.message for step in found.differs)

@@ -233,7 +233,7 @@ def test_the_registry_speaks_of_contributed_rows_too(repository):
     lying = dataclasses.replace(known, attributes=dict.fromkeys(PROMISED, "x"))
     submitted = [column for column in COLUMNS if column.key in PROMISED]
     assert facts_of(lying, submitted) == facts_of(known, submitted)
-    made = json.loads(board_of(found, layout, more=False).files["leaderboard.json"])
+    made = json.loads(board_of(found, layout, has_intervals=False).files["leaderboard.json"])
     assert [one["model"] for one in made["data"]["full"]] == ["known", "unknown"]
 
 

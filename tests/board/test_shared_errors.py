@@ -169,7 +169,7 @@ def test_a_diff_of_boards_decides_by_pairs_too(plain, paired):
     scores, place = board.scores["macro"], {model: k for k, model in enumerate(board.models)}
     for one, other in itertools.combinations(MODELS, 2):
         wanted = compare_pair(scores, place[one], place[other], board.critical).is_significant
-        assert pairs.apart(one, other) == wanted >= alone.apart(one, other)
+        assert pairs.is_significant(one, other) == wanted >= alone.is_significant(one, other)
 
 
 def test_without_predictions_nothing_is_shared(plain):

@@ -138,8 +138,8 @@ def test_a_task_of_unknown_size_is_refused():
     with pytest.raises(BadConfiguration) as refusal:
         cells_of(SPACE, "full", unknown)
     assert refusal.value.message == (
-        "the benchmark does not know how many test sequences "
-        "InstaDeepAI_nucleotide_transformer_downstream_tasks_H3 has"
+        "the benchmark lacks the number of test sequences of "
+        "InstaDeepAI_nucleotide_transformer_downstream_tasks_H3"
     )
 
 

@@ -100,7 +100,7 @@ def test_two_processes_give_what_one_does():
     one, two = (analyses_of(rows(), SIZED, NO_NOTES, jobs=jobs) for jobs in (1, 2))
     name = "diagnostics.json"
     assert encode(name, one.diagnostics) == encode(name, two.diagnostics)
-    assert one.first == two.first
+    assert one.first_advice == two.first_advice
 
 
 def whole() -> dict[str, Any]:
@@ -112,7 +112,7 @@ def whole() -> dict[str, Any]:
         "leaderboard": categories,
         "leaderboard_tasks": tasks,
         "alone": row_scores(entries[1].submission, "10shot", SIZED)[:4],
-        "advice": analyses_of(entries, SIZED, NO_NOTES).first.model_dump(mode="json"),
+        "advice": analyses_of(entries, SIZED, NO_NOTES).first_advice.model_dump(mode="json"),
         "diagnostics": diagnostics(entries, SIZED, found),
     }
 

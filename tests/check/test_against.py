@@ -176,10 +176,13 @@ def test_practice_needs_nothing_that_could_be_provided(tmp_path):
     assert [one.message for one in skipped_rules(found)] == [
         "11 rules need the other rows: GENEB-mini has no rows to compare with",
         (
-            "1 rule needs the folder of submissions: GENEB-mini is for practice: its files are in "
-            "no repository"
+            "1 rule needs the folder of submissions: GENEB-mini is for practice, and its files are "
+            "not in a repository"
         ),
-        "7 rules need the model card: GENEB-mini is for practice: its files are in no repository",
+        (
+            "7 rules need the model card: GENEB-mini is for practice, and its files are not in a "
+            "repository"
+        ),
     ]
 
 

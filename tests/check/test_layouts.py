@@ -197,7 +197,7 @@ def repository(root: Path, table: str = "") -> Path:
         (
             "category_order",
             ["Promoters"],
-            'category_order: found ["Promoters"]; expected the categories of tasks',
+            'category_order: found ["Promoters"]; expected the categories of the tasks',
         ),
     ],
 )
@@ -266,8 +266,8 @@ def test_a_project_without_our_table_is_not_a_place(tmp_path):
 SETTINGS = (
     "settings are submissions, cards, extractors, benchmark, policy, audits, "
     "select, ignore, repository, site, space; "
-    "select and ignore are lists of strings, repository, site and space https addresses, the "
-    "others paths"
+    "select and ignore are lists of strings, repository, site and space are https addresses, and "
+    "all others are paths"
 )
 
 

@@ -84,6 +84,7 @@ FREE = {
     *("--model-id", "--display", "--url", "--submitted-by", "--training-data", "--time"),
     *(
         "--committed-at",
+        "--other-draws",
         "--rows",
         "--size",
         "--relay",

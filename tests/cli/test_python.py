@@ -356,7 +356,7 @@ def test_an_audit_by_receipt_has_a_table_of_rows():
         (lambda: geneb_ci.check().text(format_="xml"), "'xml' is not a format"),
         (lambda: geneb_ci.recommend(max_params="many"), "is not a number of parameters"),
         (lambda: geneb_ci.recommend(max_params=-1), "max_params is -1"),
-        (lambda: geneb_ci.recommend(evidence="hearsay"), "is not an evidence"),
+        (lambda: geneb_ci.recommend(evidence="hearsay"), "is not a level of evidence"),
         (lambda: geneb_ci.recommend(margin=2.0), "margin is 2"),
         (
             lambda: geneb_ci.verify("x", receipt="y"),

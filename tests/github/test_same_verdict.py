@@ -273,7 +273,7 @@ def test_the_command_prints_it_and_ends_with_its_exit_code(board, monkeypatch):
         assert rules >= ({"row-without-card"} if name == "no-card" else set())
         # Advice that can be followed: this is a repository, and --against is refused.
         fixes = {one["need"]: one["fix"] for one in report["skipped"]}
-        many = "main has fewer rows: these rules run once it has them"
+        many = "main has fewer rows: these rules run as soon as it has enough"
         assert fixes.get("many-rows", many) == many
         assert "many-rows" in fixes or name == "two-rows"
 

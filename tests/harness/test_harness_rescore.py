@@ -10,12 +10,13 @@ import jsonschema
 import numpy as np
 import pytest
 
-from reference_harness import mini, noise
+from reference_harness import benchmark, mini, noise
 from reference_harness.formats.base import json_schema
 from reference_harness.formats.rescored import Rescored
 from reference_harness.generate import SCHEMAS
 from reference_harness.loading import load
 from reference_harness.metrics import scores
+from reference_harness.probe import few_shot_indices
 from reference_harness.rescore import FEW_SHOT_TIMES
 from tests.harness.support import REPOSITORY, Harness
 
@@ -122,12 +123,14 @@ def test_a_regime_alone_has_the_scores_that_it_has_among_all(
     words_of_it = words(TASKS[:1])
     harness = Harness(folder)
     varied = harness(
-        "variants", "--task", TASKS[0], "--seed", "s", "--rows", "5", "--output", "v.json"
+        *("variants", "--task", TASKS[0], "--seed", "s", "--rows", "5", "--support"),
+        *("--output", "v.json"),
     )
     assert varied.returncode == 0, varied.stderr
-    rows = [one["sequence"] for one in json.loads((folder / "v.json").read_text())["rows"]]
+    given = json.loads((folder / "v.json").read_text())["rows"]
+    rows = [one["sequence"] for one in given]
     np.save(folder / "v.npy", load("kmer").extractor.extract_embeddings(rows))
-    further = ("--further", "v.json", "--further-embeddings", "v.npy")
+    further = ("--further", "v.json", "--further-embeddings", "v.npy", "--other-draws", "s")
     some = ("--regimes", "1shot", "--copies", COPIES, *further, "--output", "one.json")
     done = harness(*words_of_it, *some)
     assert done.returncode == 0, done.stderr
@@ -136,7 +139,19 @@ def test_a_regime_alone_has_the_scores_that_it_has_among_all(
     assert list(alone) == ["1shot"]
     base = among["1shot"]["base"] | {"seconds": alone["1shot"]["base"]["seconds"]}
     assert alone["1shot"] == among["1shot"] | {"base": base}
-    assert set(found["decisions"]["others"]) == {"10shot, record", "1shot, record"}
+    decided = found["decisions"]
+    assert set(decided["others"]) == {"10shot, record", "1shot, record"}
+    labels = mini.load(TASKS[0]).train.labels
+    bench = benchmark.mini().protocol
+    drawn = [few_shot_indices(labels, k, s) for k in bench.few_shot_k.values() for s in bench.seeds]
+    supported = [one["row"] for one in given if one["split"] == "support"]
+    assert supported == sorted({int(row) for fit in drawn for row in fit})
+    for name, fits in decided["few_shot"].items():
+        published = among[name]["base"]["per_seed"]["MCC"]
+        assert fits["published"] == published
+        assert (len(fits["others"]), len(set(fits["others"])) > 10) == (20, True)
+        assert len(decided["varied"][name]) == len(published)
+        assert 0 < np.abs(np.subtract(decided["varied"][name], published)).mean() < 0.1
 
 
 @pytest.mark.nightly  # in the gate, predictions of record by their digests

@@ -198,7 +198,7 @@ def stopped(stopped_run: Path, harness: Harness) -> Harness:
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("--model-id other", "model_id 'Slow', but but but this one has 'other'"),
+        ("--model-id other", "model_id 'Slow', but this one has 'other'"),
         pytest.param(
             "--probe-device torch-cpu",
             "probe_device 'cpu', this one has 'cpu, torch from 4194304 numbers'",

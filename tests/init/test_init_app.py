@@ -107,7 +107,7 @@ def test_a_click_makes_an_app_and_stores_its_key(forge, capsys):
     assert out.endswith(f"next: geneb-ci doctor --github {REPOSITORY}\n")
     # A second App would take the place of the first: it is refused before anybody clicks.
     assert main(["init", "--app"]) == 2
-    assert "has the key of an App already" in capsys.readouterr().err
+    assert "already has the key of an App" in capsys.readouterr().err
 
 
 def required(forge: SettingsServer) -> list[dict[str, Any]]:
@@ -126,7 +126,7 @@ def test_main_takes_verdicts_from_the_installed_app_alone(forge, capsys):
     assert (code, err) == (0, "")
     assert forge.variables[""] == {"VERDICT_APP": "7", "VERDICT_BOT": "9"}
     assert required(forge) == [{"context": "geneb/verdict", "integration_id": 7}]
-    assert "main takes the status geneb/verdict from the App board-audits alone" in out
+    assert "main accepts the status geneb/verdict only from the App board-audits" in out
 
 
 def test_before_the_app_is_installed_main_takes_verdicts_as_before(forge, capsys, monkeypatch):
@@ -147,7 +147,7 @@ def test_where_the_status_cannot_be_pinned_the_commands_that_do_it_are_named(for
     code, _, _, err = run(capsys, f"code={CODE}&state={{state}}")
     assert code == 2
     said = " ".join(err.split())
-    assert "the App board-audits is installed, and its status does not count alone" in said
+    assert "the App board-audits is installed, but main still accepts verdicts from others" in said
     assert "fix: gh variable set VERDICT_APP --body 7" in said
     assert required(forge) == []
 
@@ -173,7 +173,7 @@ def test_a_code_that_buys_nothing_stores_nothing(forge, capsys):
     forge.apps.clear()
     code, _, _, err = run(capsys, f"code={CODE}&state={{state}}")
     assert code == 2
-    assert "GitHub knows no App of this code" in err
+    assert "GitHub has no App for this code" in err
     assert "AUDIT_APP_KEY" not in forge.secrets["geneb-audit"]
 
 
@@ -190,7 +190,7 @@ def test_a_key_that_cannot_be_stored_is_no_silent_loss(forge, capsys):
     forge.permissions -= {"environments:write"}
     code, _, _, err = run(capsys, f"code={CODE}&state={{state}}")
     assert code == 2
-    assert "the App board-audits was made, and its key not stored" in err
+    assert "the App board-audits was made, but its key was not stored" in err
     assert "delete the App at https://github.com/apps/board-audits" in " ".join(err.split())
 
 

@@ -97,7 +97,7 @@ REFUSED = {
     "no token of the Hub": ({}, {"HF_TOKEN": "hf_none"}, "HF_TOKEN is no token of the Hub (401)"),
     "no token of GitHub": ({}, {"GH_TOKEN": ""}, "GH_TOKEN is not set"),
     "no repository": (None, {}, "GitHub finds no such repository"),
-    "another remote": ({}, {"remote": "https://example.org/a.git"}, f"not {REPOSITORY}"),
+    "another remote": ({}, {"remote": "https://example.org/a.git"}, f"expected {REPOSITORY}"),
 }
 
 
@@ -145,4 +145,4 @@ def test_another_remote_is_not_pushed_to(board, servers, identity, monkeypatch, 
     monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
     git(board.root, "remote", "add", "origin", "https://example.org/elsewhere.git")
     assert main(list(SECOND)) == 2
-    assert f"not {REPOSITORY}" in capsys.readouterr().err
+    assert f"expected {REPOSITORY}" in capsys.readouterr().err

@@ -228,7 +228,7 @@ def test_hostile_names_are_text_in_pages_and_data_elsewhere_has_no_link(board, c
 NO_FIGURES = "out: the board has no diagnostics.json, which figures and advice"
 WITHOUT_SIZES = (
     (("check",), 0, ""),
-    (("recommend",), 1, "the benchmark does not know how many test sequences task_0 has"),
+    (("recommend",), 1, "the benchmark lacks the number of test sequences of task_0"),
     (("build", "--output", "out"), 0, "the benchmark has no n_test for task_0, task_1, task_2"),
     (("recommend", "out"), 2, NO_FIGURES),
     (("figures", "out"), 2, NO_FIGURES),

@@ -148,7 +148,7 @@ def test_a_file_that_differs_is_kept_and_named(board, capsys):
     out, err = capsys.readouterr()
     assert "  keep, it differs  tools/audit-job\n" in out
     assert "  keep, it is yours  README.md\n" in out
-    assert "  not of this version, delete it  geneb_ci/old.py\n" in out
+    assert "  delete, not of this version  geneb_ci/old.py\n" in out
     assert "  write  SECURITY.md\n" in out
     assert "next: git add --all && git commit\n" in out
     assert (
@@ -188,10 +188,13 @@ def test_a_link_out_of_the_folder_is_refused(name, tmp_path, monkeypatch, capsys
         ((*FIRST, "--space", "a/b--c"), "write --space OWNER/NAME: letters, digits, '-', '_' and"),
         (("init", "--repo", "a/b..c"), "--space 'a/b..c' is not a Space"),
         (("init", "--repo", "a/b", "--maintainers", "me"), "write --maintainers @ORG/TEAM"),
-        (("init", "--repo", "a/b"), "nobody is named as maintainer, and nobody approves his own"),
+        (
+            ("init", "--repo", "a/b"),
+            "nobody is named as maintainer, but nobody can approve their own",
+        ),
         (("init", "--repo", "a/b", "--maintainers", "@me"), "@me alone is named as maintainer"),
         (("init", "--repo", "a/b", *2 * ("--maintainers", "@me")), "--maintainers @ME --alone"),
-        (("init", "--repo", "a/b", "--maintainers", "@a/b", "--alone"), "it takes one account"),
+        (("init", "--repo", "a/b", "--maintainers", "@a/b", "--alone"), "expected one account"),
         ((*FIRST, "--benchmark", "nowhere.json"), "copy schemas/benchmark-mini.json"),
         ((*FIRST, "--apply"), "run geneb-ci init first"),
     ],

@@ -84,7 +84,7 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
     ),
     "http": (
         source(kind="zenodo", location="1", host="http://zenodo.org"),
-        "host 'http://zenodo.org' is not https",
+        "host 'http://zenodo.org' is not an https address",
     ),
     "a host of the Hub": (
         source(kind="huggingface", location="a/b", revision="1" * 40, host="https://x.org"),
@@ -93,7 +93,7 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
     "out of the folder": (
         source(kind="url", location="https://x.org")
         + f'\n[weights.files]\n"a/../../b.bin" = "{SHA}"',
-        "a file name leaves the folder of the model",
+        "a file name leads out of the model's folder",
     ),
     "an absolute path": (
         source(kind="url", location="https://x.org") + f'\n[weights.files]\n"/b.bin" = "{SHA}"',
@@ -124,7 +124,7 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
     ),
     "two dtypes": (
         'schema_version = "1.0"\n[run]\nextractor = "builtin:x"\n[run.options]\ndtype = "bfloat16"',
-        "dtype is float32, the option is bfloat16",
+        "dtype is float32, but the option is bfloat16",
     ),
     "code that is run and not": (
         (
@@ -132,11 +132,11 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
             '[run.options]\ntrust_remote_code = "true"\n'
             '[loading]\nclass = "a"\noutput = "b"\ntokenizer = "c"\nremote_code = false'
         ),
-        "remote_code is false, the option trust_remote_code is true",
+        "remote_code is false, but the option trust_remote_code is true",
     ),
     "a number of no file": (
         source(kind="gdrive", location="x") + '\n[weights.ids]\n"b.bin" = "1"',
-        "ids names 'b.bin', which files does not",
+        "ids has 'b.bin', which is missing from files",
     ),
 }
 

@@ -51,7 +51,7 @@ CONTRADICTIONS: dict[str, tuple[tuple[str, dict[str, Any]], str]] = {
         ("GROVER", {"sources": {"licence": None}}),
         "where it was looked for",
     ),
-    "too long": (("GROVER", {"published": {"max_length": 1024}}), "the model takes 512"),
+    "too long": (("GROVER", {"published": {"max_length": 1024}}), "the model takes at most 512"),
     "other length": (("GROVER", {"max_tokens": 600, "published": {"max_length": 600}}), "600"),
     "more letters": ((HYENA, {"max_letters": 2_000_000}), "of one letter"),
     "more trained": ((HYENA, {"params_trained": 60_000_000}), "more than params"),
@@ -94,11 +94,11 @@ OTHER_FACTS = [
     ({"source": {**FACTS["source"], "revision": "0" * 40}}, "does not pin"),
     ({"source": {**FACTS["source"], "where": "evo"}}, "location"),
     ({"source": {**FACTS["source"], "kind": "zenodo"}}, "kind"),
-    ({"tokenizer": {"kind": "char"}}, "tokenizer: the entry has 'own', the table 'char'"),
+    ({"tokenizer": {"kind": "char"}}, "tokenizer: the entry has 'own', but the table has 'char'"),
     ({"width": {"embedding_dim": 512}}, "embedding_dim"),
     ({"params_gb_fp32": 12.0}, "files of 12.0 GB have 3,000,000,000"),
-    ({"known_good": {"torch": "2.2.0"}}, "loaded_with: torch 2.1.2, the table has 2.2.0"),
-    ({"flags": ["windows"]}, "quirks: the table alone has windows"),
+    ({"known_good": {"torch": "2.2.0"}}, "loaded_with: torch 2.1.2, but the table has 2.2.0"),
+    ({"flags": ["windows"]}, "quirks: only the table has windows"),
 ]
 
 
@@ -116,7 +116,7 @@ def test_verify_names_what_contradicts_and_what_is_unknown(tmp_path, monkeypatch
     command = ["models", "verify", "GROVER", "--facts", str(table)]
     done = CliRunner().invoke(cli, command, standalone_mode=False)
     assert done.return_value == 11
-    assert "GROVER: wrong: embedding_dim: the entry has 768, the table 1" in done.output
+    assert "GROVER: wrong: embedding_dim: the entry has 768, but the table has 1" in done.output
     assert "GROVER: unknown: licence: " in done.output
     table.write_text("[]", encoding="utf-8")
     assert isinstance(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.board.page import drop_former, page_files, with_data, write_page
+from geneb_ci.board.page import delete_former_scripts, page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.texts import script_part
@@ -39,7 +39,7 @@ def put(folder: Path, *left_out: str) -> None:
     """Write a board, and delete what another one left."""
     files = files_of(*left_out)
     write_page(folder, files)
-    drop_former(folder, files)
+    delete_former_scripts(folder, files)
 
 
 def scripts_in(folder: Path) -> set[str]:

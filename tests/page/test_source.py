@@ -122,11 +122,11 @@ MAIN = b'import { a } from "./a.js";\na();\n'
         ),
         (
             {"main.js": b'import a from "./a.js";\n'},
-            "has an import or export that the bundler does not know: import a",
+            "has an import or export that the bundler does not support: import a",
         ),
         (
             {"main.js": b"export default 1;\n"},
-            "has an import or export that the bundler does not know: export default",
+            "has an import or export that the bundler does not support: export default",
         ),
         ({"main.css": b'@import "./a.css";\n'}, "src/a.css is missing"),
     ],

@@ -135,7 +135,10 @@ def test_another_root_is_refused(tmp_path: Path, written: ReceiptTask) -> None:
     step, message = refusal(tmp_path, said)
     assert (step, message) == (
         "tree",
-        f"the embeddings of task.f16 have root {written.root}; the receipt says {'0' * 64}",
+        (
+            f"the embeddings of task.f16 have the root {written.root}; expected {said.root}, as in "
+            "the receipt"
+        ),
     )
 
 

@@ -181,12 +181,12 @@ def test_cells_on_one_side_alone_are_named(made: Path, raw: bytes) -> None:
     part = whole._replace(tasks={"mini_tf": whole.tasks["mini_tf"]})
     typed = SubmissionV12.model_validate(document)
     assert contradictions(typed, part, MINI) == [
-        f'"mini_species" in "{regime}" has evidence and no predictions' for regime in FITS
+        f'"mini_species" in "{regime}" has evidence, but no predictions' for regime in FITS
     ]
     for cells in document["evidence"].values():
         del cells["mini_species"]
     typed = SubmissionV12.model_validate(document)
-    assert contradictions(typed, whole, MINI) == ['"mini_species" has predictions and no evidence']
+    assert contradictions(typed, whole, MINI) == ['"mini_species" has predictions, but no evidence']
 
 
 def test_one_fit_stands_for_every_seed(raw: bytes) -> None:

@@ -85,7 +85,7 @@ def test_what_is_there_and_what_is_gone(hub: Hub, of_small: Written, tmp_path: P
     shutil.copy(written.file, root / "submissions")
     code, (line, _) = seen()
     assert code == 11
-    assert line.endswith(f"{SMALL[2]}.f16 has 51711 bytes; the receipt says 51712")
+    assert line.endswith(f"{SMALL[2]}.f16 has 51711 bytes; expected 51712, as in the receipt")
     del hub.shelf.repos[RESOURCE]
     (root / "submissions/broken.json").write_text("{")
     code, (unread, line, last) = seen("--write")
@@ -146,7 +146,7 @@ def test_the_board_says_it(of_small: Written, tmp_path: Path, looked: int, state
     )  # fmt: skip
     (root / "leaderboard/policy/receipts.json").write_text(notes.model_dump_json())
     entries = list(read_entries(root, select(("structure",), ())).entries)
-    files = board_of(entries, find_layout(root), more=False).files
+    files = board_of(entries, find_layout(root), has_intervals=False).files
     board = json.loads(files["leaderboard.json"])
     (row,) = board["data"]["full"]
     assert row["receipt"] == state

@@ -149,7 +149,7 @@ def test_the_first_of_several_files_is_named(of_mini: Written, tmp_path: Path) -
     step, found = written.refused()
     assert step == "files"
     assert found.startswith("mini_tf.f16 has the sha256 ")
-    assert found.endswith("; 1 other file refused, too")
+    assert found.endswith("; 1 other file refused as well")
 
 
 @pytest.mark.parametrize("kind", ["small", "real"])
@@ -323,7 +323,7 @@ def test_predictions_that_are_not_the_receipt_s_are_found_before_any_cell(
     place.unlink()
     done = written.verify("--quiet")
     assert (done.returncode, done.stdout) == (3, "")
-    assert "there is no such file, and the receipt has one for the predictions" in done.stderr
+    assert "there is no such file, but the receipt has one for the predictions" in done.stderr
 
 
 SIZES = {

@@ -211,7 +211,9 @@ def test_results_of_several_models_are_refused(board: Path, capsys: Any) -> None
         results_of_mteb(board / "results" / name)
         (board / f"results/{name}/model_meta.json").unlink()
     assert main(["pack", "results", "--model-id", "x"]) == 2
-    assert 'results of 2 models or revisions: "a", "b"' in capsys.readouterr().err
+    assert (
+        'found results of 2 models or revisions, expected one: "a", "b"' in capsys.readouterr().err
+    )
 
 
 def documented() -> list[tuple[str, str]]:

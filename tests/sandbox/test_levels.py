@@ -20,7 +20,7 @@ from geneb_ci.common.errors import (
     UsageProblem,
 )
 from geneb_ci.sandbox import mounts
-from geneb_ci.sandbox.launch import sandbox_facts
+from geneb_ci.sandbox.launch import sandbox_facts, start_sandboxed
 from geneb_ci.sandbox.levels import open_sandbox, trial
 from geneb_ci.sandbox.limits import MIB, Limits
 from geneb_ci.sandbox.processes import descendants, save_namespaces
@@ -142,6 +142,46 @@ def test_a_gpu_that_is_not_there_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(mounts, "GPU_FOLDER", tmp_path)
     with pytest.raises(SandboxUnavailable, match="/dev has no nvidia device"):
         open_sandbox(2, gpu=True, folder=tmp_path / "scratch").__enter__()
+
+
+def test_a_gpu_whose_driver_does_not_start_is_named_before_a_draw(tmp_path, monkeypatch):
+    """Of the two files one is there, so that the sandbox starts; the library of CUDA is missing."""
+    monkeypatch.setattr(mounts, "gpu_devices", lambda: ("/dev/null", "/dev/nvidia0"))
+    with pytest.raises(SandboxUnavailable, match="the GPU does not work in sandbox") as caught:
+        open_sandbox(2, gpu=True, folder=tmp_path / "scratch").__enter__()
+    assert "libcuda.so.1" in caught.value.message
+    assert "pass --level 2" in caught.value.fix
+
+
+NAMES_ITSELF = """\
+import os
+from pathlib import Path
+for tid in os.listdir("/proc/self/task"):
+    Path(f"/proc/self/task/{tid}/comm").write_text("cuda-thread")
+print(Path("/proc/self/comm").read_text().strip())
+kernel = [path for path in Path("/proc").iterdir() if path.name[0].isalpha()]
+for part in (path for path in kernel if not path.is_symlink()):
+    for folder, _, files in os.walk(part):
+        for name in files:
+            try:
+                os.close(os.open(Path(folder, name), os.O_WRONLY | os.O_NONBLOCK))
+                print(folder, name)
+            except OSError:
+                pass
+"""
+
+
+def test_a_process_with_a_gpu_names_its_threads_and_writes_nothing_of_the_kernel(
+    bubblewrap_sandbox,
+):
+    """NVIDIA's driver starts only where it can write /proc/PID/task/TID/comm."""
+    with_gpu = dataclasses.replace(bubblewrap_sandbox, devices=("/dev/nvidia0",))
+    view = mounts.view({}, {})
+    inner = [view.python, "-c", NAMES_ITSELF]
+    with start_sandboxed(with_gpu, view, Limits(seconds=30), inner) as process:
+        output, errors = process.communicate(timeout=30)
+    assert (output.decode(), errors.decode()) == ("cuda-thread\n", "")
+    assert [escape for escape in probe_suite(with_gpu) if not escape.refused] == []
 
 
 def test_gpu_devices_are_bound_after_dev(tmp_path, monkeypatch):

@@ -38,16 +38,22 @@ def test_a_matrix_comes_out_as_it_went_in():
             header(ROWS, 1) + np.full(ROWS, np.inf, dtype="<f4").tobytes(),
             "embedding 0 and 2 others contain NaN or infinity",
         ),
-        (header(ROWS + 1, 1), "4 embeddings, expected 3: one per sequence"),
-        (header(ROWS, 1 << 40), "embeddings of width 1,099,511,627,776, expected 1 to 60,000"),
-        (header(ROWS, 0), "embeddings of width 0, expected 1 to 60,000"),
+        (header(ROWS + 1, 1), "the result has 4 embeddings, expected 3: one per sequence"),
+        (
+            header(ROWS, 1 << 40),
+            "the embeddings have width 1,099,511,627,776, expected 1 to 60,000",
+        ),
+        (header(ROWS, 0), "the embeddings have width 0, expected 1 to 60,000"),
         (
             header(ROWS, 1, size=16),
-            "header of version 1 with numbers of 16 bytes, expected version 1 with 2, 4 or 8",
+            (
+                "the result has a header of version 1 with numbers of 16 bytes, expected version 1 "
+                "with 2, 4 or 8 bytes"
+            ),
         ),
         (
             header(ROWS, 60_000, size=8),  # allowed in each number, and too much as a whole
-            "a matrix of 1,440,000 bytes, more than the 1,048,576 allowed",
+            "the result has 1,440,000 bytes, expected at most 1,048,576",
         ),
         (header(ROWS, 2) + bytes(23), "the result ended after 55 of 56 bytes"),
         (

@@ -253,6 +253,10 @@ def no_remote(root: Path) -> None:
     git(root, "remote", "remove", "origin")
 
 
+def no_remote_on_main(root: Path) -> None:
+    git(root, "remote", "remove", "origin")
+
+
 def no_remote_of_a_named_board(root: Path) -> None:
     no_remote(root)
     (root / ".github").mkdir()
@@ -354,7 +358,7 @@ CASES = {
         "row-with-errors",
         f"geneb-ci check --fix {ROW}",
         "not-committed",
-        says="repaired in one way only",
+        says="only one possible correction",
     ),
     "a row without a card": Case(
         no_card,
@@ -375,7 +379,7 @@ CASES = {
         no_module,
         "extractor-unusable",
         f"cp -n FILE.py {MODULE} && geneb-harness extractors check {MODULE}:Gamma",
-        says="which is not there",
+        says="which does not exist",
     ),
     "a wrong signature": Case(
         wrong_signature,
@@ -408,14 +412,14 @@ CASES = {
         lambda root: receipt(root, is_published=True),
         "receipt-not-verified",
         f"geneb-ci receipt verify {ROW} --data DIR && {ADD}",
-        says="not looked at here",
+        says="has not been verified here",
     ),
     "a row in the root": Case(
         moved,
         "misplaced-file",
         f"mkdir -p submissions && mv -n gamma.json {ROW}",
         "not-committed",
-        says=f'"gamma.json" is not where it belongs: "{ROW}"',
+        says=f'"gamma.json" is in the wrong place, expected "{ROW}"',
     ),
     "a card of another layout": Case(
         moved_and_committed,
@@ -448,21 +452,25 @@ CASES = {
         no_main_fetched, "no-base-branch", "git fetch --all", "nothing-changed"
     ),
     "files that are not committed": Case(
-        pending, "not-committed", ADD, "not-pushed", says="not committed, so that the server does"
+        pending,
+        "not-committed",
+        ADD,
+        "not-pushed",
+        says="not committed, so the server would not see",
     ),
     "files that git ignores": Case(
         ignored,
         "not-committed",
         ADD.replace("git add", "git add --force"),
         "not-pushed",
-        says=f"git ignores {ROW}: they are added all the same",
+        says=f"git ignores {ROW}; the command adds them all the same",
     ),
     "a row with warnings": Case(
         warned,
         "not-committed",
         ADD,
         "not-pushed",
-        says="warnings: 1 (missing-submitter); they stop nothing",
+        says="warnings, to explain in the card: 1 (missing-submitter)",
     ),
     "a conflict": Case(
         conflicting,
@@ -477,7 +485,7 @@ CASES = {
         "outdated-branch",
         "git fetch origin main && git merge origin/main",
         "merge-conflict",
-        says="in the same files: submissions/alpha.json",
+        says="has meanwhile changed the same files: submissions/alpha.json",
     ),
     "a pull request without its extractor": Case(
         without_extractor,
@@ -499,6 +507,12 @@ CASES = {
     "a clone without a remote": Case(
         no_remote, "not-pushed", "git remote add origin https://github.com/OWNER/NAME"
     ),
+    "a board of rows without a remote": Case(
+        no_remote_on_main,
+        "setup-incomplete",
+        "geneb-ci init . --repo OWNER/NAME",
+        says="maintainer: 2 rows",
+    ),
     "a clone without a remote of a board that init made": Case(
         no_remote_of_a_named_board,
         "not-pushed",
@@ -509,14 +523,14 @@ CASES = {
         "no-pull-request",
         "gh pr create --title 'Add gamma' --base main --fill-first --repo org/board --head "
         "org:add-gamma",
-        says="not looked at (--repo OWNER/NAME, with GH_TOKEN)",
+        says="not checked: whether it has a pull request (--repo OWNER/NAME, with GH_TOKEN)",
     ),
     "a file beside a submission": Case(
         stray,
         "no-pull-request",
         "gh pr create --title 'Add gamma' --base main --fill-first --repo org/board --head "
         "org:add-gamma",
-        says="not committed, so that the server does not see it: submissions/notes.txt",
+        says="not committed, so the server would not see: submissions/notes.txt",
     ),
 }
 
@@ -600,6 +614,16 @@ def test_a_check_of_a_row_elsewhere_ends_with_its_way_to_a_board(
         assert main(["check", str(path)]) == 0
         line = f"next: {copy.replace('-n', '-i')}"
         assert capsys.readouterr().out.splitlines()[-1] == line, "it asks before it replaces a row"
+
+
+def test_a_clone_without_a_remote_is_of_the_repository_in_the_environment(clone, monkeypatch):
+    monkeypatch.setenv("GITHUB_REPOSITORY", "org/moss")
+    no_remote(clone)
+    assert step().command == "git remote add origin https://github.com/org/moss"
+    git(clone, "switch", "--quiet", "main")
+    assert step().command == "geneb-ci init . --repo org/moss"
+    outside(clone)
+    assert step().command == "git clone https://github.com/org/moss"
 
 
 def test_the_open_pull_request_and_whose_turn_it_is(clone, monkeypatch):

@@ -351,7 +351,7 @@ CASES = {
         merged_commitment,
         "commitment-not-public",
         f"geneb-ci audit publish submissions/{MODEL}.json",
-        says="statuses on GitHub: not looked at (--repo OWNER/NAME)",
+        says="not checked: statuses on GitHub (--repo OWNER/NAME)",
     ),
     "a commitment in a file": Case(
         commitment_here,
@@ -367,7 +367,7 @@ CASES = {
         start,
         "audit-not-run",
         f"geneb-ci audit {ROW} --committed-at {DRAWN_AT} --data DIR --key {PEM}",
-        says="the sample of model is drawn, and not rerun yet",
+        says="the sample of model is drawn, but not rerun yet",
         now=SOON,
     ),
     "a draw in a work folder": Case(
@@ -386,7 +386,7 @@ CASES = {
         start,
         "audit-overdue",
         f"geneb-ci audit {ROW} --committed-at {DRAWN_AT} --data DIR --key {PEM}",
-        says="the audit of model is overdue: drawn 1187 d ago",
+        says="the audit of model is overdue: its sample was drawn 1187 d ago",
     ),
     "an outcome in a work folder": Case(
         lambda root: work(root, is_drawn=True, is_rerun=True),
@@ -404,7 +404,7 @@ CASES = {
         "record-differs",
         "git add --all -- {record} && git commit -m 'Audit model'",
         "row-disputed",
-        says="an audit of model differs: merge its record; leave out a row that is not merged yet",
+        says="an audit of model differs: merge its record, but not a row that is still proposed",
     ),
     "a disputed row": Case(
         disputed, "row-disputed", f"geneb-ci explain {MODEL}", says="model is disputed"
@@ -519,7 +519,7 @@ def forge(monkeypatch: pytest.MonkeyPatch) -> GitHubServer:
     ("after", "situation", "says"),
     [
         (dt.timedelta(seconds=20), "round-not-due", "is due at "),
-        (dt.timedelta(minutes=5), "round-due", "the round of the beacon that decides was"),
+        (dt.timedelta(minutes=5), "round-due", "round that decides its sample has been published"),
     ],
 )
 def test_a_commitment_that_github_shows(board, forge, after, situation, says):
@@ -546,7 +546,7 @@ def test_a_commitment_that_github_does_not_show(board, forge):
     found = step(role="maintainer", repository="org/board")
     assert found.situation == "commitment-not-public"
     assert found.command.endswith("submissions/model.json --repo org/board")
-    assert "not looked at" not in found.text()
+    assert "not checked" not in found.text()
 
 
 def test_a_pull_request_that_waits(board, tmp_path, monkeypatch):
@@ -559,7 +559,7 @@ def test_a_pull_request_that_waits(board, tmp_path, monkeypatch):
     found = step(role="maintainer", repository="org/board")
     assert found.situation == "pull-request-waits", found.text()
     assert found.command == f"gh pr view {number} --repo org/board"
-    assert f"1 pull request for a maintainer; the oldest is {number}" in found.lines[1]
+    assert f"pull requests that wait for a maintainer: 1; the oldest is {number}" in found.lines[1]
 
 
 def test_a_pull_request_whose_action_is_a_command_or_a_label():
@@ -646,7 +646,7 @@ def test_from_a_row_to_its_record(capsys):
     file = f"submissions/{PRACTISED}.json"
     assert found.situation == "row-to-audit", found.text()
     assert found.command == f"geneb-ci audit {file} --practice --key {PEM}"
-    assert found.lines[1].startswith(f"{PRACTISED} is to be audited first: no audit stands for it")
+    assert found.lines[1].startswith(f"audit {PRACTISED} first: no audit confirms it")
     assert carry_out(found.command) == [0], capsys.readouterr().err
     found = step(role="maintainer")
     assert found.situation == "statement-not-committed"
@@ -709,9 +709,9 @@ def test_rows_with_warnings_are_audited_first_and_practice_is_drawn_at_once():
     found = decide(Role.MAINTAINER, state, TABLE)
     assert found.command == "geneb-ci audit submissions/b.json --practice --key key.pem"
     assert found.lines[1:4] == (
-        "b is to be audited first: no audit stands for it, weight of its warnings 12.5",
+        "audit b first: no audit confirms it; weight of its warnings: 12.5",
         "then c",
-        "cannot be audited: 1, as a: weights are not pinned",
+        "rows that cannot be audited: 1; a: weights are not pinned",
     )
     begun = OpenAudit("b", "submissions/b.json", "0" * 64, statement="s.json", is_practice=True)
     found = decide(Role.MAINTAINER, dataclasses.replace(state, audits=(begun,)), TABLE)

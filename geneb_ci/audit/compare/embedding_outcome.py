@@ -24,10 +24,13 @@ from geneb_ci.audit.compare.outcome import (
     extractor_objections,
     is_absent,
 )
+from geneb_ci.audit.rerun.few_shot import FewShotResult
 from geneb_ci.audit.rerun.honesty import (
     FRESH_MARGIN,
+    VARIED_MIN,
     FreshResult,
     VariantResult,
+    sequences_varied,
     summed_decisions,
 )
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
@@ -65,16 +68,24 @@ NOT_PROVED = (
 )
 """What an audit by receipt does not prove, as part of each record. A fresh set replaces the first
 sentence; the last is left out if the scores of record were compared."""
-EmbeddingVersion = Literal["1.0", "2.0", "2.1", "2.2"]
+EmbeddingVersion = Literal["1.0", "2.0", "2.1", "2.2", "2.3"]
 BY_EMBEDDING: Final = "1.0"
 BY_COLUMN: Final = "2.0"
+BY_REFIT: Final = "2.1"
 BOUNDED: Final = "2.2"
+FEW_SHOT: Final = "2.3"
 """Versions of a record. 1.0: the tolerance of a coordinate follows from the size of its embedding;
 2.0: from its column; 2.1: probes are fitted again on variants of training sequences, and the probes
 of record also decide on variants; 2.2: upper bounds of the raise of each regime, and the word
-"embedding" instead of "row". The verdict follows from the numbers by the rule of the version."""
+"embedding" instead of "row"; 2.3: few-shot probes are fitted on other sequences and on variants,
+and of few tasks more test sequences are varied. The verdict follows from the numbers by the rule of
+the version."""
 NOT_REFITTED = frozenset({BY_EMBEDDING, BY_COLUMN})
 """Versions before 2.1, whose probes were not fitted again."""
+WITHOUT_BOUNDS = NOT_REFITTED | {BY_REFIT}
+"""Versions before 2.2."""
+WITHOUT_FEW_SHOT = WITHOUT_BOUNDS | {BOUNDED}
+"""Versions before 2.3."""
 SUPERSEDED = (
     "its embeddings were compared by their size, which one column of large values sets: altered "
     "ones could pass"
@@ -222,6 +233,8 @@ class RefitTask(StrictModel):
     training: ChangedDecisions | None
     """Compared with a probe fitted on the receipt's embeddings of the same sequences; null if a
     class has no varied sequence."""
+    support: Count = Field(default=0, exclude_if=operator.not_)
+    """Number of sequences of few-shot probes that were varied; left out before version 2.3."""
 
 
 class RegimeBound(StrictModel):
@@ -269,6 +282,9 @@ class EmbeddingOutcome(StrictModel):
     refits: list[RefitTask] = Field(default=[], exclude_if=operator.not_)
     """One for each task that a draw of tasks by the seeds of the plan chooses, in its order; left
     out before version 2.1."""
+    few_shot: FewShotResult | None = Field(default=None, exclude_if=operator.not_)
+    """Scores of few-shot probes that were fitted on other sequences, in the tasks of `refits` also
+    on variants; left out before version 2.3, and without few-shot regimes."""
     bounds: list[RegimeBound] = Field(default=[], exclude_if=operator.not_)
     """One for each regime whose scores of record were compared; left out before version 2.2."""
     verdict: Verdict
@@ -318,7 +334,13 @@ class EmbeddingOutcome(StrictModel):
             self.decoys,
             self.variants,
             self.fresh,
+            self.few_shot,
         )
+
+
+def tests_varied(version: EmbeddingVersion, tasks: int) -> int:
+    """Return how many test sequences of each of `tasks` tasks are varied in a record."""
+    return VARIED_MIN if version in WITHOUT_FEW_SHOT else sequences_varied(tasks)
 
 
 def training_of(refits: Iterable[RefitTask]) -> ChangedDecisions | None:
@@ -386,11 +408,12 @@ class EmbeddingFindings(NamedTuple):
     decoys: Decoys
     variants: VariantResult | None
     fresh: FreshResult | None
+    few_shot: FewShotResult | None = None
 
     @property
     def noun(self) -> str:
         """The word for an embedding in the reasons: "row" in records before version 2.2."""
-        return "embedding" if self.version == BOUNDED else "row"
+        return "row" if self.version in WITHOUT_BOUNDS else "embedding"
 
     @property
     def rows(self) -> int:
@@ -432,7 +455,9 @@ class EmbeddingFindings(NamedTuple):
 def reasons_of(findings: EmbeddingFindings) -> list[str]:
     """Return why an audit differs, one sentence each; empty if it agrees."""
     noun = findings.noun
-    objected = extractor_objections(findings.decoys, findings.variants, findings.fresh)
+    objected = extractor_objections(
+        findings.decoys, findings.variants, findings.fresh, findings.few_shot
+    )
     return [
         *_cell_reasons(findings.cells, noun),
         *_embedding_reasons(findings),

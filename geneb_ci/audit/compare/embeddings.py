@@ -594,19 +594,21 @@ def rerun_file(
     reruns: Sequence["np.ndarray"],
     test: EmbeddedVariants,
     training: EmbeddedVariants,
+    support: EmbeddedVariants,
     again: Sequence[Mapping[int, RepeatedEmbedding]],
 ) -> bytes:
     """Return the file of rerun embeddings: each drawn one as committed, as rerun, and its proof.
 
-    `test` and `training` are the variants; `again` has for each task the embeddings that failed and
-    were embedded again, by row of the file.
+    `test`, `training` and `support` are the variants; `again` has for each task the embeddings that
+    failed and were embedded again, by row of the file.
 
     It is an `.npz` with the arrays `task` (n,), the index in the receipt, `row` (n,) of the file,
     `committed` (n, d) float16, `rerun` (n, d) float32, `length` (n,) of each proof, and `proof`
     (sum of lengths, 32) bytes; `again` (k, d) float32, ascending by task and row; for variants of
     test sequences `varied_task` (v,), `varied_row` (v,) of the test split and `varied` (v, d)
-    float32; for variants of training sequences `refit_task`, `refit_row` and `refit`. The bytes
-    depend on the embeddings alone.
+    float32; for variants of training sequences `refit_task`, `refit_row` and `refit`; for those of
+    the sequences of few-shot probes `support_task`, `support_row` of the training split and
+    `support`. The bytes depend on the embeddings alone.
     """
     import numpy as np
 
@@ -627,6 +629,7 @@ def rerun_file(
         again=np.array(repeats, dtype="<f4").reshape(-1, width),
         **test.arrays("varied"),
         **training.arrays("refit"),
+        **support.arrays("support"),
     )
     return stream.getvalue()
 

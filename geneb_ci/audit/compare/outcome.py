@@ -1,11 +1,14 @@
 """The outcome of an audit of tasks, which its record signs, and the verdict from its numbers."""
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
 from geneb_ci.audit.compare.joint import Difference, MeanBias, earlier_deviation, joint_test
+from geneb_ci.audit.rerun.few_shot import OTHERS, FewShotResult, flagged_gains
+from geneb_ci.audit.rerun.few_shot import VARIANTS as VARIED
 from geneb_ci.audit.rerun.honesty import (
     DROPPED,
     MEMORISED,
@@ -14,6 +17,7 @@ from geneb_ci.audit.rerun.honesty import (
     VariantResult,
 )
 from geneb_ci.audit.sampling.plan import Reason, TaskPlan
+from geneb_ci.common.finding import first_and_more
 from geneb_ci.sandbox.launch import SandboxFacts
 from reference_harness.formats.base import Count, Hex40, Hex64, Moment, Name, Scores, StrictModel
 from reference_harness.formats.text import plural
@@ -24,6 +28,7 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 TOLERANCE, JOINT = "comparison within tolerances", "joint test of a regime"
 ORDER, DECOYS = "repeats in another order", "decoys"
 VARIANTS, FRESH = "variants of test sequences", "fresh set"
+OTHER_DRAWS, SUPPORT = "other draws of few-shot sequences", "variants of few-shot sequences"
 """Names of the defences that decide an audit of tasks."""
 
 Verdict = Literal["agrees", "differs"]
@@ -134,8 +139,11 @@ class AuditOutcome(StrictModel):
     """Decisions on variants of the sequences; null in earlier records."""
     fresh: FreshResult | None = None
     """Decisions on a fresh set; null where the audit had none."""
+    few_shot: FewShotResult | None = Field(default=None, exclude_if=operator.not_)
+    """Scores of few-shot probes fitted on other sequences; left out in earlier records."""
     verdict: Verdict
-    """`differs` if a task, a joint test, the decoys, the variants or the fresh set differ."""
+    """`differs` if a task, a joint test, the decoys, the variants, the fresh set or the few-shot
+    probes differ."""
     sandbox: SandboxFacts
     noise: Name
     """The dtype whose numeric noise the tolerance includes."""
@@ -297,6 +305,7 @@ def objections(
     decoys: Decoys,
     variants: VariantResult | None = None,
     fresh: FreshResult | None = None,
+    few_shot: FewShotResult | None = None,
 ) -> list[Objection]:
     """Return why an audit of tasks differs; none where it agrees."""
     differing = [task.task for task in tasks if task_verdict(task.regimes.values()) == DIFFERS]
@@ -309,11 +318,21 @@ def objections(
         for name, bias in mean_biases(tasks).items()
         if bias.is_significant
     ]
-    return [*result, *extractor_objections(decoys, variants, fresh)]
+    return [*result, *extractor_objections(decoys, variants, fresh, few_shot)]
+
+
+def objections_of(outcome: AuditOutcome) -> list[Objection]:
+    """Return why an audit of tasks differs, from the parts of its outcome."""
+    return objections(
+        outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh, outcome.few_shot
+    )
 
 
 def extractor_objections(
-    decoys: Decoys, variants: VariantResult | None, fresh: FreshResult | None
+    decoys: Decoys,
+    variants: VariantResult | None,
+    fresh: FreshResult | None,
+    few_shot: FewShotResult | None,
 ) -> Iterator[Objection]:
     """Yield the objections to the extractor, which do not depend on the claims."""
     if decoys.order_dependent:
@@ -326,6 +345,17 @@ def extractor_objections(
         yield Objection(VARIANTS, MEMORISED)
     if fresh is not None and fresh.dropped:
         yield Objection(FRESH, DROPPED)
+    if few_shot is not None:
+        for defence, beside, other_sequences in (
+            (OTHER_DRAWS, OTHERS, "others of the same tasks"),
+            (SUPPORT, VARIED, "variants of them"),
+        ):
+            if flagged := flagged_gains(few_shot, beside):
+                yield Objection(
+                    defence,
+                    "few-shot probes score more on the published sequences than on "
+                    f"{other_sequences}: {first_and_more([gain.text for gain in flagged])}",
+                )
 
 
 def overall_verdict(
@@ -333,9 +363,10 @@ def overall_verdict(
     decoys: Decoys,
     variants: VariantResult | None = None,
     fresh: FreshResult | None = None,
+    few_shot: FewShotResult | None = None,
 ) -> Verdict:
     """Return the verdict of an audit of tasks: it agrees if no defence objects."""
-    return DIFFERS if objections(tasks, decoys, variants, fresh) else AGREES
+    return DIFFERS if objections(tasks, decoys, variants, fresh, few_shot) else AGREES
 
 
 class InformativeCells(NamedTuple):

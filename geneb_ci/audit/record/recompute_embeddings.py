@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.compare.embedding_outcome import (
-    BOUNDED,
     BY_EMBEDDING,
     NOT_REFITTED,
+    WITHOUT_BOUNDS,
+    WITHOUT_FEW_SHOT,
     Direction,
     Effect,
     EmbeddingOutcome,
-    RefitTask,
 )
 from geneb_ci.audit.compare.embeddings import (
     DrawnTask,
@@ -47,9 +47,11 @@ from geneb_ci.audit.record.verify_embeddings import (
 from geneb_ci.audit.rerun.honesty import VariantResult
 from geneb_ci.audit.rerun.receipt_variants import (
     MAIN_PROBE,
+    Refit,
     SampleVariants,
     TaskVariants,
     decision_changes,
+    receipt_few_shot,
     receipt_variant_result,
     refit,
     sample_variants,
@@ -172,7 +174,8 @@ def _from_receipt(
     shares = task_shares(plan.rows, receipt, benchmark)
     seeds = [plan.seed, *(draw.seed for draw in plan.earlier)]
     drawn: dict[str, DrawnTask] = {}
-    variants, refits = SampleVariants({}, {}), dict[str, RefitTask]()
+    variants, refits = SampleVariants({}, {}, {}), dict[str, Refit]()
+    is_before = outcome.schema_version in WITHOUT_FEW_SHOT
     names = [audited.task for audited in outcome.tasks]
     parts = {audited.task: audited.rows for audited in outcome.tasks}
     with (
@@ -187,17 +190,22 @@ def _from_receipt(
             )
             task_draw = drawn_embeddings(seeds, task_receipt.strata, shares[task])
             recorded = parts[task].get(STRONGEST_PART, [])
-            before = outcome.schema_version != BOUNDED
+            before = outcome.schema_version in WITHOUT_BOUNDS
             drawn[task] = drawn_task(
                 task, receipt, file, task_receipt, task_draw, recorded, as_before=before
             )
-            values = None if rows is None else _own_values(rows.refits, names.index(task))
             varied = variants.training.get(task)
-            if varied is not None and values is not None and len(values) == len(varied.rows):
+            support = variants.support.get(task, TaskVariants.none())
+            values = None if rows is None else _refit_values(rows, names.index(task))
+            if (
+                varied is not None
+                and values is not None
+                and len(values) == len(varied.rows) + len(support.rows)
+            ):
                 refits[task] = refit(
-                    task, varied, values, receipt.tasks[task].scale_log2, current.path, file,
-                    receipt_tools.source, harness, limits_of(receipt, task, benchmark, DERIVED),
-                    Path(folder),
+                    task, varied, support, values, receipt.tasks[task].scale_log2,
+                    current.path, file, receipt_tools.source, harness,
+                    limits_of(receipt, task, benchmark, DERIVED), Path(folder),
                 )  # fmt: skip
 
         if outcome.variants is not None:
@@ -208,11 +216,12 @@ def _from_receipt(
                 receipt_tools.source,
                 harness,
                 Path(folder),
-                with_training=outcome.schema_version not in NOT_REFITTED,
+                outcome.schema_version,
             )
         cells = recompute(
             current.path, receipt, files, receipt_tools.source, harness, names, benchmark=benchmark,
-            say=receipt_tools.say, strata=Path(folder), on_file=take,
+            say=receipt_tools.say, strata=Path(folder),
+            other_draws=None if is_before else plan.seed, on_file=take,
         )  # fmt: skip
     different_draws = [
         audited.task
@@ -255,6 +264,12 @@ def _from_receipt(
             and _variants(outcome.variants, outcome, rows, drawn, variants, refits)
             != outcome.variants
         ),
+        "few-shot probes score otherwise on other sequences or on variants": (
+            rows is not None
+            and not is_before
+            and receipt_few_shot(cells, {name: again.varied for name, again in refits.items()})
+            != outcome.few_shot
+        ),
     }
     reasons = [text for text, holds in wrong.items() if holds]
     if reasons:
@@ -291,20 +306,21 @@ def _variants(
     rows: RerunEmbeddings,
     drawn: dict[str, DrawnTask],
     variants: SampleVariants,
-    refits: dict[str, RefitTask],
+    refits: dict[str, Refit],
 ) -> VariantResult | None:
     """Return the result of the recorded variants; None if they are of other sequences."""
     names = [audited.task for audited in outcome.tasks]
-    again = [refits[task] for task in variants.training if task in refits]
+    again = [refits[task].task for task in variants.training if task in refits]
     if (
         rows.variants is None
         or not _are_of(rows.variants, names, variants.test)
         or not _are_of(rows.refits, names, variants.training)
+        or not _are_of(rows.support, names, variants.support)
         or again != outcome.refits
     ):
         return None
     by_record = signed.others.keys()
-    changes = []
+    changes = {}
     for number, name in enumerate(names):
         task = drawn[name]
         changed = decision_changes(
@@ -314,17 +330,20 @@ def _variants(
             variants.test[name].rows,
             rows.variants.values[rows.variants.task == number],
         )
-        changes.append(
-            {probe: fits for probe, fits in changed.items() if probe in {MAIN_PROBE, *by_record}}
-        )
-    return receipt_variant_result(changes, again, signed.nonce)
+        changes[name] = {
+            probe: fits for probe, fits in changed.items() if probe in {MAIN_PROBE, *by_record}
+        }
+    return receipt_variant_result(changes, again, signed.nonce, outcome.schema_version)
 
 
-def _own_values(
-    embeddings: VariantEmbeddings | None, number: int
-) -> "npt.NDArray[np.float32] | None":
-    """Return the recorded embeddings of variants of one task."""
-    return None if embeddings is None else embeddings.values[embeddings.task == number]
+def _refit_values(rows: RerunEmbeddings, number: int) -> "npt.NDArray[np.float32] | None":
+    """Return the recorded embeddings of variants that probes of one task are fitted on."""
+    import numpy as np  # slow to import, and only needed here
+
+    parts = [
+        part.values[part.task == number] for part in (rows.refits, rows.support) if part is not None
+    ]
+    return np.concatenate(parts) if parts else None
 
 
 def _are_of(

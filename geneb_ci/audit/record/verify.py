@@ -23,6 +23,7 @@ from geneb_ci.audit.record.keys import RevokedKey, check_revoked
 from geneb_ci.audit.record.old_log import LINKS, LogBroken
 from geneb_ci.audit.record.statement import Record
 from geneb_ci.audit.record.verify_embeddings import COMPARISON, check_embeddings
+from geneb_ci.audit.rerun.few_shot import few_shot_contradiction
 from geneb_ci.audit.rerun.honesty import contradiction, fresh_contradiction, sequences_varied
 from geneb_ci.audit.sampling.beacon import is_key_unrevealed
 from geneb_ci.audit.sampling.embedding_draw import earlier_embedding_draws, recompute_any
@@ -31,6 +32,7 @@ from geneb_ci.audit.sampling.task_draw import earlier_draws, require_one_draw
 from geneb_ci.audit.trust import applicability
 from geneb_ci.audit.trust.applicability import TrustInputs
 from reference_harness.formats.base import Scores
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import CellEvidence, Submission, SubmissionV11
 
 
@@ -69,20 +71,29 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
                 _check_claim(where, compared, *_cell(submission, regime, audited.task))
             _check_verdicts(where, compared)
         _check(audited.task, audited.verdict, task_verdict(audited.regimes.values()))
-    _check_memory(outcome)
+    _check_memory(outcome, inputs.benchmark)
     expected_verdict = overall_verdict(
-        outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh
+        outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh, outcome.few_shot
     )
     _check("the whole audit", outcome.verdict, expected_verdict)
 
 
-def _check_memory(outcome: AuditOutcome) -> None:
+def _check_memory(outcome: AuditOutcome, benchmark: Benchmark) -> None:
     """Compute the results of variants, fresh set and precision again from their numbers."""
     variants, fresh, precision = outcome.variants, outcome.fresh, outcome.precision
+    tasks, protocol = [task.task for task in outcome.tasks], benchmark.protocol
+    if outcome.few_shot is not None:
+        fault = few_shot_contradiction(
+            outcome.few_shot, protocol.few_shot_k, tasks, tasks, len(protocol.seeds)
+        )
+        if fault:
+            _refuse(f"few-shot probes: {fault}")
     if variants is not None:
         fault = contradiction(variants, sequences_varied(len(outcome.plan.chosen)))
         if fault:
             _refuse(f"variants: {fault}")
+        if variants.tasks and variants.tasks.keys() != set(tasks):
+            _refuse("variants: they are not of the tasks of the audit")
     if fresh is not None and (fault := fresh_contradiction(fresh)):
         _refuse(f"fresh set: {fault}")
     if precision is not None and outcome.noise != precision.noise:

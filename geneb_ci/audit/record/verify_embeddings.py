@@ -10,21 +10,24 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.audit.compare.embedding_outcome import (
-    BOUNDED,
     BY_EMBEDDING,
     NOT_REFITTED,
+    WITHOUT_BOUNDS,
+    WITHOUT_FEW_SHOT,
     ComparedTask,
     EmbeddingFindings,
     EmbeddingOutcome,
+    RefitTask,
     reasons_of,
+    tests_varied,
     training_of,
     verdict_by,
 )
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import RESTORE
+from geneb_ci.audit.rerun.few_shot import few_shot_contradiction
 from geneb_ci.audit.rerun.honesty import (
     KIND,
-    VARIED_MIN,
     FreshResult,
     VariantResult,
     contradiction,
@@ -85,8 +88,9 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     if cells.equal + len(cells.differing) + len(cells.unclaimed) != cells.of:
         _refuse(f"its cells do not add up to {cells.of}")
     if outcome.variants is not None:
-        _check_variants(outcome.variants, outcome.tasks)
+        _check_variants(outcome.variants, outcome)
     _check_refits(outcome, names)
+    _check_few_shot(outcome, names, inputs.benchmark)
     _check_fresh(outcome.fresh, outcome)
     _check_bounds(outcome)
     reasons = reasons_of(findings)
@@ -96,10 +100,14 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
         _refuse(f"the verdict is {outcome.verdict!r}, its numbers give {verdict_by(reasons)!r}")
 
 
-def _check_variants(result: VariantResult, tasks: list[ComparedTask]) -> None:
-    if wrong := contradiction(result, VARIED_MIN):
+def _check_variants(result: VariantResult, outcome: EmbeddingOutcome) -> None:
+    varied = tests_varied(outcome.schema_version, len(outcome.tasks))
+    if wrong := contradiction(result, varied):
         _refuse(f"variants: {wrong}")
-    most = sum(min(VARIED_MIN, task.test) for task in tasks)
+    is_by_task = outcome.schema_version not in WITHOUT_FEW_SHOT
+    if result.tasks.keys() != {task.task for task in outcome.tasks if is_by_task}:
+        _refuse("variants: the decisions of each task are not those of its version and its tasks")
+    most = sum(min(varied, task.test) for task in outcome.tasks)
     counted = [(1, result.kinds), *((probe.fits, probe.kinds) for probe in result.others.values())]
     if any(set(kinds) != {KIND} for _, kinds in counted):
         _refuse(f"variants: expected those of test sequences of the kind {KIND!r} alone")
@@ -130,6 +138,7 @@ def _check_refits(outcome: EmbeddingOutcome, names: list[str]) -> None:
             _refuse(f"variants: {refitted.rows} training embeddings of {task.task}, {most} can be")
         if refitted.training is not None and refitted.training.rows != task.test:
             _refuse(f"variants: a probe did not decide on all test embeddings of {task.task}")
+    _check_training(outcome.variants, outcome.refits)
     if outcome.variants.training != training_of(outcome.refits):
         _refuse("variants: the decisions of refitted probes are not the sum of those of the tasks")
     of_record = {f"{regime}, record" for regime in _test_draws(outcome)}
@@ -137,11 +146,45 @@ def _check_refits(outcome: EmbeddingOutcome, names: list[str]) -> None:
         _refuse("variants: probes of record, whose scores were compared, did not decide on them")
 
 
+def _check_training(variants: VariantResult, refits: list[RefitTask]) -> None:
+    """Compare the decisions of each refitted probe with those of its task."""
+    training = {task.task: task.training for task in refits}
+    for name, part in variants.tasks.items():
+        if part.training != training.get(name):
+            _refuse(f"variants: {name}: the decisions of its refitted probe are others")
+
+
+def _check_few_shot(outcome: EmbeddingOutcome, names: list[str], benchmark: Benchmark) -> None:
+    """Compare the fits of the few-shot probes with the version, the benchmark and the draw."""
+    result, shots_by_regime = outcome.few_shot, benchmark.protocol.few_shot_k
+    is_before = outcome.schema_version in WITHOUT_FEW_SHOT
+    if is_before or not shots_by_regime:
+        if result is not None or (is_before and any(task.support for task in outcome.refits)):
+            _refuse("few-shot probes were fitted on other sequences, which its version has not")
+        return
+    if result is None:
+        _refuse(
+            "no few-shot probe was fitted on other sequences, which records of its version have"
+        )
+        return
+    varied = [refitted.task for refitted in outcome.refits]
+    fits = len(benchmark.protocol.seeds)
+    if wrong := few_shot_contradiction(result, shots_by_regime, names, varied, fits):
+        _refuse(f"few-shot probes: {wrong}")
+    sizes = {task.task: task.train for task in outcome.tasks}
+    for refitted in outcome.refits:
+        if refitted.support > sizes[refitted.task]:
+            _refuse(
+                f"few-shot probes: {refitted.support} sequences of {refitted.task} were varied, it "
+                f"has {sizes[refitted.task]}"
+            )
+
+
 def _check_fresh(result: FreshResult | None, outcome: EmbeddingOutcome) -> None:
     """Compare the result of a fresh set with its numbers, the tasks and the probes."""
     if result is None:
         return
-    if outcome.schema_version != BOUNDED or outcome.variants is None:
+    if outcome.schema_version in WITHOUT_BOUNDS or outcome.variants is None:
         _refuse("a fresh set was embedded, which records of its version have not")
         return
     sizes = {task.task: task.test for task in outcome.tasks}
@@ -171,7 +214,7 @@ def _test_draws(outcome: EmbeddingOutcome) -> dict[str, int]:
 def _check_bounds(outcome: EmbeddingOutcome) -> None:
     """Compare the regimes and draws of the bounds with the version and the draw."""
     drawn = _test_draws(outcome)
-    has_some = outcome.schema_version == BOUNDED and bool(outcome.cells.of_record)
+    has_some = outcome.schema_version not in WITHOUT_BOUNDS and bool(outcome.cells.of_record)
     if {bound.regime: bound.draws for bound in outcome.bounds} != (drawn if has_some else {}):
         _refuse("its bounds are not those of the regimes that were drawn from and compared")
     for bound in outcome.bounds:
@@ -277,6 +320,8 @@ class RerunEmbeddings(NamedTuple):
     """Embeddings of variants of test sequences; None in earlier files."""
     refits: "VariantEmbeddings | None" = None
     """Embeddings of variants of training sequences; None in earlier files."""
+    support: "VariantEmbeddings | None" = None
+    """Embeddings of variants of the sequences of few-shot probes; None in earlier files."""
 
 
 class VariantEmbeddings(NamedTuple):
@@ -338,12 +383,15 @@ def _again(archive: zipfile.ZipFile, outcome: EmbeddingOutcome) -> "npt.NDArray[
 def _all_variants(
     archive: zipfile.ZipFile, outcome: EmbeddingOutcome
 ) -> Iterator[VariantEmbeddings | None]:
-    """Yield the embeddings of variants of test sequences, then of training sequences."""
+    """Yield the embeddings of variants of test, of training and of few-shot sequences."""
     variants, dim = outcome.variants, outcome.receipt.dim
     tested = sum(decisions.rows for decisions in variants.kinds.values()) if variants else 0
     yield _variants(archive, "varied", tested, dim) if variants else None
     trained = sum(refitted.rows for refitted in outcome.refits)
     yield _variants(archive, "refit", trained, dim) if outcome.refits else None
+    supported = sum(refitted.support for refitted in outcome.refits)
+    has_support = outcome.schema_version not in WITHOUT_FEW_SHOT
+    yield _variants(archive, "support", supported, dim) if has_support else None
 
 
 def _variants(archive: zipfile.ZipFile, name: str, count: int, dim: int) -> VariantEmbeddings:
@@ -412,7 +460,7 @@ def check_comparisons(
             repeats = [failed for failed in task.failed if failed.again is not None]
             again = rows.repeats[at : at + len(repeats)]
             at += len(repeats)
-            has_bounds = outcome.schema_version != BOUNDED
+            has_bounds = outcome.schema_version in WITHOUT_BOUNDS
             compared = _by_column(task, committed, rerun, again, scale, with_foreseen=has_bounds)
         if (task.deviation, task.mismatch) != compared:
             _refuse(

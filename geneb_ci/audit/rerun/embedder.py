@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.compare.outcome import Decoys
-from geneb_ci.audit.cost import DECOYS
+from geneb_ci.audit.cost import DECOYS, few_shot_sequences
 from geneb_ci.audit.rerun.decoys import with_decoys
-from geneb_ci.audit.rerun.honesty import VARIED_MIN, sequences_varied
+from geneb_ci.audit.rerun.honesty import sequences_varied
 from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.task_embedding import SandboxRuns
 from geneb_ci.audit.rerun.workspace import EmbeddedTask
@@ -189,7 +189,7 @@ class RerunCost(NamedTuple):
     rows: int
     """Largest number of distinct drawn embeddings."""
     variants: int
-    """Largest number of variants of test and training sequences."""
+    """Largest number of variants of test, of training and of few-shot sequences."""
     fresh: int
     """Number of fresh sequences."""
     embedded: int
@@ -218,11 +218,12 @@ def rerun_cost(
     shares = task_shares(rows, receipt, benchmark)
     shots_by_regime = benchmark.protocol.few_shot_k
     seeds = len(benchmark.protocol.seeds)
-    drawn_total = 0
+    drawn_total, supports = 0, {}
     for task, share in shares.items():
         entry = receipt.tasks[task]
         classes = len(benchmark.by_id[task].test_class_counts or (1, 1))
         support = sorted(min(entry.train, k * seeds * classes) for k in shots_by_regime.values())
+        supports[task] = min(entry.train, few_shot_sequences(benchmark, task))
         is_all_drawn = share.whole and entry.train < SMALL_TASK
         drawn = min(entry.test, len(benchmark.regimes) * share.test)
         drawn += entry.train if is_all_drawn else min(entry.train, share.training + 2 * STRONGEST)
@@ -231,12 +232,17 @@ def rerun_cost(
             for number, support_size in enumerate(support)
         )
         drawn_total += drawn
-    entries = receipt.tasks.values()
-    variants = sum(min(VARIED_MIN, entry.test) for entry in entries)
-    largest_training_counts = sorted((entry.train for entry in entries), reverse=True)[:refits]
+    tests_varied = sequences_varied(len(receipt.tasks))
+    variants = sum(min(tests_varied, entry.test) for entry in receipt.tasks.values())
+    training_varied = sequences_varied(min(refits, len(receipt.tasks)) or 1)
     variants += sum(
-        min(sequences_varied(len(largest_training_counts)), train)
-        for train in largest_training_counts
+        sorted(
+            (
+                min(training_varied, receipt.tasks[task].train) + support
+                for task, support in supports.items()
+            ),
+            reverse=True,
+        )[:refits]
     )
     embedded = drawn_total + variants + fresh
     embedded += DECOYS * (1 + embedded // PART_SEQUENCES)

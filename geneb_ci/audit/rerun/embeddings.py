@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from geneb_ci.audit.canonical import SAMPLE, moment_of
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare.embedding_outcome import (
-    BOUNDED,
+    FEW_SHOT,
     ComparedTask,
     Direction,
     Effect,
@@ -50,6 +50,7 @@ from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.events import RunFacts
 from geneb_ci.audit.rerun.embedder import SampleEmbedder
+from geneb_ci.audit.rerun.few_shot import FewShotResult, few_shot_text
 from geneb_ci.audit.rerun.fresh import FreshSequence
 from geneb_ci.audit.rerun.honesty import (
     FreshResult,
@@ -60,11 +61,13 @@ from geneb_ci.audit.rerun.honesty import (
 )
 from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.receipt_variants import (
+    Refit,
     SampleVariants,
     TaskVariants,
     decision_changes,
     fresh_decisions,
     fresh_of_task,
+    receipt_few_shot,
     receipt_variant_result,
     refit,
     sample_variants,
@@ -186,7 +189,8 @@ class _EmbeddingRun:
             stage = "scoring"
             test = self._embedded(varied.test, embedding_by_sequence)
             training = self._embedded(varied.training, embedding_by_sequence)
-            refits = self._refits(varied, training)
+            support = self._embedded(varied.support, embedding_by_sequence)
+            refits = self._refits(varied, training, support)
         except ExtractorRefused as error:
             ended = moment_of(int(clock()))
             error.at = RunFacts(
@@ -195,15 +199,20 @@ class _EmbeddingRun:
             raise
         self.prepared.check_weights()
         rerun_content = rerun_file(
-            drawn, reruns, test, training, [again.get(task.task, {}) for task in drawn]
+            drawn, reruns, test, training, support, [again.get(task.task, {}) for task in drawn]
         )
-        changes = [
-            decision_changes(
+        changes = {
+            task.task: decision_changes(
                 task.strata.labels, task.deciders, task.entry.scale_log2, own_rows, matrix
             )
             for task, own_rows, matrix in zip(drawn, test.rows, test.values, strict=True)
-        ]
-        variants = receipt_variant_result(changes, refits, self.prepared.settings.nonce)
+        }
+        variants = receipt_variant_result(
+            changes,
+            [refit.task for refit in refits],
+            self.prepared.settings.nonce,
+        )
+        few_shot = receipt_few_shot(self.cells, {refit.task.task: refit.varied for refit in refits})
         tasks = [
             task_embeddings(
                 task,
@@ -223,7 +232,16 @@ class _EmbeddingRun:
         bounds = self._bounds(drawn, reruns)
         fresh_result = self._fresh_result(drawn, fresh, embedding_by_sequence)
         outcome = self._outcome(
-            tasks, strata, effect, refits, variants, fresh_result, bounds, rerun_content, clock
+            tasks,
+            strata,
+            effect,
+            [refit.task for refit in refits],
+            variants,
+            fresh_result,
+            few_shot,
+            bounds,
+            rerun_content,
+            clock,
         )
         return RerunResult(outcome, rerun_content)
 
@@ -247,7 +265,9 @@ class _EmbeddingRun:
         ]
         if all(work.has_result(path) for path in (*paths, folder / CELLS)):
             cells = work.read_as(folder / CELLS, ReceiptCells)
-            if cells is not None:
+            if cells is not None and all(
+                task.few_shot is not None for task in cells.tasks.values()
+            ):
                 self.cells = cells
                 for task in self.names:
                     take(task, self.files.file(task))
@@ -262,7 +282,7 @@ class _EmbeddingRun:
             submission, self.receipt, self.files, self.prepared.source,
             self.prepared.runner.harness, self.names,
             benchmark=benchmark, options=self.prepared.machine.scoring, say=self.say, strata=folder,
-            on_file=take, keep=self.refitted,
+            other_draws=self.plan.seed, on_file=take, keep=self.refitted,
         )  # fmt: skip
         for path in paths:
             work.note_result(path)
@@ -317,18 +337,25 @@ class _EmbeddingRun:
             [self._stacked(embedding_by_sequence, task_part.sequences) for task_part in by_task],
         )
 
-    def _refits(self, varied: SampleVariants, training: EmbeddedVariants) -> list[RefitTask]:
-        """Return the decisions of probes that are fitted on variants of training sequences."""
+    def _refits(
+        self, varied: SampleVariants, training: EmbeddedVariants, support: EmbeddedVariants
+    ) -> list[Refit]:
+        """Return what probes decide that are fitted on variants of training sequences."""
+        import numpy as np
+
         prepared, folder = self.prepared, self.prepared.work.folder / STRATA
         refits = []
         for task, variants in varied.training.items():
-            self.say(f"{task}: fitting the probe on {plural(len(variants.rows), 'variant')}")
+            number, own_support = self.names.index(task), varied.support[task]
+            count = len(variants.rows) + len(own_support.rows)
+            self.say(f"{task}: fitting probes on {plural(count, 'variant')}")
             limits = limits_of(
                 self.receipt, task, prepared.subject.benchmark, prepared.machine.scoring
             )
             refits.append(
                 refit(
-                    task, variants, training.values[self.names.index(task)],
+                    task, variants, own_support,
+                    np.concatenate([training.values[number], support.values[number]]),
                     self.receipt.tasks[task].scale_log2, folder / SUBMISSION,
                     self.files.file(task), prepared.source, prepared.runner.harness, limits, folder,
                 )
@@ -409,6 +436,7 @@ class _EmbeddingRun:
         refits: list[RefitTask],
         variants: VariantResult,
         fresh: FreshResult | None,
+        few_shot: FewShotResult | None,
         bounds: list[RegimeBound],
         rerun_content: bytes,
         clock: Callable[[], float],
@@ -419,7 +447,7 @@ class _EmbeddingRun:
         direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
         computed = self.cells
         outcome = EmbeddingOutcome(
-            schema_version=BOUNDED,
+            schema_version=FEW_SHOT,
             plan=self.plan,
             receipt=facts_of(receipt),
             cells=cells,
@@ -430,6 +458,7 @@ class _EmbeddingRun:
             variants=variants,
             fresh=fresh,
             refits=refits,
+            few_shot=few_shot,
             bounds=bounds if cells.of_record else [],
             verdict=AGREES,
             reasons=[],
@@ -447,6 +476,7 @@ class _EmbeddingRun:
             notes=[
                 variant_text(variants),
                 *([fresh_text(fresh)] if fresh is not None else []),
+                *([few_shot_text(few_shot)] if few_shot is not None else []),
                 *self._notes(),
             ],
             started_at=prepared.work.begin(moment_of(int(clock()))),

@@ -13,6 +13,9 @@ up labels loses those of the published sequences. An audit is flagged if D is ab
 
     limit = margin + VARIANT_ALARM sqrt(worse + better) / n
 
+or if D of one of T tasks is above a limit whose margin is larger by `TASK_MARGIN`, and which chance
+exceeds T times less often.
+
 Training sequences have the same test with another margin: it compares the decisions of a probe
 fitted on the published sequences with those of a probe fitted on their variants.
 
@@ -26,8 +29,9 @@ labels stays below the limit. docs/research/adversary.md has the rates.
 
 import math
 import operator
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field
 
@@ -150,6 +154,9 @@ TRAINING_MARGIN = 0.03
 """Largest D of an honest extractor for training sequences: one refit changes many decisions."""
 FRESH_MARGIN = 0.05
 """Accuracy that an honest extractor may lose on a fresh set, which differs a little."""
+TASK_MARGIN = 0.03
+"""What a single task may lose beyond the margin of all: it may depend on one motif, which a variant
+breaks. docs/research/adversary.md has measured values."""
 VARIED_IN_ALL = 4000
 """Number of test sequences varied in an audit; if 7 % of decisions change, the limit is 0.037."""
 VARIED_MIN = 40
@@ -170,6 +177,15 @@ class VariantDecisions(StrictModel):
     kinds: dict[Name, ChangedDecisions]
 
 
+class TaskVariantDecisions(StrictModel):
+    """The decisions on variants of the sequences of one task."""
+
+    kinds: dict[Name, ChangedDecisions]
+    training: ChangedDecisions | None
+    """Null where no training sequence, or none of some class, was varied."""
+    others: dict[Name, VariantDecisions]
+
+
 class VariantResult(StrictModel):
     """The decisions on variants of the sequences of all rerun tasks."""
 
@@ -188,6 +204,8 @@ class VariantResult(StrictModel):
     sequences."""
     others: dict[Name, VariantDecisions] = Field(default={}, exclude_if=operator.not_)
     """Decisions of the other probes, such as `10shot, record`; left out in earlier records."""
+    tasks: dict[Name, TaskVariantDecisions] = Field(default={}, exclude_if=operator.not_)
+    """The decisions of each task, whose sum are those above; left out in earlier records."""
     memorised: bool
     """Whether the variants are flagged."""
 
@@ -227,51 +245,100 @@ def difference(changed: ChangedDecisions) -> float:
     return (changed.worse - changed.better) / changed.rows if changed.rows else 0.0
 
 
-def difference_limit(decisions: ChangedDecisions, margin: float, fits: int = 1) -> float:
+def difference_limit(
+    decisions: ChangedDecisions, margin: float, fits: int = 1, alarm: float = VARIANT_ALARM
+) -> float:
     """Return the largest D that is not flagged.
 
     Several fits count as one, since they decide on the same sequences and often make the same
     errors.
     """
     changed = fits * (decisions.worse + decisions.better)
-    return margin + VARIANT_ALARM * math.sqrt(changed) / max(1, decisions.rows)
+    return margin + alarm * math.sqrt(changed) / max(1, decisions.rows)
+
+
+def alarm_of_one(tasks: int) -> float:
+    """Return the normal quantile whose chance is that of `VARIANT_ALARM`, divided by the tasks."""
+    normal = NormalDist()
+    return -normal.inv_cdf(normal.cdf(-VARIANT_ALARM) / tasks)
+
+
+class JudgedDifference(NamedTuple):
+    """D of some variants, and the largest that is not flagged."""
+
+    name: str
+    decisions: ChangedDecisions
+    limit: float
+
+    @property
+    def is_flagged(self) -> bool:
+        """Whether more became wrong than chance explains."""
+        return difference(self.decisions) > self.limit
+
+    @property
+    def text(self) -> str:
+        """D beside its limit."""
+        return f"{self.name} D {difference(self.decisions):+.4f} of at most {self.limit:.4f}"
+
+
+def judged(
+    kinds: Mapping[str, ChangedDecisions],
+    training: ChangedDecisions | None,
+    other_probes: Mapping[str, VariantDecisions],
+    more: float = 0.0,
+    alarm: float = VARIANT_ALARM,
+) -> Iterator[JudgedDifference]:
+    """Yield D of each kind, of training sequences and of each kind by other probes.
+
+    `more` is added to the margins.
+    """
+    for kind, decisions in kinds.items():
+        limit = difference_limit(decisions, VARIANT_MARGIN + more, alarm=alarm)
+        yield JudgedDifference(kind, decisions, limit)
+    if training is not None:
+        limit = difference_limit(training, TRAINING_MARGIN + more, alarm=alarm)
+        yield JudgedDifference("training", training, limit)
+    for name, probe in other_probes.items():
+        for kind, decisions in probe.kinds.items():
+            limit = difference_limit(decisions, VARIANT_MARGIN + more, probe.fits, alarm)
+            yield JudgedDifference(f"{name}, {kind}", decisions, limit)
+
+
+def judged_tasks(tasks: Mapping[str, TaskVariantDecisions]) -> Iterator[JudgedDifference]:
+    """Yield D of each task, as `judged` does for all together; none of a single task."""
+    if len(tasks) < 2:  # noqa: PLR2004 (it is all together, with a smaller margin)
+        return
+    alarm = alarm_of_one(len(tasks))
+    for name, task in tasks.items():
+        for each in judged(task.kinds, task.training, task.others, TASK_MARGIN, alarm):
+            yield each._replace(name=f"{name}, {each.name}")
 
 
 def is_flagged(
     kinds: Mapping[str, ChangedDecisions],
     training: ChangedDecisions | None,
     other_probes: Mapping[str, VariantDecisions] | None = None,
+    tasks: Mapping[str, TaskVariantDecisions] | None = None,
 ) -> bool:
-    """Whether variants of test sequences, by any probe, or of training sequences are flagged."""
-    tested = [(decisions, VARIANT_MARGIN, 1) for decisions in kinds.values()]
-    tested += [
-        (decisions, VARIANT_MARGIN, probe.fits)
-        for probe in (other_probes or {}).values()
-        for decisions in probe.kinds.values()
-    ]
-    if training is not None:
-        tested.append((training, TRAINING_MARGIN, 1))
-    return any(
-        difference(decisions) > difference_limit(decisions, margin, fits)
-        for decisions, margin, fits in tested
-    )
+    """Whether variants of test sequences, by any probe, or of training sequences are flagged.
+
+    Of all tasks together, or of one of `tasks`.
+    """
+    together = judged(kinds, training, other_probes or {})
+    return any(each.is_flagged for each in (*together, *judged_tasks(tasks or {})))
 
 
 def contradiction(result: VariantResult, expected: int) -> str:
     """Return why a result contradicts itself or the expected number of sequences, or ""."""
     if result.rows != expected:
         return f"{result.rows} sequences per task were varied, expected {expected}"
-    decisions_by_name = dict(result.kinds)
-    if result.training is not None:
-        decisions_by_name["training"] = result.training
-    for name, probe in result.others.items():
-        decisions_by_name |= {
-            f"{name}, {kind}": decisions for kind, decisions in probe.kinds.items()
-        }
-    for kind, decisions in decisions_by_name.items():
+    together = judged(result.kinds, result.training, result.others)
+    for name, decisions, _ in (*together, *judged_tasks(result.tasks)):
         if decisions.worse + decisions.better > decisions.rows:
-            return f"{kind}: {decisions.worse + decisions.better} of {decisions.rows} changed"
-    if result.memorised != is_flagged(result.kinds, result.training, result.others):
+            return f"{name}: {decisions.worse + decisions.better} of {decisions.rows} changed"
+    if result.tasks and pooled(result.tasks.values()) != pooled([result]):
+        return "the decisions of its tasks are not those of all together"
+    if result.memorised != is_flagged(result.kinds, result.training, result.others, result.tasks):
         return f"memorised is {result.memorised}, which contradicts its numbers"
     return ""
 
@@ -286,11 +353,21 @@ def summed_decisions(decisions: Iterable[ChangedDecisions]) -> ChangedDecisions:
     )
 
 
-def variant_result(
-    decisions: Iterable[Decisions], nonce: str, rows: int, *, reverse: bool
-) -> VariantResult:
-    """Return the decisions for each kind of variant, summed over all tasks."""
-    parts = list(decisions)
+def task_decisions(decisions: Decisions) -> TaskVariantDecisions:
+    """Return what the harness found on variants of the sequences of a task."""
+    return TaskVariantDecisions(
+        kinds=decisions.kinds,
+        training=decisions.training,
+        others={
+            name: VariantDecisions(fits=probe.fits, kinds=probe.kinds)
+            for name, probe in decisions.others.items()
+        },
+    )
+
+
+def pooled(tasks: Iterable[TaskVariantDecisions | VariantResult]) -> TaskVariantDecisions:
+    """Return the sum of the decisions of several tasks."""
+    parts = list(tasks)
     kinds = _pooled_kinds([part.kinds for part in parts])
     other_kinds = {
         name: VariantDecisions(
@@ -301,14 +378,32 @@ def variant_result(
     }
     refits = [part.training for part in parts if part.training is not None]
     training = summed_decisions(refits) if refits else None
+    return TaskVariantDecisions(kinds=kinds, training=training, others=other_kinds)
+
+
+def variant_result(
+    tasks: Mapping[str, TaskVariantDecisions],
+    nonce: str,
+    rows: int,
+    *,
+    reverse: bool,
+    by_task: bool = True,
+) -> VariantResult:
+    """Return the decisions on variants, of each task and summed over all.
+
+    Without `by_task`, only the sum is in the result and decides, as in earlier records.
+    """
+    together = pooled(tasks.values())
+    named = dict(tasks) if by_task else {}
     return VariantResult(
         nonce=nonce,
         rows=rows,
         reversed=reverse,
-        kinds=kinds,
-        training=training,
-        others=other_kinds,
-        memorised=is_flagged(kinds, training, other_kinds),
+        kinds=together.kinds,
+        training=together.training,
+        others=together.others,
+        tasks=named,
+        memorised=is_flagged(together.kinds, together.training, together.others, named),
     )
 
 
@@ -397,20 +492,11 @@ def fresh_power(loss: float, fresh: int, public: int, accuracy: float = 0.75) ->
 def variant_text(result: VariantResult) -> str:
     """Return the result of the variants as one line."""
     parts = [
-        f"{kind} D {difference(decisions):+.4f} of at most "
-        f"{difference_limit(decisions, margin):.4f} ({decisions.rows} sequences)"
-        for kind, decisions, margin in (
-            *((kind, decisions, VARIANT_MARGIN) for kind, decisions in result.kinds.items()),
-            *((("training", result.training, TRAINING_MARGIN),) if result.training else ()),
-        )
+        f"{each.text} ({each.decisions.rows} sequences)"
+        for each in judged(result.kinds, result.training, {})
     ]
-    parts += [
-        f"{name}, {kind} D {difference(decisions):+.4f} of at most "
-        f"{difference_limit(decisions, VARIANT_MARGIN, probe.fits):.4f}"
-        for name, probe in result.others.items()
-        for kind, decisions in probe.kinds.items()
-        if difference(decisions) > difference_limit(decisions, VARIANT_MARGIN, probe.fits)
-    ]
+    beside = (*judged({}, None, result.others), *judged_tasks(result.tasks))
+    parts += [each.text for each in beside if each.is_flagged]
     return f"variants: {'; '.join(parts)}"
 
 

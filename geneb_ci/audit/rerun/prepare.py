@@ -128,9 +128,15 @@ class PreparedRerun:
         embeddings: Path,
         noise: str,
         further_files: tuple[Path, Path] | None = None,
+        other_draws: str | None = None,
     ) -> Rescored:
-        """Return the scores of a task's embeddings. Raises what `scoring.rescored` raises."""
-        scoring = dataclasses.replace(self._scoring, noise=noise, further_files=further_files)
+        """Return the scores of a task's embeddings, and of other draws that a text decides.
+
+        Raises what `scoring.rescored` raises.
+        """
+        scoring = dataclasses.replace(
+            self._scoring, noise=noise, further_files=further_files, other_draws=other_draws
+        )
         classes = self._classes(task)
         return rescored(
             task, self.source, sequences, embeddings, scoring, self.runner.harness, classes

@@ -1,31 +1,42 @@
 """Variants and fresh sequences in an audit by receipt, and the decisions of its probes on them.
 
 A variant keeps the label of its sequence, and a table of published sequences lacks it. In every
-task, test sequences are varied; the canonical probes of the receipt decide on their variants, and
-so do the probes of record if the harness has their scorer. In some tasks, which a draw of tasks by
-the same seed chooses, training sequences are varied as well, as many as in an audit of tasks. One
-probe is fitted on their variants, another on the receipt's embeddings of the same sequences.
+task, test sequences are varied, as many as in an audit of as many tasks; the canonical probes of
+the receipt decide on their variants, and so do the probes of record if the harness has their
+scorer. In some tasks, which a draw of tasks by the same seed chooses, training sequences are varied
+as well, as many as in an audit of tasks. One probe is fitted on their variants, another on the
+receipt's embeddings of the same sequences. In these tasks the sequences of the few-shot probes are
+varied, too, and each of these probes is fitted on their variants.
 
 All probes of a task also decide on the fresh sequences of the task, which have labels of their own.
 
 Embeddings of all these sequences are rounded like those of the receipt.
 """
 
+import functools
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from geneb_ci.audit.compare.embedding_outcome import RefitTask, training_of
+from geneb_ci.audit.compare.embedding_outcome import (
+    FEW_SHOT,
+    NOT_REFITTED,
+    WITHOUT_FEW_SHOT,
+    EmbeddingVersion,
+    RefitTask,
+    tests_varied,
+)
+from geneb_ci.audit.rerun.few_shot import FewShotResult, few_shot_result
 from geneb_ci.audit.rerun.fresh import FreshSequence
 from geneb_ci.audit.rerun.honesty import (
     KIND,
-    VARIED_MIN,
+    TaskVariantDecisions,
     VariantDecisions,
     VariantResult,
-    is_flagged,
     sequences_varied,
     summed_decisions,
+    variant_result,
 )
 from geneb_ci.audit.rerun.scoring import variants_of
 from geneb_ci.audit.rerun.task_embedding import read_further, variant_seed
@@ -35,8 +46,8 @@ from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import HarnessProcess, ScoringLimits, TaskSource
 from geneb_ci.receipt.cells import answer_of
 from geneb_ci.statistics.metrics import scores_of_matrix
-from reference_harness.formats.further import FurtherSequences
-from reference_harness.formats.receipt_cells import ReceiptRefit
+from reference_harness.formats.further import FurtherSequence, FurtherSequences
+from reference_harness.formats.receipt_cells import ReceiptCells, ReceiptRefit
 from reference_harness.formats.rescored import (
     ChangedDecisions,
     Decisions,
@@ -50,7 +61,7 @@ if TYPE_CHECKING:
 
     from geneb_ci.receipt.direction import Decider
 
-TEST, TRAIN = "test", "train"
+TEST, TRAIN, SUPPORT = "test", "train", "support"
 UNDECIDED = -1
 """The decision on an embedding that overflows float16."""
 MAIN_PROBE = "full, canonical"
@@ -80,11 +91,13 @@ class SampleVariants(NamedTuple):
     """Variants of test sequences, by task of the receipt."""
     training: dict[str, TaskVariants]
     """Variants of training sequences, by task whose probe is fitted again."""
+    support: dict[str, TaskVariants]
+    """Variants of all sequences of the few-shot probes, of the same tasks."""
 
     @property
     def sequences(self) -> list[str]:
         """The sequences of all variants."""
-        task_variants = (*self.test.values(), *self.training.values())
+        task_variants = (*self.test.values(), *self.training.values(), *self.support.values())
         return [sequence for variants in task_variants for sequence in variants.sequences]
 
 
@@ -95,23 +108,32 @@ def sample_variants(
     source: TaskSource,
     harness: HarnessProcess,
     folder: Path,
-    *,
-    with_training: bool = True,
+    version: EmbeddingVersion = FEW_SHOT,
 ) -> SampleVariants:
-    """Return the variants that plan and nonce decide; a file is written to `folder`.
+    """Return the variants that plan and nonce decide for a record of a version.
 
-    `VARIED_MIN` test sequences of each task are varied, or all if there are fewer. Records before
-    version 2.1 have no variants of training sequences. Raises NothingChecked, with the message of
-    the harness, when it fails.
+    A file is written to `folder`. Records before version 2.1 have no variants of training
+    sequences, those before 2.3 none of the sequences of few-shot probes. Raises NothingChecked,
+    with the message of the harness, when it fails.
     """
     seed, path = variant_seed(plan.seed, nonce), folder / "variants.json"
 
-    def varied(task: str, split: str, rows: int) -> TaskVariants:
-        variants_of(task, source, harness, seed, rows, path, reverse=False)
+    refitted_tasks = refit_tasks(plan, tasks) if version not in NOT_REFITTED else []
+    supported_tasks = refitted_tasks if version not in WITHOUT_FEW_SHOT else []
+
+    @functools.cache
+    def variants_by_count(task: str, count: int) -> list[FurtherSequence]:
+        variants_of(
+            task, source, harness, seed, count, path,
+            reverse=False, with_support=task in supported_tasks,
+        )  # fmt: skip
+        return read_further(path).rows
+
+    def varied(task: str, split: str, count: int) -> TaskVariants:
         split_rows = [
             variant
-            for variant in read_further(path).rows
-            if variant.split == split and (split == TRAIN or variant.kind == KIND)
+            for variant in variants_by_count(task, count)
+            if variant.split == split and (split != TEST or variant.kind == KIND)
         ]
         return TaskVariants(
             [variant.row for variant in split_rows],
@@ -119,13 +141,12 @@ def sample_variants(
             FurtherSequences(schema_version="1.0", rows=split_rows),
         )
 
-    refitted_tasks = refit_tasks(plan, tasks) if with_training else []
+    test_count = tests_varied(version, len(tasks))
+    training_count = sequences_varied(len(refitted_tasks) or 1)
     return SampleVariants(
-        {task: varied(task, TEST, VARIED_MIN) for task in tasks},
-        {
-            task: varied(task, TRAIN, sequences_varied(len(refitted_tasks)))
-            for task in refitted_tasks
-        },
+        {task: varied(task, TEST, test_count) for task in tasks},
+        {task: varied(task, TRAIN, training_count) for task in refitted_tasks},
+        {task: varied(task, SUPPORT, training_count) for task in supported_tasks},
     )
 
 
@@ -240,6 +261,8 @@ def fresh_decisions(
         kinds={},
         training=None,
         fresh=main_decisions.fresh,
+        few_shot={},
+        varied={},
         others=by_probe,
     )
 
@@ -268,9 +291,18 @@ def _labelled(
     )
 
 
+class Refit(NamedTuple):
+    """The probes of a task that are fitted on variants."""
+
+    task: RefitTask
+    varied: dict[str, list[float]]
+    """MCC of the few-shot probes of each regime."""
+
+
 def refit(
     task: str,
-    variants: TaskVariants,
+    training: TaskVariants,
+    support: TaskVariants,
     values: "npt.NDArray[np.float32]",
     scale_log2: int,
     submission: Path,
@@ -279,18 +311,20 @@ def refit(
     harness: HarnessProcess,
     limits: ScoringLimits,
     folder: Path,
-) -> RefitTask:
-    """Return the changed decisions of a probe fitted on (v, d) variants of training sequences.
+) -> Refit:
+    """Return what probes decide that are fitted on variants of training sequences and of support.
 
-    `submission` is the file with the receipt, `file` has the task's embeddings; files are written
-    to `folder`. An embedding that overflows float16 counts as zeros. Raises LimitExceeded or
-    ResultRefused for embeddings that cannot be scored within the limits, and NothingChecked, with
-    the message of the harness, for any other failure.
+    `values` are the (v, d) embeddings of both, `submission` is the file with the receipt, `file`
+    has the task's embeddings; files are written to `folder`. An embedding that overflows float16
+    counts as zeros. Raises LimitExceeded or ResultRefused for embeddings that cannot be scored
+    within the limits, and NothingChecked, with the message of the harness, for any other failure.
     """
     import numpy as np
 
     further, matrix, output = (folder / f"refit.{end}" for end in ("json", "npy", "out"))
-    further.write_text(variants.further_sequences.model_dump_json() + "\n", encoding="ascii")
+    rows = [*training.further_sequences.rows, *support.further_sequences.rows]
+    sequences = FurtherSequences(schema_version="1.0", rows=rows)
+    further.write_text(sequences.model_dump_json() + "\n", encoding="ascii")
     np.save(matrix, features_of(values, scale_log2).values.astype(np.float32))
     words = [
         "receipt-refit", "--submission", str(submission), "--receipt", str(file.parent),
@@ -298,33 +332,44 @@ def refit(
         "--further-embeddings", str(matrix), "--output", str(output), "--quiet",
     ]  # fmt: skip
     harness.call(words, task, limits)
-    training = answer_of(output, ReceiptRefit, REFIT_BYTES_MAX).training
-    return RefitTask(task=task, rows=len(variants.rows), training=training)
+    answer = answer_of(output, ReceiptRefit, REFIT_BYTES_MAX)
+    count = len(support.rows)
+    return Refit(
+        RefitTask(task=task, rows=len(training.rows), training=answer.training, support=count),
+        answer.varied,
+    )
+
+
+def receipt_few_shot(
+    cells: ReceiptCells, varied: Mapping[str, Mapping[str, Sequence[float]]]
+) -> FewShotResult | None:
+    """Return the result of the few-shot probes, with those of `varied` tasks fitted on variants."""
+    return few_shot_result(
+        {name: task.few_shot or {} for name, task in cells.tasks.items()}, varied
+    )
 
 
 def receipt_variant_result(
-    changes: Collection[Changes], refits: Iterable[RefitTask], nonce: str
+    changes: Mapping[str, Changes],
+    refits: Iterable[RefitTask],
+    nonce: str,
+    version: EmbeddingVersion = FEW_SHOT,
 ) -> VariantResult:
-    """Return the result of the variants of all tasks."""
-    fits: dict[str, int] = {}
-    kinds: dict[str, ChangedDecisions] = {}
-    for name in dict.fromkeys(name for by_probe in changes for name in by_probe):
-        parts = [by_probe[name] for by_probe in changes if name in by_probe]
-        fits[name] = max(map(len, parts))
-        kinds[name] = summed_decisions(each for part in parts for each in part)
-    main_kind = {KIND: kinds[MAIN_PROBE]}
-    other_kinds = {
-        name: VariantDecisions(fits=fits[name], kinds={KIND: decisions})
-        for name, decisions in kinds.items()
-        if name != MAIN_PROBE
-    }
-    training = training_of(refits)
-    return VariantResult(
-        nonce=nonce,
-        rows=VARIED_MIN,
-        reversed=False,
-        kinds=main_kind,
-        training=training,
-        others=other_kinds,
-        memorised=is_flagged(main_kind, training, other_kinds),
+    """Return the result of the variants of each task, for a record of a version."""
+    training = {refitted.task: refitted.training for refitted in refits}
+    return variant_result(
+        {task: _task_decisions(by_probe, training.get(task)) for task, by_probe in changes.items()},
+        nonce,
+        tests_varied(version, len(changes)),
+        reverse=False,
+        by_task=version not in WITHOUT_FEW_SHOT,
     )
+
+
+def _task_decisions(by_probe: Changes, training: ChangedDecisions | None) -> TaskVariantDecisions:
+    probes = {
+        name: VariantDecisions(fits=len(fits), kinds={KIND: summed_decisions(fits)})
+        for name, fits in by_probe.items()
+    }
+    main = probes.pop(MAIN_PROBE)
+    return TaskVariantDecisions(kinds=main.kinds, training=training, others=probes)

@@ -59,14 +59,17 @@ def variants_of(
     output: Path,
     *,
     reverse: bool,
+    with_support: bool,
 ) -> None:
     """Write variants of at most `rows` test sequences and as many training sequences of a task.
 
-    Raises NothingChecked, with the message of the harness, when it fails.
+    `with_support` adds one of each sequence that a few-shot probe is fitted on. Raises
+    NothingChecked, with the message of the harness, when it fails.
     """
     harness.call([
         "variants", "--task", task, *source.options, "--seed", seed, "--rows", str(rows),
-        *(["--reverse"] if reverse else []), "--output", str(output), "--quiet",
+        *(["--reverse"] if reverse else []), *(["--support"] if with_support else []),
+        "--output", str(output), "--quiet",
     ])  # fmt: skip
 
 
@@ -87,6 +90,8 @@ class Scoring:
     limits: ScoringOptions = DERIVED
     further_files: tuple[Path, Path] | None = None
     """The file of variants and fresh sequences of the task, and the file of their embeddings."""
+    other_draws: str | None = None
+    """Text that decides other draws of few-shot sequences; None for none."""
 
 
 def limits_of(shape: Shape, scoring: Scoring) -> ScoringLimits:
@@ -125,7 +130,9 @@ def rescored(
         "--noise", scoring.noise, "--seed", str(scoring.seed), "--copies", str(scoring.copies),
         *(["--jobs", str(scoring.jobs)] if scoring.jobs else []),
         "--rounded" if scoring.is_rounded else "--unrounded",
-        *_further(scoring.further_files), "--output", str(output), "--quiet",
+        *_further(scoring.further_files),
+        *(["--other-draws", scoring.other_draws] if scoring.other_draws is not None else []),
+        "--output", str(output), "--quiet",
     ]  # fmt: skip
     harness.call(words, task, limits_of(_shape(embeddings, classes), scoring))
     scores = read_rescored(output)

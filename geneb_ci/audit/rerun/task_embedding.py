@@ -73,7 +73,7 @@ def further_sequences(
     Raises NothingChecked, with the message of the harness, when it fails.
     """
     path = folder / FURTHER_FILE
-    variants_of(task, source, harness, seed, rows, path, reverse=reverse)
+    variants_of(task, source, harness, seed, rows, path, reverse=reverse, with_support=True)
     sequences = read_further(path)
     if fresh is not None:
         task_rows = [row for row in fresh.rows if row.task == task]
@@ -287,7 +287,7 @@ class TaskRuns:
         self.say(f"{label}: scoring the embeddings and {settings.copies} jittered copies")
         further = (folder / FURTHER_FILE, folder / FURTHER_EMBEDDINGS) if expected.further else None
         computed = self.prepared.rescored(
-            task, folder / SEQUENCES, folder / EMBEDDINGS, self.noise, further
+            task, folder / SEQUENCES, folder / EMBEDDINGS, self.noise, further, self.plan.seed
         )
         work.note_result(folder / RESCORED)
         return computed

@@ -7,6 +7,7 @@ parts of a task are kept in the folder of the audit.
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commit import AuditSubject
@@ -21,6 +22,7 @@ from geneb_ci.audit.compare.outcome import (
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.events import RunFacts
 from geneb_ci.audit.rerun.fetching import InstalledPackages
+from geneb_ci.audit.rerun.few_shot import FewShotResult, few_shot_result, few_shot_text
 from geneb_ci.audit.rerun.honesty import (
     FreshResult,
     VariantResult,
@@ -29,6 +31,7 @@ from geneb_ci.audit.rerun.honesty import (
     precision_of,
     precision_text,
     sequences_varied,
+    task_decisions,
     variant_result,
     variant_text,
 )
@@ -74,7 +77,8 @@ def outcome_of(
     benchmark = prepared.subject.benchmark
     compared = _compared(plan, prepared.subject, rescoring)
     decoys = _all_decoys(embedded)
-    variants, fresh = memorisation_results(plan, prepared.work, prepared.subject, rescoring)
+    memory = memorisation_results(plan, prepared.work, prepared.subject, rescoring)
+    variants, fresh, few_shot = memory
     precision = precision_of(prepared.settings.noise, run.repeated)
     notes = [
         *compare.notes(compared, rescoring),
@@ -83,6 +87,7 @@ def outcome_of(
         ),
         *([variant_text(variants)] if variants is not None else []),
         *([fresh_text(fresh)] if fresh is not None else []),
+        *([few_shot_text(few_shot)] if few_shot is not None else []),
         *([precision_text(precision)] if precision is not None else []),
         *_weight_notes(prepared.digests),
         *_environment_notes(prepared.packages, rescoring.packages),
@@ -96,7 +101,8 @@ def outcome_of(
         decoys=decoys,
         variants=variants,
         fresh=fresh,
-        verdict=overall_verdict(compared, decoys, variants, fresh),
+        few_shot=few_shot,
+        verdict=overall_verdict(compared, decoys, *memory),
         sandbox=prepared.facts(embedded.values(), rescoring),
         noise=run.noise,
         precision=precision,
@@ -146,7 +152,8 @@ def check_outcome(
         "plan": outcome.plan == plan,
         "comparison": outcome.tasks == _compared(plan, subject, rescoring),
         "result of the decoys": outcome.decoys == decoys,
-        "result of the variants and the fresh set": (outcome.variants, outcome.fresh) == memory,
+        "result of the variants, the fresh set and the few-shot probes": memory
+        == (outcome.variants, outcome.fresh, outcome.few_shot),
         "verdict": outcome.verdict == overall_verdict(outcome.tasks, outcome.decoys, *memory),
     }
     wrong_parts = [name for name, holds in follows.items() if not holds]
@@ -158,24 +165,39 @@ def check_outcome(
         )
 
 
+class MemorisationResults(NamedTuple):
+    """What an audit of tasks shows of sequences that the extractor knows."""
+
+    variants: VariantResult | None
+    fresh: FreshResult | None
+    few_shot: FewShotResult | None
+
+
 def memorisation_results(
     plan: TaskPlan, work: Work, subject: AuditSubject, rescoring: Rescored
-) -> tuple[VariantResult | None, FreshResult | None]:
-    """Return the results of the variants and of the fresh set, from the decisions of all tasks."""
+) -> MemorisationResults:
+    """Return the results of variants, fresh set and few-shot probes, from the scores of all tasks.
+
+    All are None if no further sequences were embedded.
+    """
     settings = work.settings()
     decisions = {
         name: scores.decisions for name, scores in rescoring.tasks.items() if scores.decisions
     }
     if not decisions:
-        return None, None
+        return MemorisationResults(None, None, None)
     variants = variant_result(
-        decisions.values(),
+        {name: task_decisions(decided) for name, decided in decisions.items()},
         settings.nonce,
         sequences_varied(len(plan.chosen)),
         reverse=subject.reverse_complement,
     )
     fresh = fresh_result(decisions, settings.fresh) if settings.fresh is not None else None
-    return variants, fresh
+    few_shot = few_shot_result(
+        {name: decided.few_shot for name, decided in decisions.items()},
+        {name: decided.varied for name, decided in decisions.items()},
+    )
+    return MemorisationResults(variants, fresh, few_shot)
 
 
 def _compared(plan: TaskPlan, subject: AuditSubject, rescoring: Rescored) -> list[AuditedTask]:

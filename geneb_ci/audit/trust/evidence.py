@@ -9,8 +9,8 @@ from typing import NamedTuple
 from geneb_ci.audit.commitment import Identity, identity_of, same_method_reason
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_EMBEDDING,
-    NOT_REFITTED,
     SUPERSEDED,
+    WITHOUT_FEW_SHOT,
     EmbeddingOutcome,
     room_reason,
 )
@@ -20,7 +20,7 @@ from geneb_ci.audit.compare.outcome import (
     hidden_raises,
     informative_cells,
     informative_text,
-    objections,
+    objections_of,
 )
 from geneb_ci.audit.record.events import AuditEvent, StatementKind, WithdrawnAudit
 from geneb_ci.audit.record.keys import RevokedKey, Signer, check_revoked
@@ -300,10 +300,7 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
             if task.task not in defined.get(name, ())
         ),
         defined=defined,
-        objections=tuple(
-            reason.text
-            for reason in objections(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
-        ),
+        objections=tuple(reason.text for reason in objections_of(outcome)),
         differing=tuple(_differing(outcome)),
     )
 
@@ -373,7 +370,7 @@ def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInput
             equal=outcome.cells.equal,
             cells=outcome.cells.of,
             cells_of_record=outcome.cells.of_record or 0,
-            refitted=outcome.schema_version not in NOT_REFITTED,
+            varied=outcome.schema_version not in WITHOUT_FEW_SHOT,
             missing=tuple(missing_cells(outcome, inputs)),
             rule_gap=SUPERSEDED if outcome.schema_version == BY_EMBEDDING else "",
             weakness=weakness_of(facts.compute_dtype, tf32=facts.tf32) or room_reason(outcome),

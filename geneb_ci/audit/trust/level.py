@@ -31,8 +31,8 @@ RECOMPUTED = "cells recomputed from published embeddings"
 COMPARED = "the scores shown are among them"
 UNCOMPARED = "the scores shown were not compared"
 """Sentences about a row whose audit by receipt agrees. Such an audit raises the level only if the
-scores on the board are among its cells and training sequences were varied."""
-UNVARIED = "training sequences were not varied"
+scores on the board are among its cells, and training and few-shot sequences were varied."""
+UNVARIED = "training sequences, or those of few-shot probes, were not varied"
 MEMORY = "memory is not excluded, since it had no fresh set"
 """What an audit without a fresh set does not show."""
 
@@ -62,8 +62,8 @@ class EmbeddingAuditFacts:
     """Number of cells that were recomputed."""
     cells_of_record: int = 0
     """Number of cells whose scores on the board were compared as well; 0 if none were."""
-    refitted: bool = False
-    """Whether training sequences were varied and the most influential ones embedded again."""
+    varied: bool = False
+    """Whether training sequences and those of few-shot probes were varied."""
     missing: tuple[str, ...] = ()
     """Tasks and regimes that the policy requires and for which the receipt has no cells."""
     rule_gap: str = ""
@@ -83,7 +83,7 @@ class EmbeddingAuditFacts:
         """Why the audit confirms no score that the board shows, or ""."""
         if not self.compares_shown:
             return UNCOMPARED
-        return "" if self.refitted else UNVARIED
+        return "" if self.varied else UNVARIED
 
     @property
     def text(self) -> str:
@@ -563,7 +563,7 @@ def _unconfirmed(
         return f"audit {largest.audit_id} is not enough: {reason}"
     if recomputation is None:
         return "no audit counts"
-    varied = "" if recomputation.rows.refitted else f"; {UNVARIED}"
+    varied = "" if recomputation.rows.varied else f"; {UNVARIED}"
     return f"no audit of tasks counts; {recomputation.text}{varied}"
 
 

@@ -1,4 +1,4 @@
-"""diagnostics.json: what the board says beyond one rank. Each figure: docs/reader/diagnostics.md.
+"""diagnostics.json: statistics about the board; docs/reader/diagnostics.md explains each figure.
 
 Internal: programs use `geneb_ci` itself.
 """

@@ -1,7 +1,6 @@
 """diagnostics.json as typed models; its schema is generated from them.
 
-Scores are MCC and standard errors as computed, so that a reader rounds once. Rows of a list stand
-in the order that its text names.
+Scores are MCC. Scores and standard errors are not rounded.
 """
 
 import operator
@@ -19,15 +18,15 @@ Model = Annotated[str, Field(min_length=1)]
 
 
 class Method(StrictModel):
-    """How standard errors and decisions were made; docs/research/uncertainty.md explains it."""
+    """Parameters of standard errors and decisions; docs/research/uncertainty.md explains them."""
 
     metric: Literal["MCC"]
     confidence: Share
     overlap: Share
-    """How alike the errors of two few-shot fits are taken to be, as a correlation."""
+    """Assumed correlation of the errors of two few-shot fits."""
     dependence: Literal["none", "predictions"]
-    """Errors of two models count as independent, or, where the predictions of both are published,
-    as these correlate."""
+    """`none`: errors of any two models count as independent; `predictions`: those of two models
+    with published predictions correlate as their predictions do."""
     margin: Share
     """Loss of MCC that advice accepts for a smaller model."""
 
@@ -38,13 +37,13 @@ class ModelFacts(StrictModel):
     model: Model
     display: str
     authorship: str
-    """Whose file it is: official or contributed."""
+    """Whose file it is: `official` or `contributed`."""
     evidence: str
-    """The evidence by others for the scores."""
+    """What others did to confirm the scores."""
     params: Count
     """Number of parameters that the board shows."""
     params_in_paper: Count | None
-    """As the paper has it; null for a model that is not in the paper."""
+    """Number of parameters in the paper; null for a model that is not in the paper."""
     regimes: list[str]
     """Regimes in which it is ranked."""
 
@@ -56,66 +55,67 @@ class DiagnosedScore(StrictModel):
     error: NotNegative
     """Standard error."""
     freedom: Annotated[float, Field(gt=0)] | None
-    """Degrees of freedom of the error, where scores by seed have a part in it."""
+    """Degrees of freedom of the error; null if it does not depend on scores by seed."""
     low: Signed
     high: Signed
-    """95 % interval of the score, for the model alone."""
+    """95 % interval of this score, not corrected for the number of models."""
     rank: Rank
-    """By score alone; 1 is best."""
+    """Rank by score; 1 is best."""
     rank_low: Rank
     rank_high: Rank
-    """All rank ranges of a score hold jointly with 95 % confidence."""
+    """Range of the rank; the ranges of all models together hold with 95 % confidence."""
     could_be_best: bool
     """Whether no model scores significantly higher: `rank_low` is 1."""
 
 
 class Shared(StrictModel):
-    """The errors that models share whose predictions are published, in squared MCC."""
+    """Covariances of errors between models whose predictions are published, in squared MCC."""
 
     models: list[Model]
     """In the order of their ids."""
     scores: dict[str, list[list[float]]]
-    """"macro", "micro" or category: the covariances of each model with those before it."""
+    """"macro", "micro" or category to a list per model: its covariances with the models before
+    it."""
 
 
 class Ranks(StrictModel):
     """Scores, intervals and ranks of one regime."""
 
     models: Count
-    """Ranked models."""
+    """Number of ranked models."""
     rounded: Rank
-    """That number rounded up to 10, 20, 50, 100, ...: `critical` depends on it."""
+    """`models` rounded up to 10, 20, 50, 100, ...; `critical` depends on it."""
     critical: Annotated[float, Field(gt=0)]
-    """Standard errors of a difference that make it significant, for every pair of the board."""
+    """Number of standard errors from which a difference is significant; the same for all pairs."""
     macro: dict[str, DiagnosedScore]
-    """By model, best first."""
+    """Model to its macro score, best first."""
     micro: dict[str, DiagnosedScore]
     categories: dict[str, dict[str, DiagnosedScore]]
     tasks: dict[str, dict[str, tuple[Signed, Signed, NotNegative, NotNegative]]]
-    """Task, then model, to both ends of the interval of the score, its standard error, and the
-    square of its variance over the degrees of freedom, 0 where no seed has a part in it."""
+    """Task, then model, to four numbers: both ends of the score's interval, its standard error, and
+    the square of its variance divided by the degrees of freedom (0 if these are infinite)."""
     is_drawn: bool
-    """Whether training examples are drawn."""
+    """Whether the regime draws training examples."""
     draw_variance: NotNegative
-    """Variance of a task's score between training draws that is assumed of the models that
-    `draws_covered` does not name; 0 where no training examples are drawn."""
+    """Assumed variance of a task's score between training draws, for models that `draws_covered`
+    does not name; 0 if the regime draws no training examples."""
     draws_covered: list[Model]
     """Models whose intervals cover other training draws as well as other test sequences."""
     shared: Shared | None = Field(default=None, exclude_if=operator.not_)
-    """Left out where errors count as independent."""
+    """Left out if all errors count as independent."""
 
 
 class Winner(StrictModel):
-    """Who is first in a category."""
+    """The model that is first in a category."""
 
     model: Model
     score: Signed
     could_be_best: Count
-    """How many models could be best, this one included."""
+    """Number of models that could be best, including this one."""
 
 
 class WinnerChange(StrictModel):
-    """Who is first in a category in two regimes."""
+    """A category in which another model is first in the second of two regimes."""
 
     category: str
     before: Model
@@ -130,7 +130,7 @@ class RegimePair(StrictModel):
     regimes: tuple[str, str]
     models: Count
     macro_tau: Signed | None
-    """Kendall's tau-b of macro scores; null where it is not defined."""
+    """Kendall's tau-b of macro scores; null if it is undefined."""
     category_tau: dict[str, Signed | None]
     winners_changed: Count
     winners_significantly_changed: Count
@@ -140,19 +140,19 @@ class RegimePair(StrictModel):
 
 
 class Stability(StrictModel):
-    """Whether one rank speaks for all."""
+    """Agreement of rankings between categories and between regimes."""
 
     category_tau: dict[str, dict[str, dict[str, Signed | None]]]
-    """Regime, category, category: Kendall's tau-b of the two rankings."""
+    """Regime, category and category to Kendall's tau-b of the two rankings."""
     macro_tau: dict[str, dict[str, Signed | None]]
-    """Regime, category: Kendall's tau-b of the category's ranking and the macro ranking."""
+    """Regime and category to Kendall's tau-b of the category's ranking and the macro ranking."""
     winners: dict[str, dict[str, Winner]]
-    """Regime, category."""
+    """Regime and category to the model that is first."""
     regime_pairs: list[RegimePair]
 
 
 class ParetoModel(StrictModel):
-    """A model than which no other is both no larger and better."""
+    """A model that scores higher than every other model that is not larger."""
 
     model: Model
     params: Count
@@ -160,10 +160,10 @@ class ParetoModel(StrictModel):
 
 
 class Size(StrictModel):
-    """Signed against size in one regime."""
+    """Macro score against size in one regime."""
 
     pareto: list[ParetoModel]
-    """Smallest first."""
+    """The models that score higher than all that are not larger, smallest first."""
 
 
 class Pair(StrictModel):
@@ -172,14 +172,14 @@ class Pair(StrictModel):
     first: Model
     second: Model
     values: tuple[str, str]
-    """The attribute of each."""
+    """The value of the attribute for `first` and for `second`."""
     difference: Difference
-    """Macro score of the first less that of the second."""
+    """Macro score of `first` minus that of `second`."""
     significant: bool
 
 
 class Contrast(StrictModel):
-    """All pairs of two values of an attribute."""
+    """Summary of all pairs with the same two values of an attribute."""
 
     values: tuple[str, str]
     pairs: Count
@@ -188,39 +188,39 @@ class Contrast(StrictModel):
 
 
 class Attribute(StrictModel):
-    """Pairs that are alike in all attributes but one."""
+    """The pairs of models that differ only in this attribute."""
 
     contrasts: list[Contrast]
     pairs: list[Pair]
 
 
 class Figure(StrictModel):
-    """One figure of the paper or the board: what it means, of which rows, and its value."""
+    """One figure of the paper or the board: its definition, its rows and its value."""
 
     id: Annotated[str, Field(pattern=r"^[a-z-]+$")]
     scope: Literal["paper", "board", "exclusions"]
     definition: str
     parameters: dict[str, float | int | str | list[str]]
-    """The settings that the figure depends on, with the values used."""
+    """Names and values of the settings that the figure depends on."""
     rows: Count
-    """Models that it is computed from."""
+    """Number of models that it is computed from."""
     value: float | None
-    """Null where it is not defined, or needs more than the board has."""
+    """Null if it is undefined, or needs data that the board lacks."""
     unit: str
     """The unit of the value."""
     parts: list["FigurePart"]
-    """The parts of the value, or the same for each category or task."""
+    """The parts of the value, or the value for each category or task."""
 
 
 class FigurePart(StrictModel):
-    """A line of a figure."""
+    """One part of a figure."""
 
     name: str
     value: float | None
 
 
 class ScoredBenchmark(StrictModel):
-    """Which benchmark definition the scores belong to."""
+    """The benchmark definition to which the scores belong."""
 
     name: str
     sha256: Hex64
@@ -240,4 +240,4 @@ class Diagnostics(StrictModel):
     pairs: dict[str, dict[str, Attribute]]
     """Regime, then attribute."""
     findings: list[Figure]
-    """Each figure in each scope: docs/reader/diagnostics.md."""
+    """Each figure in each scope; docs/reader/diagnostics.md explains them."""

@@ -1,10 +1,10 @@
 """The paper's figures as functions of rows and parameters: the defaults reproduce the paper.
 
-    figures_of(rows, regimes, "board", models)     # every figure, of all rows with their counts
+    figures_of(rows, regimes, "board", models)     # every figure, from all rows of the board
 
-A scope says which rows count, with which parameter counts: `paper` the authors' rows with the
-paper's counts, `board` all rows with the board's, `exclusions` those of the paper without rows
-whose extractor has a published defect. docs/reader/diagnostics.md lists the figures.
+A scope chooses rows and parameter counts: `paper` has the authors' rows with the paper's counts,
+`board` all rows with the board's counts, and `exclusions` those of `paper` without rows whose
+extractor has a published defect. docs/reader/diagnostics.md lists the figures.
 """
 
 import bisect
@@ -25,26 +25,26 @@ SCOPES: tuple[Scope, ...] = ("paper", "board", "exclusions")
 Value = float | int | str | list[str]
 Parameters = dict[str, Value]
 MODELS_MIN = 3
-"""Two points always lie on a line."""
+"""Minimum number of models for a correlation: two points always lie on a line."""
 SPREAD_MIN = 2
-"""One model has no variance."""
+"""Minimum number of scores for a standard deviation."""
 Computed = tuple[float | None, list[FigurePart]]
 ROUNDING = 1e-6
-"""Far more than sums of floating point err by in a standard deviation."""
+"""An upper bound of the rounding error of a standard deviation."""
 SIDES = ("first", "second")
-"""Parameters that name a model."""
+"""Names of the parameters whose value is a model."""
 PAIRS_MAX = 10_000
-"""Pairs that a figure lists, the widest: ten thousand models have ten millions, 1 GB of text."""
+"""Maximum number of pairs that a figure lists; ten thousand models have ten million pairs."""
 
 
 class FigureRow(NamedTuple):
-    """The values of a row that figures need."""
+    """The facts and scores of a row from which figures are computed."""
 
     model: str
     params: float | None
-    """In the scope's counts; None where unknown, 0 for a method that has none."""
+    """Number of parameters by the scope's counts; None if unknown, 0 for a method without any."""
     macro: dict[str, float]
-    """Regime to MCC; without the regimes in which it is not ranked."""
+    """Regime to macro MCC; regimes in which it is not ranked are missing."""
     categories: dict[str, Mapping[str, float]]
     tasks: dict[str, Mapping[str, float]]
 
@@ -53,22 +53,22 @@ Rows = Sequence[FigureRow]
 
 
 class FigureKind(NamedTuple):
-    """A figure before it is computed."""
+    """The definition of a figure, with the function that computes it."""
 
     id: str
     definition: str
     unit: str
     defaults: Parameters
-    """The paper's values."""
+    """The parameters with which the paper computed it."""
     compute: Callable[[Rows, Mapping[str, Any]], Computed]
     exclude: tuple[str, ...] = ()
-    """Models that the paper leaves out of it."""
+    """Models that the paper excludes from it."""
 
 
 def figure_rows(values: Mapping[str, Mapping[str, Any]], scope: Scope) -> list[FigureRow]:
-    """Return the rows of a scope, by id, from the published files of a board by name.
+    """Return the rows of a scope ordered by id, from the parsed files of a board by name.
 
-    `diagnostics.json` may have no more than its member `models`.
+    Of `diagnostics.json` only the member `models` is needed.
     """
     return scoped_rows(values, [scope])[scope]
 
@@ -90,23 +90,23 @@ def scoped_rows(
     for regime, rows in values[TASKS]["data"].items():
         for row in rows:
             figure_row_of[row["model"]].tasks[regime] = row["task_MCC"]
-    chosen: dict[Scope, list[FigureRow]] = {scope: [] for scope in scopes}
+    rows_by_scope: dict[Scope, list[FigureRow]] = {scope: [] for scope in scopes}
     for model, figure_row in sorted(figure_row_of.items()):
         model_facts = facts[model]
-        for scope, listed in chosen.items():
+        for scope, scope_rows in rows_by_scope.items():
             if scope != "board" and not model_facts["official"]:
                 continue
             if scope == "exclusions" and model_facts.get("defects"):
                 continue
-            counted = model_facts["params"] if scope == "board" else in_paper[model]
-            listed.append(figure_row._replace(params=counted))
-    return chosen
+            params = model_facts["params"] if scope == "board" else in_paper[model]
+            scope_rows.append(figure_row._replace(params=params))
+    return rows_by_scope
 
 
 def figures_of(
     rows: Rows, regimes: Sequence[str], scope: Scope, models: Container[str]
 ) -> list[Figure]:
-    """Return every figure with its default parameters; `models` are those of the board."""
+    """Return every figure with its default parameters; `models` are the ids on the board."""
     return [figure_of(kind, rows, scope) for kind in kinds_on(regimes, models)]
 
 
@@ -117,17 +117,17 @@ def figure_of(
     parameters: Mapping[str, Value] | None = None,
     exclude: Sequence[str] = (),
 ) -> Figure:
-    """Return one figure; `parameters` replace defaults, `exclude` leaves out more models."""
+    """Return one figure; `parameters` replace defaults, `exclude` excludes further models."""
     left_out = {*exclude, *(() if scope == "board" else kind.exclude)}
-    chosen = [row for row in rows if row.model not in left_out]
-    used = kind.defaults | dict(parameters or {})
-    value, parts = kind.compute(chosen, used)
+    included = [row for row in rows if row.model not in left_out]
+    values = kind.defaults | dict(parameters or {})
+    value, parts = kind.compute(included, values)
     return Figure(
         id=kind.id,
         scope=scope,
         definition=kind.definition,
-        parameters=used | {"exclude": sorted(left_out)},
-        rows=len(chosen),
+        parameters=values | {"exclude": sorted(left_out)},
+        rows=len(included),
         value=value,
         unit=kind.unit,
         parts=parts,
@@ -135,9 +135,9 @@ def figure_of(
 
 
 def kinds_on(regimes: Sequence[str], models: Container[str]) -> list[FigureKind]:
-    """Return every figure that names no model beside those of a board.
+    """Return every figure whose parameters name only models of a board.
 
-    The paper's own models mean nothing on the board of another benchmark.
+    Models of the paper have no meaning on the board of another benchmark.
     """
     return [
         kind._replace(exclude=tuple(model for model in kind.exclude if model in models))
@@ -147,7 +147,7 @@ def kinds_on(regimes: Sequence[str], models: Container[str]) -> list[FigureKind]
 
 
 def figure_kinds(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
-    """Return every figure for the regimes of a benchmark, the one of all data first."""
+    """Return every figure for the regimes of a benchmark, of which the first has all data."""
     full, *few = regimes
     return (
         FigureKind(
@@ -250,25 +250,25 @@ def _size_correlation(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
 
 
 def _correlation(first: Sequence[int], second: Sequence[int]) -> float | None:
-    """Return Spearman's rho of two lists of `_centred_ranks`; None where one of them is constant.
+    """Return Spearman's rho of two lists of `_centred_ranks`; None if one of them is constant.
 
-    They are whole numbers, so every sum is exact: the same bytes on every machine.
+    The ranks are integers, so every sum is exact and the result is the same on every machine.
     """
     spread = sum(a * a for a in first) * sum(b * b for b in second)
     return sum(map(operator.mul, first, second)) / math.sqrt(spread) if spread else None
 
 
 def _centred_ranks(values: Sequence[float]) -> list[int]:
-    """Return twice the mid-rank of each value less twice their mean: whole numbers."""
-    counts, middle, before = Counter(values), {}, 0
+    """Return twice the mid-rank of each value minus twice the mean rank, which are integers."""
+    counts, rank_by_value, lower_count = Counter(values), {}, 0
     for value in sorted(counts):
-        middle[value] = 2 * before + counts[value] - len(values)
-        before += counts[value]
-    return [middle[value] for value in values]
+        rank_by_value[value] = 2 * lower_count + counts[value] - len(values)
+        lower_count += counts[value]
+    return [rank_by_value[value] for value in values]
 
 
 def _by_category(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
-    """Yield each category with its scores in rows that are ranked in a regime."""
+    """Yield each category with the scores of the rows, which must be ranked in the regime."""
     ranked = [row.categories[regime] for row in rows]
     names = list(ranked[0]) if ranked else []
     if len(names) == 1:
@@ -298,27 +298,27 @@ def _by_task(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
 
 def _hard_tasks(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
     means = [(mean(scores), task) for task, scores in _by_task(rows, parameters["regime"])]
-    hard = sorted((value, task) for value, task in means if value < parameters["threshold"])
-    return len(hard), [FigurePart(name=task, value=value) for value, task in hard]
+    tasks = sorted((value, task) for value, task in means if value < parameters["threshold"])
+    return len(tasks), [FigurePart(name=task, value=value) for value, task in tasks]
 
 
 def _high_variance_tasks(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
-    wide = sorted(
+    tasks = sorted(
         (-deviation, task)
         for task, scores in _by_task(rows, parameters["regime"])
         if _may_deviate(scores, parameters["threshold"])
         and (deviation := statistics.stdev(scores)) > parameters["threshold"]
     )
-    return len(wide), [FigurePart(name=task, value=-value) for value, task in wide]
+    return len(tasks), [FigurePart(name=task, value=-value) for value, task in tasks]
 
 
 def _may_deviate(scores: Sequence[float], threshold: float) -> bool:
-    """Whether scores may have a larger standard deviation: the exact one takes long."""
+    """Whether scores may have a standard deviation above the threshold, by a fast estimate."""
     if len(scores) < SPREAD_MIN:
         return False
-    middle = sum(scores) / len(scores)
-    spread = math.dist(scores, [middle] * len(scores))
-    return spread / math.sqrt(len(scores) - 1) > threshold - ROUNDING
+    mean_score = sum(scores) / len(scores)
+    distance = math.dist(scores, [mean_score] * len(scores))
+    return distance / math.sqrt(len(scores) - 1) > threshold - ROUNDING
 
 
 def _winner_changes(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
@@ -335,7 +335,7 @@ def _winner_changes(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
 
 
 def _winners(rows: Rows, regime: str) -> dict[str, str]:
-    """Return the model with the highest mean of each category, of equals the first."""
+    """Return the model with the highest mean of each category, the first of equal ones."""
     ranked = [row for row in rows if regime in row.categories]
     return {
         name: ranked[scores.index(max(scores))].model
@@ -344,52 +344,55 @@ def _winners(rows: Rows, regime: str) -> dict[str, str]:
 
 
 def _small_beats_large(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
-    regime, times = parameters["regime"], parameters["times"]
+    regime, size_ratio = parameters["regime"], parameters["times"]
     sized = sorted(
         (row for row in rows if row.params and regime in row.macro),
         key=lambda row: row.params or 0,
     )
-    count, least, small = 0, 0.0, iter(sized)
-    # Scores and ids of the rows that are small beside the present one, and of the next larger row.
+    count, min_lead, rows_by_size = 0, 0.0, iter(sized)
+    # `smaller`: scores and ids of the rows with at most 1/size_ratio of the parameters of `large`.
     smaller: list[tuple[float, str]] = []
-    following = next(small, None)
+    next_row = next(rows_by_size, None)
     leads: list[tuple[float, str]] = []
     for large in sized:
-        while following is not None and times * (following.params or 0) <= (large.params or 0):
-            bisect.insort(smaller, (following.macro[regime], following.model))
-            following = next(small, None)
+        while next_row is not None and size_ratio * (next_row.params or 0) <= (large.params or 0):
+            bisect.insort(smaller, (next_row.macro[regime], next_row.model))
+            next_row = next(rows_by_size, None)
         first = bisect.bisect_right(smaller, large.macro[regime], key=operator.itemgetter(0))
         count += len(smaller) - first
         for macro, model in reversed(smaller[first:]):
-            ahead = macro - large.macro[regime]
-            if ahead < least:
+            lead = macro - large.macro[regime]
+            if lead < min_lead:
                 break
-            leads.append((-ahead, f"{model} over {large.model}"))
+            leads.append((-lead, f"{model} over {large.model}"))
         if len(leads) > 2 * PAIRS_MAX:
             leads = sorted(leads)[:PAIRS_MAX]
-            least = -leads[-1][0]
-    parts = [FigurePart(name=name, value=-size) for size, name in sorted(leads)[:PAIRS_MAX]]
+            min_lead = -leads[-1][0]
+    parts = [
+        FigurePart(name=name, value=-negative_lead)
+        for negative_lead, name in sorted(leads)[:PAIRS_MAX]
+    ]
     return count, parts
 
 
 def _retention(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
-    few, whole = parameters["regime"], parameters["whole"]
-    rows_with_both = [row for row in rows if few in row.macro and whole in row.macro]
-    part = dict(_by_category(rows_with_both, few))
+    few, full = parameters["regime"], parameters["whole"]
+    rows_with_both = [row for row in rows if few in row.macro and full in row.macro]
+    few_shot_scores = dict(_by_category(rows_with_both, few))
     parts = [
-        FigurePart(name=name, value=_ratio(part[name], scores))
-        for name, scores in _by_category(rows_with_both, whole)
+        FigurePart(name=name, value=_ratio(few_shot_scores[name], scores))
+        for name, scores in _by_category(rows_with_both, full)
     ]
     return _ratio(
-        [row.macro[few] for row in rows_with_both], [row.macro[whole] for row in rows_with_both]
+        [row.macro[few] for row in rows_with_both], [row.macro[full] for row in rows_with_both]
     ), parts
 
 
-def _ratio(part: Sequence[float], whole: Sequence[float]) -> float | None:
-    """Divide means; None where there is none, or that of the whole is not above 0."""
-    if not whole or mean(whole) <= 0:
+def _ratio(few_shot_scores: Sequence[float], full_scores: Sequence[float]) -> float | None:
+    """Return the ratio of two means; None if there are no scores or the divisor is not positive."""
+    if not full_scores or mean(full_scores) <= 0:
         return None
-    return mean(part) / mean(whole)
+    return mean(few_shot_scores) / mean(full_scores)
 
 
 def _macro_difference(rows: Rows, parameters: Mapping[str, Any]) -> Computed:

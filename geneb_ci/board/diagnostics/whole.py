@@ -1,4 +1,4 @@
-"""diagnostics.json as a value: what sets models and regimes apart, put together."""
+"""Compute diagnostics.json: agreement of rankings, controlled pairs, size, and figures."""
 
 import functools
 import itertools
@@ -24,19 +24,19 @@ from reference_harness.formats.benchmark import Benchmark
 
 METRIC: Final = "MCC"
 DECIMALS = 4
-"""Of figures that describe the board and decide nothing: mean differences, Kendall's tau."""
+"""Decimals of published figures that no decision uses: mean differences, Kendall's tau."""
 Steps = dict[str, Callable[[], Any]]
-"""By name, what takes long and can be made alone, in any process."""
+"""Name to a slow computation that can run on its own, in any process."""
 ATTRIBUTES = ("size", "architecture", "tokenization", "pretraining", "pooling")
 SAME_SIZE = 1.25
-"""Models are of one size when neither has more than so many times the other's parameters."""
+"""Models count as equally large if the ratio of their parameter counts is at most this."""
 
 
 class RankedModels(NamedTuple):
     """The ranked models of a regime, and their scores by "macro" and category."""
 
     places: Mapping[str, int]
-    """Model id to its place in each column."""
+    """Model id to its index in each column."""
     columns: Mapping[str, Floats]
 
 
@@ -48,10 +48,10 @@ class Frames:
     models: list[document.ModelFacts]
     """In the order of their ids."""
     scores: dict[str, RankedModels]
-    """By regime."""
+    """Regime to its ranked models."""
     intervals: Intervals
     results: Mapping[str, Any]
-    """The result of `diagnostic_steps`."""
+    """Results of `diagnostic_steps`, by name."""
     attributes: Mapping[str, Mapping[str, Any]]
     """Model id to the facts of its entry in the model registry."""
 
@@ -62,7 +62,7 @@ def frames_of(
     intervals: Intervals,
     results: Mapping[str, Any],
 ) -> Frames:
-    """Put a board into tables; `intervals` and `results` are of the same entries."""
+    """Return the tables of a board; `intervals` and `results` are of the same entries."""
     ordered = in_board_order(entries)
     scores = {
         regime: _scores(regime_intervals.board)
@@ -78,7 +78,7 @@ def diagnostic_steps(
     values: Mapping[str, Mapping[str, Any]],
     benchmark: Benchmark,
 ) -> Steps:
-    """Return the steps of diagnostics; `values` are what figures are computed from."""
+    """Return the slow steps of diagnostics; `values` are the inputs of figures."""
     scores = {regime: _scores(board) for regime, board in boards.items()}
     later = functools.partial
     steps_by_name: Steps = {"findings": later(_findings, values, benchmark)}
@@ -102,7 +102,7 @@ def _findings(
 
 
 def _pair_taus(left: RankedModels, right: RankedModels) -> tuple[int, dict[str, float | None]]:
-    """Return how many models are ranked in both regimes, and tau of each score."""
+    """Return the number of models ranked in both regimes, and Kendall's tau of each score."""
     row_pairs = [(index, right.places[m]) for m, index in left.places.items() if m in right.places]
     left_rows, right_rows = np.array(row_pairs, dtype=int).reshape(-1, 2).T
     return len(row_pairs), {
@@ -121,30 +121,30 @@ def _scores(board: RegimeScores) -> RankedModels:
 
 def _model(entry: Entry, scores: Mapping[str, RankedModels]) -> document.ModelFacts:
     submission = entry.submission
-    model, paper = submission.model_id, params_in_paper(entry)
+    model, paper_params = submission.model_id, params_in_paper(entry)
     return document.ModelFacts(
         model=model,
         display=submission.meta.display,
         authorship=str(entry.authorship),
         evidence=str(entry.evidence),
         params=submission.meta.params,
-        params_in_paper=None if paper is None else int(paper),
+        params_in_paper=None if paper_params is None else int(paper_params),
         regimes=[regime for regime, table in scores.items() if model in table.places],
     )
 
 
 def rounded(value: float, decimals: int = DECIMALS) -> float:
-    """Round a figure as it is published; -0.0 becomes 0.0."""
+    """Return a rounded figure; -0.0 becomes 0.0."""
     return round(float(value), decimals) + 0.0
 
 
 def rounded_or_none(value: float) -> float | None:
-    """Round a figure, or give None where it is not defined."""
+    """Return a rounded figure; None for NaN."""
     return None if math.isnan(value) else rounded(value)
 
 
 def scores_by_size(frames: Frames) -> dict[str, document.Size]:
-    """Return how macro scores follow the board's parameter counts, in every regime."""
+    """Return macro scores against the board's parameter counts, by regime."""
     return {
         regime: document.Size(pareto=pareto(_sized(frames, table)))
         for regime, table in frames.scores.items()
@@ -152,20 +152,23 @@ def scores_by_size(frames: Frames) -> dict[str, document.Size]:
 
 
 def _sized(frames: Frames, table: RankedModels) -> Iterator[tuple[str, int, float]]:
-    """Yield the ranked models with params and macro, smallest first, the better one of equals."""
+    """Yield ranked models with params and macro, smallest first; of equal sizes, best first."""
     macro = table.columns["macro"].tolist()
     order = [
         (model.params, -macro[table.places[model.model]], number)
         for number, model in enumerate(frames.models)
         if model.model in table.places
     ]
-    return ((frames.models[number].model, params, -less) for params, less, number in sorted(order))
+    return (
+        (frames.models[number].model, params, -negative_macro)
+        for params, negative_macro, number in sorted(order)
+    )
 
 
 def pareto(ordered: Iterable[tuple[str, int, float]]) -> list[document.ParetoModel]:
-    """Return each model that is better than all that are no larger; the smallest come first.
+    """Return the models that score higher than all that are not larger, smallest first.
 
-    Models come with params and macro, as `_sized` gives them.
+    `ordered` is the result of `_sized`: models with params and macro.
     """
     front: list[document.ParetoModel] = []
     for model, params, macro in ordered:
@@ -175,7 +178,7 @@ def pareto(ordered: Iterable[tuple[str, int, float]]) -> list[document.ParetoMod
 
 
 class _Facts(NamedTuple):
-    """One model by its attributes."""
+    """One model with its attributes."""
 
     model: str
     params: float
@@ -191,23 +194,28 @@ def controlled_comparisons(frames: Frames) -> dict[str, dict[str, document.Attri
 
 def _facts(frames: Frames) -> Iterator[_Facts]:
     for model in frames.models:
-        paper, attributes = model.params_in_paper, frames.attributes.get(model.model, {})
+        paper_params, attributes = model.params_in_paper, frames.attributes.get(model.model, {})
         kinds = {name: attributes.get(name) for name in ATTRIBUTES[1:]}
-        if paper and paper > 0 and all(isinstance(kind, str) for kind in kinds.values()):
-            yield _Facts(model.model, float(paper), {k: str(v) for k, v in kinds.items()})
+        if (
+            paper_params
+            and paper_params > 0
+            and all(isinstance(kind, str) for kind in kinds.values())
+        ):
+            yield _Facts(model.model, float(paper_params), {k: str(v) for k, v in kinds.items()})
 
 
 def pairs_with_one_difference(facts: list[_Facts]) -> Iterator[tuple[str, _Facts, _Facts]]:
-    """Return the pairs that differ in one attribute, with its name; the larger value first.
+    """Yield the pairs that differ in one attribute, with its name.
 
-    For size that is the larger model, for the rest the later word.
+    The first of a pair is the larger model for size, else the one with the alphabetically later
+    value.
     """
     for left, right in itertools.combinations(facts, 2):
         ratio = max(left.params, right.params) / min(left.params, right.params)
-        differ = [name for name in ATTRIBUTES[1:] if left.kinds[name] != right.kinds[name]]
-        differ += ["size"] if ratio > SAME_SIZE else []
-        if len(differ) == 1:
-            name = differ[0]
+        differing = [name for name in ATTRIBUTES[1:] if left.kinds[name] != right.kinds[name]]
+        differing += ["size"] if ratio > SAME_SIZE else []
+        if len(differing) == 1:
+            name = differing[0]
             first, second = sorted((left, right), key=lambda f: _value(f, name), reverse=True)
             yield name, first, second
 
@@ -225,7 +233,7 @@ def _regime(
     by_attribute: dict[str, list[document.Pair]] = {name: [] for name in ATTRIBUTES}
     for name, first, second in controlled_pairs:
         if first.model in index_of and second.model in index_of:
-            against = compare_pair(
+            comparison = compare_pair(
                 macro, index_of[first.model], index_of[second.model], board.critical
             )
             by_attribute[name].append(
@@ -233,8 +241,8 @@ def _regime(
                     first=first.model,
                     second=second.model,
                     values=(_value_text(first, name), _value_text(second, name)),
-                    difference=rounded(against.difference),
-                    significant=against.is_significant,
+                    difference=rounded(comparison.difference),
+                    significant=comparison.is_significant,
                 )
             )
     return {
@@ -248,7 +256,7 @@ def _value_text(facts: _Facts, attribute: str) -> str:
 
 
 def _contrasts(attribute: str, pairs: list[document.Pair]) -> Iterator[document.Contrast]:
-    """Sum up the pairs of equal values; of sizes, all pairs are one contrast."""
+    """Yield a summary of the pairs with the same values; for size, one of all pairs."""
     grouped: dict[tuple[str, str], list[float]] = {}
     for pair in pairs:
         values = ("larger", "smaller") if attribute == "size" else pair.values
@@ -263,7 +271,7 @@ def _contrasts(attribute: str, pairs: list[document.Pair]) -> Iterator[document.
 
 
 def stability(frames: Frames) -> document.Stability:
-    """Compare categories within a regime, and regimes with each other."""
+    """Return the agreement of rankings between categories and between regimes."""
     categories = list(frames.benchmark.category_order)
     agreement: dict[str, dict[str, dict[str, float | None]]] = {}
     with_macro: dict[str, dict[str, float | None]] = {}
@@ -328,7 +336,7 @@ def _changes(frames: Frames, before: str, after: str) -> list[document.WinnerCha
 
 
 def _could_be_best(standings: Standings, model: str) -> bool:
-    """Whether a model could be best, or is not ranked at all: then nothing is known."""
+    """Whether a model could be best; also true for a model that is not ranked."""
     return model not in standings.models or standings.could_be_best[standings.models.index(model)]
 
 
@@ -338,9 +346,9 @@ def diagnostics(
     intervals: Intervals,
     results: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return diagnostics.json as a value; intervals are of the same entries.
+    """Return the value of diagnostics.json; `intervals` are of the same entries.
 
-    `results` is what the `diagnostic_steps` of these entries gave, where the caller has made them.
+    `results` are the results of `diagnostic_steps` for them; by default they are computed.
     """
     rows = list(entries)
     if results is None:
@@ -350,7 +358,7 @@ def diagnostics(
         makers = diagnostic_steps(boards, figure_values(rows, benchmark), benchmark)
         results = {name: make() for name, make in makers.items()}
     frames = frames_of(rows, benchmark, intervals, results)
-    whole = document.Diagnostics(
+    document_value = document.Diagnostics(
         schema_version="2.0",
         benchmark=document.ScoredBenchmark(name=benchmark.name, sha256=benchmark.sha256),
         method=document.Method(
@@ -374,7 +382,7 @@ def diagnostics(
         pairs=controlled_comparisons(frames),
         findings=results["findings"],
     ).model_dump(mode="json")
-    return whole | {
+    return document_value | {
         "ranks": {
             name: _ranks(regime_intervals) for name, regime_intervals in intervals.regimes.items()
         }
@@ -382,7 +390,7 @@ def diagnostics(
 
 
 def _ranks(intervals: RegimeIntervals) -> dict[str, Any]:
-    """Return the members of `document.Ranks`: a typed model of every score takes seconds."""
+    """Return the members of `document.Ranks`; validating every score would take seconds."""
     typed = document.Ranks(
         models=len(intervals.board.models),
         rounded=intervals.board.rounded,
@@ -405,7 +413,7 @@ def _ranks(intervals: RegimeIntervals) -> dict[str, Any]:
 
 
 def shared_of(board: RegimeScores) -> document.Shared | None:
-    """Return the shared errors of the models of a regime; None where all count as independent."""
+    """Return the covariances of the models of a regime; None if all errors are independent."""
     matrices = {
         name: column.shared for name, column in board.scores.items() if column.shared is not None
     }

@@ -1,4 +1,4 @@
-"""Pages that stand alone: one for each model, task and category, read without JavaScript.
+"""Pages without JavaScript: one for each model, task and category.
 
 Internal: programs use `geneb_ci` itself.
 """

@@ -1,6 +1,6 @@
-"""Parts of pages that are written in Python: a board has millions of cells.
+"""Table cells and rows of pages, written in Python: templates would take ten times as long.
 
-A template takes ten times as long.
+A board has millions of cells.
 """
 
 import re
@@ -21,27 +21,27 @@ from geneb_ci.board.site.links import Link, mark_links
 from geneb_ci.board.site.model import ModelFact
 
 FULL_SCALE = (0.0, 1.0)
-"""Ends of the scale of scores that are coloured alike on every page."""
+"""Range of scores whose colours are the same on every page."""
 HEAT_STEPS = 16
 _HEAT = tuple(f"h{step}" for step in range(HEAT_STEPS))
 _SIGNED_HEAT = (*_HEAT, _HEAT[-1], *[_HEAT[0]] * HEAT_STEPS)
-"""The same on the scale WHOLE by steps from 0 to 16, and from -16 to -1, for scores below 0."""
+"""Classes of colours on FULL_SCALE, indexed by the step, which may be negative: -16 to 16."""
 _CELL = '<td class="heat %s">%.3f<small>%.3f to %.3f</small></td>'
 _CELL_ALONE = '<td class="heat %s">%.3f</td>'
 _NOT_RANKED = '<td class="none">not ranked</td>'
 _SPECIAL = re.compile(r"""[^ !#-%(-;=?-~]""")
-"""All but the printable characters of ASCII that HTML takes as they are."""
+"""Characters other than the printable ones of ASCII that need no escaping in HTML."""
 
 
 def colour_class(score: float, score_range: tuple[float, float]) -> str:
-    """Return the class of the colour of a score, on a scale from the lowest to the highest."""
+    """Return the CSS class of the colour of a score, on a scale from the lowest to the highest."""
     low, high = score_range
     step = int((score - low) / (high - low) * HEAT_STEPS) if high > low else 0
     return _HEAT[step] if 0 <= step < HEAT_STEPS else _HEAT[0 if step < 0 else -1]
 
 
 def score_range(standings: Iterable[Standing | None]) -> tuple[float, float]:
-    """Return the lowest and the highest score, for the colours of a table."""
+    """Return the lowest and the highest of some scores, for the colours of a table."""
     scores = [standing.score for standing in standings if standing is not None]
     return min(scores, default=0.0), max(scores, default=1.0)
 
@@ -58,12 +58,12 @@ def score_cell(standing: Standing | None, score_range: tuple[float, float] = FUL
 
 
 def _signed(cell: str) -> str:
-    """Return a cell with numbers as `score_text` writes them: nothing else in it has a minus."""
+    """Return a cell with minus signs as in `score_text`; it contains no other hyphens."""
     return cell.replace("-0.000", "0.000").replace("-", MINUS) if "-" in cell else cell
 
 
 def _ranked_cell(standing: Standing | None, score_range: tuple[float, float]) -> str:
-    """Return the cell of a score and that of its rank range."""
+    """Return the cell of a score and the cell of its rank range."""
     if standing is None or standing.rank_low is None or standing.rank_high is None:
         return f'{score_cell(standing, score_range)}<td class="none">unknown</td>'
     ranks = range_text(standing.rank_low, standing.rank_high)
@@ -71,27 +71,29 @@ def _ranked_cell(standing: Standing | None, score_range: tuple[float, float]) ->
 
 
 def mean_cells(rows: Sequence[Sequence[Standing | None]]) -> list[str]:
-    """Return the cells of each row of a table: scores with rank ranges, coloured alike."""
-    ends = score_range(standing for row in rows for standing in row)
-    return ["".join([_ranked_cell(standing, ends) for standing in row]) for row in rows]
+    """Return the cells of each row of a table: scores with rank ranges, on one scale of colours."""
+    table_range = score_range(standing for row in rows for standing in row)
+    return ["".join([_ranked_cell(standing, table_range) for standing in row]) for row in rows]
 
 
 def task_cells(columns: Iterable[TaskColumns | None], order: Sequence[int]) -> list[str]:
-    """Return the cells of tasks in an order: score and interval in every regime, a column each."""
-    written = [
+    """Return the cells of tasks in an order: score and interval, with a column per regime."""
+    cells_by_column = [
         [_NOT_RANKED] * len(order) if column is None else _column(column) for column in columns
     ]
-    rows = list(map("".join, zip(*written, strict=True)))
+    rows = list(map("".join, zip(*cells_by_column, strict=True)))
     return [rows[index] for index in order]
 
 
 def model_cells(
     models: Sequence[str], columns: Iterable[tuple[Sequence[str], TaskColumns]]
 ) -> list[str]:
-    """Return the cells of each model: score and interval, for those ranked a column each."""
-    written = [dict(zip(ranked, _column(column), strict=True)) for ranked, column in columns]
+    """Return the cells of each model: score and interval, with a column per regime."""
+    cells_by_column = [
+        dict(zip(ranked, _column(column), strict=True)) for ranked, column in columns
+    ]
     return [
-        "".join([cells_by_model.get(model, _NOT_RANKED) for cells_by_model in written])
+        "".join([cells_by_model.get(model, _NOT_RANKED) for cells_by_model in cells_by_column])
         for model in models
     ]
 
@@ -103,21 +105,21 @@ def _column(columns: TaskColumns) -> list[str]:
 
 
 def text_of(value: str) -> str:
-    """Return a text for HTML: escaped, without characters that no page may contain."""
+    """Return a text escaped for HTML; characters that no page may contain are replaced."""
     return str(escape(writable(value))) if _SPECIAL.search(value) else value
 
 
 def model_rows(rows: Iterable[tuple[str, str]], root: str, site: Site) -> Markup:
-    """Return rows of models, a line each: the cell that names it with its marks, and its others."""
+    """Return the table rows of models, from their ids and the HTML of their cells."""
     return _lines(f"<tr>{name_cell(model, root, site)}{cells}</tr>" for model, cells in rows)
 
 
 def name_cell(model: str, root: str, site: Site) -> str:
-    """Return the cell that names a model and links to its page; each page has it."""
-    cell = site.name_cells.get((model, root))
-    if cell is None:
-        cell = site.name_cells[model, root] = _name_cell(model, root, site)
-    return cell
+    """Return the cell that names a model and links to its page, from the cache of the site."""
+    cached_cell = site.name_cells.get((model, root))
+    if cached_cell is None:
+        cached_cell = site.name_cells[model, root] = _name_cell(model, root, site)
+    return cached_cell
 
 
 def _name_cell(model: str, root: str, site: Site) -> str:
@@ -133,7 +135,7 @@ def _name_cell(model: str, root: str, site: Site) -> str:
 
 
 def plain_cells(scores: Iterable[float | None], score_range: tuple[float, float], last: str) -> str:
-    """Return the cells of scores without intervals, and one with a text."""
+    """Return the cells of scores without intervals, and a last cell with a text."""
     cells = [
         '<td class="none">none</td>'
         if score is None
@@ -144,7 +146,7 @@ def plain_cells(scores: Iterable[float | None], score_range: tuple[float, float]
 
 
 def fact_rows(facts: Iterable[ModelFact], root: str) -> Markup:
-    """Return the facts of a model, each with its source, a line each."""
+    """Return the facts of a model with their sources, one per line."""
     return _lines(
         f"<div><dt>{text_of(fact.label)}</dt><dd><bdi>{_fact_value(fact, root)}</bdi> "
         f"<small>{text_of(fact.source)}</small></dd></div>"
@@ -158,7 +160,7 @@ def _fact_value(fact: ModelFact, root: str) -> str:
 
 
 def link_rows(links: Iterable[Link]) -> Markup:
-    """Return items of a list, links that lead to what others wrote, a line each."""
+    """Return list items with links to pages of third parties, one per line."""
     return _lines(
         f"<li>{outward_link(link.address, link.text, rel='noopener noreferrer nofollow ugc')}</li>"
         for link in links
@@ -166,11 +168,11 @@ def link_rows(links: Iterable[Link]) -> Markup:
 
 
 def outward_link(address: str, text: str, *, rel: str = "noopener") -> Markup:
-    """Return a link to another site: it opens beside the board, which may be shown in a frame."""
+    """Return a link to another site; it opens a new tab, since the board may be in a frame."""
     link = f'<a href="{text_of(address)}" target="_blank" rel="{rel}">{text_of(text)}</a>'
     return Markup(link)  # noqa: S704 (both by text_of)
 
 
 def _lines(rows: Iterable[str]) -> Markup:
-    """Return rows whose texts are escaped, each with the end of its line."""
+    """Return rows, whose texts are already escaped, each followed by a newline."""
     return Markup("".join([f"{row}\n" for row in rows]))  # noqa: S704 (by text_of, or numbers)

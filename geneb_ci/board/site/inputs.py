@@ -1,4 +1,4 @@
-"""Inputs of the pages, and how they write texts, numbers and names of files."""
+"""The inputs of the pages, and functions that format their texts, numbers and file names."""
 
 import functools
 import heapq
@@ -23,7 +23,7 @@ from geneb_ci.models.tasks import Origin, TaskNotes, task_notes
 from geneb_ci.statistics.metrics import Standings
 from reference_harness.formats.benchmark import Benchmark
 
-# What neither HTML nor XML may contain, halves of surrogate pairs among them.
+# Characters that neither HTML nor XML may contain, among them lone surrogates.
 _UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _REPLACEMENT = "\ufffd"
 MINUS, DASH = "\u2212", "\u2013"
@@ -36,21 +36,21 @@ _TEX = {
     **{letter: f"\\{letter}" for letter in "{}&%$#_"},
 }
 TaskColumns = tuple[Sequence[float], ...]
-"""Scores of one regime by the primary metric and, where they are known, both limits of each."""
+"""Scores of one regime by the primary metric, then their lower and upper limits if known."""
 MACRO, MICRO = "macro", "micro"
 TASK_NUMBERS = 4
-"""Numbers of a model in a task, as `diagnostics.document.Ranks` has them."""
+"""Count of numbers for each model and task in `diagnostics.document.Ranks`."""
 
 
 def writable(value: object) -> object:
-    """Return a value for a template: a text without characters that no page may contain."""
+    """Return a value for a template; characters that no page may contain are replaced."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return _UNWRITABLE.sub(_REPLACEMENT, value)
     return value
 
 
 def score_text(score: float | None, decimals: int = 3) -> str:
-    """Return a score with its decimals; what rounds to zero has no sign."""
+    """Return a score as text, "" for None; a rounded zero has no sign."""
     return "" if score is None else f"{score:z.{decimals}f}".replace("-", MINUS)
 
 
@@ -60,23 +60,23 @@ def range_text(low: int, high: int) -> str:
 
 
 def size_text(params: int) -> str:
-    """Return a number of parameters in three digits."""
+    """Return a number of parameters as text with three digits."""
     return reasons.size_text(params) if params else "none"
 
 
 def memory_text(params: int) -> str:
-    """Return the memory of the weights in half precision, as text."""
+    """Return the memory that weights need in half precision, as text."""
     return bytes_text(params * BYTES_A_PARAMETER)
 
 
 def bytes_text(count: int) -> str:
-    """Return a number of bytes in two digits."""
+    """Return a number of bytes as text with two digits and a unit."""
     unit, name = (10**9, "GB") if count >= 10**9 else (10**6, "MB")
     return f"{float(f'{count / unit:.2g}'):g} {name}"
 
 
 def slugs(names: Iterable[str]) -> dict[str, str]:
-    """Return a mapping from each name to a file name; all of these differ."""
+    """Return a mapping from each name to a distinct file name."""
     slug_of: dict[str, str] = {}
     for name in names:
         plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
@@ -91,23 +91,23 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
 
 
 def tex(text: str) -> str:
-    """Return a text for a field of BibTeX, on one line."""
+    """Return a text on one line, escaped for a field of BibTeX."""
     plain = str(writable(re.sub(r"\s+", " ", text).strip()))
     return "".join(_TEX.get(letter, letter) for letter in plain)
 
 
 class Built(NamedTuple):
-    """The commit that pages were built from; all empty for a folder that is no commit."""
+    """The commit that pages were built from; all fields are empty without a commit."""
 
     commit: str | None = None
     when: str | None = None
-    """Time of the commit, UTC: the same commit gives the same bytes."""
+    """Time of the commit in UTC, used instead of the current time to make builds reproducible."""
     events: tuple[Mapping[str, Any], ...] = ()
-    """The ledger, oldest first."""
+    """The events of the ledger, oldest first."""
 
 
 class Standing(NamedTuple):
-    """Where a model stands by one score."""
+    """A score of a model with its interval and rank range; these are None if unknown."""
 
     score: float
     low: float | None = None
@@ -123,18 +123,18 @@ def _standing(score: float, standings: Standings, index: int) -> Standing:
 
 @dataclass(frozen=True)
 class Site:
-    """The inputs of every page, and what they look up in them."""
+    """The inputs of every page, with cached look-ups."""
 
     entries: tuple[Entry, ...]
-    """In the order of the lower-case model id."""
+    """Ordered by lower-case model id."""
     values: Mapping[str, Mapping[str, Any]]
-    """The files of the board as values, by name."""
+    """The parsed values of the board's files, by name."""
     benchmark: Benchmark
     layout: Layout
     built: Built
 
     def address(self, page: str) -> str:
-        """Return the public address of a page; "" if no setting names that of the board."""
+        """Return the public address of a page; "" if no setting has the address of the board."""
         return f"{self.layout.site}/{page}" if self.layout.site else ""
 
     @property
@@ -144,12 +144,12 @@ class Site:
 
     @property
     def permanent(self) -> str:
-        """Where the board of this commit stays, from the top; "" for one of no commit."""
+        """Permanent path of the board of this commit, relative to the root; "" without a commit."""
         return f"v/{self.built.commit}/index.html" if self.built.commit else ""
 
     @functools.cached_property
     def notes(self) -> TaskNotes:
-        """What the policy of the layout says of the benchmark and its tasks."""
+        """The policy's facts about the benchmark and its tasks."""
         return task_notes(self.layout)
 
     @functools.cached_property
@@ -159,7 +159,7 @@ class Site:
 
     @property
     def picture(self) -> dict[str, bytes]:
-        """The picture with which links to the board are shown, by its path; or nothing."""
+        """The preview picture of links to the board, by its path; empty if there is none."""
         policy = self.layout.policy
         folder = shipped("page", INDEX).parent if policy is None else policy.parent
         path = folder / self.origin.image if self.origin.image else None
@@ -171,25 +171,25 @@ class Site:
         return ModelRegistry(self.layout)
 
     def model_entry(self, model: str) -> ModelEntry | None:
-        """Return the registry's entry of a model."""
+        """Return the registry's entry of a model; None if it has none."""
         registered = self.registry.entry(model)
         return None if registered is None else registered.entry
 
     @functools.cached_property
     def category_files(self) -> dict[str, str]:
-        """Category to the name of its page."""
+        """Category to the file name of its page, without its suffix."""
         return slugs(self.benchmark.category_order)
 
     @functools.cached_property
     def columns(self) -> dict[str, tuple[str, str]]:
-        """Mean to the words that name it and to its page, "" where it has none."""
+        """Key of a mean to its name and to the path of its page, "" if it has no page."""
         files = self.category_files.items()
         page_by_category = {name: (name, f"categories/{file}.html") for name, file in files}
         return {MACRO: ("Macro", ""), MICRO: ("Micro", ""), **page_by_category}
 
     @functools.cached_property
     def places_by_category(self) -> list[int]:
-        """The places of tasks in board order, by category as pages list them."""
+        """Indices of the tasks in board order, ordered by category as pages list them."""
         places = {task: index for index, task in enumerate(self.benchmark.task_ids)}
         return [places[task] for tasks in self.benchmark.categories.values() for task in tasks]
 
@@ -200,17 +200,17 @@ class Site:
 
     @functools.cached_property
     def name_cells(self) -> dict[tuple[str, str], str]:
-        """Model and root of a page to the cell that names the model, as they are made."""
+        """Cache: model and root of a page to the cell that names the model."""
         return {}
 
     @functools.cached_property
     def frames(self) -> dict[tuple[str, str], list[str]]:
-        """Template and root of a page to the texts around its slots, as they are made."""
+        """Cache: template and root of a page to the texts around its slots."""
         return {}
 
     @functools.cached_property
     def names(self) -> dict[str, str]:
-        """Model id to the name that is shown."""
+        """Model id to its display name."""
         return {e.submission.model_id: e.submission.meta.display for e in self.entries}
 
     @functools.cached_property
@@ -237,7 +237,7 @@ class Site:
         return {} if diagnostics is None else diagnostics["ranks"]
 
     def ranked(self, regime: str) -> int:
-        """Return how many models have every score of a regime."""
+        """Return the number of models that are ranked in a regime."""
         return len(self._rows[regime])
 
     def mean(self, model: str, regime: str, column: str, metric: str) -> float | None:
@@ -278,7 +278,7 @@ class Site:
 
     @functools.cached_property
     def _standings_by_mean(self) -> dict[str, dict[str, Standings]]:
-        """Regime to the standings by each mean; to nothing where they are not known."""
+        """Regime to the standings by each mean; to {} if diagnostics are missing."""
         standings_of: dict[str, dict[str, Standings]] = {}
         for regime in self.benchmark.regimes:
             ranks = self._ranks.get(regime, {})
@@ -300,18 +300,18 @@ class Site:
     def in_task(
         self, task: str, models: Iterable[str], regime: str
     ) -> tuple[list[str], TaskColumns]:
-        """Return those of some models that are ranked in a regime, and their scores in a task."""
+        """Return which of some models are ranked in a regime, and their scores in a task."""
         rows, (places, limits) = self._task_rows[regime], self._limits[regime]
         number, key = self.benchmark.task_ids.index(task), self._task_key
         ranked = [model for model in models if model in rows]
         scores = [rows[model][key].numbers[number] for model in ranked]
         if not places:
             return ranked, (scores,)
-        task_limits, at = limits[number], [TASK_NUMBERS * places[model] for model in ranked]
+        task_limits, starts = limits[number], [TASK_NUMBERS * places[model] for model in ranked]
         return ranked, (
             scores,
-            [task_limits[index] for index in at],
-            [task_limits[index + 1] for index in at],
+            [task_limits[index] for index in starts],
+            [task_limits[index + 1] for index in starts],
         )
 
     @functools.cached_property
@@ -320,7 +320,7 @@ class Site:
 
     @functools.cached_property
     def _limits(self) -> dict[str, tuple[Mapping[str, int], list[Sequence[float]]]]:
-        """Regime to places of models, and to both limits of each model for every task."""
+        """Regime to models' indices, and to an array for each task with TASK_NUMBERS per model."""
         limits_of: dict[str, tuple[Mapping[str, int], list[Sequence[float]]]] = {}
         for regime in self.benchmark.regimes:
             packed = self._ranks[regime]["tasks"] if regime in self._ranks else {}
@@ -342,12 +342,12 @@ class Site:
         return paths_of
 
     def best_in(self, task: str, maximum: int) -> list[str]:
-        """Return at most so many models by their score of a task in the first regime."""
+        """Return at most `maximum` models by descending score of a task in the first regime."""
         return self.best_first(self._first_scores[task], maximum)
 
     @functools.cached_property
     def _first_scores(self) -> dict[str, Sequence[float | None]]:
-        """Task to its score of each model in the first regime; None where cells are missing."""
+        """Task to the score of each model in the first regime; None if the model is not ranked."""
         rows, tasks = self._task_rows[self.benchmark.regimes[0]], self.benchmark.task_ids
         none = [None] * len(tasks)
         scores = [rows[m][self._task_key].numbers if m in rows else none for m in self.names]
@@ -355,13 +355,18 @@ class Site:
         return dict(zip(tasks, columns, strict=True))
 
     def best_first(self, scores: Iterable[float | None], maximum: int) -> list[str]:
-        """Return at most so many models, the best first, those without a score last.
+        """Return at most `maximum` models by descending score, those without a score last.
 
-        `scores` are in the order of the models. Of equal ones, the first by id comes first.
+        `scores` are in the order of the models; models with equal scores are ordered by id.
         """
-        worst = [math.inf if score is None else -score for score in scores]
+        negative_scores = [math.inf if score is None else -score for score in scores]
         models = list(self.names)
-        return [models[k] for k in heapq.nsmallest(maximum, range(len(worst)), worst.__getitem__)]
+        return [
+            models[k]
+            for k in heapq.nsmallest(
+                maximum, range(len(negative_scores)), negative_scores.__getitem__
+            )
+        ]
 
 
 def site_of(

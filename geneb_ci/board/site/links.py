@@ -1,4 +1,4 @@
-"""Links that lead out of a page, and how it is cited and indexed: BibTeX, schema.org."""
+"""Links from pages to other sites, and the citation and schema.org description of a page."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,11 +15,11 @@ from reference_harness.formats.text import plural
 
 HUB = "https://huggingface.co"
 HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
-"""A repository of the Hub, as OWNER/NAME."""
+"""Id of a repository on the Hugging Face Hub, as OWNER/NAME."""
 GITHUB = "https://github.com"
 GUIDE = "submissions/README.md"
-"""How to submit a model, in the repository of submissions."""
-# Every file of a model would be too many links; the registry's entry lists all.
+"""Path of the guide to submitting a model, in the repository of submissions."""
+# Maximum numbers of linked files; the registry's entry lists all.
 FILES_MAX = 8
 SOURCES_MAX = 8
 
@@ -28,25 +28,25 @@ _PULL = re.compile(r"(?:^Merge pull request |\()#([0-9]{1,9})\b")
 
 
 MARKS = "marks.html"
-"""The page that explains marks of rows."""
+"""Path of the page that explains the marks of rows."""
 LICENCE = "https://www.apache.org/licenses/LICENSE-2.0"
-"""Licence of the figures and of the pages: that of this repository."""
+"""Licence of the figures and of the pages, the same as of this repository."""
 DESCRIPTION_MAX = 5000
-"""Characters of a description, by the guidelines of search engines for data sets."""
+"""Maximum characters of a description in search engines' guidelines for data sets."""
 FILES = ("leaderboard.json", "leaderboard_tasks.json")
 
 
 class Link(NamedTuple):
-    """An address and the words that name it."""
+    """An address and the text of the link to it."""
 
     text: str
     address: str
 
 
 def safe_address(text: str) -> str:
-    """Return an address that a page may link to, "" for anything but plain https.
+    """Return an address that a page may link to; "" unless it is an https address of plain ASCII.
 
-    Contributors write what they like: neither scripts nor names and passwords may be in it.
+    Addresses come from contributors, so scripts, user names and passwords are refused.
     """
     try:
         parts = urlsplit(text)
@@ -59,7 +59,7 @@ def safe_address(text: str) -> str:
 
 
 class RepositoryLinks:
-    """Addresses of files and commits in the repository of submissions; none without a setting."""
+    """Links to the repository of submissions; methods yield nothing if no setting names it."""
 
     def __init__(self, layout: Layout, commit: str | None) -> None:
         self._layout = layout
@@ -67,19 +67,19 @@ class RepositoryLinks:
         self._commit = commit or "HEAD"
 
     def file(self, text: str, path: Path | None) -> Iterator[Link]:
-        """Yield the link to a file, if it is in the repository and that has an address."""
+        """Yield the link to a file, if it is a file of the repository."""
         root = self._layout.root
         if self._base and path is not None and path.is_relative_to(root) and path.is_file():
             name = path.relative_to(root).as_posix()
             yield Link(text, f"{self._base}/blob/{self._commit}/{quote(name)}")
 
     def path(self, text: str, path: str) -> Iterator[Link]:
-        """Yield the link to a place in a file of this software's repository, by its path."""
+        """Yield the link to a path in the repository, which may have an anchor."""
         if self._base:
             yield Link(text, f"{self._base}/blob/{self._commit}/{path}")
 
     def event(self, event: Mapping[str, Any]) -> Iterator[Link]:
-        """Yield links to the commit of an event, and to its pull request if its reason names it."""
+        """Yield links to the commit of an event and, if its reason names one, to a pull request."""
         if not self._base:
             return
         if match := _PULL.search(event["why"]):
@@ -88,13 +88,13 @@ class RepositoryLinks:
         yield Link(f"Commit {commit[:12]}", f"{self._base}/commit/{commit}")
 
     def issue(self, text: str, template: str) -> Iterator[Link]:
-        """Yield the link to a form for an issue."""
+        """Yield the link that opens a new issue with a template."""
         if self._base:
             yield Link(text, f"{self._base}/issues/new?template={template}")
 
 
 def mark_links(entry: Entry, root: str) -> list[Link]:
-    """Return the marks of a row in words, each kind with the link to what it means."""
+    """Return a link for the defects and one for the warnings of a row, to their explanation."""
     links = []
     if defects := entry.marks.defects:
         text = plural(len(defects), "published defect")
@@ -106,9 +106,9 @@ def mark_links(entry: Entry, root: str) -> list[Link]:
 
 
 def row_links(
-    model: str, site: Site, links: RepositoryLinks, events: list[Mapping[str, Any]]
+    model: str, site: Site, repository: RepositoryLinks, events: list[Mapping[str, Any]]
 ) -> list[Link]:
-    """Return links to the files and commits that make a row."""
+    """Return links to the files and commits from which a row is made."""
     links_of_row: list[Link] = []
     layout = site.layout
     for text, folder, ending in (
@@ -116,25 +116,25 @@ def row_links(
         ("Model card", layout.cards, "md"),
         ("Entry in the model registry", layout.policy and layout.policy / "models", "toml"),
     ):
-        links_of_row += links.file(text, folder / f"{model}.{ending}" if folder else None)
+        links_of_row += repository.file(text, folder / f"{model}.{ending}" if folder else None)
     for path in site.records.get(model, ()):
-        links_of_row += links.file(f"Audit record {path.stem[:12]}", path)
+        links_of_row += repository.file(f"Audit record {path.stem[:12]}", path)
     for event in events:
-        links_of_row += links.event(event)
-    links_of_row += links.issue("Dispute this row", "dispute.yml")
+        links_of_row += repository.event(event)
+    links_of_row += repository.issue("Dispute this row", "dispute.yml")
     return list(dict.fromkeys(links_of_row))
 
 
 def model_links(entry: ModelEntry | None, url: str) -> list[Link]:
-    """Return links to the model: weights, code, papers, and where the facts come from."""
+    """Return links to the model's papers, weights and code, and to the sources of its facts."""
     links: list[Link] = []
     if entry is not None:
         links += (Link(f"Paper: {paper.title}", paper.address) for paper in entry.papers)
         if entry.weights is not None:
             links += weight_links(entry.weights)
         if entry.code is not None:
-            at = f"/tree/{entry.code.commit}" if entry.code.commit else ""
-            links.append(Link("Code of the authors", f"{entry.code.repository}{at}"))
+            tree = f"/tree/{entry.code.commit}" if entry.code.commit else ""
+            links.append(Link("Code of the authors", f"{entry.code.repository}{tree}"))
         if entry.sources is not None:
             links += source_links(entry.sources.loading)
     if address := safe_address(url):
@@ -143,7 +143,7 @@ def model_links(entry: ModelEntry | None, url: str) -> list[Link]:
 
 
 def weight_links(weights: WeightsSource) -> Iterator[Link]:
-    """Yield links to the place of the weights and to their files."""
+    """Yield links to the folder of the weights and to their files."""
     location = weights.location
     if weights.kind == "huggingface":
         yield Link(f"Weights: {location}", f"{HUB}/{quote(location)}")
@@ -167,7 +167,7 @@ def weight_links(weights: WeightsSource) -> Iterator[Link]:
 
 
 def source_links(sources: list[str]) -> Iterator[Link]:
-    """Yield links to files that the registry names as OWNER/NAME:PATH, which is GitHub."""
+    """Yield links to files on GitHub that the registry names as OWNER/NAME:PATH."""
     matches = [match for text in sources if (match := _SOURCE.fullmatch(text))]
     for match in matches[:SOURCES_MAX]:
         yield Link(
@@ -177,7 +177,7 @@ def source_links(sources: list[str]) -> Iterator[Link]:
 
 
 def benchmark_links(site: Site) -> list[Link]:
-    """Return links to the benchmark: paper, task data where the Hub has them, harness."""
+    """Return links to the benchmark: its paper, its harness and, if on the Hub, its task data."""
     origin = site.origin
     links = (
         Link("Paper of the benchmark", origin.paper.address if origin.paper else ""),
@@ -188,7 +188,7 @@ def benchmark_links(site: Site) -> list[Link]:
 
 
 def board_links(site: Site) -> list[Link]:
-    """Return where a visitor of the board goes next: paper, code, data, how to submit a model."""
+    """Return the links in the header of the board: paper, code, data, and how to submit a model."""
     layout, origin = site.layout, site.origin
     guide = f"{layout.repository}/blob/{site.built.commit or 'HEAD'}/{GUIDE}"
     links = (
@@ -201,14 +201,14 @@ def board_links(site: Site) -> list[Link]:
 
 
 def data_page(benchmark: Benchmark) -> str:
-    """Return the address of the task data at the pinned commit; "" for data that are elsewhere."""
+    """Return the address of the task data at the pinned commit; "" if they are not on the Hub."""
     data = benchmark.dataset
     on_hub = HUB_ID.fullmatch(data.repo_id) is not None
     return f"{HUB}/datasets/{data.repo_id}/tree/{data.revision}" if on_hub else ""
 
 
 def data_links(benchmark: Benchmark, task: str) -> list[Link]:
-    """Return the link to the data of a task at the pinned commit, where the Hub has them."""
+    """Return the link to the data of a task at the pinned commit; [] if they are not on the Hub."""
     page, folder = data_page(benchmark), benchmark.dataset.remote_layout.partition("<task_id>")[0]
     return [Link("Data of the task", f"{page}/{quote(folder + task)}")] if page else []
 
@@ -218,11 +218,11 @@ class Citation(NamedTuple):
 
     text: str
     bibtex: str
-    """An entry for the page, and one for the paper of the benchmark where that is known."""
+    """An entry for the page, and one for the paper of the benchmark if that is known."""
 
 
 def citation(key: str, title: str, page: str, site: Site) -> Citation:
-    """Return how a page is cited; `page` is where it stays, from the top of the board."""
+    """Return the citation of a page; `page` is its permanent path relative to the board's root."""
     built, origin, address = site.built, site.origin, site.address(page)
     day, year = (built.when or "")[:10], (built.when or "")[:4]
     version = f"Board of commit {built.commit}, {day}" if built.commit else ""
@@ -255,8 +255,10 @@ def _bibtex(key: str, fields: Mapping[str, str]) -> str:
     return f"@misc{{{plain},\n{''.join(lines)}}}"
 
 
-def dataset(name: str, description: str, page: str, site: Site, **more: Any) -> dict[str, Any]:
-    """Return the subject of a page as a data set of schema.org; addresses only if known."""
+def dataset(
+    name: str, description: str, page: str, site: Site, **members_of_page: Any
+) -> dict[str, Any]:
+    """Return a page's schema.org description as a data set; unknown addresses are left out."""
     members: dict[str, Any] = {
         "@context": "https://schema.org",
         "@type": "Dataset",
@@ -266,7 +268,7 @@ def dataset(name: str, description: str, page: str, site: Site, **more: Any) -> 
         "isAccessibleForFree": True,
         "measurementTechnique": "logistic regression on frozen embeddings",
         "creator": {"@type": "Organization", "name": site.name},
-        **more,
+        **members_of_page,
     }
     if site.origin.paper:
         members["citation"] = site.origin.paper.address

@@ -1,4 +1,4 @@
-"""The page of a model: facts with their source, code that loads it, its badge."""
+"""Parts of the page of a model: facts with their sources, code that loads it, its badge."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from geneb_ci.audit.trust.attestation import SCORES, WORD, Author
 from geneb_ci.board.baselines import beside_baselines
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.marks import letters_a_second, peak_memory, run_words
+from geneb_ci.board.marks import letters_per_second, peak_memory, run_words
 from geneb_ci.board.site.inputs import (
     MACRO,
     Site,
@@ -24,7 +24,7 @@ from geneb_ci.models.registry import in_words
 from reference_harness.formats.benchmark import Benchmark
 
 UNKNOWN = "not known"
-# Advance of a letter of Verdana at 11 px, on average; the SVG fits the text to it exactly.
+# Average width of a letter of Verdana at 11 px; the SVG scales the text to this width.
 LETTER_PX = 6.6
 MARGIN_PX = 6
 COLOURS = {
@@ -32,7 +32,7 @@ COLOURS = {
     Evidence.REPRODUCED: "#0b6268",
     Evidence.DISPUTED: "#9a3412",
 }
-"""Background of evidence, each with a contrast of 4.5 and more to white."""
+"""Background of a badge by evidence; the contrast to white is 4.5 or more."""
 OTHER_COLOUR = "#4f5d5a"
 
 
@@ -42,18 +42,18 @@ class ModelFact(NamedTuple):
     label: str
     value: str
     source: str
-    """Who says so."""
+    """The author of the fact."""
     address: str = ""
-    """Where the value is explained, from the top of the board."""
+    """Path of the page that explains the value, relative to the board's root."""
 
 
 def facts_of_model(entry: Entry, model_entry: ModelEntry | None) -> list[ModelFact]:
-    """Return the facts of a model; what nobody has established is said to be unknown."""
+    """Return the facts of a model; values that are missing are shown as unknown."""
     return [*_submission_facts(entry), *_registered(model_entry)]
 
 
 def baseline_facts(entry: Entry, benchmark: Benchmark) -> Iterator[ModelFact]:
-    """Yield the mean of a row beside those of the baselines, on the tasks that all of them have."""
+    """Yield a fact with mean MCC of a row and of the baselines, on the tasks that all have."""
     beside = beside_baselines(entry.submission.results, benchmark)
     if beside is not None:
         baselines = ", ".join(f"{name} {score:.3f}" for name, score in beside.baselines.items())
@@ -63,7 +63,7 @@ def baseline_facts(entry: Entry, benchmark: Benchmark) -> Iterator[ModelFact]:
 
 
 def evidence_words(entry: Entry) -> str:
-    """Return in words how others confirmed the scores of a row."""
+    """Return in words what others did to confirm the scores of a row."""
     audit = entry.audit
     if audit is None:
         return "checked, not rerun" if entry.evidence is Evidence.CHECKED else str(entry.evidence)
@@ -76,13 +76,13 @@ def evidence_words(entry: Entry) -> str:
 
 def _submission_facts(entry: Entry) -> Iterator[ModelFact]:
     meta = entry.submission.meta
-    confirmed = f"{evidence_words(entry)}: {EVIDENCE_MEANING[entry.evidence]}"
-    yield ModelFact("Evidence", confirmed, Author.RECORDS)
+    evidence_text = f"{evidence_words(entry)}: {EVIDENCE_MEANING[entry.evidence]}"
+    yield ModelFact("Evidence", evidence_text, Author.RECORDS)
     if entry.recomputed is not None:
         yield ModelFact("Recomputed", entry.recomputed, Author.RECORDS)
-    attested = [f"{fields}: {by}" for fields, by in entry.attestation.statements]
+    statements = [f"{fields}: {by}" for fields, by in entry.attestation.statements]
     yield ModelFact(
-        "Scores attested by", "; ".join(attested) or f"{SCORES}: {WORD}", Author.RECORDS
+        "Scores attested by", "; ".join(statements) or f"{SCORES}: {WORD}", Author.RECORDS
     )
     authors = f"{entry.authorship}: {AUTHORSHIP_MEANING[entry.authorship]}"
     yield ModelFact("Authorship", authors, Author.RECORDS)
@@ -108,10 +108,12 @@ def _submission_facts(entry: Entry) -> Iterator[ModelFact]:
     yield ModelFact("Zero-shot", zero_shot_text, Author.SUBMITTER)
     if (run := run_words(entry.submission)) is not None:
         yield ModelFact("Run", run, Author.SUBMITTER)
-    if (pace := letters_a_second(entry.submission)) is not None:
+    if (letters_per_s := letters_per_second(entry.submission)) is not None:
         memory_peak = peak_memory(entry.submission)
         memory = f", in up to {bytes_text(memory_peak)} of memory" if memory_peak else ""
-        yield ModelFact("Embedding", f"{pace:,} letters a second{memory}", Author.SUBMITTER)
+        yield ModelFact(
+            "Embedding", f"{letters_per_s:,} letters a second{memory}", Author.SUBMITTER
+        )
     if entry.letters is not None:
         yield ModelFact("Letters", entry.letters, Author.SUBMITTER)
     yield ModelFact("Training data", meta.training_data or "not given", Author.SUBMITTER)
@@ -147,7 +149,7 @@ def _registered(entry: ModelEntry | None) -> Iterator[ModelFact]:
 
 
 def longest_input(entry: ModelEntry) -> str:
-    """Return how long a sequence a model takes; "" if that is unknown."""
+    """Return the maximum length of a sequence in words; "" if it is unknown."""
     parts = []
     if entry.max_letters:
         parts.append(f"{entry.max_letters:,} letters")
@@ -157,19 +159,19 @@ def longest_input(entry: ModelEntry) -> str:
 
 
 INSTALL = "pip install '.[harness]'  # in a clone of the repository of geneb-ci"
-"""The command that installs the harness; a board's own repository has none of it to install."""
+"""The command that installs the harness; the repository of a board does not contain it."""
 
 
 class Snippet(NamedTuple):
     """Instructions for loading a model, in words and in Python."""
 
     code: str
-    """"" where nothing runs the model yet."""
+    """"" if there is no extractor for the model yet."""
     notes: tuple[str, ...]
 
 
 def snippet_of(entry: ModelEntry | None) -> Snippet | None:
-    """Return how the harness loads a model; None if the registry does not say."""
+    """Return how the harness loads a model; None if the registry has no `run` for it."""
     if entry is None or entry.run is None:
         return None
     run, weights = entry.run, entry.weights
@@ -188,7 +190,7 @@ def snippet_of(entry: ModelEntry | None) -> Snippet | None:
 
 
 def _value(text: str) -> int | bool | str | None:
-    """Return the value that the text of an option means: integer, true, false, none or text."""
+    """Return the value of an option from its text: an integer, True, False, None or the text."""
     if re.fullmatch(r"-?[0-9]+", text):
         return int(text)
     constants: dict[str, bool | str | None] = {"true": True, "false": False, "none": None}
@@ -199,12 +201,14 @@ def _python(extractor: str, arguments: Mapping[str, str], weights: WeightsSource
     is_hub = weights.kind == "huggingface"
     revision = {"revision": weights.revision} if is_hub and weights.revision else {}
     options = {**revision, **arguments}
-    where = weights.location if is_hub else "FOLDER"
+    location = weights.location if is_hub else "FOLDER"
     if extractor != GENERAL:
-        words = [f"--option {name}={value}" for name, value in options.items()]
-        return " ".join(["geneb-harness run --extractor", extractor, "--model", where, *words])
+        option_words = [f"--option {name}={value}" for name, value in options.items()]
+        return " ".join(
+            ["geneb-harness run --extractor", extractor, "--model", location, *option_words]
+        )
     lines = [
-        f"    {where!r},",
+        f"    {location!r},",
         '    device="cuda",',
         *(f"    {name}={_value(value)!r}," for name, value in options.items()),
     ]
@@ -221,7 +225,7 @@ def _python(extractor: str, arguments: Mapping[str, str], weights: WeightsSource
 
 
 class Badge(NamedTuple):
-    """The texts of a badge, and how wide they are in pixels."""
+    """The texts of a badge, their widths in pixels, and its colour."""
 
     label: str
     message: str
@@ -231,9 +235,9 @@ class Badge(NamedTuple):
 
 
 def badge_of(model: str, site: Site) -> Badge:
-    """Return the badge of a model: its evidence, how far it reaches, and its rank range by macro.
+    """Return the badge of a model: its evidence, audited tasks, and rank range by macro.
 
-    The rank follows from all rows: no audit of this one confirms it.
+    The rank depends on all rows, so an audit of this row does not confirm it.
     """
     entry = site.by_id[model]
     evidence, audit = entry.evidence, entry.audit
@@ -246,7 +250,7 @@ def badge_of(model: str, site: Site) -> Badge:
 
 
 def rank_words(model: str, site: Site) -> str:
-    """Return the rank range of a model in the first regime; its score if ranges are unknown."""
+    """Return in words the rank range in the first regime, or the score if ranges are unknown."""
     standing = site.standing(model, site.benchmark.regimes[0], MACRO)
     if standing is None:
         return "not ranked"

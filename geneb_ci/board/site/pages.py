@@ -1,4 +1,4 @@
-"""The content of each page: what its template shows, without markup."""
+"""The content of each page: the variables of its template."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
@@ -35,20 +35,20 @@ from reference_harness.formats.benchmark import Task
 from reference_harness.formats.text import plural
 
 LISTED_MAX = 500
-"""Models that a page of a task, a category or a regime lists: 150 kB. The board has all."""
+"""Maximum number of models in the table of a page, which then has 150 kB; the board has all."""
 
 
 class TaskFacts(NamedTuple):
-    """The question of a task and its sequences; all empty where nobody wrote it down."""
+    """Facts about a task; all fields are empty if the policy has none."""
 
     description: str = ""
     published_facts: Mapping[str, Any] = MappingProxyType({})
-    """Published facts of the task, as `models.tasks.TaskNotes.facts` gives them."""
+    """Values of `models.tasks.TaskNotes.facts` for the task."""
     links: tuple[Link, ...] = ()
 
 
 def task_facts(site: Site) -> Mapping[str, TaskFacts]:
-    """Return the facts of tasks by id, from the maintainers' file."""
+    """Return the facts of tasks by id, from the policy's tasks.toml."""
     notes = site.notes
     facts_by_task, facts = notes.facts(site.benchmark.tasks), {}
     for task in site.benchmark.task_ids:
@@ -62,7 +62,7 @@ def task_facts(site: Site) -> Mapping[str, TaskFacts]:
 
 
 class Page(NamedTuple):
-    """One page: where it is, by which template it is made, and what that shows."""
+    """One page: its path, its template and the template's variables."""
 
     path: str
     template: str
@@ -71,8 +71,8 @@ class Page(NamedTuple):
 
 def page(
     path: str, template: str, site: Site, *, title: str, about: str, **more: Any
-) -> Page:  # the templates' own
-    """Return a page with what every page has: title, description, citation, addresses."""
+) -> Page:  # `more` has variables of one template
+    """Return a page with the variables of every page: title, description, citation, addresses."""
     content = {
         "path": path,
         "root": "../" * path.count("/"),
@@ -93,7 +93,7 @@ def page(
 
 
 class LazyPage(NamedTuple):
-    """A page that is made where it is asked for."""
+    """A page that is made on demand."""
 
     path: str
     make: Callable[[], Page]
@@ -115,7 +115,7 @@ def _badge_page(path: str, badge: Callable[[], Badge]) -> Page:
 
 
 def other_pages(site: Site) -> Iterator[LazyPage]:
-    """Yield the pages of a board that are of no single model."""
+    """Yield the pages of a board that are not about a single model."""
     facts, later = task_facts(site), functools.partial
     for task in site.benchmark.tasks:
         known_facts = facts.get(task.id, TaskFacts())
@@ -178,7 +178,7 @@ def model_page(entry: Entry, site: Site) -> Page:
 
 
 def _cited(name: str, model: str, site: Site) -> str:
-    """Return a row with its rank range, as it is cited."""
+    """Return the title under which a row is cited: its name and its rank range."""
     metric, regime = site.benchmark.primary_metric, site.benchmark.regimes[0]
     rank = rank_words(model, site)
     by = f" by macro {metric}" if rank.startswith("rank") else ""
@@ -186,7 +186,7 @@ def _cited(name: str, model: str, site: Site) -> str:
 
 
 def _placed(model: str, standing: Standing | None, site: Site) -> str:
-    """Return where a model stands, as a sentence."""
+    """Return score and rank of a model as a sentence."""
     if standing is None:
         return "It is not ranked."
     metric, regime = site.benchmark.primary_metric, site.benchmark.regimes[0]
@@ -200,7 +200,7 @@ def _tasks(category: str, site: Site) -> list[Task]:
 
 
 def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
-    """Return the page of a task: what it asks, and the score of every model."""
+    """Return the page of a task: its question, and the scores of models."""
     models, regimes = site.best_in(task.id, LISTED_MAX), site.benchmark.regimes
     cells = model_cells(models, (site.in_task(task.id, models, regime) for regime in regimes))
     about = (
@@ -229,11 +229,13 @@ def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
 
 
 def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> Page:
-    """Return the page of a category: its tasks, and where each model stands."""
+    """Return the page of a category: its tasks, and the standing of each model."""
     first, tasks = site.benchmark.regimes[0], _tasks(category, site)
     scores = [site.mean(m, first, category, site.benchmark.primary_metric) for m in site.names]
-    best = site.best_first(scores, LISTED_MAX)
-    standings = [[site.standing(m, r, category) for r in site.benchmark.regimes] for m in best]
+    best_models = site.best_first(scores, LISTED_MAX)
+    standings = [
+        [site.standing(m, r, category) for r in site.benchmark.regimes] for m in best_models
+    ]
     about = (
         f"{category}: {plural(len(tasks), 'classification task')} of the benchmark "
         f"{site.benchmark.name}, with intervals and rank ranges of "
@@ -248,8 +250,8 @@ def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> 
         described={"identifier": category},
         category=category,
         tasks=[(task, facts.get(task.id, TaskFacts())) for task in tasks],
-        rows=list(zip(best, mean_cells(standings), strict=True)),
-        left_out=len(site.names) - len(best),
+        rows=list(zip(best_models, mean_cells(standings), strict=True)),
+        left_out=len(site.names) - len(best_models),
         links=benchmark_links(site),
     )
 
@@ -277,16 +279,16 @@ def scores_path(regime: str, metric: str) -> str:
 
 
 def scores_table(regime: str, metric: str, site: Site, maximum: int) -> dict[str, Any]:
-    """Return at most so many rows of a table of all categories, the best by macro first."""
+    """Return the variables of a table of all categories with at most `maximum` rows, best first."""
     columns = (MACRO, MICRO, *site.benchmark.category_order)
     order = site.best_first([site.mean(m, regime, MACRO, metric) for m in site.names], maximum)
     rows = [(m, [site.mean(m, regime, column, metric) for column in columns]) for m in order]
     shown_scores = [score for _, scores in rows for score in scores if score is not None]
-    ends = min(shown_scores, default=0.0), max(shown_scores, default=1.0)
+    score_range = min(shown_scores, default=0.0), max(shown_scores, default=1.0)
     return {
         "columns": columns,
         "rows": [
-            (m, plain_cells(scores, ends, site.by_id[m].attestation.in_regime(regime)))
+            (m, plain_cells(scores, score_range, site.by_id[m].attestation.in_regime(regime)))
             for m, scores in rows
         ],
         "left_out": len(site.names) - len(rows),

@@ -1,4 +1,4 @@
-"""From the content of pages to files."""
+"""Render the pages of a board to files."""
 
 import functools
 import itertools
@@ -39,31 +39,31 @@ MARKER = b"<!-- scores for readers without scripts -->"
 BENCHMARK_NAME = b"<!-- name of the benchmark -->"
 """The mark in index.html that the name of the benchmark replaces."""
 MODELS = b"<!-- kind of models -->"
-"""The mark in index.html that what the rows are replaces."""
+"""The mark in index.html that the word for rows, such as "models", replaces."""
 BOARD_HEADER = b"<!-- date, version and links of the board -->"
 """The mark in index.html that date, version and links replace."""
 SPACE = b'data-space=""'
-"""Where index.html has the address of the Space that shows the board in a frame."""
+"""Attribute in index.html for the address of the Space that shows the board in a frame."""
 INDEX_MODELS_MAX = 100
-"""Models in the table of index.html; with more, the first load would grow by the whole board."""
+"""Maximum number of models that the table of index.html shows completely."""
 INDEX_MODELS = 50
-"""Models in that table on a board with more than INDEX_MODELS_MAX."""
+"""Number of models in that table on a board with more than INDEX_MODELS_MAX."""
 EDITIONS = "v"
-"""Folder of the pages that later generations leave in place."""
+"""Folder of the permanent pages, which later generations keep."""
 PAGES_AT_ONCE = 100
-"""Pages that a process makes in one go: a tenth of a second of work."""
+"""Number of pages that a process makes in one go, which takes a tenth of a second."""
 SLOT = "\0"
-"""Where a frame has what differs between pages: no text of a page may contain it."""
+"""Placeholder in a frame for text that differs between pages; no page may contain it."""
 ENTRIES_MAX = 100
-"""Newest events in the feed; `ledger.json` has all."""
+"""Maximum number of events in the feed, the newest ones; `ledger.json` has all."""
 _SPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://arxiv.org/abs/2606.04525")
 
 
 def site_files(site: Site) -> dict[str, bytes]:
-    """Return the pages of a board, their style and, if there is a history, the feed."""
+    """Return the pages of a board, their style and, if there is a ledger, the feed."""
     environment = _environment()
-    made_later = (*model_pages(site), *other_pages(site))
-    files = {path: _rendered(environment, make()) for path, make in made_later}
+    lazy_pages = (*model_pages(site), *other_pages(site))
+    files = {path: _rendered(environment, make()) for path, make in lazy_pages}
     files[STYLE] = pages_style()
     if site.built.commit is not None:
         content = {"feed": feed_of(site), "site": site}
@@ -72,13 +72,13 @@ def site_files(site: Site) -> dict[str, bytes]:
 
 
 def write_site(folder: Path, site: Site, jobs: int | None = None) -> None:
-    """Write the files of `site_files`, of a board without a history, into a folder.
+    """Write the files of `site_files`, of a board without a ledger, into a folder.
 
-    `jobs` is the number of processes, None as many as the rows ask for; none of them has more than
-    a few pages in memory. Raises what `write_page` raises.
+    `jobs` is the number of processes; None chooses it by the number of rows. A process has only
+    PAGES_AT_ONCE pages in memory. Raises what `write_page` raises.
     """
-    later = [*model_pages(site), *other_pages(site)]
-    groups = [later[k : k + PAGES_AT_ONCE] for k in range(0, len(later), PAGES_AT_ONCE)]
+    lazy_pages = [*model_pages(site), *other_pages(site)]
+    groups = [lazy_pages[k : k + PAGES_AT_ONCE] for k in range(0, len(lazy_pages), PAGES_AT_ONCE)]
 
     def write(number: int) -> None:
         environment = _environment()
@@ -90,10 +90,10 @@ def write_site(folder: Path, site: Site, jobs: int | None = None) -> None:
 
 
 def completed_index(index: bytes, site: Site) -> bytes:
-    """Return index.html with what a board knows: name, date, version, links, its Space, its scores.
+    """Return index.html with its marks replaced by name, date, version, links, Space and scores.
 
-    The scores are for readers without JavaScript. A page without the marks, such as a maintainer's
-    own, is returned as it is.
+    The scores are for readers without JavaScript. A page without these marks, such as one by a
+    maintainer, is returned unchanged.
     """
     about = {"links": board_links(site), "root": "", "site": site}
     header = _rendered(_environment(), Page("index.html", "about.html", about))
@@ -107,9 +107,9 @@ def completed_index(index: bytes, site: Site) -> bytes:
 
 def _plain_scores(site: Site) -> bytes:
     regime, metric = site.benchmark.regimes[0], site.benchmark.primary_metric
-    most = INDEX_MODELS if len(site.names) > INDEX_MODELS_MAX else INDEX_MODELS_MAX
+    maximum = INDEX_MODELS if len(site.names) > INDEX_MODELS_MAX else INDEX_MODELS_MAX
     content = {
-        **scores_table(regime, metric, site, most),
+        **scores_table(regime, metric, site, maximum),
         "is_whole": len(site.names) <= LISTED_MAX,
         "regime": regime,
         "metric": metric,
@@ -122,15 +122,16 @@ def _plain_scores(site: Site) -> bytes:
 def editions(
     site: Site, generation: str, files: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, bytes]:
-    """Return the pages that name a generation: one to stay, and one that names the newest.
+    """Return the pages that name a generation: the permanent page, and those that lead to it.
 
-    `files` are the files of the manifest, each with `bytes` and `sha256`.
+    `files` maps files of the manifest to their `bytes` and `sha256`.
     """
     data = {name: file for name, file in files.items() if name.endswith(".json")}
     metric, model_count = site.benchmark.primary_metric, len(site.names)
-    texts = {}
+    page_bytes = {}
     permanent = f"{EDITIONS}/{generation}/index.html"
-    # Pages of the generation cannot name it; its commit they can, and that page leads there.
+    # The digest of a generation covers its pages, so these cannot contain it. They name the commit
+    # instead, whose page (site.permanent) leads to that of the generation.
     for path in (permanent, f"{EDITIONS}/index.html", site.permanent):
         is_whole = path != site.permanent
         edition = page(
@@ -152,8 +153,8 @@ def editions(
             },
             data_files=data if is_whole else {},
         )
-        texts[path] = _rendered(_environment(), edition)
-    return texts
+        page_bytes[path] = _rendered(_environment(), edition)
+    return page_bytes
 
 
 def _rendered(environment: jinja2.Environment, page: Page) -> bytes:
@@ -192,9 +193,9 @@ def _environment() -> jinja2.Environment:
 
 
 def render_frame(name: str, root: str, site: Site, inner: Sequence[str] = ()) -> Markup:
-    """Return a rendered template that shows nothing but the site, with markup in its slots.
+    """Return a template that depends only on the site, with the markup `inner` in its slots.
 
-    The template is rendered once for all pages with one root.
+    The template is rendered once for all pages with the same root.
     """
     texts = site.frames.get((name, root))
     if texts is None:
@@ -206,7 +207,7 @@ def render_frame(name: str, root: str, site: Site, inner: Sequence[str] = ()) ->
 
 
 def class_balance_text(counts: Sequence[int]) -> str:
-    """Return the sizes of the classes of a task, and the share of the smallest."""
+    """Return in words the sizes of a task's classes, and the share of the smallest."""
     return (
         f"{' and '.join(f'{count:,}' for count in counts)}: the smallest is "
         f"{min(counts) / sum(counts):.0%} of them"
@@ -233,7 +234,7 @@ class Feed(NamedTuple):
 
 
 def feed_of(site: Site) -> Feed:
-    """Return the feed of a board that has a history."""
+    """Return the feed of a board that has a ledger."""
     events = list(site.built.events)
     newest = list(enumerate(events))[-ENTRIES_MAX:]
     entries = tuple(_entry(number, event, site) for number, event in reversed(newest))
@@ -245,12 +246,12 @@ def _entry(number: int, event: Mapping[str, Any], site: Site) -> FeedEntry:
     model = event["model"]
     name = f"{number}/{event['commit']}/{event['kind']}/{model}".encode(errors="replace").decode()
     levels = " to ".join(level_word(event[key]) for key in ("former_level", "level") if event[key])
-    page = f"models/{model}.html" if model in site.names else "index.html"
+    path = f"models/{model}.html" if model in site.names else "index.html"
     return FeedEntry(
         id=f"urn:uuid:{uuid.uuid5(_SPACE, name)}",
         title=f"{event['kind']}: {model} ({levels})" if levels else f"{event['kind']}: {model}",
         when=event["when"],
         who=event["who"],
         why=event["why"],
-        address=site.address(page) or page,
+        address=site.address(path) or path,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Severity, first_and_more
 from geneb_ci.statistics.metrics import WHOLE
-from geneb_ci.submission.structure import PERCENT_MOST
+from geneb_ci.submission.structure import PERCENT_MAX
 from reference_harness.formats.text import quoted
 
 # Share of the values of a metric in a regime that are above 1. Below half, or with fewer than three
@@ -31,7 +31,7 @@ def _percent_metrics(context: Context) -> dict[str, list[str]]:
 def _is_percent(sizes: list[float]) -> bool:
     """Whether the absolute values of scores of one metric and regime are in percent."""
     over = sum(size > 1 for size in sizes)
-    return over >= max(OVER_MIN, SHARE_MIN * len(sizes)) and max(sizes) <= PERCENT_MOST
+    return over >= max(OVER_MIN, SHARE_MIN * len(sizes)) and max(sizes) <= PERCENT_MAX
 
 
 def percent_scores(context: Context) -> Iterator[Fault]:

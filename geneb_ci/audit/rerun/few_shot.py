@@ -1,0 +1,250 @@
+"""Whether few-shot probes live on the sequences that they are fitted on, which anybody knows.
+
+The seeds of a benchmark are public, so an extractor may recognise the few sequences that few-shot
+probes are fitted on, and move their embeddings to where they separate the test set. Two
+comparisons show it. In each, a gain is the MCC of the published fits less that of other fits, in
+the mean over the fits of a task.
+
+Other draws. The other fits are on training sequences of the same task that other seeds draw, which
+follow from the seed of the audit. Honest scores of all draws have one distribution. Nothing is
+embedded for it, so every task has it, and no key helps: who moves these sequences, too, moves all
+training sequences. With o other draws, of variance v, and p published ones, the variance of a gain
+is v (1/p + 1/o).
+
+Variants. The other fits are of variants of the same sequences. It finds keys that a small change
+breaks, also if all training sequences have them, which no other draw shows. Gains are paired, and
+vary by their own variance over the fits, divided by their number.
+
+A regime is flagged if the mean of its gains, over all T tasks, exceeds `MARGIN` by so many standard
+errors that chance does in one of 31,574 audits, by Student's t; and if the gain of a task exceeds a
+margin larger by `TASK_MARGIN` likewise, with that chance divided by T. The variance of a task is
+its own, or the mean over the tasks where that is larger, for a task has few fits. Two regimes, two
+comparisons and two limits each make a false alarm in one of 3,900 audits, of extractors whose gain
+is the margin.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import Annotated, NamedTuple
+
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+from geneb_ci.audit.rerun.honesty import TASK_MARGIN, VARIANT_ALARM, alarm_of_one
+from reference_harness.formats.base import Name, StrictModel
+from reference_harness.formats.rescored import OTHER_DRAWS, FewShotScores
+from reference_harness.formats.text import plural
+
+MARGIN = 0.02
+"""Largest mean gain of an honest extractor that was chosen among others by its published scores, or
+that reads what a variant changes. That of a single task is larger, by `honesty.TASK_MARGIN`."""
+OTHERS, VARIANTS = "others", "variants"
+"""What the sequences of published fits are compared with."""
+_NUMBER = r"-?[01]\.[0-9]{4}"
+_NUMBERS = rf"^{_NUMBER}( {_NUMBER})*$"
+
+
+def _rounded(value: object) -> object:
+    """Return scores, of which a text has four digits; any other value unchanged, to be refused."""
+    if isinstance(value, str):
+        if not re.fullmatch(_NUMBERS, value):
+            raise ValueError("expected scores of four digits with a space between them")
+        return [float(number) for number in value.split()]
+    if isinstance(value, list):
+        return [round(score, 4) + 0.0 for score in value]  # -0.0 + 0.0 is 0.0
+    return value
+
+
+def _joined(scores: list[float]) -> str:
+    return " ".join(f"{score:.4f}" for score in scores)
+
+
+Correlations = Annotated[
+    list[Annotated[float, Field(ge=-1, le=1)]],
+    Field(min_length=1),
+    BeforeValidator(_rounded),
+    PlainSerializer(_joined, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": _NUMBERS}),
+]
+"""MCC of several fits with four digits, written as one text: a record has thousands of them."""
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+class FewShotTask(StrictModel):
+    """MCC on the test sequences of one task of the fits of a few-shot regime."""
+
+    published: Correlations
+    """Of the fits whose scores are claimed."""
+    others: Correlations
+    """Of fits on other draws of training sequences."""
+    varied: Correlations | None = Field(default=None, exclude_if=_is_none)
+    """Of the published fits, on variants of their sequences; left out where none were embedded."""
+
+
+class FewShotResult(StrictModel):
+    """What few-shot probes gain by the very sequences that they are fitted on."""
+
+    regimes: Annotated[
+        dict[Name, Annotated[dict[Name, FewShotTask], Field(min_length=1)]], Field(min_length=1)
+    ]
+    """Regime to task to the scores of its fits."""
+
+
+class Gain(NamedTuple):
+    """By how much the published fits of a regime score more than others."""
+
+    regime: str
+    beside: str
+    """`OTHERS` or `VARIANTS`."""
+    task: str
+    """Name of a task, or "" for the mean over all `tasks`."""
+    tasks: int
+    gain: float
+    limit: float
+
+    @property
+    def is_flagged(self) -> bool:
+        """Whether chance does not explain the gain."""
+        return self.gain > self.limit
+
+    @property
+    def text(self) -> str:
+        """The gain beside its limit."""
+        where = self.task or f"the mean of {plural(self.tasks, 'task')}"
+        return f"{self.regime} in {where} MCC {self.gain:+.3f} of at most {self.limit:.3f}"
+
+
+def few_shot_result(
+    scores: Mapping[str, Mapping[str, FewShotScores]],
+    varied: Mapping[str, Mapping[str, Sequence[float]]],
+) -> FewShotResult | None:
+    """Return the result of all tasks; None for a benchmark without few-shot regimes.
+
+    `scores` and `varied` have the scores of each task, by regime; `varied` of some tasks.
+    """
+    regimes: dict[str, dict[str, FewShotTask]] = {}
+    for task, by_regime in scores.items():
+        for regime, fits in by_regime.items():
+            regimes.setdefault(regime, {})[task] = FewShotTask(
+                published=fits.published,
+                others=fits.others,
+                varied=list(varied.get(task, {}).get(regime, ())) or None,
+            )
+    return FewShotResult(regimes=regimes) if regimes else None
+
+
+class _TaskGain(NamedTuple):
+    """The gain of one task, its variance from its fits, and their degrees of freedom."""
+
+    task: str
+    gain: float
+    variance: float
+    freedom: int
+
+
+def gains(result: FewShotResult) -> Iterator[Gain]:
+    """Yield the gain of each regime beside others and beside variants, in the mean and by task.
+
+    In alphabetical order, since a record does not keep any other.
+    """
+    for regime, by_task in sorted(result.regimes.items()):
+        tasks = sorted(by_task.items())
+        for beside, found in (
+            (OTHERS, [_beside_others(task, fits) for task, fits in tasks]),
+            (VARIANTS, [_beside_variants(task, fits) for task, fits in tasks]),
+        ):
+            parts = [part for part in found if part is not None]
+            if parts:
+                yield from _judged(regime, beside, parts)
+
+
+def _beside_others(task: str, fits: FewShotTask) -> _TaskGain | None:
+    if len(fits.others) < 2:  # noqa: PLR2004 (one score has no variance)
+        return None
+    share = 1 / len(fits.published) + 1 / len(fits.others)
+    gain = fmean(fits.published) - fmean(fits.others)
+    return _TaskGain(task, gain, _variance(fits.others) * share, len(fits.others) - 1)
+
+
+def _beside_variants(task: str, fits: FewShotTask) -> _TaskGain | None:
+    if fits.varied is None or len(fits.published) < 2:  # noqa: PLR2004 (as above)
+        return None
+    pairs = zip(fits.published, fits.varied, strict=True)
+    own = [published - varied for published, varied in pairs]
+    return _TaskGain(task, fmean(own), _variance(own) / len(own), len(own) - 1)
+
+
+def _variance(scores: Sequence[float]) -> float:
+    mean = fmean(scores)
+    return math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)
+
+
+def _judged(regime: str, beside: str, parts: Sequence[_TaskGain]) -> Iterator[Gain]:
+    """Yield the mean gain of T tasks beside its limit, then that of each task if there are more."""
+    count = len(parts)
+    freedom = sum(part.freedom for part in parts)
+    mean_variance = fmean(part.variance for part in parts)
+    limit = MARGIN + student_quantile(VARIANT_ALARM, freedom) * math.sqrt(mean_variance / count)
+    yield Gain(regime, beside, "", count, fmean(part.gain for part in parts), limit)
+    if count == 1:
+        return
+    of_task = student_quantile(alarm_of_one(count), freedom)
+    for part in parts:
+        spread = math.sqrt(max(part.variance, mean_variance))
+        limit = MARGIN + TASK_MARGIN + of_task * spread
+        yield Gain(regime, beside, part.task, count, part.gain, limit)
+
+
+def student_quantile(normal: float, freedom: int) -> float:
+    """Return the quantile of Student's t whose chance is that of a normal quantile.
+
+    By Wallace's formula, without SciPy, which a plain install has not. A quantile of 4 is 8 % too
+    large for four degrees of freedom, 0.6 % for ten.
+    """
+    scaled = normal * (8 * freedom + 3) / (8 * freedom + 1)
+    return math.sqrt(freedom * math.expm1(scaled * scaled / freedom))
+
+
+def flagged_gains(result: FewShotResult, beside: str) -> list[Gain]:
+    """Return the gains beside `OTHERS` or `VARIANTS` that chance does not explain, means first."""
+    flagged = [gain for gain in gains(result) if gain.beside == beside and gain.is_flagged]
+    return sorted(flagged, key=lambda gain: bool(gain.task))
+
+
+def few_shot_contradiction(
+    result: FewShotResult,
+    regimes: Iterable[str],
+    tasks: Iterable[str],
+    varied: Iterable[str],
+    fits: int,
+) -> str:
+    """Return why a result is not of these regimes, tasks, varied tasks and fits, or ""."""
+    if set(result.regimes) != set(regimes):
+        return f"probes of {', '.join(result.regimes)} were fitted, expected {', '.join(regimes)}"
+    names, varied_names = set(tasks), set(varied)
+    for regime, by_task in result.regimes.items():
+        if by_task.keys() != names:
+            return f"{regime}: its tasks are not those of the audit"
+        for task, own in by_task.items():
+            lists = [(own.published, fits), (own.others, OTHER_DRAWS)]
+            if own.varied is not None:
+                lists.append((own.varied, fits))
+            if any(len(scores) != expected for scores, expected in lists):
+                return f"{regime}: {task} has other numbers of fits than {fits} and {OTHER_DRAWS}"
+            if (own.varied is not None) != (task in varied_names):
+                return f"{regime}: {task} was varied, or not, otherwise than the draw says"
+    return ""
+
+
+def few_shot_text(result: FewShotResult) -> str:
+    """Return the mean gains, and those that are flagged, as one line."""
+    parts = [
+        f"{gain.text} beside {gain.beside}"
+        for gain in gains(result)
+        if not gain.task or gain.is_flagged
+    ]
+    return f"few-shot probes: {'; '.join(parts)}"

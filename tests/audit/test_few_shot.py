@@ -1,0 +1,179 @@
+"""When few-shot probes are said to live on the sequences that they are fitted on."""
+
+import json
+import math
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from scipy.special import ndtr, stdtrit
+
+from geneb_ci.audit.rerun.few_shot import (
+    MARGIN,
+    OTHERS,
+    VARIANTS,
+    FewShotResult,
+    FewShotTask,
+    few_shot_contradiction,
+    few_shot_result,
+    few_shot_text,
+    flagged_gains,
+    gains,
+    student_quantile,
+)
+from geneb_ci.audit.rerun.honesty import TASK_MARGIN, alarm_of_one
+from reference_harness.formats.rescored import OTHER_DRAWS, FewShotScores
+from tests.each import each
+
+FITS = 5
+SPREAD, PAIRED = 0.1, 0.03
+"""Standard deviation of MCC over draws, and of its change by variants."""
+
+
+def scores(
+    rng: random.Random,
+    tasks: int,
+    *,
+    known: float = 0.0,
+    moved: float = 0.0,
+    few: int | None = None,
+) -> FewShotResult:
+    """Return scores of 1shot: published fits gain `known`, those on variants lose `moved`.
+
+    In the first `few` tasks, or all.
+    """
+    found = {}
+    for task in range(tasks):
+        is_one = few is None or task < few
+        published = [rng.gauss(0.0, SPREAD) + known * is_one for _ in range(FITS)]
+        found[f"t{task}"] = FewShotTask(
+            published=published,
+            others=[rng.gauss(0.0, SPREAD) for _ in range(OTHER_DRAWS)],
+            varied=[score + rng.gauss(0, PAIRED) - moved * is_one for score in published],
+        )
+    return FewShotResult(regimes={"1shot": found})
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 6, 13, 100])
+def test_honest_scores_are_not_flagged(tasks: int) -> None:
+    rng = random.Random(tasks)
+    for _ in range(2_000 // tasks):
+        result = scores(rng, tasks)
+        assert not flagged_gains(result, OTHERS) + flagged_gains(result, VARIANTS)
+
+
+@pytest.mark.parametrize(
+    ("change", "beside", "tasks"),
+    [
+        ({"known": 0.25}, OTHERS, {""}),
+        ({"known": 0.5, "few": 1}, OTHERS, {"t0"}),
+        ({"moved": 0.1}, VARIANTS, {""}),
+        ({"moved": 0.25, "few": 1}, VARIANTS, {"t0"}),
+    ],
+)
+def test_a_gain_of_all_tasks_and_one_of_a_single_task_are_flagged(
+    change: dict[str, Any], beside: str, tasks: set[str]
+) -> None:
+    rng = random.Random(7)
+    for _ in range(50):
+        result = scores(rng, 13, **change)
+        assert tasks <= {gain.task for gain in flagged_gains(result, beside)}
+        assert not flagged_gains(result, OTHERS if beside == VARIANTS else VARIANTS)
+
+
+def test_the_limits_follow_from_the_variances() -> None:
+    rng = random.Random(1)
+    result = scores(rng, 2)
+    mean, *tasks = [gain for gain in gains(result) if gain.beside == OTHERS]
+    own = [_variance(task.others) * (1 / FITS + 1 / OTHER_DRAWS) for task in fits(result)]
+    freedom = 2 * (OTHER_DRAWS - 1)
+    assert mean.limit == pytest.approx(
+        MARGIN + student_quantile(4, freedom) * math.sqrt(sum(own)) / 2
+    )
+    quantile = student_quantile(alarm_of_one(2), freedom)
+    for gain, variance in zip(tasks, own, strict=True):
+        largest = max(variance, sum(own) / 2)
+        assert gain.limit == pytest.approx(MARGIN + TASK_MARGIN + quantile * math.sqrt(largest))
+    mean, *_ = [gain for gain in gains(result) if gain.beside == VARIANTS]
+    paired = [
+        _variance([a - b for a, b in zip(task.published, task.varied or (), strict=True)])
+        for task in fits(result)
+    ]
+    assert mean.limit == pytest.approx(
+        MARGIN + student_quantile(4, 2 * (FITS - 1)) * math.sqrt(sum(paired) / FITS) / 2
+    )
+
+
+def fits(result: FewShotResult) -> list[FewShotTask]:
+    return list(result.regimes["1shot"].values())
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = sum(values) / len(values)
+    return sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+@each(("freedom", "slack"), [(4, 0.09), (10, 0.01), (38, 0.001), (2000, 1e-4)])
+def test_the_quantile_is_that_of_student_or_little_more(freedom: int, slack: float) -> None:
+    exact = -float(stdtrit(freedom, ndtr(-4.0)))
+    assert exact <= student_quantile(4.0, freedom) * 1.0001 <= exact * (1 + slack) * 1.0001
+
+
+def test_scores_have_four_digits_in_a_record_and_are_judged_with_these() -> None:
+    one = FewShotTask(published=[0.123456, -0.00001], others=[1.0, -1.0])
+    assert one.published == [0.1235, 0.0]
+    text = FewShotResult(regimes={"1shot": {"t": one}}).model_dump_json()
+    assert json.loads(text) == {
+        "regimes": {"1shot": {"t": {"published": "0.1235 0.0000", "others": "1.0000 -1.0000"}}}
+    }
+    assert FewShotResult.model_validate_json(text).regimes["1shot"]["t"] == one
+    for wrong in ("0.12345", "2.0000", "0.1000  0.2000", "nan", ""):
+        with pytest.raises(ValidationError):
+            FewShotTask.model_validate({"published": wrong, "others": "0.1000"})
+
+
+def test_a_single_fit_has_no_variance_and_flags_nothing() -> None:
+    one = FewShotTask(published=[0.9], others=[0.1], varied=[0.1])
+    assert not list(gains(FewShotResult(regimes={"1shot": {"t": one}})))
+
+
+def test_the_result_of_a_benchmark_without_few_shot_regimes_is_none() -> None:
+    assert few_shot_result({"t": {}}, {}) is None
+    given = FewShotScores(published=[0.1] * FITS, others=[0.1] * OTHER_DRAWS)
+    result = few_shot_result(
+        {"a": {"1shot": given}, "b": {"1shot": given}}, {"b": {"1shot": [0.0] * FITS}}
+    )
+    assert result is not None
+    assert [task.varied for task in fits(result)] == [None, [0.0] * FITS]
+    assert few_shot_text(result) == (
+        "few-shot probes: 1shot in the mean of 2 tasks MCC +0.000 of at most 0.020 beside others; "
+        "1shot in the mean of 1 task MCC +0.100 of at most 0.020 beside variants"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "expected", "message"),
+    [
+        ({}, {}, ""),
+        ({}, {"regimes": ["1shot", "10shot"]}, "probes of 1shot were fitted, expected 1shot, 10"),
+        ({}, {"tasks": ["t0"]}, "1shot: its tasks are not those of the audit"),
+        ({"varied": None}, {}, "1shot: t1 was varied, or not, otherwise than the draw says"),
+        ({}, {"varied": ["t0"]}, "1shot: t1 was varied, or not, otherwise"),
+        ({"others": [0.1] * 19}, {}, "1shot: t1 has other numbers of fits than 5 and 20"),
+        ({"varied": [0.1] * 4}, {}, "1shot: t1 has other numbers of fits"),
+        ({"published": [0.1] * 6}, {}, "1shot: t1 has other numbers of fits"),
+    ],
+)
+def test_a_result_of_other_tasks_or_fits_contradicts_the_audit(
+    change: dict[str, Any], expected: dict[str, list[str]], message: str
+) -> None:
+    result = scores(random.Random(3), 2)
+    changed = result.regimes["1shot"]["t1"].model_copy(update=change)
+    result = FewShotResult(regimes={"1shot": result.regimes["1shot"] | {"t1": changed}})
+    names = ["t0", "t1"]
+    given = {"regimes": ["1shot"], "tasks": names, "varied": names} | expected
+    found = few_shot_contradiction(result, given["regimes"], given["tasks"], given["varied"], FITS)
+    assert found.startswith(message)
+    assert bool(found) == bool(message)
