@@ -92,8 +92,8 @@ def difference(first: ExtractorFacts, other: ExtractorFacts) -> str:
     expected, actual = pairs[name]
     if isinstance(expected, dict):
         key = next(key for key in {**expected, **actual} if expected.get(key) != actual.get(key))
-        return f"its {name} differ: {key} is {actual.get(key)!r}, expected {expected.get(key)!r}"
-    return f"its {name} is {actual!r}, expected {expected!r}"
+        return f"in its {name}, {key} is {actual.get(key)!r}, elsewhere {expected.get(key)!r}"
+    return f"its {name} is {actual!r}, elsewhere {expected!r}"
 
 
 def limit_threads(count: int) -> None:
