@@ -152,7 +152,7 @@ def child(kernels: str, blas: str, *words: str) -> None:
     environment |= {key: value for key, value in chosen.items() if value is not None}
     subprocess.run(
         [sys.executable, "-m", "benchmarks.bench_atlas", *words],
-        cwd=ROOT, env=environment, check=True, stderr=subprocess.DEVNULL,
+        cwd=ROOT, env=environment, check=True,
     )  # fmt: skip
 
 
@@ -201,8 +201,8 @@ def _short(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def measured(scratch: Path, device: str) -> list[dict[str, Any]]:
-    """Return the entries of one device."""
+def measured(scratch: Path, device: str, *, only_first: bool = False) -> list[dict[str, Any]]:
+    """Return the entries of one device; `only_first`: none, but what `between` compares."""
     from tests.harness.extractors.models import save
 
     model = scratch / "model"
@@ -211,7 +211,7 @@ def measured(scratch: Path, device: str) -> list[dict[str, Any]]:
     places = {
         (dtype, number): (one, scratch / f"{device}-{dtype}-{number}.npz")
         for dtype in DTYPES
-        for number, one in enumerate(conditions(device, dtype))
+        for number, one in enumerate(conditions(device, dtype)[: 1 if only_first else None])
     }
     for kernels, is_again in itertools.product(TORCH, (False, True)):
         # "again" is a process of its own, as every other set of kernels is.
@@ -224,6 +224,8 @@ def measured(scratch: Path, device: str) -> list[dict[str, Any]]:
             child(kernels, OPENBLAS[0], "--embed", json.dumps(todo), str(model))
     files = [str(file) for _, file in places.values()]
     child("default", OPENBLAS[0], "--score", json.dumps(files))
+    if only_first:
+        return []
     found: list[dict[str, Any]] = []
     bases = {dtype: places[dtype, 0] for dtype in DTYPES}
     for (dtype, number), (condition, file) in places.items():
@@ -335,6 +337,7 @@ def main() -> None:
     """Measure, print, and with --write keep file and table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--device", choices=DEVICES, help="measure it and its pairs; default: all")
     parser.add_argument("--embed", nargs=2, metavar=("CONDITIONS", "MODEL"))
     parser.add_argument("--score", metavar="FILES")
     options = parser.parse_args()
@@ -352,7 +355,11 @@ def main() -> None:
     machine += f", {packages}"
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
-        new = [one for device in here for one in measured(scratch, device)]
+        new = [
+            one
+            for device in here
+            for one in measured(scratch, device, only_first=options.device not in {None, device})
+        ]
         new += between(scratch, here)
     for one in new:
         one["machine"] = machine if one["row_max"] is not None else None

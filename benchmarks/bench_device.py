@@ -170,6 +170,7 @@ KINDS = (
     Kind("HyenaDNA-like, 6.5M, float32, 1,000 letters", 256, 8, "float32", (1000,), is_hyena=True),
     Kind("decoder, 1.1B, bfloat16, 512 tokens", 2048, 16, "bfloat16", (512,), is_decoder=True),
 )
+WITH_PROCESSES = "tokens in processes"
 CALLS, TRIED_CALLS = (2048, 16_384, 65_536), (6, 12, 24)
 """Sequences of a call of a built-in extractor: within one call batches overlap."""
 
@@ -270,9 +271,16 @@ def embedding_table(
         sequences = random_sequences(rng, lengths)
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
+            loaded = kind.loaded(folder, device, "budget")
+            model: Any = loaded.extractor
             for way, batching, calls in ways(kind, sizes_of_calls):
-                # Warming up, the profiler and loading take about as long as what is timed.
-                seconds = min(SECONDS, max(0.2, (until - time.monotonic()) / left / 2))
+                share = (until - time.monotonic()) / left
+                if WITH_PROCESSES in way and device != "cpu":
+                    began = time.monotonic()
+                    model.encode_in_processes(now=True)
+                    share -= time.monotonic() - began
+                # Warming up and the profiler take about as long as what is timed, each.
+                seconds = min(SECONDS, max(0.2, share / 3))
                 left -= 1
                 if (
                     batching.mode == "budget"
@@ -284,24 +292,13 @@ def embedding_table(
                 with kernels_as_before():
                     if batching.mode == "exact":
                         environment.set_exact()
-                    loaded = kind.loaded(folder, device, batching.mode)
+                    model.batching = batching.mode
                     given = with_limits(loaded, batching, device)
-                    encode_in_processes = getattr(loaded.extractor, "encode_in_processes", None)
-                    if device != "cpu" and encode_in_processes is not None:
-                        encode_in_processes(now=True)
                     embed.CALL_SEQUENCES = embed.CALL_SEQUENCES_MAX = calls
                     before = result = measured_way(loaded, given, sequences, device, seconds)
                 first = first or result.rate
-                model: Any = loaded.extractor
-                weights = sum(one.numel() for one in model.model.parameters() if one.ndim > 1)
-                used = 2 * weights * result.letters / result.seconds / 1e12
-                most = peak or peak_of(device, kind.dtype)
-                share = f"{used / most:.0%}" if most else f"{used:.3g} TFLOPS"
-                yield (
-                    f"| {kind.what}: {way} | {result.rate:,.0f} | {result.rate / first:.1f} "
-                    f"| {result.busy:.0%} | {share} | {result.memory / 1e9:.2f} GB |"
-                )
-                if given.exact_limits:
+                yield row_of(kind, way, result, first, loaded, peak or peak_of(device, kind.dtype))
+                if batching.mode == "exact":
                     limits = ", ".join(
                         f"{limit.rows} of {limit.tokens} tokens" for limit in given.exact_limits
                     )
@@ -311,13 +308,32 @@ def embedding_table(
                     model.encoder.encode(sequences[:WARM])
                     rate = len(sequences[:WARM]) / (time.perf_counter() - began)
                     tokenised.append(f"{kind.what}: {rate:,.0f}")
-                del loaded, model
+            del loaded, model
     embed.CALL_SEQUENCES, embed.CALL_SEQUENCES_MAX = sizes
     yield ""
     yield f"Sequences a second of the tokenizer alone: {'; '.join(tokenised)}."
     yield ""
     yield f"Rows of an exact batch at most, by their length: {'; '.join(exact)}."
     yield ""
+
+
+def row_of(
+    kind: Kind,
+    way: str,
+    result: Measured,
+    first: float,
+    loaded: LoadedExtractor,
+    peak: float | None,
+) -> str:
+    """Return the row of a way in the table; `first` is the rate of the kind's first way."""
+    model: Any = loaded.extractor
+    weights = sum(one.numel() for one in model.model.parameters() if one.ndim > 1)
+    used = 2 * weights * result.letters / result.seconds / 1e12
+    share = f"{used / peak:.0%}" if peak else f"{used:.3g} TFLOPS"
+    return (
+        f"| {kind.what}: {way} | {result.rate:,.0f} | {result.rate / first:.1f} "
+        f"| {result.busy:.0%} | {share} | {result.memory / 1e9:.2f} GB |"
+    )
 
 
 def random_sequences(rng: np.random.RandomState, lengths: np.ndarray) -> list[str]:
@@ -338,7 +354,12 @@ def ways(kind: Kind, sizes: Sequence[int]) -> list[tuple[str, Batching, int]]:
     settings = [("batches of 8 in file order", Batching("file"), sizes[0])]
     calls = sizes[:1] if kind.is_hyena else sizes
     settings += [(f"token budget, calls of {n:,}", Batching("budget"), n) for n in calls]
-    return [*settings, ("exact", Batching("exact"), sizes[0])]
+    exact = ("exact", Batching("exact"), sizes[0])
+    if not kind.is_hyena:
+        # Once started, the processes go on encoding what follows.
+        way, batching, size = settings[2]
+        settings.append((f"{way}, {WITH_PROCESSES}", batching, size))
+    return [*settings, exact]
 
 
 def tf32_lines(device: str, kind: Kind, rows: int | None) -> Iterator[str]:
@@ -407,19 +428,22 @@ def main() -> None:
     kinds = [kind.small() if is_trial else kind for kind in KINDS]
     count = min(SEQUENCES, rows or SEQUENCES)
     until = began + 60 * options.minutes - TF32_SECONDS
-    lines = [
-        *embedding_table(device, kinds, count, options.peak, until),
-        *tf32_lines(device, kinds[0], rows),
-    ]
+    lines = []
+    for line in itertools.chain(
+        embedding_table(device, kinds, count, options.peak, until),
+        tf32_lines(device, kinds[0], rows),
+    ):
+        print(line, flush=True)
+        lines.append(line)
     took = time.monotonic() - began
     lines += fits_table(device, sizes) if options.fits else []
-    text = "\n".join(lines)
-    text += f"\n\n{environment.hardware(device)}, {os.cpu_count()} cores, one thread a process; "
+    text = f"{environment.hardware(device)}, {os.cpu_count()} cores, one thread a process; "
     text += f"embedding and TF32 took {took / 60:.1f} minutes.\n"
     if is_trial:
         text += "A trial without a GPU: the figures say nothing.\n"
     print(text)
     if options.write:
+        text = "\n".join([*lines, "", text])
         before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
         PAGE.write_text(before + BEGIN + text + END + rest.split(END)[1], encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Reads pull requests on GitHub, writes a comment, a label and a status on each, lists the queue.
+"""Check pull requests on GitHub, write a comment, label and status on each, and list the queue.
 
 Internal: programs use `geneb_ci` itself.
 """

@@ -1,4 +1,4 @@
-"""How long something may wait for a maintainer, and an age in words."""
+"""Time limits of waiting for a maintainer, and time spans in words."""
 
 import datetime as dt
 

@@ -45,13 +45,13 @@ API = "https://api.github.com"
 SERVER = "https://github.com"
 STATUS_CONTEXT = "geneb/verdict"
 NO_VERDICT = "no verdict: "
-"""Beginning of the description of a status that states that there is no verdict."""
+"""Beginning of the description of a status that says that a commit has no verdict."""
 AUDIT_CONTEXT = "geneb/audit-commit"
-"""Status whose description is the digest of a commitment: its time is that of publication."""
+"""Status with the digest of a commitment as description; its time is that of publication."""
 # Id of github-actions[bot], the account of GITHUB_TOKEN, which may not call `GET /user`.
 ACTIONS_BOT = 41898282
 VERDICT_APP, VERDICT_BOT, VERDICT_TOKEN = "VERDICT_APP", "VERDICT_BOT", "VERDICT_TOKEN"
-"""Variables: id of the App whose status counts, id of its account, and a token of it."""
+"""Variables with the id, the account's id and a token of the App whose status counts."""
 PULLS_PAGES_MAX = 10  # 1,000 open pull requests
 # 3,000 comments; after more, a maintainer has to lock the conversation.
 COMMENTS_PAGES_MAX = 30
@@ -64,14 +64,14 @@ TREES_MAX = 16  # kept in memory: most pull requests of a sweep share a few merg
 
 
 class OpenList(NamedTuple):
-    """The open pull requests; `unreadable` has those whose data in GitHub's answer are invalid."""
+    """The open pull requests; `unreadable` are those with invalid data in GitHub's answer."""
 
     pulls: list[Pull]
-    """The readable ones, the last updated first."""
+    """The readable pull requests, the last updated first."""
     unreadable: list[UnreadablePull]
 
     def require_all(self, what: str) -> None:
-        """Raise UnexpectedReply where some items cannot be read, so that `what` is unknown."""
+        """Raise UnexpectedReply, which begins with `what`, if a pull request cannot be read."""
         if self.unreadable:
             first = self.unreadable[0]
             raise UnexpectedReply(
@@ -87,7 +87,7 @@ class VerdictIdentity(NamedTuple):
     """A connection with a token of the App; None without such a token."""
 
     def require_wire(self) -> Wire:
-        """Return the connection. Raises UsageProblem where the workflow could mint no token."""
+        """Return the connection. Raises UsageProblem if the workflow got no token of the App."""
         if self.wire is None:
             raise UsageProblem(
                 "the App that sets the status of verdicts gave no token, so the status is not set",
@@ -108,10 +108,10 @@ class GitHub:
         self.author = author
         """Id of the account of our token."""
         self.verdicts = verdicts
-        """The App that sets the status of a verdict; None where the token does."""
+        """The App that sets the status of a verdict; None if the token's own account sets it."""
         self._trees: dict[str, Tree] = {}
         self.conversations: dict[int, Conversation] = {}
-        """Answers that geneb_ci.github.prefetch has read already, here and below."""
+        """Answers that geneb_ci.github.prefetch has already read; so are the next members."""
         self.merge_bases: dict[tuple[str, str], Commit] = {}
         self.blobs: dict[str, bytes] = {}
 
@@ -126,8 +126,8 @@ class GitHub:
     def open_pulls(self) -> OpenList:
         """Return the open pull requests to the default branch, the last updated first.
 
-        Those to other branches are left out, because a verdict is about the default branch. One
-        request per 100.
+        Pull requests to other branches are omitted, because a verdict is about the default branch.
+        One request per 100.
         """
         listed = self.all_open_pulls()
         return listed._replace(pulls=[pull for pull in listed.pulls if pull.is_to_main])
@@ -166,7 +166,7 @@ class GitHub:
         return pull
 
     def merge_base(self, base: str, head: str) -> Commit:
-        """Return the merge base of two commits; one request, for as little data as possible."""
+        """Return the merge base of two commits; one request."""
         cached = self.merge_bases.get((base, head))
         if cached is not None:
             return cached
@@ -192,7 +192,7 @@ class GitHub:
         return self._trees[sha]
 
     def blob(self, sha: str) -> bytes:
-        """Return the bytes of a file; one request. Raises Tampered for what is not base64."""
+        """Return the bytes of a file; one request. Raises Tampered if the answer is not base64."""
         if sha in self.blobs:
             return self.blobs[sha]
         reply = parsed(BlobReply, self.wire.get(f"/git/blobs/{sha}").body, f"the blob {sha}")
@@ -221,7 +221,7 @@ class GitHub:
             yield from parsed(list[Issue], page, "the issues")
 
     def own_issue(self, mark: str) -> Issue | None:
-        """Return our open issue whose text begins with a mark; one request per 100."""
+        """Return our open issue with a mark at the start of its text; one request per 100."""
         our_issues = (
             issue
             for issue in self.issues()
@@ -260,7 +260,7 @@ class GitHub:
 
         The description is cut to 140 characters, and characters of four bytes in UTF-8 are
         replaced, because GitHub refuses others.
-        Raises UsageProblem where an App sets the status of verdicts and gave no token.
+        Raises UsageProblem if an App sets the status of verdicts and gave no token.
         """
         wire = self.wire
         if context == STATUS_CONTEXT and self.verdicts is not None:
@@ -270,7 +270,7 @@ class GitHub:
         return parsed(Status, wire.send("POST", f"/statuses/{sha}", body), "the status")
 
     def verdict_statuses(self, sha: str) -> Iterator[Status]:
-        """Yield the statuses of a commit that count as its verdict, the last first."""
+        """Yield the statuses of a commit that count as its verdict, the latest first."""
         for status in self.statuses(sha):
             if status.context == STATUS_CONTEXT and self.counts(status):
                 yield status
@@ -281,7 +281,7 @@ class GitHub:
         return self.verdicts is None or creator == self.verdicts.account
 
     def statuses(self, sha: str) -> Iterator[Status]:
-        """Yield the statuses of a commit, the last first; one request per 100."""
+        """Yield the statuses of a commit, the latest first; one request per 100."""
         for page in self.wire.pages(f"/commits/{sha}/statuses", STATUSES_PAGES_MAX):
             yield from parsed(list[Status], page, "the statuses")
 
@@ -302,7 +302,7 @@ class GitHub:
         return min(times, default="")  # ISO 8601 in UTC sorts as it is
 
     def branches(self, start: str) -> dict[str, str]:
-        """Return the head of each branch whose name begins with `start`, by name; one request."""
+        """Return branch name to head of the branches with this start of the name; one request."""
         body = self.wire.get(f"/git/matching-refs/heads/{quote(start)}").body
         refs = parsed(list[Ref], body, f"the branches {start}*")
         return {ref.ref.removeprefix("refs/heads/"): ref.object.sha for ref in refs}
@@ -330,13 +330,15 @@ class GitHub:
                 self.wire.send("DELETE", f"/issues/{number}/labels/{quote(name)}", None)
 
     def close(self, number: int, kind: str = "pulls") -> None:
-        """Close a pull request, or one of the "issues"; one write."""
+        """Close a pull request, or an issue if `kind` is "issues"; one write."""
         self.wire.send("PATCH", f"/{kind}/{number}", {"state": "closed"})
 
     def make_branch(self, name: str, base: Commit, files: Mapping[str, bytes], text: str) -> str:
-        """Make a branch with one commit on `base` that adds files, and return the commit's id.
+        """Make a branch on `base` with one commit that adds files, and return the commit's id.
 
-        One write per file, and three more. Raises Tampered where GitHub stored other bytes.
+        One write per file, and three more. Raises Tampered if GitHub stored other bytes.
+
+        One write per file, and three more. Raises Tampered if GitHub stored other bytes.
         """
         entries = []
         for path, raw in sorted(files.items()):
@@ -355,7 +357,7 @@ class GitHub:
         return sha
 
     def propose(self, branch: str, base: str, title: str, text: str) -> int:
-        """Return the number of the open pull request from a branch, which is opened if needed."""
+        """Return the number of the open pull request from a branch; open it if there is none."""
         owner = self.wire.repository.partition("/")[0]
         listed = self.wire.get("/pulls", state="open", head=f"{owner}:{branch}").body
         open_pulls = parsed(list[Numbered], listed, "the pull requests of a branch")

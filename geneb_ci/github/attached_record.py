@@ -1,7 +1,7 @@
-"""Writes a signed record into comments, when no token may open a pull request with it.
+"""Write a signed record into comments, if no token may open a pull request with it.
 
-A maintainer proposes the record later, with a token of that person. Only comments by the account of
-our token are read, and the signature and every step of the record are verified again.
+A maintainer proposes the record later, with his own token. Only comments by the account of our
+token are read, and the signature and every step of the record are verified again.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ class AttachedRecord(StrictModel):
     is_whole: bool
     """Whether the pull request of the record contains the row."""
     files: dict[Annotated[str, Field(pattern=_PATH)], str]
-    """Text of each signed file by its path."""
+    """Path to text of each signed file."""
 
     @property
     def signed_files(self) -> dict[str, bytes]:
@@ -48,7 +48,7 @@ class AttachedRecord(StrictModel):
 
 
 def attach(github: GitHub, attached: AttachedRecord) -> None:
-    """Write a record into comments, unless it is there; one write for each 60,000 characters."""
+    """Write a record into comments, unless they have it; one write for each 60,000 characters."""
     number = attached.order.number
     line = encode(attached, RETRY_FIX)
     digest = hashlib.sha256(line.encode()).hexdigest()
@@ -67,7 +67,7 @@ def attach(github: GitHub, attached: AttachedRecord) -> None:
 def attached_record(github: GitHub, number: int) -> AttachedRecord:
     """Return the newest record in the comments of an issue or a pull request.
 
-    Raises UsageProblem if there is none, and Tampered for one that cannot be read.
+    Raises UsageProblem if there is none, and Tampered if it cannot be read.
     """
     lines = map(joined, _parts(github.comments(number), github.author).values())
     complete = [line for line in lines if line is not None]

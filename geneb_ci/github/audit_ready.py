@@ -1,4 +1,4 @@
-"""Checks that an audit by a workflow has a machine, a key and a token, before anything is rerun."""
+"""Check that an audit by a workflow has a machine, a key and a token before anything is rerun."""
 
 import contextlib
 import os
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 WRITER = "AUDIT_TOKEN"
-"""Secret of the job that proposes; the one that signs has `KEY_TEXT`."""
+"""Secret of the job that proposes records; the job that signs has the secret `KEY_TEXT`."""
 APP, APP_KEY = "AUDIT_APP", "AUDIT_APP_KEY"
-"""Variable and secret of an App of the board, from which the workflow mints the second of them."""
+"""Variable and secret of the board's App, with which the workflow gets the App's tokens."""
 FLAVOR, RUNNER = "AUDIT_FLAVOR", "AUDIT_RUNNER"
-"""Variables that name where the workflow reruns: a machine of the Hub, or a runner of its own."""
+"""Variables that say where the workflow reruns: on a machine of the Hub, or on an own runner."""
 PROBED = "AUDIT_PROBED"
-"""Variable that a maintainer sets after `doctor --hub-job` passed: the level of the sandbox."""
+"""Variable with the level of the sandbox, which a maintainer sets after `doctor --hub-job`."""
 ENVIRONMENT = "geneb-audit"
 VERDICT_ENVIRONMENT, VERDICT_KEY = "geneb-verdict", "VERDICT_APP_KEY"
-"""Environment of the job that sets the status of verdicts, and the key of its App there."""
+"""Environment of the job that sets the status of verdicts, and its secret with the App's key."""
 _SECRET = "as the secret {} of the environment " + ENVIRONMENT
 
 
 def require_machine(environment: Mapping[str, str] = os.environ) -> None:
-    """Raise AuditRefused where the workflow names no machine, so that a rerun would wait a day.
+    """Raise AuditRefused if the workflow names no machine; a rerun would wait a day for one.
 
     The workflow sets both variables. If neither is set, a person runs the audit on this machine.
     """
@@ -57,9 +57,9 @@ def require_machine(environment: Mapping[str, str] = os.environ) -> None:
 
 @contextlib.contextmanager
 def signing_key(path: Path | None) -> Iterator["Ed25519PrivateKey"]:
-    """Yield the key of a file, or the one whose text is the secret `AUDIT_KEY`.
+    """Yield the path of the given key, or of a file with the key in the secret `AUDIT_KEY`.
 
-    Raises UsageProblem, which names what is missing or wrong.
+    Raises UsageProblem if it is missing or invalid.
     """
     text = os.environ.get(KEY_TEXT, "")
     if path is not None or (not text and os.environ.get(KEY_VARIABLE)):
@@ -81,7 +81,7 @@ def signing_key(path: Path | None) -> Iterator["Ed25519PrivateKey"]:
 
 
 def require_trusted(signer: "Ed25519PrivateKey", layout: Layout) -> None:
-    """Raise UsageProblem unless a record that this key signs now counts on main."""
+    """Raise UsageProblem if a record signed by this key would not count on main now."""
     keyid = key_id(signer.public_key().public_bytes_raw())
     entry = trusted_keys(layout).get(keyid)
     if not isinstance(entry, TrustedKey):
@@ -95,9 +95,9 @@ def require_trusted(signer: "Ed25519PrivateKey", layout: Layout) -> None:
 
 
 def writer_of(repository: str | None, author: int | None = None) -> GitHub | None:
-    """Return a client with the token that opens pull requests; None where `AUDIT_TOKEN` is not set.
+    """Return a client with the token that opens pull requests; None if `AUDIT_TOKEN` is not set.
 
-    One request. Raises UsageProblem for a token that is refused, or that may not write.
+    One request. Raises UsageProblem if the token is refused or may not write.
     """
     token = os.environ.get(WRITER, "")
     if not token:

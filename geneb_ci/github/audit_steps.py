@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 def open_again(order: AuditOrder) -> str:
-    """Return the fix that starts the audit of a pull request or of a row of main again."""
+    """Return the fix that starts an audit of a pull request or of a row of main again."""
     subject = f"row={order.row}" if order.is_on_main else f"pr={order.number}"
     return f"audit again: gh workflow run audit.yml -f {subject}"
 
@@ -64,7 +64,7 @@ def open_again(order: AuditOrder) -> str:
 def open_audit(
     github: GitHub, layout: Layout, target: AuditTarget, relay: tuple[str, ...], say: Say
 ) -> AuditOrder:
-    """Commit to a head, publish the digest, draw, write the draw into a comment, and return it.
+    """Commit to a head, publish the digest, draw, comment the draw, and return the order.
 
     Raises GenebError after writing a comment with the error and its fix.
     """
@@ -90,7 +90,7 @@ def open_audit(
 def _drawn(
     github: GitHub, layout: Layout, target: AuditTarget, relay: tuple[str, ...], say: Say
 ) -> AuditOrder:
-    """Commit to a head, publish the digest and draw. Raises AuditRefused for one with errors."""
+    """Commit to a head, publish the digest and draw. Raises AuditRefused if the head has errors."""
     main = main_at(github, github.main(), further_places(layout))
     head = target.head_sha or main.sha
     with layout_of_main(github, layout.root, main) as main_layout:
@@ -130,7 +130,7 @@ def _drawn(
 def _row_of(
     github: GitHub, layout: Layout, main: Main, target: AuditTarget
 ) -> tuple[str, list[FileDigest]]:
-    """Return the model of a pull request and its files. Raises AuditRefused for one with errors."""
+    """Return a pull request's model and its files. Raises AuditRefused if there are errors."""
     judged = PullChecker(github, BaseBranch(layout), main).judge(target.head_sha)
     errors = [finding.rule for finding in judged.findings if finding.severity is Severity.ERROR]
     if errors or judged.result is None:
@@ -153,8 +153,8 @@ def _row_on_main(layout: Layout, main: Main, model: str) -> FileDigest:
 def rerun_order(order: AuditOrder, layout: Layout, machine: "Machine", say: Say) -> AnyOutcome:
     """Return the unsigned outcome of an order, in a clone of the repository at its commit of main.
 
-    The files of the row are fetched without a token into a folder without git; so are the task
-    data if this machine has none.
+    The row's files are fetched without a token into a folder without git, and so are the task data
+    if this machine has none.
     """
     repository = GitRepository(layout.root)
     clone = Clone(repository)
@@ -226,7 +226,7 @@ def deliver_outcome(
 def _delivered(
     github: GitHub, layout: Layout, order: AuditOrder, line: str, key: Path | None, say: Say
 ) -> tuple[str, str]:
-    """Return the label of the state and the comment of an outcome that was signed."""
+    """Return the label and the comment for an outcome that was signed."""
     with signing_key(key) as signer:
         require_trusted(signer, layout)
     writer = _writer(github, is_needed=not line, say=say)
@@ -286,9 +286,9 @@ def _delivered(
 
 
 def _writer(github: GitHub, *, is_needed: bool, say: Say) -> GitHub | None:
-    """Return a client that may open pull requests; None without a token or if it is refused.
+    """Return a client that may open pull requests; None if the token is missing or refused.
 
-    With `is_needed`, raises UsageProblem for a token that is refused.
+    With `is_needed`, raises UsageProblem if the token is refused.
     """
     try:
         return writer_of(github.wire.repository, github.author)
@@ -303,7 +303,7 @@ def propose_record(github: GitHub, layout: Layout, number: int) -> tuple[Attache
     """Open a pull request with the record in the comments on a pull request or an issue.
 
     Return the record and the number of the new pull request. Raises the errors of
-    `attached_record`, and AuditRefused unless every step of the record verifies.
+    `attached_record`, and AuditRefused if a step of the record does not verify.
     """
     attached = attached_record(github, number)
     order = attached.order
@@ -344,7 +344,7 @@ def _require_own(github: GitHub, order: AuditOrder) -> None:
 
 
 def _verified(layout: Layout, record: Path, fix: str) -> Verification:
-    """Return the verification of a record. Raises AuditRefused unless every step holds."""
+    """Return the verification of a record. Raises AuditRefused if a step does not hold."""
     verification = AuditRepository(layout).verification(record)
     if wrong := audits.does_not_hold(verification):
         raise AuditRefused(f"the record does not verify: {wrong}", fix)
@@ -352,7 +352,7 @@ def _verified(layout: Layout, record: Path, fix: str) -> Verification:
 
 
 def _proposed(writer: GitHub, attached: AttachedRecord, main: Commit, row: dict[str, bytes]) -> int:
-    """Open the pull request of a record, with the row if it is complete, and return its number."""
+    """Open a pull request with a record, and its row if complete, and return the number."""
     files = {**row, **attached.signed_files} if attached.is_whole else attached.signed_files
     return audits.propose(writer, attached.order, main, files, attached.record)
 

@@ -1,7 +1,7 @@
-"""The target of an audit: an open pull request, or a row of main, whose audits an issue keeps.
+"""The target of an audit: an open pull request, or a row of main.
 
-A pull request has comments and labels of its own. For a row of main, one issue has them: draws,
-states and reasons are read and written in the same way, by its number.
+A pull request has comments and labels. A row of main has an issue for them: draws, states and
+reasons are read and written there in the same way.
 """
 
 from typing import NamedTuple
@@ -20,14 +20,14 @@ _ABOUT = (
 
 
 class AuditTarget(NamedTuple):
-    """The row to be audited, and where its draws are kept."""
+    """The row to be audited, and the conversation that keeps its draws."""
 
     number: int
-    """Of the pull request, or of the issue."""
+    """Number of the pull request or of the issue."""
     head_sha: str = ""
-    """Of the pull request; "" for a row of main, of which the head of main is audited."""
+    """Head of the pull request; "" for a row of main, which is audited at the head of main."""
     model: str = ""
-    """Id of a row of main; "" for a pull request, whose files say it."""
+    """Id of a row of main; "" for a pull request, whose files name its model."""
     locked: bool = False
 
     @property
@@ -37,18 +37,18 @@ class AuditTarget(NamedTuple):
 
     @property
     def again(self) -> str:
-        """How its audit is begun again, in Markdown."""
+        """How to start its audit again, in Markdown."""
         if self.model:
             return f"`gh workflow run audit.yml -f row={self.model}`"
         return f"set the label `{AUDIT_LABEL}` again"
 
 
 def pull_to_audit(github: GitHub, number: int | None) -> AuditTarget | None:
-    """Return the open pull request that is to be audited: this one, or the oldest with the label.
+    """Return the open pull request to audit: the given one, or the oldest with the label.
 
-    One whose conversation is locked, and which cannot be audited, comes after all others.
-    Raises HeadMoved if the named one is closed, or does not go to the default branch, and
-    UnexpectedReply if none is found, and one that cannot be read may have the label.
+    A pull request with a locked conversation cannot be audited and comes after all others.
+    Raises HeadMoved if the given one is closed or not to the default branch, and UnexpectedReply
+    if none is found but an unreadable pull request may have the label.
     """
     if number is not None:
         pull = github.pull(number)
@@ -69,9 +69,9 @@ def pull_to_audit(github: GitHub, number: int | None) -> AuditTarget | None:
 
 
 def row_to_audit(github: GitHub, model: str) -> AuditTarget:
-    """Return a row of main as target, with the open issue of its audits; it is opened if missing.
+    """Return a row of main as target, with the open issue of its audits; open it if missing.
 
-    One request per 100 issues, and one write where it is opened.
+    One request per 100 issues, and one write if it is opened.
     """
     mark = _MARK.format(model)
     issue = github.own_issue(mark)

@@ -40,7 +40,7 @@ _LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=: ]{0,60000})-->")
 ORDERS_MAX = 6
 """Maximum number of draws that a comment keeps: each takes up to 8,000 of its 65,536 characters."""
 AUDITED_MAX = 500
-"""Maximum number of other pull requests whose draws are read, in 24 requests and 20 queries."""
+"""Maximum number of other pull requests with draws to read: 24 requests and 20 queries."""
 RETRY_FIX = "run the workflow audit again; set the label again for a new commit"
 _RESTORE = "restore the first line of that comment from its edit history"
 _REASON_MAX = 300  # characters of a reason in a comment
@@ -55,14 +55,14 @@ class AuditOrder(StrictModel):
     head_sha: Hex40
     main_sha: Hex40
     nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
-    """Random text that the extractor does not know, so that it cannot forge an outcome."""
+    """Random text that the extractor does not know, so it cannot forge an outcome."""
     plan: TaskPlan
     files: Annotated[list[FileDigest], Field(min_length=1, max_length=OWN_FILES_MAX)]
     """Row, card, extractor and lock at the head, as far as the pull request changes them."""
     published_on: Hex40 | None = None
-    """Earlier head with the first status of this commitment; None: `head_sha`."""
+    """Earlier head with the first status of this commitment; None if `head_sha` has it."""
     is_on_main: bool = False
-    """Whether the row is on main: `number` is an issue then, and `head_sha` a commit of main."""
+    """Whether the row is on main; then `number` is an issue and `head_sha` a commit of main."""
 
     @property
     def row(self) -> str:
@@ -73,11 +73,11 @@ class AuditOrder(StrictModel):
 def publish(
     github: GitHub, sha: str, digest: str, earlier: Iterable[AuditOrder]
 ) -> tuple[str, str | None]:
-    """Set the status that publishes a commitment, unless there is one.
+    """Set the status that publishes a commitment, unless it exists.
 
-    Return the time of the first status, by GitHub's clock, and the earlier head that has it; None
-    for the head itself. The first status counts, so that a commitment has one time, one round and
-    one draw.
+    Return the time of the first status by GitHub's clock, and the earlier head that has it; None
+    for the head itself. Only the first status counts, so a commitment has one time, one round
+    and one draw.
     """
     publications: list[tuple[str, str | None]] = [
         (order.plan.committed_at, order.published_on or order.head_sha)
@@ -114,7 +114,7 @@ def files_at_head(source: Source, files: Iterable[FileDigest]) -> dict[str, byte
 
 
 def mark(github: GitHub, number: int, state: str) -> None:
-    """Replace the labels of an audit's state by one; labels that people set meanwhile are kept."""
+    """Replace the labels of an audit's state by one; keep labels that people set meanwhile."""
     audit_labels = {AUDIT_LABEL, *AUDIT_STATES}
     names = github.labels(number)
     if audit_labels & set(names) != {state} or UNREADABLE in names:
@@ -124,7 +124,7 @@ def mark(github: GitHub, number: int, state: str) -> None:
 def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
     """Return the draws for earlier heads of a pull request, from our own comment.
 
-    Raises Tampered where they cannot be read, because ignoring a draw would allow a second one.
+    Raises Tampered if they cannot be read, because ignoring a draw would allow a second one.
     """
     comment = _audit_comment(github, number)
     if comment is None:
@@ -140,10 +140,10 @@ def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
 
 
 def draws_of(github: GitHub, number: int, commitment: Commitment, note: Say) -> list[AuditOrder]:
-    """Return the draws for a method in the comments on this pull request and on all audited ones.
+    """Return the draws for a method from the comments on this and all audited pull requests.
 
-    The audited ones are found by the labels of an audit, open or closed; only the newest 500 are
-    read, and a note says so if there are more. Raises the errors of `earlier_orders`.
+    Audited pull requests, open or closed, are found by their labels; only the newest 500 are read,
+    and a note says if there are more. Raises the errors of `earlier_orders`.
     """
     audited: set[int] = set()
     for label in AUDIT_STATES:
@@ -198,7 +198,7 @@ def write_comment(github: GitHub, number: int, orders: Iterable[AuditOrder], tex
 
 
 def tell_refused(github: GitHub, number: int, text: str) -> None:
-    """Write why an audit did not start into our comment on the audits, which keeps its draws.
+    """Write why an audit did not start into our comment on the audits; keep its draws.
 
     If that comment cannot be read, write a new one.
     """
@@ -211,7 +211,7 @@ def tell_refused(github: GitHub, number: int, text: str) -> None:
 
 
 def begun_text(order: AuditOrder) -> str:
-    """Return the comment on an audit that was drawn."""
+    """Return the comment on an audit with a draw."""
     plan = order.plan
     return (
         f"### Audit of {code(order.row)}: tasks are drawn\n\n"
@@ -277,7 +277,7 @@ def does_not_hold(verification: Verification) -> str:
 def propose(
     writer: GitHub, order: AuditOrder, main: Commit, files: Mapping[str, bytes], record: str
 ) -> int:
-    """Return the number of the pull request with these files on main, which is opened if needed.
+    """Return the number of the pull request with these files; open it if there is none.
 
     `record` is the id of the audit. The token must be allowed to write contents and to open pull
     requests, which the default token of a job in Actions is not.

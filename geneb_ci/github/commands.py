@@ -1,8 +1,8 @@
 """The commands in comments on pull requests.
 
-A comment is a reason to look, and no more: strangers comment, too. `/recheck` computes the verdict
-again, and ends what the other two asked for. `/audit` sets the label that asks for an audit.
-`/dispute REASON` takes the pass back.
+Anybody may comment, so a command counts only if its author may write to the repository. `/recheck`
+computes the verdict again and ends the other two. `/audit` sets the label that requests an audit.
+`/dispute REASON` withdraws the pass.
 """
 
 import re
@@ -28,14 +28,14 @@ def read_commands(
     rights: dict[str, bool],
     comments_by_pull: Mapping[int, list[Comment]] = MappingProxyType({}),
 ) -> tuple[CommandState, bool]:
-    """Return what is asked for on pull requests of one head, with the commands since its verdict.
+    """Return the commands on pull requests of one head, with those since its verdict.
 
-    And whether so much was read for it that a verdict should note how far. One request for each new
-    author of a command, and one for each hundred comments where more are new than were read
-    together with others. A comment does not say who is a member: GitHub hides private
-    memberships from the token. `rights` keeps who may write, for the next pull request;
-    `comments_by_pull` has all comments on pull requests that were read one by one. Raises
-    UnexpectedReply where there are more comments than can be read.
+    Also return whether many comments were read, so that a verdict should note the last one. One
+    request for each new author of a command, and one per 100 comments if the comments read
+    together with other pull requests are not enough. A comment does not say who is a member,
+    because GitHub hides private memberships from the token. `rights` keeps who may write, for the
+    next pull request; `comments_by_pull` has all comments on pull requests that were read one by
+    one. Raises UnexpectedReply if there are more comments than can be read.
     """
     state = command_state
     after = max(
@@ -67,7 +67,7 @@ def read_commands(
 
 
 def _are_many(conversation: Conversation, after: int) -> bool:
-    """Whether there can be comments between the last verdict and the last comments."""
+    """Whether there may be unread comments between the last verdict and the last comments."""
     if conversation.number_of_comments <= len(conversation.latest):
         return False
     return not conversation.latest or min(comment.id for comment in conversation.latest) > after
@@ -76,7 +76,7 @@ def _are_many(conversation: Conversation, after: int) -> bool:
 def _command_in(comment: Comment) -> Command | None:
     """Return the command of a comment; None without a valid one.
 
-    Raises UnexpectedReply if nobody can tell who gave it.
+    Raises UnexpectedReply if its author cannot be read.
     """
     match = _COMMAND.fullmatch(comment.body.strip().split("\n", 1)[0].strip())
     if match is None or comment.user is None:

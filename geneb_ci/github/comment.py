@@ -1,8 +1,8 @@
 """The comment on a pull request: a first line for `triage`, then verdict, findings, rank.
 
-The first line is hidden, and has the commit and the verdict. It is base64 in an HTML comment, so
-that text of a contributor in it is inert and "-->" cannot occur. Copies in comments by other
-accounts are ignored, because the author is checked.
+The first line is hidden, and has the commit and the verdict. It is base64 in an HTML comment, so a
+contributor's text in it is inert and "-->" cannot occur. Copies in comments by other accounts are
+ignored.
 """
 
 import base64
@@ -56,7 +56,7 @@ def marker_line(verdict: PullVerdict) -> str:
 
 
 def read_verdict(body: str) -> PullVerdict | None:
-    """Return the verdict that a comment keeps, or None if there is no valid one."""
+    """Return the verdict in the hidden line of a comment; None without a valid one."""
     match = _LINE.match(body)
     if match is None:
         return None
@@ -192,8 +192,8 @@ def _audit(audit: AuditEstimate) -> str:
 def comment(pull: PullVerdict, repository: str) -> str:
     """Return the text of the comment, a deterministic function of the verdict and the address.
 
-    `repository` is the address of the repository for git, because a contributor's `origin` is a
-    fork. The comment lists errors and warnings, then the row's rank, then notes.
+    `repository` is the address of the board's repository for git, since a contributor's `origin`
+    is a fork. The comment lists errors and warnings, then the row's rank, then notes.
     """
     findings = [
         replace(listed.finding, file=listed.file or "this pull request") for listed in pull.findings
@@ -231,7 +231,7 @@ def _head(pull: PullVerdict, repository: str) -> str:
 
 
 def _command_text(pull: PullVerdict) -> str:
-    """Return the text on commands of maintainers; "" if there is none."""
+    """Return the text on commands of maintainers; "" if they gave none."""
     commands = [command for command in (pull.dispute, pull.command) if command is not None]
     texts = [
         _COMMAND_TEXTS[command.name].format(

@@ -1,4 +1,4 @@
-"""Errors of pull requests and of GitHub, with advice, and how long to wait for GitHub."""
+"""Errors about pull requests and GitHub, with advice, and limits of waiting for GitHub."""
 
 import datetime as dt
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class MissingScope(UsageProblem):
 
 
 class ConversationLocked(UsageProblem):
-    """The conversation of a pull request is locked, so that it takes no comment (403)."""
+    """The conversation of a pull request is locked, so nobody can comment (403)."""
 
 
 class NotFound(UsageProblem):
@@ -54,7 +54,7 @@ class UnexpectedReply(ForgeProblem):
 
 
 class Tampered(UnexpectedReply):
-    """The received data contradict themselves, such as bytes that do not match their digest."""
+    """Received data contradict themselves, for example bytes that do not match their digest."""
 
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ class HeadMoved(GenebError):
 
 
 class MainMoved(HeadMoved):
-    """The base branch has changed meanwhile, so that the verdict is about an earlier state."""
+    """The base branch has changed meanwhile, so the verdict is about an earlier state."""
 
 
 @dataclass(frozen=True)

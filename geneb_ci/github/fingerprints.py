@@ -1,7 +1,6 @@
-"""Compares the row of a pull request with the rows of other open pull requests that pass.
+"""Compare the row of a pull request with the rows of other open pull requests that pass.
 
-The verdict in the comment of each contains a fingerprint of its row, so that the row itself is not
-read again.
+The comment on each has a verdict with the fingerprint of its row, so the row is not read again.
 """
 
 import base64
@@ -28,7 +27,7 @@ RIVALS_MAX = 5
 
 
 def fingerprint(submission: Submission, change: Change, benchmark: Benchmark) -> Fingerprint:
-    """Return the facts by which rows are compared: names, files, scores in the primary metric."""
+    """Return the facts used to compare rows: names, files, and scores in the primary metric."""
     cells = []
     for regime, task in itertools.product(benchmark.regimes, benchmark.task_ids):
         scores = submission.results.get(regime, {}).get(task)
@@ -45,7 +44,7 @@ def fingerprint(submission: Submission, change: Change, benchmark: Benchmark) ->
 def rivals(fingerprint: Fingerprint, others: Mapping[int, Fingerprint]) -> tuple[Rival, ...]:
     """Return the pull requests that share a file, a name or the scores with a row, by number.
 
-    Each rule has a limit of its own, so that warnings about copies never displace a collision.
+    Each rule has its own limit, so warnings about copies never displace a collision.
     """
     all_rivals = [
         rival for number in sorted(others) for rival in _shared(fingerprint, number, others[number])

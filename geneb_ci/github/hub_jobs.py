@@ -1,4 +1,4 @@
-"""Runs an audit as a Job of the Hub: shows machine and price, starts it, reads its log.
+"""Run an audit as a Job of the Hub: show machine and price, start the Job, and read its log.
 
 The Job gets no secret: it runs a public commit, and writes the outcome to its log. If this program
 ends before the Job, the Job is canceled; it also has a time limit.
@@ -22,7 +22,7 @@ from reference_harness.formats.text import Say
 IMAGE = "python:3.13"
 """Container image of a Job: Debian with git, into which bubblewrap is installed."""
 PASSED = ("AUDIT_PYTHON", "AUDIT_OPTIONS")
-"""Variables about the machine that are passed to `tools/audit-job`."""
+"""Variables about the machine for `tools/audit-job`."""
 POLL_S = 20.0  # seconds between two looks at a Job, which takes minutes at least
 # Seconds for starting, beside the time limit: an image of 10 GB, a queue for a GPU.
 QUEUE_S = 3600.0
@@ -90,7 +90,7 @@ def api(token: str) -> Any:  # the client is imported late
 def offer(client: Any, flavor: str, seconds: int) -> MachineOffer:
     """Return a machine with its maximum cost for this time limit; one request.
 
-    Raises UsageProblem for a machine that the Hub does not have, with those that it has.
+    Raises UsageProblem, with the names of all machines, if the Hub does not have this one.
     """
     machines = call_hub(client.list_jobs_hardware)
     for machine in machines:
@@ -114,7 +114,7 @@ def offer(client: Any, flavor: str, seconds: int) -> MachineOffer:
 
 
 def require_time(seconds: int) -> None:
-    """Raise UsageProblem for a time limit that outlives the job of GitHub that waits for it."""
+    """Raise UsageProblem if the time limit outlives the job of GitHub that waits for the Job."""
     if run_address() and seconds + QUEUE_S > HOSTED_S:
         most = HOSTED_S - QUEUE_S
         raise UsageProblem(
@@ -124,7 +124,7 @@ def require_time(seconds: int) -> None:
 
 
 class JobRequest(NamedTuple):
-    """What a Job runs: a script of code of main, with addresses in its environment."""
+    """What a Job runs: a script from main's code, with addresses in its environment."""
 
     name: str
     script: str
@@ -158,7 +158,7 @@ class EndedJob(NamedTuple):
     lines: list[str]
 
     def failure(self, what: str, say: Say) -> JobFailed:
-        """Return the error of a Job without what was expected, and print the end of its log."""
+        """Return the error of a Job without the expected outcome, and print the end of its log."""
         for text in self.lines[-_TAIL:]:
             say(f"  | {visible(text, CHUNK)}")
         return JobFailed(
@@ -249,7 +249,7 @@ def outcome_of_job(ended_job: EndedJob, order: AuditOrder, say: Say) -> str:
 def probed_levels(client: Any, repository: str, main_sha: str, say: Say, poll: float) -> list[int]:
     """Return the levels of the sandbox that work in a Job on the cheapest machine of the Hub.
 
-    Raises JobFailed for a Job that ends before it tries them.
+    Raises JobFailed if the Job ends before it tries them.
     """
     machine = offer(client, cheapest(client), PROBE_SECONDS)
     say(machine.text)
@@ -266,7 +266,7 @@ def levels_in(lines: Iterable[str]) -> list[int]:
 
 
 def cheapest(client: Any) -> str:
-    """Return the name of the machine of the Hub that costs least; one request."""
+    """Return the name of the cheapest machine of the Hub; one request."""
     machines = [m for m in call_hub(client.list_jobs_hardware) if m.unit_label in UNITS_S]
     if not machines:
         raise NothingChecked("the Hub lists no machine for Jobs", "run this again later")
@@ -287,7 +287,7 @@ def outcome_in(lines: Iterable[str], nonce: str) -> str | None:
 
 
 def call_hub(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call the Hub. Raises NothingChecked where it fails, UsageProblem for a refused token."""
+    """Call the Hub. Raises NothingChecked if it fails, UsageProblem for a refused token."""
     from huggingface_hub.errors import HfHubHTTPError
     from huggingface_hub.utils import httpx
 

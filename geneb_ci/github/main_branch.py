@@ -1,4 +1,4 @@
-"""Reads the files of the base branch from the API or a clone, because a checkout may be older."""
+"""Read the files of the base branch from the API or a clone, because a checkout may be older."""
 
 import contextlib
 import os
@@ -34,7 +34,7 @@ class Clone:
         self.repository = repository
         self._trees: dict[str, Tree] = {}
         self._commits: dict[str, Commit] = {}
-        """By their ids, which always mean the same."""
+        """Git object id to its bytes; an id always means the same bytes."""
         self._blobs: dict[str, bytes] = {}
 
     def commit(self, name: str) -> Commit:
@@ -48,7 +48,7 @@ class Clone:
     def merge_base(self, base: str, head: str) -> Commit:
         """Return the merge base of two commits. Raises UnexpectedReply if there is none.
 
-        Raises BadRepository where there is none because the clone is shallow.
+        Raises BadRepository if a shallow clone does not have it.
         """
         merge_base = self.repository.run(
             "merge-base", "--end-of-options", base, head, accepted_codes=(0, 1)
@@ -69,7 +69,7 @@ class Clone:
         return self._trees[sha]
 
     def prefetch(self, shas: Iterable[str]) -> None:
-        """Read files by one process of git; `blob` then gives each out once."""
+        """Read files by one process of git; `blob` then returns each of them once."""
         self._blobs.update(self.repository.blobs(shas))
 
     def blob(self, sha: str) -> bytes:
@@ -165,7 +165,7 @@ def _local(root: Path, path: str, blob: Blob) -> bytes | None:
 
 
 def _has_more(root: Path, main: Main) -> bool:
-    """Whether a folder of main has further files in the checkout, such as a row deleted since."""
+    """Whether a folder of the checkout has files that main lacks, for example a deleted row."""
     folders = {path.rsplit("/", 1)[0] for path in main.digested_paths if "/" in path}
     for folder in sorted(folders):
         if folder == CODE or folder.startswith(_CODE):
@@ -181,7 +181,7 @@ def _is_read(blob: Blob) -> bool:
 
 
 def _fetched(source: Source, blob: Blob) -> bytes | None:
-    """Return the bytes of a file of main, in one request; None for a link or an unused file."""
+    """Return the bytes of a file of main; None for a link or an unused file; one request."""
     if not _is_read(blob):
         return None
     raw = read_blob(source, blob)
@@ -189,7 +189,7 @@ def _fetched(source: Source, blob: Blob) -> bytes | None:
 
 
 def layout_of_settings(source: Source, files: Mapping[str, Blob]) -> Layout:
-    """Return the layout that the settings in a tree define, whatever the checkout has.
+    """Return the layout that the settings in a tree define, without using the checkout.
 
     Its folders do not exist: only their paths relative to the root are meaningful. Raises
     BadConfiguration if the settings cannot be used.

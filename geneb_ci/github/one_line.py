@@ -1,4 +1,4 @@
-"""Writes a value as one line of ASCII, for another job or a comment, and reads it strictly."""
+"""Write a value as one line of ASCII for another job or a comment, and read it strictly."""
 
 import base64
 import binascii
@@ -27,7 +27,7 @@ _M = TypeVar("_M", bound=BaseModel)
 
 
 def plain(value: BaseModel) -> str:
-    """Return a value as JSON on one line, in which "##[", a runner's command, is escaped."""
+    """Return a value as JSON on one line; "##[", which starts a runner's command, is escaped."""
     text = json.dumps(value.model_dump(mode="json"), ensure_ascii=True, allow_nan=False)
     return text.replace("##[", "\\u0023#[")
 
@@ -67,7 +67,7 @@ def in_parts(line: str, size: int) -> list[str]:
 
 
 def joined(parts: Iterable[str]) -> str | None:
-    """Return the line of which `in_parts` made these parts; None unless they are complete."""
+    """Return the line that `in_parts` split into these parts; None if a part is missing."""
     matches = filter(None, map(_PART.fullmatch, parts))
     texts = {int(match[1]): (int(match[2]), match[3]) for match in matches}
     counts = {count for count, _ in texts.values()}

@@ -1,4 +1,4 @@
-"""Checks an open pull request over the API, and compares the board before and after its merge."""
+"""Check an open pull request over the API, and compare the board before and after its merge."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ from reference_harness.formats.text import Say, silent
 def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
     """Check an open pull request as the next sweep would, with the commands in its comments.
 
-    Raises UsageProblem where no such pull request is open, and ForgeProblem where GitHub fails.
+    Raises UsageProblem if no such pull request is open, and ForgeProblem if GitHub fails.
     """
     layout = find_layout(Path.cwd())
     with connect(repo) as github:
@@ -46,7 +46,7 @@ def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
 
 
 def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) -> Comparison:
-    """Compare the board of main with the one after these pull requests are merged, in this order.
+    """Compare the board of main with the board after merging these pull requests in this order.
 
     Only the row, the card and the extractor of each are read; no code of a pull request is run.
     Raises UsageProblem if one changes no row.

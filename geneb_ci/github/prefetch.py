@@ -1,8 +1,8 @@
-"""Reads many small objects in one request.
+"""Read many small objects in one request.
 
 GitHub's GraphQL API answers for many objects at once. Objects that an answer lacks are read one by
-one afterwards, so that a failure here only costs requests. All values in a query are numbers and
-commit ids of fixed form.
+one afterwards, so a failure here only costs requests. All values in a query are numbers and commit
+ids of fixed form.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -94,7 +94,7 @@ def prefetch_conversations(github: GitHub, numbers: Iterable[int]) -> None:
 
 
 def _counted(github: GitHub, pull: H) -> H:
-    """Return a pull request, without its status if that does not count."""
+    """Return a pull request, without its status if that status does not count."""
     if pull.status is None or github.counts(pull.status):
         return pull
     return pull.model_copy(update={"status": None})
@@ -103,12 +103,12 @@ def _counted(github: GitHub, pull: H) -> H:
 def passing_elsewhere(
     github: GitHub, listed: Iterable[Pull], heads: Collection[str]
 ) -> Iterator[PullHead]:
-    """Yield pull requests with a passing status that are closed, or to another branch.
+    """Yield pull requests with a passing status that are closed or to another branch.
 
-    A status stays on its commit, so that such a pull request would pass at once when it is opened
-    to main again. `heads` are the heads of pull requests to main, which are left out. One query
-    reads the last 50 that were closed without a merge, and one more each 25 to another branch.
-    Nothing is yielded where GitHub does not answer.
+    A status stays on its commit, so such a pull request would pass at once if it were opened to
+    main again. `heads` are the heads of pull requests to main, which are omitted. One query reads
+    the last 50 pull requests closed without a merge, and one query reads 25 to other branches.
+    Nothing is yielded if GitHub does not answer.
     """
     elsewhere = [pull.number for pull in listed if not pull.is_to_main]
     prefetch_conversations(github, elsewhere)
@@ -127,9 +127,9 @@ def passing_elsewhere(
 
 
 def prefetch_bases(github: GitHub, main: str, heads: Sequence[str]) -> None:
-    """Find the merge bases of heads with main, where main is a line of commits.
+    """Find the merge bases of heads with main, if main's last commits form a line.
 
-    The newest commit of this line that a head contains is its merge base.
+    A head's merge base is the newest commit of this line that the head contains.
     """
     line: dict[str, int] = {}
     for part in _parts(heads, BASES):
@@ -148,7 +148,7 @@ def prefetch_bases(github: GitHub, main: str, heads: Sequence[str]) -> None:
 
 
 def prefetch_blobs(github: GitHub, blobs: Iterable[Blob]) -> None:
-    """Read files, up to 40 and 1.5 MB in each request; large ones are left out."""
+    """Read files, up to 40 and 1.5 MB in each request; omit large ones."""
     sizes = {blob.sha: blob.size for blob in blobs if blob.size <= FILE_BYTES_MAX}
     for part in _by_size(sizes):
         fields = [f'b{n}: object(oid: "{sha}") {{ ...File }}' for n, sha in enumerate(part)]
@@ -180,7 +180,7 @@ def _parts(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
 def _answers(
     github: GitHub, fields: Sequence[str], fragment: str, kind: type[T]
 ) -> Mapping[str, T]:
-    """Return the answers by alias; those that are missing or malformed are left out."""
+    """Return alias to answer; missing and malformed answers are omitted."""
     owner, name = github.wire.repository.split("/")
     body = " ".join(fields)
     values = github.wire.graphql(

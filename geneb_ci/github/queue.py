@@ -1,4 +1,4 @@
-"""The queue of open pull requests: findings, waiting time, and who has to do what next."""
+"""The queue of open pull requests: their findings, waiting times and next actions."""
 
 import datetime as dt
 import enum
@@ -63,7 +63,7 @@ class NextAction(NamedTuple):
     step: Step
     action: str
     reason: str = ""
-    """Why a contributor is asked, or a row is audited."""
+    """Reasons to ask a contributor or to audit a row."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class QueueRow:
     audit_sequences: int
     turn: Turn
     who: str
-    """Who has to act, by name where it is known."""
+    """Who has to act; a name if it is known."""
     step: Step
     action: str
     reason: str
@@ -142,7 +142,7 @@ class PullFacts(NamedTuple):
 
 
 def read_queue(github: GitHub) -> Queue:
-    """Read the queue: a request per 100 pull requests, a query per 25, and one for those that wait.
+    """Read the queue: a request per 100 pull requests, a query per 25, and one for the issue list.
 
     Verdicts are read from our own comments; no content of a pull request is fetched.
     """
@@ -241,7 +241,7 @@ def _ask(action: str, reason: str) -> NextAction:
 
 
 def _unjudged(pull: Pull, facts: PullFacts, idle: dt.timedelta) -> NextAction:
-    """Return who has to act where the head has no verdict, and the next action."""
+    """Return who has to act, and the next action, if the head has no verdict."""
     if facts.wait is not None and facts.wait.head_sha == pull.head.sha:
         return _look(facts.wait.reason)
     if idle < SWEPT_AFTER or facts.state == PENDING:
@@ -272,7 +272,7 @@ _REVIEW = {
     "generated-file": _ask("ask its author to take the generated file out", "generated-file"),
     "deleted-file": _look("decide whether a row is withdrawn: it deletes files"),
 }
-"""Advice by rule that needs a decision, of which the first that applies is used."""
+"""Rule that needs a maintainer's decision to advice; the first that applies is used."""
 
 
 def _review(verdict: PullVerdict) -> NextAction:
@@ -321,12 +321,12 @@ def _seconds(span: dt.timedelta) -> int:
 
 
 def _age_or_infinite(seconds: int | None) -> float:
-    """Return the age in seconds; infinity where it is not known."""
+    """Return the age in seconds; infinity if it is not known."""
     return math.inf if seconds is None else seconds
 
 
 def largest_age(rows: Iterable[QueueRow]) -> str:
-    """Return the largest age of some rows, of those that are known."""
+    """Return the largest known age of some rows."""
     return duration(
         max((row.age_seconds for row in rows if row.age_seconds is not None), default=None)
     )

@@ -1,4 +1,4 @@
-"""Writes the queue as a table for a terminal, as Markdown, and as JSON."""
+"""Write the queue as a table for a terminal, as Markdown, and as JSON."""
 
 import dataclasses
 import json
@@ -69,7 +69,7 @@ def _step_lines(queue: Queue) -> list[str]:
 
 
 def _step(row: QueueRow, width: int) -> list[str]:
-    """Return the lines below a row: who acts, and how. None begins with a contributor's text."""
+    """Return the lines below a row: who acts, and how. No line begins with a contributor's text."""
     text = f"{escape(row.who)}: {escape(row.action)}"
     return textwrap.wrap(text, width, initial_indent=_BELOW_IN, subsequent_indent=_BELOW_IN)
 

@@ -1,8 +1,8 @@
-"""Finds the pull requests that need a verdict, and checks them; needs only a read token.
+"""Find the pull requests that need a verdict, and check them; a read token is enough.
 
 A verdict is about a head, the state of main with which it was compared, and the other open pull
 requests that its findings name. If any of these has changed, the pull request is checked again.
-Pull requests are found by listing them, so that the next sweep makes up for a lost event.
+Pull requests are found by listing them, so a lost event only waits for the next sweep.
 """
 
 import contextlib
@@ -77,11 +77,11 @@ FAILED_MAX = 10
 # Unreadable pull requests of one sweep, a request and a write each: the others wait for no more.
 UNREADABLE_MAX = 100
 _UNREADABLE = (NotFound, UnexpectedReply)
-"""Errors about one pull request that another request would not avoid."""
+"""Errors about one pull request that also occur if the request is repeated."""
 LOCKED = "the conversation is locked, so no verdict can be written: unlock it"
 
 _FIRST = dt.datetime.min.replace(tzinfo=dt.UTC)
-"""Time of a pull request whose last change cannot be read, which sorts it first."""
+"""Time of a pull request whose last change cannot be read, so it is the first to check."""
 
 
 @dataclass
@@ -113,7 +113,7 @@ def pull_of(listed: OpenList, head_sha: str) -> Pull:
     """Return the first open pull request with this head. Raises HeadMoved if there is none.
 
     The event's pull request number is not used: it is empty for forks, and could be forged. Raises
-    UnexpectedReply if it may be one that cannot be read.
+    UnexpectedReply if an unreadable pull request may have this head.
     """
     pulls = [pull for pull in listed.pulls if pull.head.sha == head_sha]
     if not pulls:
@@ -125,7 +125,7 @@ def pull_of(listed: OpenList, head_sha: str) -> Pull:
 def has_verdict(github: GitHub, sha: str) -> bool:
     """Whether the last status of a commit is a verdict; one request.
 
-    A verdict that no longer holds is replaced by the run that finds that.
+    A verdict that no longer holds is replaced by the run that finds it.
     """
     for status in github.verdict_statuses(sha):
         is_none = (status.description or "").startswith(NO_VERDICT)
@@ -134,10 +134,10 @@ def has_verdict(github: GitHub, sha: str) -> bool:
 
 
 def pull_with_command(github: GitHub, number: int) -> Pull | None:
-    """Return a pull request whose comments have a new command of a maintainer, or None.
+    """Return a pull request if its comments have a new command of a maintainer, else None.
 
     Return None also if it is not open to main. Two requests; one more for each author of a command,
-    and for each hundred further new comments.
+    and one per 100 further new comments.
     """
     pull = github.pull(number)
     if pull.state != "open" or not pull.is_to_main:
@@ -198,8 +198,7 @@ class OpenPulls:
     def require_read(self, pull: Pull | None = None) -> None:
         """Raise the error that ended the reading of all pull requests, or of this one.
 
-        A row may collide with a pull request that was not read, and a dispute of a pull request
-        that was not read is not known.
+        Otherwise, a collision with an unread pull request and its disputes would not be known.
         """
         stop = self.progress.stop
         if stop is not None:
@@ -208,7 +207,7 @@ class OpenPulls:
             raise self.failed[pull.number]
 
     def is_low(self, github: GitHub) -> bool:
-        """Whether so few requests are left in this hour that a sweep ends, which is noted."""
+        """Whether too few requests are left in this hour; then note that the sweep ends."""
         remaining = github.wire.remaining
         if remaining >= self.reserve:
             return False
@@ -225,7 +224,7 @@ class OpenPulls:
         return numbers_by_head(self.pulls)
 
     def others(self, pull: Pull) -> dict[int, Fingerprint]:
-        """Return the pull requests with which one is compared: those with another head."""
+        """Return the pull requests to compare one with: all with another head."""
         same = {*self.heads.get(pull.head.sha, ()), pull.number}
         return {number: mark for number, mark in self.passing.items() if number not in same}
 
@@ -294,7 +293,7 @@ def _read_sweep(github: GitHub, board: OpenPulls, listed: OpenList) -> list[str]
 def _take_back_unread(
     github: GitHub, board: OpenPulls, unreadable: Sequence[UnreadablePull]
 ) -> None:
-    """Note the pull requests that cannot be read, so that their passing status is withdrawn."""
+    """Note the pull requests that cannot be read, so their passing status is withdrawn."""
     prefetch_conversations(github, [pull.number for pull in unreadable])
     for pull in unreadable:
         board.progress.note([pull.number], PullState.FAILED)
@@ -381,7 +380,7 @@ def read_board(github: GitHub, board: OpenPulls) -> None:
 
 
 def _ends_reading(github: GitHub, board: OpenPulls) -> bool:
-    """Whether to stop reading, because GitHub fails or the limit is near; this is noted."""
+    """Whether to stop reading because GitHub fails or the limit is near; note it if so."""
     if len(board.problems) == FAILED_MAX:
         last = board.problems[-1]
         reason = f"{FAILED_MAX} pull requests could not be read, the last since {last.message}"
@@ -453,7 +452,7 @@ def _holds(github: GitHub, board: OpenPulls, pull: Pull, earlier_verdict: PullVe
 def _group_verdicts(
     github: GitHub, judge: PullChecker, board: OpenPulls, queued: list[str]
 ) -> list[GroupVerdict]:
-    """Check groups of a merge queue; one that fails stops no other."""
+    """Check groups of a merge queue; an error about one does not stop the others."""
     verdicts: list[GroupVerdict] = []
     for sha in queued:
         try:
@@ -502,7 +501,7 @@ def _checked(github: GitHub, judge: PullChecker, board: OpenPulls) -> list[PullV
 
 
 def _ends_judging(board: OpenPulls, count: int, failures: int, unreadable: int) -> bool:
-    """Whether a sweep ends before its next pull request, because of a limit; this is noted."""
+    """Whether a limit ends the sweep before its next pull request; note it if so."""
     is_over = count == PULLS_MAX or failures == FAILED_MAX or unreadable == UNREADABLE_MAX
     if count == PULLS_MAX:
         board.progress.stop = SweepStop(f"a run gives {PULLS_MAX} verdicts", is_full=True)
@@ -517,7 +516,7 @@ def _ends_judging(board: OpenPulls, count: int, failures: int, unreadable: int) 
 def _prefetch(
     github: GitHub, judge: PullChecker, board: OpenPulls, pulls: Sequence[Pull]
 ) -> dict[int, GenebError]:
-    """Read the data of several pull requests at once; return those whose trees are unreadable."""
+    """Read the data of several pull requests at once; return those with unreadable trees."""
     if len(pulls) > 1:
         prefetch_bases(github, board.main.sha, [pull.head.sha for pull in pulls])
     blobs: list[Blob] = []

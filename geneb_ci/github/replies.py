@@ -68,7 +68,7 @@ ShownUser = Annotated[User | None, lenient(None)]
 
 
 def _rest_account(value: Any) -> Any:
-    """Return an account of GraphQL as REST has it; None for one that is neither person nor App."""
+    """Return an account of GraphQL in REST's form; None if it is neither a person nor an App."""
     if not isinstance(value, dict) or "kind" not in value:
         return value
     # REST marks the login of an App, which may otherwise be that of a person.
@@ -117,7 +117,7 @@ Labels = Annotated[
 
 
 class Labelled(ReplyModel):
-    """An issue or a pull request, of which the labels are read."""
+    """An issue or a pull request; only its labels are read."""
 
     labels: Labels = ()
 
@@ -146,7 +146,7 @@ class Pull(Labelled):
 
 
 class Stored(ReplyModel):
-    """An object of git, of which the id is read."""
+    """An object of git; only its id is read."""
 
     sha: Sha
 
@@ -253,7 +253,7 @@ class HeadStatus(ReplyModel):
 
 
 class Conversation(HeadStatus, Labelled):
-    """The comments of a pull request of GraphQL, read together with those of others."""
+    """The comments of a pull request of GraphQL, read together with other pull requests."""
 
     pull_state: Literal["OPEN", "CLOSED", "MERGED"] = Field(validation_alias="state")
     locked: bool
@@ -278,7 +278,7 @@ class Ref(ReplyModel):
 
 
 class Numbered(ReplyModel):
-    """An issue or a pull request, of which the number is read."""
+    """An issue or a pull request; only its number is read."""
 
     number: Annotated[int, Field(ge=1)]
 
@@ -304,7 +304,7 @@ _adapters: dict[Any, TypeAdapter[Any]] = {}
 
 
 def adapter(kind: type[T]) -> TypeAdapter[T]:
-    """Return the validator of a type, cached because making it takes longer than reading."""
+    """Return the validator of a type, cached because it takes longer to make than to use."""
     if kind not in _adapters:
         _adapters[kind] = TypeAdapter(kind)
     return _adapters[kind]
@@ -322,7 +322,7 @@ def parsed(kind: type[T], body: Any, what: str) -> T:
 
 
 class UnreadablePull(NamedTuple):
-    """A pull request of a list with invalid data, of which only the number is certain."""
+    """A pull request with invalid data in a list; only its number is known."""
 
     number: int
     head_sha: str | None
@@ -331,15 +331,15 @@ class UnreadablePull(NamedTuple):
 
 
 class _NumberedHead(Numbered):
-    """A pull request of which other members cannot be read."""
+    """A pull request with other members that cannot be read."""
 
     head: Annotated[Head | None, lenient(None)] = None
 
 
 def readable_pulls(items: Iterable[Any]) -> tuple[list[Pull], list[UnreadablePull]]:
-    """Return pull requests, each read on its own, and those that cannot be.
+    """Return the readable pull requests of a list, and the unreadable ones.
 
-    Raises UnexpectedReply for one without a number.
+    Raises UnexpectedReply if one has no number.
     """
     what = "the list of pull requests"
     read: list[Pull] = []

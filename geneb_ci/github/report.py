@@ -1,4 +1,4 @@
-"""Writes verdicts: one comment, one label, one status; and one issue while the Space is wrong."""
+"""Write verdicts: comment, label and status; and an issue while the Space differs."""
 
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -118,8 +118,8 @@ def write(
 ) -> Iterator[WriteResult]:
     """Write all that a verdict says, and yield the result of each pull request.
 
-    First the statuses that no longer hold, then the verdicts, then the list of those that wait. An
-    error on one does not stop the others, except a rate limit.
+    First write the statuses that no longer hold, then the verdicts, then the list of waiting pull
+    requests. An error on one does not stop the others, except a rate limit.
     """
     troubles, settled = list(verdict.troubles), list(verdict.settled)
     waiting = {trouble.number for trouble in troubles}
@@ -202,11 +202,11 @@ def _group(github: GitHub, group: GroupVerdict, *, is_fresh: bool) -> tuple[str,
 def publish(
     github: GitHub, verdict: PullVerdict, *, is_fresh: bool = True
 ) -> tuple[str, WrittenParts]:
-    """Write label, comment and status where they differ: at most three writes.
+    """Write the label, comment and status that differ: at most three writes.
 
-    The status comes last, so that nothing passes whose comment could not be written. Raises
-    HeadMoved, before anything is written, if the pull request has new commits, and NoSuchLabel,
-    after the rest was written, if the label does not exist.
+    The status comes last, so no pull request passes without its comment. Raises HeadMoved before
+    the first write if the pull request has new commits, and NoSuchLabel after the last write if
+    the label does not exist.
     """
     # 1. The present state.
     _require_fresh(is_fresh=is_fresh)
@@ -243,7 +243,7 @@ def publish(
 
 
 def _asks_for_audit(verdict: PullVerdict, comment: Comment | None) -> bool:
-    """Whether `/audit` is new: our comment does not know it yet."""
+    """Whether the command `/audit` is newer than our comment."""
     command = verdict.command
     if command is None or command.name is not CommandName.AUDIT:
         return False
@@ -252,7 +252,7 @@ def _asks_for_audit(verdict: PullVerdict, comment: Comment | None) -> bool:
 
 
 def _conversation(github: GitHub, number: int) -> Conversation:
-    """Return comments, head and labels, as read just before; else in two requests."""
+    """Return comments, head and labels, from the answers read before or by two requests."""
     prefetched = github.conversations.pop(number, None)
     if prefetched is not None:
         return prefetched
@@ -295,9 +295,9 @@ def _label(github: GitHub, number: int, names: Collection[str], label: str) -> b
 
 
 def _comment_once(github: GitHub, number: int, text: str) -> None:
-    """Comment; if GitHub fails, check whether the comment exists before sending it again.
+    """Write a comment; if GitHub fails, check whether it exists before sending it again.
 
-    Raises Unavailable if that fails, too.
+    Raises Unavailable if the second attempt fails.
     """
     try:
         github.add_comment(number, text)

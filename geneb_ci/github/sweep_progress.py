@@ -34,7 +34,7 @@ class SweepStop(NamedTuple):
 
     reason: str
     until: dt.datetime | None = None
-    """When the limit resets; None if it is no limit."""
+    """Time when the limit resets; None if the cause is not a limit."""
     is_full: bool = False
     """Whether the verdict reached its size limit."""
     cause: GenebError | None = None
@@ -69,7 +69,7 @@ class SweepProgress:
         self.states |= dict.fromkeys(numbers, state)
 
     def numbers(self, *states: PullState) -> list[int]:
-        """Return the pull requests in one of some states."""
+        """Return the pull requests with one of these states."""
         return [number for number, state in self.states.items() if state in states]
 
     @property
@@ -118,7 +118,7 @@ class SweepProgress:
 
 
 def _spans(numbers: Iterable[int]) -> str:
-    """Return sorted numbers as text, consecutive ones as a span such as "43 to 110"."""
+    """Return sorted numbers as text, with consecutive numbers as a span such as "43 to 110"."""
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and spans[-1][-1] == number - 1:

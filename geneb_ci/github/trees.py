@@ -1,4 +1,4 @@
-"""Reads commits, trees and files from the API or a clone, and what a head changes on main."""
+"""Read commits, trees and files from the API or a clone, and what a head changes on main."""
 
 import hashlib
 from collections.abc import Iterable
@@ -68,8 +68,8 @@ class Main:
 def main_at(source: Source, commit: Commit, more_paths: Iterable[str] = ()) -> Main:
     """Return the state of the base branch at a commit; one request, unless its tree is cached.
 
-    `more_paths` are paths that the settings name beside the usual ones. Raises UnexpectedReply if
-    GitHub does not list all of its files.
+    `more_paths` are further paths that the settings name. Raises UnexpectedReply if GitHub does not
+    list all files.
     """
     files, is_cut = source.tree(commit.tree)
     if is_cut:
@@ -99,8 +99,8 @@ class Proposal:
 def read_proposal(source: Source, head: str, folders: RepositoryFolders, main: Main) -> Proposal:
     """Compare merge base, head and base branch, in at most three requests.
 
-    A path counts as changed if it differs from the merge base and from the base branch: what was
-    merged meanwhile, such as the parent of a stacked pull request, is not part of the change.
+    A path counts as changed if it differs from the merge base and from the base branch. So changes
+    that were merged meanwhile, such as the parent of a stacked pull request, do not count.
     Raises Tampered if an answer contradicts itself.
     """
     base = source.merge_base(main.sha, head)

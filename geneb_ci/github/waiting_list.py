@@ -1,8 +1,8 @@
-"""The list of pull requests that could not be read or written, each retried after doubled times.
+"""The list of pull requests that could not be read or written; waiting times double.
 
-The list is the text of one issue, which only the job that writes verdicts changes, with a
-permission that allows no change of code, and in which maintainers see the reasons. A cache or an
-artifact would be written by untrusted jobs too; a branch would need the right to push.
+The list is the text of one issue, in which maintainers see the reasons. Only the job that writes
+verdicts changes it; that job may not change code. Untrusted jobs could also write a cache or an
+artifact, and a branch would need the right to push.
 """
 
 import datetime as dt
@@ -55,7 +55,7 @@ class _Waits(StrictModel):
 
 
 class KeptWaits(NamedTuple):
-    """The list, and the issue that it is in."""
+    """The list, and the issue that has it."""
 
     issue: int | None
     waits: dict[int, Wait]
@@ -73,7 +73,7 @@ def read_waits(github: GitHub) -> KeptWaits:
 
 
 def known_waits(github: GitHub) -> dict[int, Wait]:
-    """Return the waiting pull requests; none if issues cannot be read, so that all are tried.
+    """Return the waiting pull requests; none if issues cannot be read, so all are tried.
 
     Raises RateLimited.
     """

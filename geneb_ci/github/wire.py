@@ -40,7 +40,7 @@ _LIMITED = frozenset({FORBIDDEN, TOO_MANY})
 
 
 class PoliteRetry(GithubRetry):
-    """Retries only GET, waits at most as long as allowed, and uses GitHub's clock."""
+    """Retry only GET, wait at most as long as allowed, and use GitHub's clock."""
 
     def increment(self, *args: Any, **kwargs: Any) -> Any:  # urllib3's own signature
         """Count a failed attempt. Raises RateLimitExceededException if the wait is too long."""
@@ -166,7 +166,7 @@ def _limit(refusal: Refusal, patience: Patience) -> float | None:
 
 PER_PAGE = 100  # GitHub's largest page
 LOG = "GENEB_GITHUB_LOG"
-"""Variable that names a file to which each request is appended with its answer, as JSON."""
+"""Variable with the path of a file that gets each request and its answer as JSON."""
 _LOGGED = ("date", "link", "retry-after", "x-github-request-id", "x-ratelimit-remaining")
 _OK = range(200, 300)
 _DIGITS_MAX = 10  # of a time in seconds: the year 2286
@@ -237,7 +237,7 @@ class Wire:
     def pages(self, path: str, pages_max: int, **parameters: str | int) -> Iterator[list[Any]]:
         """Yield a list page by page. Raises UnexpectedReply if there are more than `pages_max`.
 
-        Raises also if any page cannot be read, so that a list is never incomplete.
+        Raises UnexpectedReply also if a page cannot be read, so a list is never incomplete.
         """
         reply = self.get(path, per_page=PER_PAGE, **parameters)
         for _ in range(pages_max):

@@ -260,7 +260,9 @@ def test_a_practice_draw_is_refused_on_another_board(board, monkeypatch):
     started(board.root, foreseen, private(board), shown_on=board.commit)
     monkeypatch.chdir(board.place.root)
     (finding,) = board.verdict()
-    assert "dating: a practice draw, which anybody could foresee, on a board of another" in finding
+    assert (
+        "dating: a practice draw, which anybody could foresee, on a board with another" in finding
+    )
     monkeypatch.setattr(checker, "is_practice", lambda _sha256: True)
     assert board.verdict() == []
 
@@ -272,7 +274,7 @@ def test_what_names_nothing_is_not_merged(board, monkeypatch):
     monkeypatch.chdir(board.place.root)
     board.push()
     (finding,) = board.verdict()
-    assert "links: it names nothing that came before" in finding
+    assert "links: it links to no earlier statement" in finding
 
 
 def test_a_statement_that_names_what_is_not_there_is_not_merged(board, monkeypatch):

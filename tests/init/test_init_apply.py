@@ -94,7 +94,11 @@ REFUSED = {
     "no right to push": ({"permissions": {"admin": False, "push": False}}, {}, "no right to push"),
     "no administrator": ({"permissions": {"admin": False, "push": True}}, {}, "no right to admin"),
     "read token": ({}, {"HF_TOKEN": READER}, "HF_TOKEN may only read"),
-    "no token of the Hub": ({}, {"HF_TOKEN": "hf_none"}, "HF_TOKEN is no token of the Hub (401)"),
+    "no token of the Hub": (
+        {},
+        {"HF_TOKEN": "hf_none"},
+        "HF_TOKEN is not a valid token of the Hub (401)",
+    ),
     "no token of GitHub": ({}, {"GH_TOKEN": ""}, "GH_TOKEN is not set"),
     "no repository": (None, {}, "GitHub finds no such repository"),
     "another remote": ({}, {"remote": "https://example.org/a.git"}, f"expected {REPOSITORY}"),

@@ -1,4 +1,4 @@
-"""Writes settings: each function sets those of one group by GitHub's REST API."""
+"""Write settings by GitHub's REST API; each function sets the settings of one group."""
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from geneb_ci.github.settings.diagnosis import Diagnosis, SettingState
 from geneb_ci.github.settings.required import SETTINGS, Setting
 
 Writer = Callable[[SettingsClient, Sequence[Setting]], None]
-"""Writes what is required of the settings of a group. Raises MissingScope without the right."""
+"""Writes the required values of the settings of a group. Raises MissingScope without the right."""
 
 ROLE = "RepositoryRole"
 ADMIN_ROLE, MAINTAIN_ROLE = 5, 2
@@ -20,12 +20,12 @@ ADMIN_ROLE, MAINTAIN_ROLE = 5, 2
 GUARD, VERDICT = "geneb-ci: main", "geneb-ci: verdict"
 """Names of our rulesets."""
 _REPOSITORY_GROUP = "Repository"
-"""Source of a ruleset that is not its organisation's."""
+"""Source type of a ruleset of the repository itself, not of its organisation."""
 COLOUR = "ededed"
 
 
 def _merged(settings: Iterable[Setting]) -> dict[str, dict[str, Any]]:
-    """Return what is required of a group, by address or type of rule."""
+    """Return the required values of a group, by address or type of rule."""
     merged: dict[str, dict[str, Any]] = {}
     for setting in settings:
         for key, values in setting.required.items():
@@ -34,7 +34,7 @@ def _merged(settings: Iterable[Setting]) -> dict[str, dict[str, Any]]:
 
 
 def objects(client: SettingsClient, settings: Sequence[Setting]) -> None:
-    """Replace objects of settings."""
+    """Replace settings that are JSON objects."""
     for path, values in _merged(settings).items():
         client.send("PUT", path, values)
 
@@ -51,7 +51,7 @@ def repository(client: SettingsClient, settings: Sequence[Setting]) -> None:
 
 
 def enable_workflows(client: SettingsClient, settings: Sequence[Setting]) -> None:
-    """Start the workflows again that GitHub stopped; what a maintainer disabled stays so."""
+    """Enable the workflows that GitHub disabled, but not those that a maintainer disabled."""
     for workflow in idle_workflows(client, settings[0]):
         client.send("PUT", f"/actions/workflows/{workflow['id']}/enable")
 
@@ -63,15 +63,15 @@ def labels(client: SettingsClient, settings: Sequence[Setting]) -> None:
 
 
 def guard(client: SettingsClient, settings: Sequence[Setting]) -> None:
-    """Set the ruleset that nobody bypasses, but a maintainer alone on pull requests."""
+    """Set the ruleset that only a sole maintainer may bypass, and only on pull requests."""
     alone = {"actor_id": ADMIN_ROLE, "actor_type": ROLE, "bypass_mode": "pull_request"}
     _ruleset(client, GUARD, [alone] if client.is_alone else [], _merged(settings))
 
 
 def verdict(client: SettingsClient, settings: Sequence[Setting]) -> None:
-    """Set the ruleset with the required status, which maintainers bypass on pull requests.
+    """Set the ruleset with the required status, which maintainers may bypass on pull requests.
 
-    The status counts from the App of the board alone, where there is one.
+    If the board has an App, only the App's status counts.
     """
     has_roles = client.repository.get("owner", {}).get("type") == "Organization"
     actors = [
@@ -89,7 +89,7 @@ def verdict(client: SettingsClient, settings: Sequence[Setting]) -> None:
 def _ruleset(
     client: SettingsClient, name: str, actors: list[Any], rules: Mapping[str, dict[str, Any]]
 ) -> None:
-    """Create our ruleset, or replace it; rulesets of other names are left alone."""
+    """Create our ruleset, or replace it; keep rulesets with other names."""
     body = {
         "name": name,
         "target": "branch",
@@ -114,7 +114,7 @@ def _ruleset(
 
 
 def environment(client: SettingsClient, settings: Sequence[Setting]) -> None:
-    """Create an environment for main alone, if it is not so yet; its reviewers are kept."""
+    """Create an environment or restrict it to main; keep its reviewers."""
     environment, branches = settings
     address, policies_address = environment.read_path, branches.read_path
     reply = client.get(address, environment.needs) or {}
@@ -145,7 +145,7 @@ def _protection(environment: dict[str, Any]) -> dict[str, Any]:
 
 
 def variable(client: SettingsClient, settings: Sequence[Setting]) -> None:
-    """Set the variable that names the Space. Raises UsageProblem without one."""
+    """Set the variable that names the Space. Raises UsageProblem if no Space is given."""
     if not client.space:
         raise UsageProblem("no Space is named", "pass --space OWNER/NAME")
     client.set_value(settings[0].read_path, f"spaces/{client.space}")
@@ -179,9 +179,9 @@ class AppliedSettings(NamedTuple):
 def settings_applied(
     client: SettingsClient, diagnoses: Iterable[Diagnosis]
 ) -> list[AppliedSettings]:
-    """Set what is wrong and can be set by the token, each group once; return what was done.
+    """Set the wrong settings that the token can set, each group once; return what was done.
 
-    A write without the right is noted, and the others go on.
+    A write without the right is noted and does not stop the others.
     """
     wrong: dict[str, list[Setting]] = {}
     for diagnosis in diagnoses:

@@ -1,4 +1,4 @@
-"""Reads settings of GitHub: each function returns what is wrong with a setting, or None."""
+"""Check settings of GitHub; each function returns what is wrong with a setting, or None."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from geneb_ci.github.settings.client import MAIN, SettingsClient, variable_path
 from geneb_ci.github.settings.required import SETTINGS, Setting
 
 Check = Callable[[SettingsClient, Setting], str | None]
-"""Returns what was found where it is not what is required. Raises Unseen."""
+"""Returns the value found if it is not the required one, else None. Raises Unseen."""
 
 DISABLED = "disabled_manually"
 """State of a workflow that a person disabled."""
@@ -23,7 +23,7 @@ GUARDS = tuple(
 
 
 def objects(client: SettingsClient, setting: Setting) -> str | None:
-    """Compare members of objects of settings; stop at the first object that differs."""
+    """Compare members of settings that are JSON objects; stop at the first different object."""
     for path, values in setting.required.items():
         actual = client.settings(path)
         wrong = [text for key in values if (text := _wrong(key, actual.get(key), values[key]))]
@@ -33,7 +33,7 @@ def objects(client: SettingsClient, setting: Setting) -> str | None:
 
 
 def _wrong(key: str, actual: Any, expected: object) -> str:  # of JSON
-    """Return how a member differs; "" if it does not. An empty list is one of exceptions."""
+    """Return how a member differs; "" if it does not. An empty list expects no exceptions."""
     if expected == []:
         return f"also allowed: {', '.join(map(str, actual))}" if actual else ""
     return "" if actual == expected else f"{key} is {_value_text(actual)}"
@@ -67,14 +67,14 @@ def no_runners(client: SettingsClient, setting: Setting) -> str | None:
 
 
 def idle_workflows(client: SettingsClient, setting: Setting) -> list[dict[str, Any]]:
-    """Return the workflows that GitHub stopped, without those that a maintainer disabled."""
+    """Return the workflows that GitHub disabled, not those that a maintainer disabled."""
     reply = client.get(setting.read_path, setting.needs, per_page=100) or {}
     running = {"active", DISABLED}
     return [workflow for workflow in reply.get("workflows", ()) if workflow["state"] not in running]
 
 
 def active_workflows(client: SettingsClient, setting: Setting) -> str | None:
-    """List the workflows that GitHub stopped."""
+    """List the workflows that GitHub disabled."""
     idle = idle_workflows(client, setting)
     return ", ".join(f"{workflow['path']} is {workflow['state']}" for workflow in idle) or None
 
@@ -101,7 +101,7 @@ def rules(client: SettingsClient, kind: str) -> list[dict[str, Any]]:
 
 
 def main_rules(client: SettingsClient, setting: Setting) -> str | None:
-    """Compare a rule of main, of which several may apply, and parameters that are at least so."""
+    """Compare the rules of one type for main; each parameter must reach its required value."""
     ((kind, parameters),) = setting.required.items()
     active = rules(client, kind)
     if not active:
@@ -125,7 +125,7 @@ def bypassers(client: SettingsClient, ruleset: int) -> list[dict[str, Any]]:
 
 
 def _is_loose(client: SettingsClient, ruleset: int) -> bool:
-    """Whether a ruleset can be bypassed, other than by the only maintainer on pull requests."""
+    """Whether anybody but a sole maintainer on pull requests may bypass a ruleset."""
     actors = bypassers(client, ruleset)
     if client.is_alone:
         return any(actor["bypass_mode"] != "pull_request" for actor in actors)
@@ -158,16 +158,16 @@ def _required_verdict(client: SettingsClient) -> list[dict[str, Any]]:
 
 
 def verdict_app(client: SettingsClient) -> int | None:
-    """Return the id of the App that sets the status of verdicts; None where there is none.
+    """Return the id of the App that sets the status of verdicts; None if there is none.
 
-    Raises Unseen where the token may not read variables.
+    Raises Unseen if the token may not read variables.
     """
     value = client.value(variable_path(VERDICT_APP))
     return int(value) if value.isascii() and value.isdigit() else None
 
 
 def verdict(client: SettingsClient, _setting: Setting) -> str | None:
-    """Compare whether the status of the verdict is required, and of whom."""
+    """Check that the status of the verdict is required, and from which account."""
     sources = {
         check.get("integration_id")
         for rule in _required_verdict(client)
@@ -188,7 +188,7 @@ def verdict(client: SettingsClient, _setting: Setting) -> str | None:
 
 
 def verdict_bypass(client: SettingsClient, _setting: Setting) -> str | None:
-    """Compare who may merge without a verdict: maintainers, and for pull requests only."""
+    """Check that only maintainers may merge without a verdict, and only pull requests."""
     for rule in _required_verdict(client):
         actors = bypassers(client, rule["ruleset_id"])
         if not actors:
@@ -202,13 +202,13 @@ def verdict_bypass(client: SettingsClient, _setting: Setting) -> str | None:
 
 
 def environment(client: SettingsClient, setting: Setting) -> str | None:
-    """Compare whether an environment exists."""
+    """Check that an environment exists."""
     reply = client.get(setting.read_path, setting.needs)
     return None if reply else f"there is no environment {setting.read_path.rpartition('/')[2]}"
 
 
 def environment_branches(client: SettingsClient, setting: Setting) -> str | None:
-    """Compare whether main alone may use an environment."""
+    """Check that only main may use an environment."""
     address = setting.read_path.rpartition("/")[0]
     reply = client.get(address, setting.needs)
     if not reply:
@@ -221,7 +221,7 @@ def environment_branches(client: SettingsClient, setting: Setting) -> str | None
 
 
 def no_secret(client: SettingsClient, setting: Setting) -> str | None:
-    """Look for a stored token of the Hub."""
+    """Check that no token of the Hub is stored."""
     reply = client.get(setting.read_path, setting.needs)
     return f"the secret {setting.read_path.rpartition('/')[2]} is stored" if reply else None
 
@@ -232,9 +232,9 @@ def _space_in(value: str) -> str | None:
 
 
 def named_space(client: SettingsClient) -> str | None:
-    """Return the Space that the caller names, or else the variables, that of the repository first.
+    """Return the Space of the caller, of the repository's variable, or of an environment's.
 
-    Raises Unseen where the token may not read them.
+    Raises Unseen if the token may not read them.
     """
     if client.space:
         return client.space
@@ -255,9 +255,9 @@ def variable(client: SettingsClient, setting: Setting) -> str | None:
 
 
 def trusted_publisher(client: SettingsClient, setting: Setting) -> str | None:
-    """Search a successful run of the publishing workflow, because the Hub does not show a binding.
+    """Look for a successful run of the publishing workflow; the Hub does not show bindings.
 
-    Raises Unseen where no run has succeeded yet.
+    Raises Unseen if no run has succeeded yet.
     """
     path, needs = setting.read_path, setting.needs
     reply = client.get(path, needs, branch=MAIN, status="success", per_page=1)

@@ -1,4 +1,4 @@
-"""Reads files of main: each function returns what is wrong with a setting, or None."""
+"""Check files of main; each function returns what is wrong with a setting, or None."""
 
 import re
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from reference_harness.formats.files import blob_id
 
 WORKFLOWS, ACTIONS, FORMS = ".github/workflows", ".github/actions", ".github/ISSUE_TEMPLATE"
 OWN_WORKFLOWS = frozenset({"ci.yml", "docs.yml"})
-"""Workflows of the toolkit's own development, which a board does not need."""
+"""Workflows for developing geneb-ci, which a board does not need."""
 OWNERS = ".github/CODEOWNERS"
 OWNER_PLACEHOLDER = "@ORG/"
 PLACEHOLDER = re.compile(r"\bOWNER/[\w-]+")
@@ -25,7 +25,7 @@ WITH_PLACEHOLDERS = ("README.md", "SECURITY.md", f"{FORMS}/config.yml")
 KEYS = "leaderboard/policy/keys.json"
 BENCHMARK, POLICY = "schemas/benchmark.json", "leaderboard/policy/policy.toml"
 ESSENTIAL = (BENCHMARK, POLICY, "leaderboard/policy/official.json", "leaderboard/README.md")
-"""Files without which a board is built with the shipped benchmark and policy, or not at all."""
+"""Files that a board needs; if one is missing, the shipped one is used or the build fails."""
 PRIVATE = (".pem", ".key")
 SHOWN_MAX = 5  # names of files in one message
 _PIN = re.compile(rb"@[0-9a-f]{40} # v[0-9.]+$", re.MULTILINE)
@@ -44,9 +44,9 @@ def _listed(names: list[str]) -> str:
 
 
 def workflows(client: SettingsClient, _setting: Setting) -> str | None:
-    """Compare the workflows of main with the shipped ones, apart from the commits of actions.
+    """Compare the workflows of main with the shipped ones, except the pinned commits of actions.
 
-    Dependabot moves these to newer releases.
+    Dependabot updates these commits.
     """
     present = client.blobs()
     expected = {path: shipped("repository", path).read_bytes() for path in board_workflows()}
@@ -69,7 +69,7 @@ def merge_queue(client: SettingsClient, _setting: Setting) -> str | None:
     texts = (client.content(path) or b"" for path in client.folder(WORKFLOWS))
     if any(re.search(rb"^ +merge_group:", text, re.MULTILINE) for text in texts):
         return None
-    return f"main has a merge queue, and no workflow sets {STATUS_CONTEXT} on its commits"
+    return f"main has a merge queue, but no workflow sets {STATUS_CONTEXT} on its commits"
 
 
 def _missing(client: SettingsClient, paths: Iterable[str]) -> str | None:
@@ -97,7 +97,7 @@ def policy(client: SettingsClient, _setting: Setting) -> str | None:
 
 
 def forms(client: SettingsClient, _setting: Setting) -> str | None:
-    """Compare whether main has every issue form."""
+    """Check that main has every issue form."""
     return _missing(client, shipped_files(FORMS))
 
 
@@ -108,7 +108,7 @@ def owned_folders() -> list[str]:
 
 
 def code_owners(client: SettingsClient, _setting: Setting) -> str | None:
-    """Compare whether every folder that maintainers own has an owner."""
+    """Check that every folder of maintainers has a code owner."""
     raw = client.content(OWNERS)
     if raw is None:
         return f"missing: {OWNERS}"
@@ -139,13 +139,13 @@ def placeholders(client: SettingsClient, _setting: Setting) -> str | None:
 
 
 def private_keys(client: SettingsClient, _setting: Setting) -> str | None:
-    """List files of main that are private keys by their names."""
+    """List files of main with names of private keys."""
     paths = [path for path in client.blobs() if path.endswith(PRIVATE)]
     return f"in the repository: {_listed(paths)}" if paths else None
 
 
 def audit_key(client: SettingsClient, _setting: Setting) -> str | None:
-    """Compare whether a key may sign audits now."""
+    """Check that a key may sign audits now."""
     raw = client.content(KEYS)
     if raw is None:
         return f"missing: {KEYS}"

@@ -1,4 +1,4 @@
-"""Reads and writes a repository's settings by GitHub's REST API; each answer is read once."""
+"""Read and write a repository's settings by GitHub's REST API; read each answer once."""
 
 import tomllib
 from collections.abc import Callable
@@ -19,12 +19,12 @@ ADMINISTRATION, METADATA = "Administration: read", "Metadata: read"
 
 
 class SettingsClient:
-    """Reads and writes settings of one repository; each address is read once."""
+    """A client for the settings of one repository; it reads each address once."""
 
     def __init__(self, wire: Wire, space: str = "", *, dry_run: bool = False) -> None:
         self.wire = wire
         self.space = space
-        """The Space as OWNER/NAME; empty where the caller does not name it."""
+        """The Space as OWNER/NAME; empty if the caller did not give it."""
         self.dry = dry_run
         """Whether writes are only listed."""
         self.sent: list[str] = []
@@ -33,10 +33,9 @@ class SettingsClient:
         self._github = GitHub(wire)
 
     def get(self, path: str, permission: str = METADATA, **parameters: str | int) -> Any:
-        """Return the JSON of a path of the repository; None where GitHub finds nothing there.
+        """Return the JSON of a path of the repository; None if GitHub finds nothing there.
 
-        Raises Unseen where the token may not read it; `permission` is the one that a fine-grained
-        token.
+        Raises Unseen if the token may not read it; `permission` is what a fine-grained token needs.
         """
         key = f"{path} {parameters}"
         return self._once(
@@ -44,7 +43,7 @@ class SettingsClient:
         )
 
     def page(self, path: str, permission: str = METADATA) -> list[dict[str, Any]]:
-        """Return a whole list. Raises Unseen where the token may not read it."""
+        """Return a complete list. Raises Unseen if the token may not read it."""
         pages = self.wire.pages(path, PAGES_MAX)
         return list(
             self._once(
@@ -55,9 +54,9 @@ class SettingsClient:
     def _once(
         self, key: str, read: Callable[[], Any], nothing: Any, path: str, permission: str
     ) -> Any:
-        """Return what was read before under this key, or what is read now.
+        """Return the earlier answer for this key, or read it now.
 
-        Return `nothing` where GitHub finds nothing. Raises Unseen where the token may not read it.
+        Return `nothing` if GitHub finds nothing. Raises Unseen if the token may not read it.
         """
         if key not in self._replies:
             try:
@@ -72,7 +71,7 @@ class SettingsClient:
         return reply
 
     def settings(self, path: str) -> dict[str, Any]:
-        """Return settings that every repository has. Raises Unseen where GitHub hides them.
+        """Return settings that every repository has. Raises Unseen if GitHub hides them.
 
         GitHub answers 404 instead of 403 to many tokens without administrative rights.
         """
@@ -82,14 +81,14 @@ class SettingsClient:
         return values
 
     def send(self, verb: str, path: str, body: Any = None) -> None:
-        """Write once, and forget what was read before. Raises MissingScope without the right."""
+        """Write once, and forget earlier answers. Raises MissingScope without the right."""
         self.sent.append(f"{verb} {path}")
         if not self.dry:
             self.wire.send(verb, path, body)
             self._replies.clear()
 
     def value(self, path: str) -> str:
-        """Return the value of a variable; "" where there is none. Raises Unseen."""
+        """Return the value of a variable; "" if there is none. Raises Unseen."""
         reply = self.get(path, _needs(path))
         return str(reply.get("value", "")) if reply is not None else ""
 
@@ -136,7 +135,7 @@ class SettingsClient:
     def content(self, path: str) -> bytes | None:
         """Return the bytes of a file of main; None if there is none.
 
-        Raises UnexpectedReply for one that is too large, or does not match its digest.
+        Raises UnexpectedReply if it is too large or does not match its digest.
         """
         sha = self.blobs().get(path)
         if sha is None:
@@ -150,7 +149,7 @@ class SettingsClient:
 
     @property
     def is_alone(self) -> bool:
-        """Whether main says that one account maintains the board alone."""
+        """Whether main's settings say that the board has only one maintainer."""
         try:
             values = tomllib.loads((self.content(ANSWERS_FILE) or b"").decode())
         except ValueError:

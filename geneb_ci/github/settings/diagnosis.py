@@ -1,4 +1,4 @@
-"""Compares a repository with the list of settings."""
+"""Compare a repository with the list of settings."""
 
 import enum
 import itertools
@@ -55,11 +55,11 @@ class SettingState(enum.StrEnum):
     FINE = "fine"
     WRONG = "wrong"
     UNSEEN = "unseen"
-    """It cannot be read with this token, or no interface shows it."""
+    """This token cannot read it, or no interface shows it."""
 
 
 class Diagnosis(NamedTuple):
-    """A setting with the state that was found."""
+    """A setting with its state."""
 
     setting: Setting
     state: SettingState
@@ -102,7 +102,7 @@ def as_text(
 ) -> str:
     """Return the report for a terminal; settings that are fine are only counted.
 
-    Where it has more than `most` lines, only the names of the others are in it.
+    If the report has more than `most` lines, settings that are not fine are only named.
     """
     unfulfilled = [diagnosis for diagnosis in diagnoses if diagnosis.state is not SettingState.FINE]
     blocks = [
@@ -125,7 +125,7 @@ def as_text(
     return wrapped_text("\n".join([*name_lines, ALL_PRINTS, *last]), width)
 
 
-ALL_PRINTS = "what is found and wanted of each, and how to fix it: --all"
+ALL_PRINTS = "found and expected values, and fixes: --all"
 
 
 def _last_lines(

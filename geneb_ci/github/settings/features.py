@@ -1,7 +1,7 @@
-"""Features of a board: verdicts, publishing, audits, merging; each works, is not set up, or broken.
+"""Features of a board: verdicts, publishing, audits and merging, each with its state.
 
-What jobs read (secrets, variables, environments, runners) is derived from the workflow files of
-main. A workflow that a maintainer disabled is his choice, and not set up.
+The secrets, variables, environments and runners that jobs use are read from the workflow files of
+main. A workflow that a maintainer disabled counts as not set up.
 """
 
 import enum
@@ -49,7 +49,7 @@ class FeatureState(enum.StrEnum):
 
 
 class Feature(NamedTuple):
-    """A feature of a board with its state, and if it does not work, why and what to do."""
+    """A feature of a board with its state; if it does not work, also the reason and a fix."""
 
     name: str
     state: FeatureState
@@ -66,7 +66,7 @@ class Feature(NamedTuple):
 
 
 class JobReads(NamedTuple):
-    """Settings of the repository that a job reads, as its workflow file says."""
+    """Settings of the repository that a job reads according to its workflow file."""
 
     workflow: str
     job: str
@@ -77,7 +77,7 @@ class JobReads(NamedTuple):
 
 
 def reads_of(workflow: str, text: str) -> list[JobReads]:
-    """Return what each job of a workflow file reads; what the whole file reads, each job does."""
+    """Return what each job of a workflow file reads, including what the whole file reads."""
     head, _, body = text.partition("\njobs:\n")
     shared = set(_READ.findall(head))
     starts = [*_JOB.finditer(body)]
@@ -101,7 +101,7 @@ def reads_of(workflow: str, text: str) -> list[JobReads]:
 
 
 class _Lacks(Exception):  # noqa: N818 (what a feature lacks, not an error)
-    """Why a feature does not work and what to do, or that nobody has set it up yet."""
+    """A feature does not work or is not set up, with the reason and a fix."""
 
     def __init__(self, reason: str, fix: str, *, state: FeatureState = FeatureState.BROKEN) -> None:
         super().__init__(reason)
@@ -115,7 +115,7 @@ class _Board:
         self.client = client
 
     def jobs(self, workflow: str) -> list[JobReads]:
-        """Return what the jobs of a workflow read. Raises _Lacks for one that does not run."""
+        """Return what the jobs of a workflow read. Raises _Lacks if the workflow does not run."""
         path = f"{WORKFLOWS}/{workflow}.yml"
         actions = self.client.get("/actions/permissions", ADMINISTRATION) or {}
         if actions.get("enabled") is False:
@@ -140,7 +140,7 @@ class _Board:
         return reads_of(workflow, raw.decode("utf-8", "replace"))
 
     def secret(self, name: str, environment: str) -> bool:
-        """Whether a secret is stored where a job of this environment reads it."""
+        """Whether a secret exists that a job of this environment can read."""
         places = [f"/environments/{environment}/secrets/{name}"] if environment else []
         needs = {True: "Environments: read", False: "Secrets: read"}
         return any(
@@ -154,7 +154,7 @@ class _Board:
         return of_environment or self.client.value(variable_path(name))
 
     def require_environments(self, jobs: Sequence[JobReads]) -> None:
-        """Raise _Lacks for an environment that a job names and that does not exist."""
+        """Raise _Lacks if a job's environment does not exist."""
         for job in jobs:
             path = f"/environments/{job.environment}"
             if job.environment and self.client.get(path, "Actions: read") is None:
@@ -162,7 +162,7 @@ class _Board:
                 raise _Lacks(what, "geneb-ci init --apply makes it, for main alone")
 
     def require_secrets(self, jobs: Sequence[JobReads], optional: frozenset[str]) -> None:
-        """Raise _Lacks for a secret that a job reads and that is not stored."""
+        """Raise _Lacks if a secret that a job reads is not stored."""
         for job in jobs:
             for name in sorted(job.secrets - optional):
                 if not self.secret(name, job.environment):
@@ -280,7 +280,7 @@ _FEATURES: dict[str, Callable[[_Board], str]] = {
 
 
 def features_of(client: SettingsClient) -> Iterator[Feature]:
-    """Yield the features of the board. Raises ForgeProblem where GitHub fails."""
+    """Yield the features of the board. Raises ForgeProblem if GitHub fails."""
     board = _Board(client)
     for name, look in _FEATURES.items():
         try:

@@ -1,4 +1,4 @@
-"""The Space of a board on the Hub: whether it is there, and what a token may do with it."""
+"""The Space of a board on the Hub: whether it exists, and what a token may do with it."""
 
 import os
 from typing import Any
@@ -17,7 +17,7 @@ _FIX = "make one that may write: https://huggingface.co/settings/tokens"
 
 
 def _api(token: str | None = None) -> Any:  # the client is imported late
-    """Return the Hub's client. Raises Unseen where it is not installed."""
+    """Return the Hub's client. Raises Unseen if it is not installed."""
     try:
         from huggingface_hub import HfApi  # a second to import
     except ImportError:
@@ -26,7 +26,7 @@ def _api(token: str | None = None) -> Any:  # the client is imported late
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    """Return what the Hub's client raises: a refusal, no connection, a name that it refuses."""
+    """Return the errors of the Hub's client: a refusal, no connection, an invalid name."""
     from huggingface_hub.errors import HfHubHTTPError
     from huggingface_hub.utils import httpx
 
@@ -34,12 +34,12 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 def _status(error: Exception) -> int | None:
-    """Return the status with which the Hub refused a request; None without an answer."""
+    """Return the HTTP status of a request that the Hub refused; None without an answer."""
     return getattr(getattr(error, "response", None), "status_code", None)
 
 
 def space(client: SettingsClient, _setting: Setting) -> str | None:
-    """Compare whether the Space exists and serves files as they are. Raises Unseen."""
+    """Check that the Space exists and serves files unchanged. Raises Unseen."""
     return space_fault(client)
 
 
@@ -61,19 +61,19 @@ def space_fault(client: SettingsClient) -> str | None:
 
 
 def refuse_token(token: str) -> None:
-    """Raise UsageProblem for a token that the Hub does not know, or that may only read."""
+    """Raise UsageProblem if the Hub does not know the token, or the token may only read."""
     try:
         account = _api(token).whoami()
     except Unseen:
         return  # the report at the end says so
     except _errors() as error:
         if _status(error) == UNAUTHORISED:
-            raise UsageProblem("HF_TOKEN is no token of the Hub (401)", _FIX) from error
+            raise UsageProblem("HF_TOKEN is not a valid token of the Hub (401)", _FIX) from error
         return
     if member_at(account, "auth", "accessToken", "role") == "read":
-        raise UsageProblem("HF_TOKEN may only read, and the Space is written to", _FIX)
+        raise UsageProblem("HF_TOKEN may only read, but writing to the Space is needed", _FIX)
 
 
 def create_space(name: str, token: str) -> None:
-    """Create the Space, unless it exists. Raises OSError, of which the Hub's errors are."""
+    """Create the Space, unless it exists. Raises OSError, the base of the Hub's errors."""
     _api(token).create_repo(name, repo_type="space", space_sdk="static", exist_ok=True)

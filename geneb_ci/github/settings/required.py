@@ -1,7 +1,7 @@
 """The settings that a repository of a board needs, as required.toml lists them.
 
-`geneb-ci doctor --github`, `geneb-ci init --apply` and the table of docs/maintainer/setup.md come
-from it.
+`geneb-ci doctor --github`, `geneb-ci init --apply` and the table of docs/maintainer/setup.md use
+this list.
 """
 
 import tomllib
@@ -22,25 +22,25 @@ class Setting:
     against: str
     """The attack or mistake that it prevents."""
     hand: str
-    """How a person sets it."""
+    """How to set it by hand."""
     read: str
     """Requests that show it."""
     needs: str
-    """Permission of a fine-grained token that reading takes."""
+    """Permission that a fine-grained token needs to read it."""
     check: str
     """Name of the function that reads it."""
     apply: str = ""
-    """Name of the function that sets it; empty where that takes a person."""
+    """Name of the function that sets it; empty if only a person can set it."""
     written: str = ""
     """Requests that set it."""
     required: Mapping[str, Any] = field(default_factory=dict)
     """The values that are compared and written."""
     group: str
-    """Settings of the same group are set together."""
+    """Name of its group; settings of a group are set together."""
 
     @property
     def read_path(self) -> str:
-        """Address that shows it, below that of the repository."""
+        """Address that shows it, below the repository's address."""
         return self.read.removeprefix("GET ")
 
     @property

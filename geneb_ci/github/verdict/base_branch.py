@@ -1,4 +1,4 @@
-"""The base branch as a verdict reads it: rows, benchmark, policy and evidence."""
+"""The data of the base branch for verdicts: rows, benchmark, policy and evidence."""
 
 import functools
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from geneb_ci.submission.reading import files_in
 from reference_harness.formats.submission import Submission, SubmissionV11
 
 DecisionFunction = Callable[[str], DecidedStanding]
-"""Returns what is significant of a row in a regime that ranks it."""
+"""Returns the significant results of a row in a regime that ranks it."""
 
 
 class BaseBranch:
@@ -32,7 +32,7 @@ class BaseBranch:
 
     @functools.cached_property
     def rows(self) -> list[Submission]:
-        """The rows that can be read; read when they are first asked for."""
+        """The readable rows, read on first use."""
         rows = (self._row(path) for path in self._files())
         return [row for row in rows if row is not None]
 
@@ -60,14 +60,14 @@ class BaseBranch:
             return None
 
     def level(self, model_id: str, file: Document) -> TrustLevel:
-        """Return the trust level that a row would have, from audits of the same bytes."""
+        """Return the trust level of a row from audits of the same bytes."""
         evidence = gather_evidence(self.layout, model_id)
         return evidence.decide(file.sha256, file.origin, file.scorer).level
 
     def decided(self, submission: Submission) -> DecisionFunction | None:
-        """Return the function for decisions on a board with `submission`; None if it has none.
+        """Return the function that decides what is significant on a board with `submission`.
 
-        It needs the extra `build`, and n_test of every task.
+        None without the extra `build`, or if the benchmark lacks n_test of a task.
         """
         if unknown_sizes(self.benchmark):
             return None
@@ -97,9 +97,9 @@ class BaseBranch:
 
 
 def _names_extractor(path: Path) -> bool:
-    """Whether a file may name an extractor, as rows of format 1.0 do not: they need no parsing."""
+    """Whether a file may name an extractor; rows of format 1.0 do not and need no parsing."""
     try:
         raw = path.read_bytes()
-    except OSError:  # it is no row that can be read
+    except OSError:  # not a readable row
         return False
     return b"extractor" in raw or b"\\u" in raw  # any letter may be written as an escape

@@ -1,4 +1,4 @@
-"""The verdict on a branch of a clone, which the server would give a pull request with it."""
+"""The verdict on a branch of a clone, equal to the server's verdict on a pull request with it."""
 
 import dataclasses
 import os
@@ -26,26 +26,26 @@ from reference_harness.formats.packages import LOCK_SUFFIX
 from reference_harness.formats.text import Say, silent
 
 GITHUB_ONLY = ("other open pull requests", "comments of maintainers")
-"""Facts that a verdict on GitHub depends on beside the files of both sides."""
+"""Facts that a verdict on GitHub uses in addition to the files of both sides."""
 GITHUB_ONLY_OF_RECORDS = "when the commitment of an audit was shown"
 _ADVISED = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
 _UNTRACKED, _IGNORED = "untracked", "ignored by git"
 _REASONS = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}
-"""How git marks a file of the working tree; another mark is that of a change."""
+"""Git's mark of a file of the working tree to its meaning; any other mark means changed."""
 _SUFFIXES = (".json", ".md", ".py", LOCK_SUFFIX)
-"""Ignored files with other names are no part of a submission, such as what Python caches."""
+"""Name endings of files of submissions; other ignored files, such as caches, do not count."""
 
 
 class NoClone(NoBranch):
-    """There is no base to compare with: no clone of submissions, or one with only its own main."""
+    """There is no base to compare with: the folder is no clone of submissions, or HEAD is main."""
 
 
 class BranchVerdict(NamedTuple):
-    """The verdict on the commit HEAD as a pull request, and what it does not cover."""
+    """The verdict on the commit HEAD as a pull request, and what the verdict does not cover."""
 
     decision: Decision
     base: str
-    """The branch that it was compared with."""
+    """The branch that HEAD was compared with."""
     uncommitted: tuple[UncommittedFile, ...]
     """Files of the working tree that the server does not see."""
 
@@ -56,7 +56,7 @@ class BranchVerdict(NamedTuple):
 
     @property
     def report(self) -> Report:
-        """Every finding with the verdict, as `geneb-ci check` reports them."""
+        """The report of `geneb-ci check` with the verdict and every finding."""
         has_records = self.decision.judged is not None and bool(self.decision.judged.change.records)
         unseen = (*GITHUB_ONLY, GITHUB_ONLY_OF_RECORDS) if has_records else GITHUB_ONLY
         return report_of(self.decision, self.base, self.uncommitted, unseen)
@@ -67,16 +67,15 @@ def judge_branch(
 ) -> BranchVerdict:
     """Check the commit HEAD of a clone as a pull request to `base`, by the files of both commits.
 
-    Without `base` it is main of `upstream`, of `origin` or of the clone, whichever there is first.
-    Settings are those of the base; nothing that is not committed plays a part. With `ranks` the
-    verdict has the rank of the row, too. Raises NoClone where
-    this is no clone of submissions and no base was named; NoBranch where HEAD adds nothing to a
-    base that was not named, or none is known; UsageProblem where the base has no submissions,
-    WrongRepository where it does not exist; ForgeProblem where both sides have no commit in common,
-    and BadRepository where git refuses the clone.
+    The default of `base` is the first that exists of main of `upstream`, of `origin` and of the
+    clone. The base's settings apply; uncommitted files do not count. With `ranks` the verdict also
+    has the rank of the row. Raises, if no base was given, NoClone if this is no clone of
+    submissions, and NoBranch if HEAD adds nothing to the base or no base is known; UsageProblem if
+    the base has no submissions, WrongRepository if it does not exist, ForgeProblem if both sides
+    have no commit in common, and BadRepository if git refuses the clone.
     """
     if base is None and not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
-        raise NoClone(f"{folder} is in no clone", "clone the repository that you propose to")
+        raise NoClone(f"{folder} is not in a clone", "clone the repository that you propose to")
     root = top_folder(folder)
     repository = GitRepository(root)
     clone = Clone(repository)
@@ -109,7 +108,7 @@ def report_of(
     uncommitted: tuple[UncommittedFile, ...] = (),
     unseen: tuple[str, ...] = (),
 ) -> Report:
-    """Return a verdict with its findings as a report of `check`."""
+    """Return the report of `check` for a verdict and its findings."""
     verdict, judged = decision.verdict, decision.judged
     result = judged.result if judged is not None else None
     facts = ProposalFacts(
@@ -138,10 +137,10 @@ def report_of(
 
 
 def _uncommitted(repository: GitRepository, folders: list[str]) -> Iterator[UncommittedFile]:
-    """Yield the files of the working tree that are not committed as they are.
+    """Yield the files of the working tree that differ from HEAD.
 
-    First all files below the folders of submissions, then those elsewhere that git tracks. A file
-    that git ignores is among them where its name is like that of a part of a submission.
+    First all files below the folders of submissions, then tracked files elsewhere. A file that git
+    ignores counts only if its name ends like a file of a submission.
     """
     pathspecs = [f":(top,literal){folder}" for folder in folders]
     reasons = _reasons(repository, "--untracked-files=all", "--ignored", "--", *pathspecs)
@@ -151,7 +150,7 @@ def _uncommitted(repository: GitRepository, folders: list[str]) -> Iterator[Unco
 
 
 def _reasons(repository: GitRepository, *arguments: str) -> dict[str, str]:
-    """Return the files that `git status` lists, each with how."""
+    """Return the files that `git status` lists, with how each differs."""
     listing = repository.run("status", "--porcelain=v1", "-z", "--no-renames", *arguments)
     return {
         os.fsdecode(entry[3:]): _REASONS.get(chr(entry[1]), "changed")

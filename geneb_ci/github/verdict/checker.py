@@ -1,4 +1,4 @@
-"""Checks one pull request: the change by git's trees, and the findings about it."""
+"""Check one pull request: find its change from git's trees, and the findings about it."""
 
 import dataclasses
 import hashlib
@@ -45,12 +45,12 @@ from reference_harness.formats.text import plural
 
 REASON_MAX = 200  # characters of a reason in a finding
 LATER = frozenset({SUBMISSION, HARNESS})
-"""Steps that may be unknown before a merge: a row that failed its audit is not there. Until then
-the record counts for nothing but its draw."""
+"""Steps that may be unknown before a merge, because a row that failed its audit may not be on main.
+Until the merge, only the draw of the record counts."""
 # Listed findings per rule; the others are counted.
 PATHS_MAX = 20
-# With these, nothing of the pull request is read: what it changes is not a submission's to change,
-# or not all of it is known.
+# With these findings no file of the pull request is read, because its changes are too many or not
+# all known.
 UNREAD = frozenset({"truncated-tree", "too-many-files"})
 RIVAL_RULES = frozenset({"open-collision", "open-copy"})
 _CORRECTION = "correction"
@@ -60,9 +60,9 @@ ADDED_ONLY = "audit files are added, never changed"
 def unsound_records(
     layout: Layout, main: Main, raws: Mapping[str, bytes], source: Source
 ) -> tuple[tuple[str, str], ...]:
-    """Return the reason for each record of a pull request that does not verify, by path.
+    """Return path and reason for each record of a pull request that does not verify.
 
-    Keys, policy, benchmark and submissions are those of the base branch; `source` is asked when
+    Keys, policy, benchmark and submissions of the base branch are used; `source` tells when
     commitments were published.
     """
     with changed_main(layout, main, raws) as changed:
@@ -83,7 +83,7 @@ def unsound_records(
 def _reasons(
     repository: AuditRepository, path: Path, source: Source, main: Main, changed: Collection[str]
 ) -> Iterator[str]:
-    """Yield what is wrong with a record, a withdrawal, or a statement about an audit."""
+    """Yield the errors of a record, a withdrawal, or a statement about an audit."""
     if path in repository.files:
         yield from _steps(repository.verification(path))
     event = repository.events.get(path)
@@ -106,14 +106,14 @@ def _why_of_another_board(
 ) -> Iterator[str]:
     """Yield why a statement may belong to another board: it links to no statement of main.
 
-    It need not link to statements that main got meanwhile, because audits may run at the same time.
-    `changed` are the paths of the pull request.
+    It need not link to statements that were added to main meanwhile, because audits may run at the
+    same time. `changed` are the paths of the pull request.
     """
     history, audits = repository.history, places_of(repository.layout).audits
     on_main = {path for path in history.files if f"{audits}/{path}" not in changed}
     if on_main and not on_main & history.with_predecessors({name: history.files[name].sha256}):
         yield (
-            f"links: it comes after none of the {plural(len(on_main), 'statement')} that main has: "
+            f"links: it links to none of the {plural(len(on_main), 'statement')} on main; "
             "sign it in a clone of main"
         )
 
@@ -123,7 +123,7 @@ def _links(repository: AuditRepository, name: str, source: Source, main: Main) -
     history = repository.history
     file = history.files[name]
     if file.heads is None:
-        yield "links: it names nothing that came before: sign it with this version of geneb-ci"
+        yield "links: it links to no earlier statement; sign it with this version of geneb-ci"
         return
     yield from (f"links: {reason}" for reason in history.missing(name).values())
     is_start = file.event is not None and file.event.kind is StatementKind.START
@@ -132,8 +132,8 @@ def _links(repository: AuditRepository, name: str, source: Source, main: Main) -
     if file.plan.beacon.kind == "practice":
         if not is_practice(benchmark_of(repository.layout).sha256):
             yield (
-                "dating: a practice draw, which anybody could foresee, on a board of another "
-                "benchmark than the practice one: draw by the public beacon, without --practice"
+                "dating: a practice draw, which anybody could foresee, on a board with another "
+                "benchmark than the practice one; draw by the public beacon, without --practice"
             )
     elif not isinstance(source, Clone):
         yield from _undated(repository, file.plan, source, main)
@@ -142,7 +142,7 @@ def _links(repository: AuditRepository, name: str, source: Source, main: Main) -
 def _undated(
     repository: AuditRepository, plan: AnyPlan, source: Source, main: Main
 ) -> Iterator[str]:
-    """Yield why GitHub does not prove a commitment's date, where GitHub can be asked."""
+    """Yield why GitHub does not prove a commitment's date; nothing for a clone."""
     from geneb_ci.github.api import GitHub  # of the extra, which a clone does not need
     from geneb_ci.github.verdict.dating import undated
 
@@ -152,7 +152,7 @@ def _undated(
 
 
 def _steps(verification: Verification) -> Iterator[str]:
-    """Yield the steps of a record that differ, and those that cannot be computed here."""
+    """Yield the steps of a record that differ, or else those that cannot be computed here."""
     for step in verification.steps:
         if step.state is StepState.DIFFERS:
             yield f"{step.name}: {step.message}"
@@ -186,7 +186,7 @@ def _change_findings(change: Change, rules: Iterable[ChangeRule]) -> Iterator[Fi
 
 
 def change_finding(rule: AnyRule, fault: ChangeFault) -> Finding:
-    """Return a fault of a change as a finding of a rule."""
+    """Return the finding of a rule for a fault of a change."""
     return Finding(
         rule=rule.id,
         severity=rule.severity,
@@ -209,12 +209,12 @@ class CheckedPull:
     change: Change
     findings: tuple[Finding, ...]
     files: tuple[FileDigest, ...]
-    """The checked files; empty where neither a row nor a record was checked."""
+    """The checked files; empty if neither a row nor a record was checked."""
     context: Context | None
     """The row with its context; None if no row was read."""
     result: FileResult | None
     fingerprint: Fingerprint | None = None
-    """The digests for comparison with other open rows; None if it has errors of its own."""
+    """The digests for comparison with other open rows; None if the row itself has errors."""
 
 
 def places_of(layout: Layout) -> RepositoryFolders:
@@ -237,7 +237,7 @@ def places_of(layout: Layout) -> RepositoryFolders:
 
 
 class PullChecker:
-    """Checks pull requests of a repository against a checkout of its base branch."""
+    """A checker of pull requests to a base branch."""
 
     def __init__(self, source: Source, base: BaseBranch, main: Main) -> None:
         self.source = source
@@ -259,7 +259,7 @@ class PullChecker:
         return head in self._proposals
 
     def own_blobs(self, head: str) -> list[Blob]:
-        """Return the files of a head that will be read, as far as its tree shows."""
+        """Return the files of a head that will be read, as far as its tree shows them."""
         proposal = self.proposal(head)
         return [proposal.head[path] for path in self._paths_to_read(proposal.change, proposal.head)]
 
@@ -330,9 +330,9 @@ class PullChecker:
     def _records(
         self, change: Change, raws: Mapping[str, bytes | Fault]
     ) -> tuple[dict[str, bytes | Fault], tuple[tuple[str, str], ...]]:
-        """Return the audit records of a change, and why those that do not verify do not.
+        """Return the audit records of a change, and path and reason of each that does not verify.
 
-        They are verified on the base branch with the files of the change, `raws`.
+        They are verified on the base branch with `raws`, the files of the change.
         """
         read = {
             file.path: read_blob(self.source, file.after)
@@ -361,7 +361,7 @@ class PullChecker:
         return [path for path in paths if head[path].mode == REGULAR]
 
     def _with_named_files(self, proposal: Proposal, raws: Mapping[str, bytes | Fault]) -> Change:
-        """Return the change with the extractor and the correction that its files name."""
+        """Return the change with the extractor and the correction named in its files."""
         change = proposal.change
         row = raws.get(f"{self.places.submissions}/{change.model}.json")
         value = parse_document(row, Path(), "").value if row is not None else None
@@ -397,7 +397,7 @@ class PullChecker:
 
 
 def _with_replaced(change: Change) -> Change:
-    """Return a change with each file of the audits that it changes or deletes as unsound."""
+    """Return a change with its changed or deleted files of audits marked as unsound."""
     folder = f"{change.folders.audits}/"
     paths = (f.path for f in change.files if f.path.startswith(folder) and f.before is not None)
     return dataclasses.replace(change, invalid_records=tuple((path, ADDED_ONLY) for path in paths))

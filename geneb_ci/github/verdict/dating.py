@@ -1,4 +1,4 @@
-"""Whether GitHub shows that a commitment was public before the round of its draw."""
+"""Check that GitHub shows a commitment as public before the round of its draw."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -16,7 +16,7 @@ from geneb_ci.github.trees import Main
 from reference_harness.formats.files import blob_id
 
 COMMITS_PAGES_MAX = 30
-"""Maximum pages of 100 commits of main in which the commit of a commitment is searched."""
+"""Maximum number of pages of 100 commits of main to search for the commit of a commitment."""
 
 
 def undated(
@@ -61,7 +61,7 @@ def undated(
 
 
 def _commitment(repository: AuditRepository, plan: AnyPlan, audits: str) -> tuple[str, str]:
-    """Return path and git object id of the signed commitment of a plan; "" where there is none."""
+    """Return path and git object id of the signed commitment of a plan; "" if there is none."""
     for name, event in repository.history.events(StatementKind.COMMITMENT):
         if event.commitment == plan.commitment:
             raw = repository.read(repository.layout.root / audits / name)
@@ -98,7 +98,7 @@ def _adds(commit: str, path: str, sha: str, github: GitHub, main: Main) -> bool:
 def _first_parent(commit: str, github: GitHub, main: Main) -> str | None:
     """Return the first parent of a commit of main, "" of the first one.
 
-    None where main does not reach it by first parents, or only by very many.
+    None if main does not reach it by first parents within the searched pages.
     """
     following, parents = main.sha, dict[str, str]()
     pages = github.wire.pages("/commits", COMMITS_PAGES_MAX + 1, sha=main.sha)

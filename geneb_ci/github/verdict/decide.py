@@ -1,4 +1,4 @@
-"""Decides a verdict from findings, with the rank of the row and the cost of its audit."""
+"""Decide a verdict from findings, and add the row's rank and the cost of its audit."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -55,7 +55,7 @@ class RankedRow(NamedTuple):
 
 
 def ranked(submissions: Iterable[Submission], regime: str, benchmark: Benchmark) -> list[RankedRow]:
-    """Return the rows that are ranked in a regime, the best first, then by id."""
+    """Return the rows ranked in a regime, the best first, then by id."""
     rows = []
     for submission in submissions:
         if regime in ranked_regimes(submission, benchmark):
@@ -80,7 +80,7 @@ def standings(
     benchmark: Benchmark,
     decided: DecisionFunction | None = None,
 ) -> list[RowStanding]:
-    """Return the rank in each regime, with the rank of the row that it replaces."""
+    """Return the rank in each regime, and the rank of the row that it replaces."""
     other_rows = [row for row in board if row.model_id != submission.model_id]
     rows = []
     for regime in benchmark.regimes:
@@ -140,7 +140,7 @@ def _distance(row: RankedRow, other: RankedRow) -> float:
 
 
 def neighbour(context: Context) -> Neighbour | None:
-    """Return the row with the most scores equal to this row's within rerun noise."""
+    """Return the published row with the most scores equal within rerun noise."""
     view = context.view
     near = next(iter(resemblances(view)), None)
     if near is None:
@@ -155,7 +155,7 @@ def neighbour(context: Context) -> Neighbour | None:
 
 
 def audit_estimate(benchmark: Benchmark, policy: AuditPolicy) -> AuditEstimate:
-    """Return cost and detection probability of an audit according to the policy."""
+    """Return the cost and detection probability of an audit under the policy."""
     tasks = list(benchmark.task_ids)
     fabricated = max(1, round(FABRICATED_SHARE * len(tasks)))
     design = design_of(tasks, strata_of(benchmark, tasks) if policy.stratified else [])
@@ -175,7 +175,7 @@ class Decision(NamedTuple):
     verdict: PullVerdict
     findings: tuple[Finding, ...]
     judged: CheckedPull | None
-    """None where geneb-ci crashed on it."""
+    """The results of the checks; None if geneb-ci crashed."""
 
 
 def decide(
@@ -189,8 +189,8 @@ def decide(
 
     The server and `geneb-ci check` in a clone both call this. `others` are open pull requests that
     pass. Without `ranks` the row is not ranked, which saves half a second and changes nothing else.
-    A crash of geneb-ci gives a verdict that does not pass. Raises ForgeProblem where the head
-    cannot be read, and Tampered for a verdict that `report` would refuse.
+    A crash of geneb-ci gives a verdict that does not pass. Raises ForgeProblem if the head cannot
+    be read, and Tampered if `report` would refuse the verdict.
     """
     try:
         judged = judge.judge(pull.head_sha, others)
@@ -213,7 +213,7 @@ def pull_verdict(
     *,
     ranks: bool = True,
 ) -> PullVerdict:
-    """Return the verdict on a pull request. Raises Tampered for one that `report` would refuse."""
+    """Return the verdict on a pull request. Raises Tampered if `report` would refuse it."""
     result, context = judged.result, judged.context
     places = shown_places_of(judged.findings)
     is_sound = result is not None and not counts_of(places).error

@@ -1,6 +1,6 @@
-"""Finds the groups of a merge queue without a verdict, and checks one.
+"""Find the groups of a merge queue without a verdict, and check one group.
 
-A group is a commit that would become main. Its files belong to open pull requests that pass.
+A group is a commit that would become main. Its files must belong to passing open pull requests.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ from geneb_ci.github.verdict.model import GROUPS_MAX, GroupVerdict, PullVerdict
 def waiting_groups(github: GitHub, branch: str) -> tuple[list[str], list[GenebError]]:
     """Return the groups without a verdict, at most `GROUPS_MAX`, and the errors.
 
-    A group whose verdict was not written, because main had changed, is among them. One request, and
+    These include groups whose verdict was not written because main had changed. One request, and
     one for each group. Raises RateLimited.
     """
     queued = result_or_error(github.branches, f"gh-readonly-queue/{branch}/")
@@ -50,7 +50,7 @@ def judge_group(github: GitHub, judge: PullChecker, head: str) -> GroupVerdict:
     """Check every row and record that a group changes, alone and together with the others.
 
     Every file must belong to an open pull request with a verdict that passes. Raises ForgeProblem
-    where GitHub fails.
+    if GitHub fails.
     """
     proposal = judge.proposal(head)
     judged: dict[str, CheckedPull] = {}
@@ -73,9 +73,9 @@ def judge_group(github: GitHub, judge: PullChecker, head: str) -> GroupVerdict:
 
 
 def _parts(github: GitHub, change: Change, pulls: Sequence[Pull]) -> dict[str, set[str]]:
-    """Return the files of each model that an open pull request changes and that passes.
+    """Return model to its files in the group that a passing open pull request has.
 
-    Audit records of the model are among them, beside its row or alone: each is verified again.
+    These include audit records of the model, which are verified again.
     """
     prefetch_conversations(github, [pull.number for pull in pulls])
     changed = {file.path for file in change.files}

@@ -1,4 +1,4 @@
-"""The verdict: all data that the job reading pull requests passes to the job that writes."""
+"""The verdict: all data that the job that checks pull requests passes to the job that writes."""
 
 import enum
 from collections import Counter
@@ -45,7 +45,7 @@ Text = Annotated[str, Field(max_length=LONG, pattern=_VISIBLE)]
 RuleId = Annotated[str, Field(max_length=60, pattern=r"^[a-z0-9-]+$")]
 Model = Annotated[str, Field(max_length=MODEL_ID_MAX, pattern=MODEL_ID_PATTERN)]
 Level = Annotated[TrustLevel, Strict(strict=False)]
-"""Also as its text, which is all that a pull request's job hands on."""
+"""A trust level; its text is also accepted, because a pull request's job passes only text."""
 PENDING, FAILURE, SUCCESS = "pending", "failure", "success"
 FOREIGN = "foreign-file"
 # Rules whose findings need a maintainer's decision.
@@ -71,7 +71,7 @@ class CommandName(enum.StrEnum):
 
 
 class Command(StrictModel):
-    """The last command on a pull request by somebody who may write."""
+    """The last command on a pull request by somebody with write permission."""
 
     comment: Annotated[int, Field(ge=1)]
     """Id of the comment; a later comment has a larger one."""
@@ -91,7 +91,7 @@ class PullOutcome(enum.StrEnum):
 
 
 PASSING = frozenset({PullOutcome.PASSED, PullOutcome.WARNINGS})
-"""Outcomes whose status lets a pull request be merged."""
+"""Outcomes with a status that allows a merge."""
 
 
 STATES = {
@@ -113,26 +113,26 @@ _CHECK_VERDICTS = {
 
 
 class CommandState(NamedTuple):
-    """The commands that maintainers gave in comments; also fields of a verdict."""
+    """The commands of maintainers in comments; these are also fields of a verdict."""
 
     command: Command | None = None
     dispute: Command | None = None
     seen: int = 0
 
     def after(self, new: Command) -> "CommandState":
-        """Return the state after a newer command: an audit keeps a dispute, a recheck ends it."""
+        """Return the state after a newer command; an audit keeps a dispute, a recheck ends it."""
         dispute = self.in_force if new.name is CommandName.AUDIT else None
         return CommandState(new, dispute, self.seen)
 
     @property
     def in_force(self) -> Command | None:
-        """The dispute that takes a pass back; None without one."""
+        """The dispute that withdraws a pass; None without one."""
         is_dispute = self.command is not None and self.command.name is CommandName.DISPUTE
         return self.command if is_dispute else self.dispute
 
 
 def state_of(outcome: PullOutcome, commands: CommandState) -> str:
-    """Return the status of a verdict: a dispute takes a pass back."""
+    """Return the status of a verdict; a dispute withdraws a pass."""
     return PENDING if commands.in_force and outcome in PASSING else STATES[outcome]
 
 
@@ -153,7 +153,7 @@ class Counts(NamedTuple):
 
 
 def counts_of(rule_counts: Mapping[str, int]) -> Counts:
-    """Return the numbers of findings by severity, from those by rule."""
+    """Return the numbers of findings by severity from the numbers by rule."""
     numbers: Counter[str] = Counter()
     for rule, number in rule_counts.items():
         numbers["crashed" if rule == CRASHED else BY_ID[rule].severity.value] += number
@@ -161,7 +161,7 @@ def counts_of(rule_counts: Mapping[str, int]) -> Counts:
 
 
 def failed_rules(rule_counts: Mapping[str, int]) -> list[str]:
-    """Return the rules that found errors, sorted, of all rules with findings."""
+    """Return the sorted ids of the rules that found errors."""
     return sorted(rule for rule in rule_counts if counts_of({rule: 1}).error)
 
 
@@ -192,12 +192,12 @@ class VerdictFinding(StrictModel):
     found: Short
     expected: Short
     fix: Text
-    """Empty if it is the rule's own text."""
+    """Empty if the fix of the rule applies."""
     score: Annotated[float, Field(ge=0, le=10)]
 
     @classmethod
     def of(cls, finding: Finding) -> "VerdictFinding":
-        """Return a finding with what hides text made visible, cut to the lengths of the fields."""
+        """Return a finding with hidden characters shown, cut to the maximum lengths."""
         return cls(
             rule=finding.rule,
             severity=Severity(finding.severity).value,
@@ -214,7 +214,7 @@ class VerdictFinding(StrictModel):
 
     @property
     def finding(self) -> Finding:
-        """The finding, with the fix of its rule where it has none of its own."""
+        """The finding; its fix is the rule's if the field is empty."""
         values = self.model_dump() | {"severity": Severity(self.severity)}
         return Finding(**values | {"fix": self.fix or BY_ID[self.rule].fix})
 
@@ -256,7 +256,7 @@ class RowStanding(StrictModel):
     before: Annotated[int, Field(ge=1)] | None
     """Rank of the row that it replaces; null for a new one."""
     decided: "DecidedStanding | None"
-    """Its significant part; null where that cannot be computed."""
+    """The significant results; null if they cannot be computed."""
 
 
 class DecidedStanding(StrictModel):
@@ -266,13 +266,13 @@ class DecidedStanding(StrictModel):
     rank_high: Annotated[int, Field(ge=1)]
     """Range of the rank."""
     better_than: Count
-    """Rows than which it scores significantly higher."""
+    """Number of rows that score significantly lower."""
     worse_than: Count
-    """Rows that score significantly higher."""
+    """Number of rows that score significantly higher."""
     best_in: Count
-    """Categories in which no row scores significantly higher."""
+    """Number of categories in which no row scores significantly higher."""
     categories: Count
-    """Of so many."""
+    """Number of categories."""
 
 
 class Neighbour(StrictModel):
@@ -283,7 +283,7 @@ class Neighbour(StrictModel):
     """Number of scores that are equal within rerun noise."""
     cells: Count
     limit: Count
-    """Number of such scores from which a row counts as a copy."""
+    """Smallest number of such scores at which a row counts as a copy."""
 
 
 class AuditEstimate(StrictModel):
@@ -300,7 +300,7 @@ class AuditEstimate(StrictModel):
 
 
 class Fingerprint(StrictModel):
-    """The digests by which a row is compared with the rows of other open pull requests."""
+    """The digests used to compare a row with the rows of other open pull requests."""
 
     model: Model
     display: Short
@@ -335,7 +335,7 @@ class PullVerdict(StrictModel):
     neighbour: Neighbour | None
     audit: AuditEstimate | None
     main_digest: Hex64 | None = None
-    """Digest of everything on main with which it was compared."""
+    """Digest of everything on main that the pull request was compared with."""
     fingerprint: Fingerprint | None = None
     """Null unless the row has no errors of its own."""
     rivals: Annotated[list[Number], Field(max_length=10)] = Field(default_factory=list)
@@ -369,7 +369,7 @@ class PullVerdict(StrictModel):
 
     @property
     def check_verdict(self) -> Verdict:
-        """The result of `geneb-ci check` on it, from which its exit code follows."""
+        """The result of `geneb-ci check`, which determines its exit code."""
         if self.state == PENDING and self.outcome in PASSING:
             return Verdict.NOT_CHECKED  # a maintainer disputes it
         if self.outcome is not PullOutcome.NEEDS_MAINTAINER:
@@ -388,7 +388,7 @@ class PullVerdict(StrictModel):
 
     @property
     def effect(self) -> str:
-        """The change by a merge: the rank in the first regime, or the records; "" if none."""
+        """The effect of a merge: the rank in the first regime, or the records; "" if none."""
         if not self.standings:
             what = AUDIT_RECORD if self.level is None else UNRANKED
             return what if self.outcome in PASSING else ""
@@ -401,14 +401,14 @@ class PullVerdict(StrictModel):
 
     @property
     def foreign_file(self) -> str:
-        """A file that is no part of a submission; "" where none is listed."""
+        """A file that is no part of a submission; "" if none is listed."""
         return next((f.file for f in self.findings if f.rule == FOREIGN), "")
 
     @property
     def for_comment(self) -> "PullVerdict":
-        """The verdict as its comment keeps it, without what is only read there.
+        """The verdict as its comment keeps it, without members that are only shown.
 
-        Later versions read it, so that a member that they add needs a default.
+        Later versions read it, so new members need a default.
         """
         foreign = [finding for finding in self.findings if finding.rule == FOREIGN][:1]
         unread: dict[str, Any] = {"files": [], "comparison": None, "neighbour": None}
@@ -431,12 +431,12 @@ class Trouble(PullHead):
 
     @classmethod
     def of(cls, number: int, head_sha: str, reason: str) -> "Trouble":
-        """Return a pull request that waits, with its reason made visible and cut."""
+        """Return a waiting pull request; its reason is cut and shows hidden characters."""
         return cls(number=number, head_sha=head_sha, reason=visible(reason, TROUBLE_MAX))
 
 
 class GroupVerdict(StrictModel):
-    """The verdict on a group of a merge queue: on the tree that main is to become."""
+    """The verdict on a group of a merge queue, a commit that would become main."""
 
     head_sha: Hex40
     places: Annotated[dict[RuleId, Annotated[int, Field(ge=1)]], Field(max_length=RULES_MAX)]
@@ -467,7 +467,7 @@ class Verdicts(StrictModel):
     waiting: Count
     """Pull requests without a verdict that are left for the next run."""
     main_sha: Hex40 | None = None
-    """Head of the base branch with which everything was compared."""
+    """Head of the base branch that everything was compared with."""
     main_digest: Hex64 | None = None
     """Digest of everything on it that a verdict depends on."""
     stale: Annotated[list[PullHead], Field(max_length=OPEN_MAX)] = Field(default_factory=list)
@@ -486,7 +486,7 @@ class Verdicts(StrictModel):
 
 
 def shown_places_of(findings: Iterable[Finding]) -> dict[str, int]:
-    """Return rule id to number of findings, with those that are counted and not listed."""
+    """Return rule id to number of findings, including findings that are counted but not listed."""
     places: Counter[str] = Counter()
     for finding in findings:
         places[finding.rule] += 1 + finding.unlisted
@@ -501,7 +501,7 @@ def listed_findings(findings: Iterable[Finding]) -> list[VerdictFinding]:
 def important_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Return findings in the order of importance, at most `PLACES_MAX` per rule.
 
-    The first finding of every rule comes before the second of any, so that cutting the end hides no
+    The first finding of every rule comes before the second of any, so cutting the end hides no
     rule.
     """
     met: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Writes verdicts as one line for another job, cut to fit, and reads and validates them."""
+"""Write verdicts as one line for another job, cut to fit, and read and validate them."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -72,9 +72,9 @@ def decode(text: str, repository: str) -> Verdicts:
 
 
 def hold_together(pull: PullVerdict) -> None:
-    """Raise Tampered where a verdict contradicts itself, or names an unknown rule.
+    """Raise Tampered if a verdict contradicts itself, or names an unknown rule.
 
-    The job that computes verdicts calls this for each, because `report` refuses all if one fails.
+    The job that computes verdicts calls this for each, because one error makes `report` refuse all.
     """
     _require_known_rules(pull.places, str(pull.number))
     for finding in pull.findings:
